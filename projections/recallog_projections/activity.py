@@ -1,0 +1,96 @@
+"""Who was active where: spaces, their sessions and agents, and how many events of which kinds they have."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import msgspec
+
+from recallog_projections.projection import Need, Table
+from recallog_projections.rows import Rows
+from recallog_schemas import Record
+
+
+class Span(msgspec.Struct, frozen=True, array_like=True):
+    """How many events, and the offsets of the first and the last."""
+
+    events: int
+    first: int
+    last: int
+
+    def grown(self, offset: int) -> "Span":
+        return Span(self.events + 1, self.first, offset)
+
+
+class SpaceSpan(msgspec.Struct, frozen=True, array_like=True):
+    events: int
+    first: int
+    last: int
+    agents: int
+    sessions: int
+
+
+class Totals(msgspec.Struct, frozen=True, array_like=True):
+    """Of the whole partition."""
+
+    events: int
+    spaces: int
+    agents: int
+    sessions: int
+
+
+TOTALS = Table("activity.totals", Totals)
+SPACES = Table("activity.spaces", SpaceSpan)
+AGENTS = Table("activity.agents", Span)
+SESSIONS = Table("activity.sessions", Span)
+KINDS = Table("activity.kinds", Span)
+
+
+class Activity:
+    """Fold of every record, bookkeeping too, into counts. Tables are keyed by space, then agent, session or kind."""
+
+    name: ClassVar[str] = "activity"
+    version: ClassVar[int] = 1
+    tables = (TOTALS, SPACES, AGENTS, SESSIONS, KINDS)
+
+    def needs(self, record: Record) -> Iterable[Need]:
+        event = record.event
+        needs = [
+            Need(TOTALS.name, ""),
+            Need(SPACES.name, event.space),
+            Need(AGENTS.name, event.space, event.agent),
+            Need(KINDS.name, event.space, event.kind),
+        ]
+        if event.session is not None:
+            needs.append(Need(SESSIONS.name, event.space, event.session))
+        return needs
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        event, offset = record.event, record.offset
+        new_agent = self._count(rows, AGENTS, event.space, event.agent, offset)
+        new_session = event.session is not None and self._count(rows, SESSIONS, event.space, event.session, offset)
+        self._count(rows, KINDS, event.space, event.kind, offset)
+        space = rows.get(SPACES, event.space)
+        new_space = space is None
+        space = space or SpaceSpan(0, offset, offset, 0, 0)
+        rows.put(
+            SPACES,
+            SpaceSpan(space.events + 1, space.first, offset, space.agents + new_agent, space.sessions + new_session),
+            event.space,
+        )
+        totals = rows.get(TOTALS, "") or Totals(0, 0, 0, 0)
+        rows.put(
+            TOTALS,
+            Totals(
+                totals.events + 1,
+                totals.spaces + new_space,
+                totals.agents + new_agent,
+                totals.sessions + new_session,
+            ),
+            "",
+        )
+
+    def _count(self, rows: Rows, table: Table[Span], space: str, owner: str, offset: int) -> bool:
+        """Count one event; whether it was the first."""
+        span = rows.get(table, space, owner)
+        rows.put(table, Span(1, offset, offset) if span is None else span.grown(offset), space, owner)
+        return span is None

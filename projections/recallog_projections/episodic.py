@@ -1,0 +1,85 @@
+"""What an agent remembers of late: its own events, those addressed to it, and the shared ones of its space."""
+
+from collections.abc import Iterable, Sequence
+from heapq import merge as merge_sorted
+from typing import ClassVar
+
+import msgspec
+
+from recallog_projections import settings, visibility
+from recallog_projections.projection import Log, LogName, Need, Tail
+from recallog_projections.rows import Rows
+from recallog_schemas import Record, limits
+
+
+class Memory(msgspec.Struct, frozen=True, array_like=True):
+    """One remembered event: where it lies, and its bytes as they stand in the ledger."""
+
+    offset: int
+    data: bytes
+
+
+OWN = Log("episodic.own", Memory, limits.LOG_EVENTS_KEPT)
+SHARED = Log("episodic.shared", Memory, limits.LOG_EVENTS_KEPT)
+
+
+class Episodic:
+    """Fold of every memorable event into bounded logs.
+
+    One log per agent (its own events, and those addressed to it) and one per space (shared events), so that an event
+    costs the same whether ten agents or ten thousand share the space, and an agent that comes late still remembers
+    what was shared before. Readers merge the two by offset.
+    """
+
+    name: ClassVar[str] = "episodic"
+    version: ClassVar[int] = 1
+    tables = (OWN, SHARED)
+
+    def needs(self, record: Record) -> Iterable[Need]:
+        return (Need(settings.SPACES.name, record.event.space),) if record.memorable else ()
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        if not record.memorable:
+            return
+        event = record.event
+        memory = Memory(record.offset, record.data)
+        if visibility.is_shared(event, settings.shared_kinds(rows, event.space)):
+            rows.append(SHARED, memory, event.space)
+        else:
+            for reader in visibility.readers(event):
+                rows.append(OWN, memory, event.space, reader)
+
+
+def logs(space: str, agent: str, newest: int) -> list[tuple[LogName, int]]:
+    """What a reader asks the store for to see the newest `newest` events that `agent` may see."""
+    return [(LogName(OWN.name, space, agent), newest), (LogName(SHARED.name, space), newest)]
+
+
+def merge(own: Tail, shared: Tail) -> list[Memory]:
+    """The memories of both logs in ledger order."""
+    return list(
+        merge_sorted(
+            [OWN.decode(data) for data in own.entries],
+            [SHARED.decode(data) for data in shared.entries],
+            key=lambda memory: memory.offset,
+        )
+    )
+
+
+def kept_from(own: Tail, shared: Tail) -> int | None:
+    """The offset from which on both logs are complete, None where they always were.
+
+    Below it one log still holds events where the other has dropped its own, so what is left is not all there was.
+    Both tails must have been read whole.
+    """
+    cut = [
+        OWN.decode(tail.entries[0]).offset
+        for tail in (own, shared)
+        if tail.entries and tail.total > len(tail.entries)
+    ]
+    return max(cut, default=None)
+
+
+def window(memories: Sequence[Memory], size: int) -> list[Memory]:
+    """The newest `size` of `memories`, oldest first."""
+    return list(memories[-size:])

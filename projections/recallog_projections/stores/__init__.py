@@ -1,0 +1,1 @@
+"""Where views are kept: the store port and its adapters."""

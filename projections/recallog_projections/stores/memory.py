@@ -1,0 +1,172 @@
+"""Views in this process's memory: for time travel, verification and tests."""
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from recallog_projections.projection import LogName, Need, Tail
+from recallog_projections.rows import Changes
+from recallog_projections.stores.store import (
+    Checkpoint,
+    Chunk,
+    Generation,
+    Item,
+    Outcome,
+    Pointer,
+    Snapshot,
+    Store,
+    judge,
+    ordinal_key,
+)
+from recallog_schemas.errors import Rebuilding
+
+
+@dataclass(slots=True)
+class _Entries:
+    total: int = 0
+    newest: deque[bytes] = field(default_factory=deque)
+
+
+@dataclass(slots=True)
+class _Tables:
+    checkpoint: Checkpoint = Checkpoint()
+    rows: dict[str, dict[tuple[str, str, str], bytes]] = field(default_factory=dict)
+    logs: dict[LogName, _Entries] = field(default_factory=dict)
+
+
+class MemoryStore(Store):
+    """One commit at a time by nature: nothing here awaits."""
+
+    def __init__(self) -> None:
+        self._manifest: bytes | None = None
+        self._pointers: dict[int, Pointer] = {}
+        self._tables: dict[str, _Tables] = {}
+        self._scanned: tuple[tuple[str, str, int], list[Item]] | None = None
+
+    async def remember_manifest(self, manifest: bytes) -> bytes:
+        self._manifest = self._manifest or manifest
+        return self._manifest
+
+    async def pointer(self, partition: int) -> Pointer:
+        return self._pointers.get(partition, Pointer())
+
+    async def create(self, generation: Generation) -> Pointer:
+        pointer = self._pointers.get(generation.partition, Pointer())
+        if pointer.building is None:
+            self._tables[generation.id] = _Tables()
+            pointer = msgspec.structs.replace(pointer, building=generation)
+            self._pointers[generation.partition] = pointer
+        return pointer
+
+    async def activate(self, building: Generation) -> bool:
+        pointer = await self.pointer(building.partition)
+        mine = self._tables.get(building.id)
+        if pointer.building != building or mine is None:
+            return False
+        active = self._tables.get(pointer.active.id) if pointer.active else None
+        if active is not None and active.checkpoint.offset > mine.checkpoint.offset:
+            return False
+        self._pointers[building.partition] = Pointer(active=building)
+        return True
+
+    async def retire(self, generation: Generation) -> bool:
+        pointer = await self.pointer(generation.partition)
+        if pointer.building != generation:
+            return False
+        self._pointers[generation.partition] = Pointer(active=pointer.active)
+        return True
+
+    async def sweep(self, partition: int) -> None:
+        known = {g.id for p in self._pointers.values() for g in (p.active, p.building) if g is not None}
+        self._tables = {id_: tables for id_, tables in self._tables.items() if id_ in known}
+
+    async def checkpoint(self, generation: Generation) -> Checkpoint | None:
+        tables = self._tables.get(generation.id)
+        return tables.checkpoint if tables else None
+
+    async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
+        tables = self._tables.get(generation.id)
+        pointer = await self.pointer(generation.partition)
+        stored = tables.checkpoint if tables else None
+        outcome = judge(pointer, generation, stored, expected.offset, new.offset)
+        if outcome is not Outcome.APPLIED or tables is None:
+            return outcome
+        for need, data in changes.rows.items():
+            table = tables.rows.setdefault(need.table, {})
+            place = (need.space, need.owner, need.key)
+            if data is None:
+                table.pop(place, None)
+            else:
+                table[place] = data
+        for name, entries in changes.logs.items():
+            log = tables.logs.setdefault(name, _Entries())
+            log.total += len(entries)
+            log.newest.extend(entries)
+            while len(log.newest) > changes.keep[name.log]:
+                log.newest.popleft()
+        tables.checkpoint = new
+        return outcome
+
+    async def read(
+        self,
+        partition: int,
+        rows: Sequence[Need] = (),
+        logs: Sequence[tuple[LogName, int]] = (),
+        generation: Generation | None = None,
+    ) -> Snapshot:
+        wanted = generation or (await self.pointer(partition)).active
+        tables = self._tables.get(wanted.id) if wanted else None
+        if wanted is None or tables is None:
+            raise Rebuilding(f"partition {partition} has no views yet; try again when they are built")
+        return Snapshot(
+            wanted,
+            tables.checkpoint,
+            [tables.rows.get(need.table, {}).get((need.space, need.owner, need.key)) for need in rows],
+            [self._tail(tables.logs.get(name, _Entries()), newest) for name, newest in logs],
+        )
+
+    def _tail(self, log: _Entries, newest: int) -> Tail:
+        entries = list(log.newest)
+        return Tail(entries[max(0, len(entries) - newest) :], log.total)
+
+    async def scan(
+        self,
+        generation: Generation,
+        table: str,
+        *,
+        space: str | None = None,
+        after: tuple[str, str, str] | None = None,
+        limit: int,
+    ) -> Chunk:
+        tables = self._tables.get(generation.id)
+        if tables is None:
+            raise Rebuilding(f"the generation {generation.id} is gone; read again")
+        items = self._sorted(generation, tables, table)
+        if space is not None:
+            items = [item for item in items if item.space == space]
+        start = bisect_right(items, after, key=lambda item: item.place) if after is not None else 0
+        return Chunk(tables.checkpoint, items[start : start + limit], last=start + limit >= len(items))
+
+    def _sorted(self, generation: Generation, tables: _Tables, table: str) -> list[Item]:
+        key = (generation.id, table, tables.checkpoint.offset)
+        if self._scanned is None or self._scanned[0] != key:
+            items = [Item(*place, data) for place, data in tables.rows.get(table, {}).items()]
+            for name, log in tables.logs.items():
+                if name.log == table:
+                    first = log.total - len(log.newest)
+                    items += [
+                        Item(name.space, name.owner, ordinal_key(first + n), data) for n, data in enumerate(log.newest)
+                    ]
+            self._scanned = (key, sorted(items, key=lambda item: item.place))
+        return self._scanned[1]
+
+    async def size_bytes(self) -> int:
+        """The bytes of all values; keys and Python's own overhead are not counted."""
+        rows = sum(len(data) for t in self._tables.values() for rows in t.rows.values() for data in rows.values())
+        return rows + sum(len(data) for t in self._tables.values() for log in t.logs.values() for data in log.newest)
+
+    async def close(self) -> None:
+        return None

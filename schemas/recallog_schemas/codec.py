@@ -1,0 +1,162 @@
+"""The one way between an event and its bytes, for every ledger, producer and reader.
+
+Bytes are UTF-8 JSON. What they mean is judged in this order, so that old code and new code agree about which records
+they can judge at all: future schema, then old envelope (upcast), then the envelope's fields, then the payload's.
+"""
+
+import hashlib
+import json
+from typing import Any
+
+import msgspec
+from pydantic import ValidationError
+
+from recallog_schemas import kinds, limits, upcasting
+from recallog_schemas.errors import EventTooLarge, FutureSchema, InvalidEvent
+from recallog_schemas.event import ENVELOPE_VERSION, Event, fields_of
+
+_encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+_validate_json = Event.__pydantic_validator__.validate_json
+_REQUIRED = frozenset({"envelope", "id", "at"})
+
+
+def encode(event: Event) -> bytes:
+    """`event` as it is written. Raises `EventTooLarge`, or `InvalidEvent` for text that UTF-8 cannot hold."""
+    try:
+        data = _encode(fields_of(event))
+    except UnicodeEncodeError as error:
+        raise InvalidEvent(f"half of a surrogate pair is not valid text: {error}", rule="unicode") from None
+    _check_size(data)
+    return data
+
+
+def decode(data: bytes) -> Event:
+    """The event that `data` holds. Raises `InvalidEvent`, `EventTooLarge` or `FutureSchema`."""
+    _check_size(data)
+    try:
+        event: Event = _validate_json(data)
+    except ValidationError as error:
+        return _decode_slowly(data, error)
+    if not event.model_fields_set >= _REQUIRED:
+        return _decode_slowly(data, None)
+    if event.schema_version > 1:
+        _refuse_future(event.__dict__)
+    return event
+
+
+def _decode_slowly(data: bytes, error: ValidationError | None) -> Event:
+    """What the fast way could not take: an old envelope, a future one, or a broken record that must be named."""
+    fields = _fields(data)
+    _refuse_future(fields)
+    if "envelope" not in fields:
+        return _checked(upcasting.upcast(fields))
+    if error is not None:
+        raise _named(error)
+    missing = min(_REQUIRED - fields.keys())
+    raise InvalidEvent(f"{missing}: required in the ledger", path=missing, rule="missing")
+
+
+def parse(data: bytes | str) -> Event:
+    """An event as a person or a producer hands it in: like `decode`, but `id`, `at` and `envelope` may be absent.
+
+    Raises `InvalidEvent` (with the field's path), `EventTooLarge` or `FutureSchema`.
+    """
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    fields = _fields(raw)
+    _refuse_future(fields)
+    if "envelope" not in fields and "run_id" in fields:
+        return _checked(upcasting.upcast(fields))
+    try:
+        event: Event = _validate_json(raw)
+    except ValidationError as error:
+        raise _named(error) from None
+    encode(event)
+    return event
+
+
+def make(fields: dict[str, Any]) -> Event:
+    """`Event(**fields)` for fields of unknown quality. Raises `InvalidEvent` with the field's path."""
+    try:
+        event = Event(**fields)
+    except ValidationError as error:
+        raise _named(error) from None
+    encode(event)
+    return event
+
+
+def canonical(data: bytes) -> bytes:
+    """The same JSON with sorted keys and no white space: what two writings of one event have in common."""
+    return _encode_sorted(msgspec.json.decode(data))
+
+
+def content_digest(data: bytes, size: int = 8) -> bytes:
+    """`size` bytes (blake2b) that two records share when they say the same."""
+    return hashlib.blake2b(canonical(data), digest_size=size).digest()
+
+
+def schema_digest() -> str:
+    """Changes with whatever this code knows about events: the envelope's version and the catalogue of kinds."""
+    return f"{ENVELOPE_VERSION}-{kinds.digest()}"
+
+
+def _check_size(data: bytes) -> None:
+    if len(data) > limits.EVENT_BYTES_MAX:
+        raise EventTooLarge(
+            f"the event is {len(data):,} bytes long, the limit is {limits.EVENT_BYTES_MAX:,}; "
+            "keep large content elsewhere and put a reference into the payload",
+            rule="too_large",
+        )
+
+
+def _fields(data: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidEvent(f"not JSON: {error}", rule="unparsable") from None
+    if not isinstance(fields, dict):
+        raise InvalidEvent("not a JSON object", rule="unparsable")
+    return fields
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON; leave the field out")
+
+
+def _refuse_future(fields: dict[str, Any]) -> None:
+    envelope, version, kind = fields.get("envelope", 0), fields.get("schema_version", 1), fields.get("kind")
+    if type(envelope) is int and envelope > ENVELOPE_VERSION:
+        raise FutureSchema(
+            f"envelope {envelope} is newer than {ENVELOPE_VERSION}, the newest that this version of Recallog reads; "
+            "upgrade it",
+            path="envelope",
+            rule="future_schema",
+        )
+    known = kinds.CATALOGUE.get(kind) if isinstance(kind, str) else None
+    if known is not None and type(version) is int and version > known.schema_version:
+        raise FutureSchema(
+            f"schema_version {version} of {kind} is newer than {known.schema_version}, the newest that this version "
+            "of Recallog reads; upgrade it",
+            path="schema_version",
+            rule="future_schema",
+        )
+
+
+def _checked(fields: dict[str, Any]) -> Event:
+    missing = _REQUIRED - fields.keys()
+    if missing:
+        raise InvalidEvent(f"{min(missing)}: required in the ledger", path=min(missing), rule="missing")
+    try:
+        event: Event = _validate_json(json.dumps(fields))
+    except ValidationError as error:
+        raise _named(error) from None
+    return event
+
+
+def _named(error: ValidationError) -> InvalidEvent:
+    """The first broken rule as one line: its field's path, what is wrong, what was there."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    path = ".".join(str(part) for part in first["loc"])
+    rule = "unparsable" if first["type"] == "json_invalid" else first["type"]
+    message = first["msg"] if first["type"] != "extra_forbidden" else "unknown field; extra data belongs into payload"
+    return InvalidEvent(f"{path}: {message}" if path else message, path=path, rule=rule)

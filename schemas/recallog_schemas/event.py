@@ -1,0 +1,169 @@
+"""What is said: an event, its place in the ledger, and the two together."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, Self
+
+import msgspec
+import uuid_utils
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from recallog_schemas import kinds, limits
+from recallog_schemas.errors import OutOfRange
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@/-]{0,127}$"
+ENVELOPE_VERSION = 1
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+Identifier = Annotated[str, Field(min_length=1, max_length=limits.ID_CHARS_MAX)]
+
+
+def _new_id() -> str:
+    return str(uuid_utils.uuid7())
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _written_out(value: object) -> object:
+    # pydantic reads 123 and "123" as seconds since 1970; an event's time is written out, with its zone.
+    if isinstance(value, datetime) or (isinstance(value, str) and value[4:5] == "-"):
+        return value
+    raise PydanticCustomError("datetime_format", "write the time with its zone, for example 2026-03-01T12:00:00Z")
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+
+
+Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_written_out), AfterValidator(_utc)]
+
+
+def _check_json(value: object, path: str, depth: int = 0) -> None:
+    """Raise where `value` is not JSON that every reader of the ledger decodes to the same thing."""
+    if isinstance(value, str | bool) or value is None:
+        return
+    if isinstance(value, int):
+        if not -limits.INTEGER_MAX - 1 <= value <= limits.INTEGER_MAX:
+            raise PydanticCustomError("integer_range", f"{path}: an integer must fit 64 bits; send it as a string")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise PydanticCustomError("finite_number", f"{path}: NaN and infinity are not JSON; leave the field out")
+    elif depth >= limits.PAYLOAD_DEPTH_MAX:
+        raise PydanticCustomError("depth", f"{path}: nested deeper than {limits.PAYLOAD_DEPTH_MAX} levels")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise PydanticCustomError("json_type", f"{path}: the key {key!r} is not a string")
+            _check_json(item, f"{path}.{key}", depth + 1)
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            _check_json(item, f"{path}.{index}", depth + 1)
+    else:
+        raise PydanticCustomError("json_type", f"{path}: {type(value).__name__} is not a JSON value")
+
+
+class Event(BaseModel):
+    """One immutable fact that happened.
+
+    Defaults are filled when an event is made, never when bytes are decoded: on the wire `envelope`, `id` and `at`
+    are required. Unknown fields are refused; extra data belongs into `payload`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    envelope: Annotated[int, Field(ge=1, le=ENVELOPE_VERSION)] = ENVELOPE_VERSION
+    """Version of these fields."""
+    id: Identifier = Field(default_factory=_new_id)
+    """Unique within the space; the idempotency key. UUIDv7 by default."""
+    space: Name
+    """The boundary of order, privacy and tenancy."""
+    session: Identifier | None = None
+    """A run inside the space."""
+    agent: Name
+    """Who acted."""
+    kind: Annotated[str, Field(pattern=kinds.KIND_PATTERN, max_length=limits.KIND_CHARS_MAX)]
+    """Dotted lower case, at least two segments; see `recallog_schemas.kinds`."""
+    turn: Annotated[int, Field(ge=0, le=limits.TURN_MAX)] = 0
+    """The space's step counter."""
+    at: Moment = Field(default_factory=_now)
+    """When it happened, in UTC."""
+    schema_version: Annotated[int, Field(ge=1)] = 1
+    """Version of the kind's payload."""
+    payload: dict[str, Any] = Field(default_factory=dict)
+    """What happened; any JSON object that the kind allows."""
+    subject: Identifier | None = None
+    """Whose personal data this is: the unit of erasure."""
+    audience: Annotated[tuple[Name, ...], Field(max_length=limits.AUDIENCE_NAMES_MAX, strict=False)] | None = None
+    """Who sees it besides its agent; unset, the kind decides."""
+    causation_id: Identifier | None = None
+    correlation_id: Identifier | None = None
+
+    @field_validator("payload")
+    @classmethod
+    def _payload_of_its_kind(cls, payload: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        for key, value in payload.items():
+            if type(value) is not str:  # most payloads are one text
+                _check_json(value, f"payload.{key}")
+        # A payload of a later schema version cannot be judged here: the codec says `FutureSchema`.
+        if info.data.get("schema_version") == 1:
+            kinds.check(info.data.get("kind", ""), payload)
+        return payload
+
+    @property
+    def text(self) -> str:
+        """The event in words, as prompts, relevance and search use it; "" where it has none."""
+        return kinds.text_of(self.kind, self.payload)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Position:
+    """Where an event lies in the ledger. Offsets start at 0; positions of one space are totally ordered."""
+
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.partition}:{self.offset}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read "0:41", or "41" for partition 0. Raises `OutOfRange` for anything else."""
+        partition, _, offset = text.rpartition(":")
+        if not offset.isdecimal() or not (partition or "0").isdecimal():
+            raise OutOfRange(f"{text!r} is not a position; write it as PARTITION:OFFSET, for example 0:41")
+        return cls(int(partition or "0"), int(offset))
+
+
+class Record(msgspec.Struct, frozen=True):
+    """An event together with its place in the ledger, as projections receive it."""
+
+    partition: int
+    offset: int
+    event: Event
+    data: bytes
+    """The event's bytes as they stand in the ledger."""
+    memorable: bool
+    """False for bookkeeping kinds, and for events that time travel has not reached: folded, but nobody's memory."""
+
+    @property
+    def position(self) -> Position:
+        return Position(self.partition, self.offset)
+
+
+def fields_of(event: Event) -> Mapping[str, Any]:
+    """The fields of `event` as they are written: optional ones that are unset are left out."""
+    return {name: value for name, value in event.__dict__.items() if value is not None}

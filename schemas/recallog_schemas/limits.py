@@ -1,0 +1,36 @@
+"""Every limit of Recallog, in one place. Units come last in the names."""
+
+# Events. An event is refused at a door, and parked as a dead letter in the ledger, beyond these.
+EVENT_BYTES_MAX = 256 * 1024
+ID_CHARS_MAX = 128
+NAME_CHARS_MAX = 128
+KIND_CHARS_MAX = 128
+AUDIENCE_NAMES_MAX = 64
+SHARED_KINDS_MAX = 64
+TURN_MAX = 2**53 - 1  # the largest integer that every JSON reader keeps exact (RFC 8259, section 6)
+INTEGER_MAX = 2**63 - 1  # payload integers: what a signed 64-bit reader can hold
+PAYLOAD_DEPTH_MAX = 64
+TOOL_TEXT_CHARS_MAX = 800
+
+# Appending and reading.
+APPEND_EVENTS_MAX = 10_000
+READ_BATCH_RECORDS = 2_000
+READ_BATCH_BYTES = 8 * 1024 * 1024
+LOCK_WAIT_SECONDS = 10.0
+
+# Views. Logs keep the newest events an agent may need; a row is bounded so that one commit is.
+LOG_EVENTS_KEPT = 2_000
+LOG_EVENTS_MAX = 10_000
+ROW_BYTES_MAX = EVENT_BYTES_MAX + 1024
+WINDOW_EVENTS = 8
+PAGE_ITEMS = 50
+PAGE_ITEMS_MAX = 1_000
+SCAN_ITEMS = 1_000
+DEAD_LETTER_DETAIL_CHARS_MAX = 500
+PROJECTION_RERUNS_MAX = 1_000  # rows that one record may read beyond those its projections declared
+
+# The projector keeps the rows of its last batches; beyond this many it starts afresh.
+CACHED_ROWS_MAX = 20_000
+
+# Time travel folds the space's prefix at query time.
+AS_OF_RECORDS_MAX = 2_000_000

@@ -1,0 +1,46 @@
+"""Records that the fold could not apply. The bytes stay in the ledger; a dead letter says where and why."""
+
+import msgspec
+
+from recallog_projections.projection import Table
+from recallog_projections.stores.store import Generation, Store
+from recallog_schemas import limits
+
+
+class Parked(msgspec.Struct, frozen=True):
+    """Why one record is in no view. Made from the record and the code alone, so that every fold parks alike."""
+
+    offset: int
+    reason: str
+    """One stable word: unparsable, future_schema, too_large, invalid, conflict, projection_failed."""
+    detail: str
+    space: str = ""
+    id: str = ""
+    kind: str = ""
+
+
+class Count(msgspec.Struct, frozen=True):
+    """Of one partition. `future` of them only a newer version can judge: until then the generation is incomplete."""
+
+    parked: int = 0
+    future: int = 0
+
+
+TABLE = Table("dead_letters", Parked)
+COUNT = Table("dead_letters.count", Count)
+
+
+def key_of(offset: int) -> str:
+    return f"{offset:020d}"
+
+
+async def all_parked(store: Store, generation: Generation, *, until: int | None = None) -> list[Parked]:
+    """The generation's dead letters by offset; only those below `until`, where it is given."""
+    found: list[Parked] = []
+    after = None
+    while True:
+        chunk = await store.scan(generation, TABLE.name, after=after, limit=limits.SCAN_ITEMS)
+        found += [TABLE.decode(item.data) for item in chunk.items]
+        if chunk.last or (until is not None and found and found[-1].offset >= until):
+            return [parked for parked in found if until is None or parked.offset < until]
+        after = chunk.items[-1].place

@@ -1,0 +1,153 @@
+"""The fold: it decides each record of a batch (applied, skipped as a repeat, or parked) and says what changes.
+
+Pure but for the rows it asks for. Live projector, rebuild, verification, time travel and the test driver all run this.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import datetime
+
+from recallog_projections.projection import Need, Projection
+from recallog_projections.rows import Changes, Rows, Unfetched
+from recallog_schemas import Event, Record, codec, kinds, limits
+from recallog_schemas.errors import InvalidEvent, InvariantViolation, ProjectionError
+from recallog_streams import dead_letters
+from recallog_streams.dead_letters import Count, Parked
+from recallog_streams.identity import Conflict, Identity
+from recallog_streams.ledger import Batch
+
+Fetch = Callable[[Sequence[Need]], Awaitable[Sequence[bytes | None]]]
+"""Rows as they stand at the checkpoint, in the order asked for."""
+
+_REASONS = {"unparsable", "future_schema", "too_large"}
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
+
+
+class Fold:
+    """The projections of one projector, folded together: a record counts for all of them or for none."""
+
+    def __init__(
+        self, projections: Sequence[Projection], *, unique_ids: bool, remember_until: datetime | None = None
+    ) -> None:
+        self._projections = tuple(projections)
+        self._identity = None if unique_ids else Identity()
+        self._remember_until = remember_until
+        names = [projection.name for projection in projections]
+        if len(set(names)) < len(names):
+            raise ProjectionError(f"two projections have the same name: {sorted(names)}")
+        self.tables = [dead_letters.TABLE, dead_letters.COUNT]
+        self.tables += [table for projection in projections for table in projection.tables]
+        self.tables += Identity.tables if self._identity else ()
+        if len({table.name for table in self.tables}) < len(self.tables):
+            raise ProjectionError("two tables of the projections have the same name")
+
+    @property
+    def code(self) -> str:
+        """What writes the rows, as JSON: other code never writes the same generation."""
+        versions = {projection.name: projection.version for projection in self._projections}
+        return json.dumps({"projections": versions, "schema": codec.schema_digest()}, sort_keys=True)
+
+    def new_rows(self) -> Rows:
+        return Rows(self.tables)
+
+    async def decide(self, batch: Batch, rows: Rows, fetch: Fetch) -> Changes:
+        """What the records of `batch` change. `rows` holds what earlier batches of the same generation have seen."""
+        decoded = [(offset, data, _decoded(data)) for offset, data in batch.records]
+        records = [
+            self._record(batch.partition, offset, data, event)
+            for offset, data, event in decoded
+            if isinstance(event, Event)
+        ]
+        await _fetch(rows, fetch, rows.missing(self._needs(records)))
+        following = iter(records)
+        for offset, _, event in decoded:
+            if isinstance(event, Event):
+                parked = await self._apply(next(following), rows, fetch)
+            else:
+                parked = _rejected(offset, event)
+            if parked is not None:
+                await self._park(parked, rows, fetch)
+            rows.keep()
+        return rows.changes()
+
+    def _record(self, partition: int, offset: int, data: bytes, event: Event) -> Record:
+        reached = self._remember_until is None or event.at <= self._remember_until
+        return Record(partition, offset, event, data, reached and not kinds.kind_of(event.kind).bookkeeping)
+
+    def _needs(self, records: Sequence[Record]) -> Iterator[Need]:
+        for record in records:
+            if self._identity is not None:
+                yield from self._identity.needs(record.event)
+            for projection in self._projections:
+                try:
+                    yield from projection.needs(record)
+                except Exception:  # noqa: BLE001 - needs is a hint; it is `apply` that judges the record
+                    continue
+
+    async def _apply(self, record: Record, rows: Rows, fetch: Fetch) -> Parked | None:
+        """Fold one record, however often it takes until all its rows are there."""
+        for _ in range(limits.PROJECTION_RERUNS_MAX):
+            try:
+                return self._apply_once(record, rows)
+            except Unfetched as missing:
+                rows.undo()
+                await _fetch(rows, fetch, [missing.need])
+        return _parked(record, "projection_failed", "reads rows without end")
+
+    def _apply_once(self, record: Record, rows: Rows) -> Parked | None:
+        if self._identity is not None:
+            try:
+                if not self._identity.first_seen(rows, record.event, record.offset, record.data):
+                    return None
+            except Conflict as conflict:
+                return _parked(record, "conflict", f"its id names another event, at {record.partition}:{conflict.first}")
+        for projection in self._projections:
+            try:
+                projection.apply(rows, record)
+            except InvariantViolation:
+                raise
+            except Exception as error:  # noqa: BLE001 - one bad record or projection must not stop the stream
+                rows.undo()
+                said = _ADDRESS.sub("0x…", str(error))
+                return _parked(record, "projection_failed", f"{projection.name}: {type(error).__name__}: {said}")
+        return None
+
+    async def _park(self, parked: Parked, rows: Rows, fetch: Fetch) -> None:
+        place = Need(dead_letters.TABLE.name, "", "", dead_letters.key_of(parked.offset))
+        await _fetch(rows, fetch, rows.missing([place, Need(dead_letters.COUNT.name, "")]))
+        count = rows.get(dead_letters.COUNT, "") or Count()
+        future = count.future + (parked.reason == "future_schema")
+        rows.put(dead_letters.COUNT, Count(count.parked + 1, future), "")
+        rows.put(dead_letters.TABLE, parked, "", key=place.key)
+
+
+async def _fetch(rows: Rows, fetch: Fetch, needs: Sequence[Need]) -> None:
+    if needs:
+        for need, data in zip(needs, await fetch(needs), strict=True):
+            rows.fetched(need, data)
+
+
+def _decoded(data: bytes) -> Event | InvalidEvent:
+    try:
+        return codec.decode(data)
+    except InvalidEvent as error:
+        return error
+
+
+def _rejected(offset: int, error: InvalidEvent) -> Parked:
+    """The dead letter of bytes that are no event. It names the broken rule, not the library's words for it."""
+    reason = error.rule if error.rule in _REASONS else "invalid"
+    return Parked(offset, reason, f"{error.path}: {error.rule}" if error.path else error.rule)
+
+
+def _parked(record: Record, reason: str, detail: str) -> Parked:
+    event = record.event
+    detail = detail[: limits.DEAD_LETTER_DETAIL_CHARS_MAX]
+    return Parked(record.offset, reason, detail, event.space, event.id, event.kind)
+
+
+def digest_of(data: bytes) -> bytes:
+    """16 bytes (blake2b) by which a checkpoint recognises the last record it has decided."""
+    return hashlib.blake2b(data, digest_size=16).digest()

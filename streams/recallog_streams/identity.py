@@ -1,0 +1,105 @@
+"""Which ids a generation has seen: for ledgers that store a repeated event again, so that the views count it once.
+
+One table of buckets per space, grown by linear hashing (Litwin, 1980): a space of n events has about n /
+`BUCKET_EVENTS` buckets, and each new event beyond that splits one. An entry is 30 bytes: 16 of the id's digest, 8 of the
+content's, 6 of the offset. It is exact but for a collision of 128-bit digests, and it is the one thing in the views
+that grows with the ledger.
+"""
+
+import hashlib
+from typing import ClassVar
+
+import msgspec
+
+from recallog_projections.projection import Need, Table
+from recallog_projections.rows import Rows
+from recallog_schemas import Event, codec
+
+ID_BYTES, CONTENT_BYTES, OFFSET_BYTES = 16, 8, 6
+ENTRY_BYTES = ID_BYTES + CONTENT_BYTES + OFFSET_BYTES
+BUCKET_EVENTS = 16
+
+
+class Size(msgspec.Struct, frozen=True, array_like=True):
+    """How many ids of a space are known, in how many buckets."""
+
+    events: int
+    buckets: int
+
+
+class Bucket(msgspec.Struct, frozen=True, array_like=True):
+    entries: bytes
+
+
+SIZES = Table("identity.size", Size)
+BUCKETS = Table("identity.bucket", Bucket)
+
+
+class Conflict(Exception):
+    """The id is taken by a record with other content."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__(first)
+        self.first = first
+
+
+class Identity:
+    """The first record of an id wins."""
+
+    tables: ClassVar = (SIZES, BUCKETS)
+
+    def needs(self, event: Event) -> list[Need]:
+        return [Need(SIZES.name, event.space)]
+
+    def first_seen(self, rows: Rows, event: Event, offset: int, data: bytes) -> bool:
+        """Remember the id of `event`; whether it is new. Raises `Conflict` where it names something else."""
+        space = event.space
+        size = rows.get(SIZES, space) or Size(0, 1)
+        id_ = hashlib.blake2b(event.id.encode(), digest_size=ID_BYTES).digest()
+        content = codec.content_digest(data, CONTENT_BYTES)
+        number = _bucket_of(id_, size.buckets)
+        entries = _entries(rows, space, number)
+        for start in range(0, len(entries), ENTRY_BYTES):
+            if entries[start : start + ID_BYTES] == id_:
+                end = start + ID_BYTES + CONTENT_BYTES
+                if entries[start + ID_BYTES : end] != content:
+                    raise Conflict(int.from_bytes(entries[end : start + ENTRY_BYTES], "big"))
+                return False
+        entries += id_ + content + offset.to_bytes(OFFSET_BYTES, "big")
+        rows.put(BUCKETS, Bucket(entries), space, key=str(number))
+        size = Size(size.events + 1, size.buckets)
+        if size.events > size.buckets * BUCKET_EVENTS:
+            size = _split(rows, space, size)
+        rows.put(SIZES, size, space)
+        return True
+
+
+def _entries(rows: Rows, space: str, number: int) -> bytes:
+    bucket = rows.get(BUCKETS, space, key=str(number))
+    return bucket.entries if bucket else b""
+
+
+def _bucket_of(id_: bytes, buckets: int) -> int:
+    level = 1 << (buckets.bit_length() - 1)
+    hashed = int.from_bytes(id_[:8], "big")
+    number = hashed & (2 * level - 1)
+    return number if number < buckets else hashed & (level - 1)
+
+
+def _split(rows: Rows, space: str, size: Size) -> Size:
+    """One bucket more: the next in turn hands over those of its entries that belong there."""
+    new = size.buckets
+    old = new - (1 << (new.bit_length() - 1))
+    grown = Size(size.events, new + 1)
+    stay, move = b"", b""
+    entries = _entries(rows, space, old)
+    for start in range(0, len(entries), ENTRY_BYTES):
+        entry = entries[start : start + ENTRY_BYTES]
+        if _bucket_of(entry[:ID_BYTES], grown.buckets) == new:
+            move += entry
+        else:
+            stay += entry
+    rows.get(BUCKETS, space, key=str(new))
+    rows.put(BUCKETS, Bucket(stay), space, key=str(old))
+    rows.put(BUCKETS, Bucket(move), space, key=str(new))
+    return grown

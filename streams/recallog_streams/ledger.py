@@ -1,0 +1,96 @@
+"""The ledger port: an ordered, durable, append-only log of events in partitions."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Sequence
+from typing import ClassVar
+
+import msgspec
+
+from recallog_schemas import Event, Position, limits
+from recallog_schemas.errors import RecallogError
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What tells one ledger from another."""
+
+    ledger: str
+    """Kind of adapter and a name or id that never changes."""
+    partitions: int
+    partitioner: str
+    """The rule from space to partition; another rule would put a space's events out of order."""
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Consecutive records of one partition. Offsets between `start` and `next` that are not there do not exist."""
+
+    partition: int
+    start: int
+    next: int
+    records: Sequence[tuple[int, bytes]]
+    """Offset and value."""
+
+
+class Ledger(ABC):
+    """Appends events durably and reads them back in order.
+
+    Offsets start at 0, `read(start)` is inclusive, an end is the next offset.
+    """
+
+    unique_ids: ClassVar[bool]
+    """Whether an id can be there only once in its space. Where not, the views count it once."""
+
+    @abstractmethod
+    async def manifest(self) -> Manifest:
+        """Which ledger this is."""
+
+    @abstractmethod
+    async def append(self, events: Sequence[Event]) -> list[Position]:
+        """Write `events` in order; return when they are durable.
+
+        With unique ids, an id that is there already answers its first position, and the whole call is refused with
+        `IdConflict` where the content differs. Raises `UnknownOutcome` where the events may or may not be there:
+        sending them again is safe.
+        """
+
+    @abstractmethod
+    async def ends(self) -> list[int]:
+        """The next offset of each partition."""
+
+    @abstractmethod
+    def read(
+        self, partition: int, start: int, until: int, *, space: str | None = None
+    ) -> AsyncIterator[Batch]:
+        """Batches from `start` up to but not including `until`; of one space only, where `space` is given.
+
+        The last batch's `next` is `until`, also where it ends in holes. `until` must not lie past the end.
+        """
+
+    @abstractmethod
+    def partition_of(self, space: str) -> int:
+        """Where the events of `space` lie."""
+
+    @abstractmethod
+    async def size_bytes(self) -> int:
+        """What the ledger takes on its medium."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of files and connections."""
+
+
+def check_append(events: Sequence[Event]) -> None:
+    """Raise where one call asks for more than `limits.APPEND_EVENTS_MAX` events."""
+    if len(events) > limits.APPEND_EVENTS_MAX:
+        raise RecallogError(
+            f"{len(events):,} events in one call, the limit is {limits.APPEND_EVENTS_MAX:,}; publish them in parts"
+        )
+
+
+async def record_at(ledger: Ledger, partition: int, offset: int) -> bytes | None:
+    """The bytes of one record, None where there is none at that offset."""
+    if not 0 <= offset < (await ledger.ends())[partition]:
+        return None
+    async for batch in ledger.read(partition, offset, offset + 1):
+        for _, data in batch.records:
+            return data
+    return None

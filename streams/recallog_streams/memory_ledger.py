@@ -1,0 +1,72 @@
+"""A ledger in this process's memory: for tests of projections, and for whatever need not outlive the process.
+
+It can be told to allow repeated ids, as Kafka does.
+"""
+
+import secrets
+from collections.abc import AsyncIterator, Sequence
+
+from recallog_schemas import Event, Position, codec, limits
+from recallog_schemas.errors import IdConflict
+from recallog_streams.ledger import Batch, Ledger, Manifest, check_append
+
+
+class MemoryLedger(Ledger):
+    """One partition, a list of (offset, space, value)."""
+
+    def __init__(self, *, unique_ids: bool = True, batch_records: int = limits.READ_BATCH_RECORDS) -> None:
+        self.unique_ids = unique_ids  # type: ignore[misc]
+        self._id = secrets.token_hex(16)
+        self._batch_records = batch_records
+        self._values: list[tuple[str | None, bytes]] = []
+        self._offsets: dict[tuple[str, str], int] = {}
+
+    async def manifest(self) -> Manifest:
+        return Manifest(ledger=f"memory:{self._id}", partitions=1, partitioner="one")
+
+    async def append(self, events: Sequence[Event]) -> list[Position]:
+        check_append(events)
+        values = [codec.encode(event) for event in events]
+        before = len(self._values)
+        positions = []
+        for event, data in zip(events, values, strict=True):
+            first = self._offsets.get((event.space, event.id)) if self.unique_ids else None
+            if first is not None and codec.canonical(self._values[first][1]) != codec.canonical(data):
+                del self._values[before:]
+                self._offsets = {key: offset for key, offset in self._offsets.items() if offset < before}
+                raise IdConflict(f"the id {event.id!r} of space {event.space!r} already names the event at 0:{first}")
+            positions.append(Position(0, len(self._values) if first is None else first))
+            if first is None:
+                self._offsets[event.space, event.id] = len(self._values)
+                self._values.append((event.space, data))
+        return positions
+
+    def append_bytes(self, data: bytes, space: str | None = None) -> Position:
+        """Write bytes as they are, as a producer without our library can."""
+        self._values.append((space, data))
+        return Position(0, len(self._values) - 1)
+
+    async def ends(self) -> list[int]:
+        return [len(self._values)]
+
+    async def read(
+        self, partition: int, start: int, until: int, *, space: str | None = None
+    ) -> AsyncIterator[Batch]:
+        while start < until:
+            following = min(start + self._batch_records, until)
+            records = [
+                (start + n, data)
+                for n, (found, data) in enumerate(self._values[start:following])
+                if space is None or found == space
+            ]
+            yield Batch(partition, start, following, records)
+            start = following
+
+    def partition_of(self, space: str) -> int:
+        return 0
+
+    async def size_bytes(self) -> int:
+        return sum(len(data) for _, data in self._values)
+
+    async def close(self) -> None:
+        return None

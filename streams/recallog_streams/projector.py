@@ -1,0 +1,146 @@
+"""The one loop that keeps views: for live readers, first start, rebuild, verification and time travel alike.
+
+1. read the checkpoint of the generation; it is the resume offset, and there is no other
+2. before the first commit, reread the record that it names: another ledger under the same views is refused
+3. take the next batch; one that does not follow the checkpoint is discarded
+4. fold it in memory
+5. commit rows, log entries and the new checkpoint in one atomic step, expecting the checkpoint of step 1
+6. applied, or already there: go on. Ahead or mismatch: go back to 1. Retired or lost: stop, the generation is gone
+"""
+
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from recallog_projections.projection import Need, Projection
+from recallog_projections.rows import Rows
+from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Store
+from recallog_schemas import limits
+from recallog_schemas.errors import LedgerMismatch, Rebuilding
+from recallog_streams.fold import Fold, digest_of
+from recallog_streams.ledger import Batch, Ledger, record_at
+
+Progress = Callable[[int, int], None]
+"""Called with (offsets decided, offsets to decide)."""
+
+
+class GenerationGone(Rebuilding):
+    """The generation was retired by a cutover, or lost with its store: read the pointer again."""
+
+
+@dataclass(slots=True)
+class _Cache:
+    """The rows of the last batches, good for as long as the checkpoint is where this projector left it."""
+
+    checkpoint: Checkpoint
+    rows: Rows
+
+
+class Projector:
+    """Folds one ledger into generations of one store."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        store: Store,
+        projections: Sequence[Projection],
+        *,
+        space: str | None = None,
+        remember_until: datetime | None = None,
+        lock: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
+    ) -> None:
+        self.ledger = ledger
+        self.store = store
+        self.fold = Fold(projections, unique_ids=ledger.unique_ids, remember_until=remember_until)
+        self._space = space
+        self._lock = lock
+        self._cache: dict[str, _Cache] = {}
+        self._recognised: set[str] = set()
+
+    def new_generation(self, partition: int, until: int) -> Generation:
+        """A generation of this code, not yet known to the store."""
+        return Generation(secrets.token_hex(8), partition, self.fold.code, until)
+
+    async def catch_up(self, generation: Generation, until: int, progress: Progress | None = None) -> Checkpoint:
+        """Decide all records below `until`. Raises `GenerationGone`, or `LedgerMismatch`."""
+        while True:
+            checkpoint = await self._resume(generation)
+            if checkpoint.offset + 1 >= until:
+                return checkpoint
+            batches = self.ledger.read(generation.partition, checkpoint.offset + 1, until, space=self._space)
+            async with aclosing(batches):  # type: ignore[type-var]
+                async for batch in batches:
+                    async with self._lock():
+                        if not await self.decide(generation, batch):
+                            break
+                    if progress is not None:
+                        progress(batch.next, until)
+
+    async def decide(self, generation: Generation, batch: Batch) -> bool:
+        """Fold and commit one batch; False where it does not follow the checkpoint (any more)."""
+        checkpoint = await self._resume(generation)
+        if batch.start != checkpoint.offset + 1:
+            return False
+        cache = self._cache.get(generation.id)
+        if cache is None or cache.checkpoint != checkpoint or len(cache.rows) > limits.CACHED_ROWS_MAX:
+            cache = _Cache(checkpoint, self.fold.new_rows())
+
+        async def fetch(needs: Sequence[Need]) -> Sequence[bytes | None]:
+            snapshot = await self.store.read(generation.partition, needs, generation=generation)
+            if snapshot.checkpoint != checkpoint:
+                raise _Moved
+            return snapshot.rows
+
+        try:
+            changes = await self.fold.decide(batch, cache.rows, fetch)
+        except _Moved:
+            self._cache.pop(generation.id, None)
+            return False
+        new = Checkpoint(batch.next - 1, checkpoint.record, checkpoint.digest)
+        if batch.records:
+            offset, data = batch.records[-1]
+            new = Checkpoint(batch.next - 1, offset, digest_of(data))
+        outcome = await self.store.commit(generation, checkpoint, new, changes)
+        if outcome is Outcome.APPLIED:
+            self._cache = {generation.id: _Cache(new, cache.rows)}
+            return True
+        self._cache.pop(generation.id, None)
+        if outcome in (Outcome.RETIRED, Outcome.LOST):
+            raise GenerationGone(f"the generation {generation.id} is {outcome.value}")
+        return outcome is Outcome.ALREADY_THERE
+
+    async def _resume(self, generation: Generation) -> Checkpoint:
+        checkpoint = await self.store.checkpoint(generation)
+        if checkpoint is None:
+            raise GenerationGone(f"the generation {generation.id} is gone")
+        if generation.id not in self._recognised:
+            await self._recognise(generation.partition, checkpoint)
+            self._recognised.add(generation.id)
+        return checkpoint
+
+    async def _recognise(self, partition: int, checkpoint: Checkpoint) -> None:
+        remedy = "Was another ledger, or an older copy, put in its place? Delete the views, and they are built from it"
+        manifest = msgspec.json.encode(await self.ledger.manifest())
+        remembered = await self.store.remember_manifest(manifest)
+        if remembered != manifest:
+            raise LedgerMismatch(
+                f"the views were computed from another ledger ({remembered.decode()}, not {manifest.decode()}). {remedy}"
+            )
+        if checkpoint.record < 0:
+            return
+        data = await record_at(self.ledger, partition, checkpoint.record)
+        if data is None or digest_of(data) != checkpoint.digest:
+            gone = "is missing" if data is None else "is another one"
+            raise LedgerMismatch(
+                f"the record at {partition}:{checkpoint.record}, which the views have decided, {gone} in the ledger. "
+                f"{remedy}"
+            )
+
+
+class _Moved(Exception):
+    """Another projector committed to the generation while this one was folding."""
