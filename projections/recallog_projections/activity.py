@@ -1,6 +1,7 @@
 """Who was active where: spaces, their sessions and agents, and how many events of which kinds they have."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import ClassVar
 
 import msgspec
@@ -54,15 +55,7 @@ class Activity:
 
     def needs(self, record: Record) -> Iterable[Need]:
         event = record.event
-        needs = [
-            Need(TOTALS.name, ""),
-            Need(SPACES.name, event.space),
-            Need(AGENTS.name, event.space, event.agent),
-            Need(KINDS.name, event.space, event.kind),
-        ]
-        if event.session is not None:
-            needs.append(Need(SESSIONS.name, event.space, event.session))
-        return needs
+        return _needs(event.space, event.agent, event.kind, event.session)
 
     def apply(self, rows: Rows, record: Record) -> None:
         event, offset = record.event, record.offset
@@ -94,3 +87,14 @@ class Activity:
         span = rows.get(table, space, owner)
         rows.put(table, Span(1, offset, offset) if span is None else span.grown(offset), space, owner)
         return span is None
+
+
+@lru_cache(maxsize=4096)
+def _needs(space: str, agent: str, kind: str, session: str | None) -> tuple[Need, ...]:
+    needs = (
+        Need(TOTALS.name, ""),
+        Need(SPACES.name, space),
+        Need(AGENTS.name, space, agent),
+        Need(KINDS.name, space, kind),
+    )
+    return needs if session is None else (*needs, Need(SESSIONS.name, space, session))

@@ -73,9 +73,7 @@ def kept_from(own: Tail, shared: Tail) -> int | None:
     Both tails must have been read whole.
     """
     cut = [
-        OWN.decode(tail.entries[0]).offset
-        for tail in (own, shared)
-        if tail.entries and tail.total > len(tail.entries)
+        OWN.decode(tail.entries[0]).offset for tail in (own, shared) if tail.entries and tail.total > len(tail.entries)
     ]
     return max(cut, default=None)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -44,7 +44,9 @@ class _Kept(Generic[Row]):
 
     def __post_init__(self) -> None:
         if not self.row.__struct_config__.frozen:
-            raise ProjectionError(f"the rows of {self.name!r} must be immutable: class {self.row.__name__}(…, frozen=True)")
+            raise ProjectionError(
+                f"the rows of {self.name!r} must be immutable: class {self.row.__name__}(…, frozen=True)"
+            )
 
     @cached_property
     def _decoder(self) -> "msgspec.msgpack.Decoder[Row]":
@@ -117,7 +119,7 @@ class Projection(Protocol):
         ...
 
     @property
-    def tables(self) -> Sequence[Table[msgspec.Struct] | Log[msgspec.Struct]]:
+    def tables(self) -> Sequence[Table[Any] | Log[Any]]:
         """What it writes."""
         ...
 

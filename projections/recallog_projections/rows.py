@@ -31,53 +31,66 @@ class Unfetched(BaseException):
 
 
 class Rows:
-    """Rows as they stand after the records folded so far, with an undo for the record being folded."""
+    """Rows as they stand after the records folded so far, with an undo for the record being folded.
+
+    Rows are encoded once, when the batch ends. With `strict` each is encoded as it is written, so that a row that
+    cannot be is found out while the record that wrote it is still being folded.
+    """
 
     def __init__(self, tables: Iterable[Table[Any] | Log[Any]]) -> None:
         self._tables = {table.name: table for table in tables}
-        self._values: dict[Need, Any] = {}
-        self._changed: dict[Need, bytes | None] = {}
-        self._entries: list[tuple[LogName, bytes]] = []
-        self._undo: list[tuple[Need, Any, bool, bytes | None]] = []
+        self.strict = False
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything, also what was fetched."""
+        self._values: dict[tuple[str, str, str, str], Any] = {}
+        self._changed: dict[tuple[str, str, str, str], None] = {}
+        self._entries: list[tuple[tuple[str, str, str], Log[Any], Any]] = []
+        self._undo: list[tuple[tuple[str, str, str, str], Any]] = []
         self._entries_before = 0
 
     def get(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
         """The row, or None where there is none."""
-        need = Need(table.name, space, owner, key)
+        place = (table.name, space, owner, key)
         try:
-            return self._values[need]  # type: ignore[no-any-return]
+            return self._values[place]  # type: ignore[no-any-return]
         except KeyError:
-            self._check(table)
-            raise Unfetched(need) from None
+            raise self._unfetched(place) from None
 
     def put(self, table: Table[Row], row: Row, space: str, owner: str = "", key: str = "") -> None:
-        """Write the row. Raises `ProjectionError` where it does not fit its table."""
-        self._write(table, Need(table.name, space, owner, key), row, table.encode(row))
+        """Write the row. Raises `ProjectionError` where it is none of this table's."""
+        if type(row) is not table.row or self.strict:
+            table.encode(row)
+        self._write((table.name, space, owner, key), row)
 
     def delete(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> None:
-        self._write(table, Need(table.name, space, owner, key), None, None)
+        self._write((table.name, space, owner, key), None)
 
     def append(self, log: Log[Row], entry: Row, space: str, owner: str = "") -> None:
         """Add `entry` to the end of a log; the oldest entries beyond `log.keep` go."""
-        self._check(log)
-        self._entries.append((LogName(log.name, space, owner), log.encode(entry)))
+        if self._tables.get(log.name) is not log:
+            raise ProjectionError(f"the log {log.name!r} is not among those of the projections")
+        if type(entry) is not log.row or self.strict:
+            log.encode(entry)
+        self._entries.append(((log.name, space, owner), log, entry))
 
-    def _write(self, table: Table[Row], need: Need, row: Row | None, data: bytes | None) -> None:
-        self._check(table)
-        if need not in self._values:
-            raise Unfetched(need)
-        self._undo.append((need, self._values[need], need in self._changed, self._changed.get(need)))
-        self._values[need] = row
-        self._changed[need] = data
+    def _write(self, place: tuple[str, str, str, str], row: Row | None) -> None:
+        if place not in self._values:
+            raise self._unfetched(place)
+        self._undo.append((place, self._values[place]))
+        self._values[place] = row
+        self._changed[place] = None
 
-    def _check(self, table: Table[Row] | Log[Row]) -> None:
-        if self._tables.get(table.name) is not table:
-            raise ProjectionError(f"{table.name!r} is not among the tables of the projections")
+    def _unfetched(self, place: tuple[str, str, str, str]) -> BaseException:
+        if not isinstance(self._tables.get(place[0]), Table):
+            return ProjectionError(f"the table {place[0]!r} is not among those of the projections")
+        return Unfetched(Need(*place))
 
     def missing(self, needs: Iterable[Need]) -> list[Need]:
         """Those of `needs` that are not here yet, each once; what is no address of a table is passed over."""
         missing = {need: None for need in needs if need not in self._values}
-        return [need for need in missing if isinstance(need, Need) and need.table in self._tables]
+        return [need for need in missing if isinstance(need, Need) and isinstance(self._tables.get(need.table), Table)]
 
     def fetched(self, need: Need, data: bytes | None) -> None:
         """Take in a row as it stands in the store."""
@@ -91,23 +104,28 @@ class Rows:
 
     def undo(self) -> None:
         """Forget what the record has written so far."""
-        for need, row, was_changed, data in reversed(self._undo):
-            self._values[need] = row
-            if was_changed:
-                self._changed[need] = data
-            else:
-                del self._changed[need]
+        for place, row in reversed(self._undo):
+            self._values[place] = row
         del self._entries[self._entries_before :]
         self._undo.clear()
 
     def changes(self) -> Changes:
-        """All that changed since the last call, ready for one commit."""
+        """All that changed since the last call, ready for one commit. Raises `ProjectionError`; then `clear`."""
+        rows = {
+            Need(*place): None if (row := self._values[place]) is None else self._tables[place[0]].encode(row)
+            for place in self._changed
+        }
         logs: dict[LogName, list[bytes]] = {}
-        for name, data in self._entries:
-            logs.setdefault(name, []).append(data)
-        changes = Changes(rows=self._changed, logs=logs, keep={name.log: self._tables[name.log].keep for name in logs})
+        keep: dict[str, int] = {}
+        for place, log, entry in self._entries:
+            data = log.encode(entry)
+            try:
+                logs[place].append(data)  # type: ignore[index]
+            except KeyError:
+                logs[LogName(*place)] = [data]
+                keep[log.name] = log.keep
         self._changed, self._entries, self._entries_before = {}, [], 0
-        return changes
+        return Changes(rows, logs, keep)
 
     def __len__(self) -> int:
         return len(self._values)

@@ -81,7 +81,9 @@ def _changed(settings: AgentSettings, payload: Mapping[str, Any], fields: frozen
 def _space(settings: SpaceSettings, payload: Mapping[str, Any]) -> SpaceSettings:
     shared, scene = payload.get("shared_kinds"), payload.get("scene_kinds")
     if "shared_kinds" in payload:
-        settings = msgspec.structs.replace(settings, shared_kinds=None if shared is None else tuple(sorted(set(shared))))
+        settings = msgspec.structs.replace(
+            settings, shared_kinds=None if shared is None else tuple(sorted(set(shared)))
+        )
     if "scene_kinds" in payload:
         settings = msgspec.structs.replace(settings, scene_kinds=None if scene is None else tuple(scene))
     return settings

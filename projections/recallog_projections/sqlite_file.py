@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from filelock import FileLock
+
 from recallog_schemas import limits
 from recallog_schemas.errors import (
     LockTimeout,
@@ -43,6 +45,8 @@ class Format:
     remedy: str
     """What to do about a damaged one."""
     synchronous: str
+    disposable: bool = False
+    """Made again from elsewhere, so that what is left of a deleted one is thrown away."""
 
 
 class SqliteFile:
@@ -57,7 +61,7 @@ class SqliteFile:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"recallog-{format.what}")
 
     async def run(self, work: Callable[[sqlite3.Connection], Answer], *, write: bool = False) -> Answer:
-        """The answer of `work`, run in one transaction. Raises the `StorageError` that fits; then nothing was written."""
+        """The answer of `work`, run in one transaction. Raises a `StorageError`; then nothing was written."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work, write)
 
     async def close(self) -> None:
@@ -66,9 +70,7 @@ class SqliteFile:
 
     def size_bytes(self) -> int:
         """The file with its write-ahead log."""
-        return sum(
-            path.stat().st_size for path in (self.path, Path(f"{self.path}-wal")) if path.exists()
-        )
+        return sum(path.stat().st_size for path in (self.path, Path(f"{self.path}-wal")) if path.exists())
 
     def _run(self, work: Callable[[sqlite3.Connection], Answer], write: bool) -> Answer:
         with self._named_errors():
@@ -96,8 +98,10 @@ class SqliteFile:
         connection = self._connect(self.path)
         try:
             self._check_ours(connection)
-            # A page cache of 16 MiB; memory-mapping would make another process's truncation a crash.
-            connection.executescript(f"PRAGMA synchronous={self._format.synchronous}; PRAGMA cache_size=-16384;")
+            # 16 MiB of pages in memory, and the log moved into the file every 16 MiB: pages that many batches change
+            # are then written once. No memory-mapping: another process's truncation would be a crash here.
+            for pragma in (f"synchronous={self._format.synchronous}", "cache_size=-16384", "wal_autocheckpoint=4096"):
+                connection.execute(f"PRAGMA {pragma}")
         except BaseException:
             connection.close()
             raise
@@ -122,8 +126,10 @@ class SqliteFile:
                 connection.executescript(self._format.schema)
             finally:
                 connection.close()
-            with suppress(FileExistsError):  # another process was faster: its file is as good
-                os.link(aside, self.path)
+            with FileLock(f"{self.path}.making", timeout=self._lock_wait_seconds):
+                if not self.path.exists():  # if it does, another process was faster: its file is as good
+                    self._clear_leftovers()
+                    os.link(aside, self.path)
             directory = os.open(self.path.parent, os.O_RDONLY)
             try:
                 os.fsync(directory)
@@ -132,6 +138,17 @@ class SqliteFile:
         finally:
             for leftover in (aside, Path(f"{aside}-wal"), Path(f"{aside}-shm")):
                 leftover.unlink(missing_ok=True)
+
+    def _clear_leftovers(self) -> None:
+        """SQLite would play the write-ahead log of a deleted file back into a new one of the same name."""
+        log, index = Path(f"{self.path}-wal"), Path(f"{self.path}-shm")
+        if not self._format.disposable and log.exists() and log.stat().st_size:
+            raise StorageReplaced(
+                f"the {self._format.what} {self.path} is gone, and {log.name} holds what was written to it last. Put the "
+                "file back beside it, or move both away to begin a new one"
+            )
+        log.unlink(missing_ok=True)
+        index.unlink(missing_ok=True)
 
     def _check_whole(self) -> None:
         """SQLite takes an empty file for a new database, and notices missing pages only when it reads them."""
@@ -172,7 +189,10 @@ class SqliteFile:
             in_place = False
         if not in_place:
             self._close()
-            raise StorageReplaced(f"the {self._format.what} {self.path} was deleted or exchanged while it was open")
+            raise StorageReplaced(
+                f"the {self._format.what} {self.path} was deleted or exchanged while it was open; nothing was written. "
+                "Put it back, then try again"
+            )
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ they can judge at all: future schema, then old envelope (upcast), then the envel
 
 import hashlib
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -13,11 +14,12 @@ from pydantic import ValidationError
 
 from recallog_schemas import kinds, limits, upcasting
 from recallog_schemas.errors import EventTooLarge, FutureSchema, InvalidEvent
-from recallog_schemas.event import ENVELOPE_VERSION, Event, fields_of
+from recallog_schemas.event import ENVELOPE_VERSION, NAME_PATTERN, Event, fields_of
 
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _validate_json = Event.__pydantic_validator__.validate_json
+_NAME = re.compile(NAME_PATTERN)
 _REQUIRED = frozenset({"envelope", "id", "at"})
 
 
@@ -83,6 +85,12 @@ def make(fields: dict[str, Any]) -> Event:
         raise _named(error) from None
     encode(event)
     return event
+
+
+def check_name(name: str) -> None:
+    """Raise `InvalidEvent` where `name` can be no space or agent: a query for it is a mistake, not an empty view."""
+    if _NAME.match(name) is None:
+        raise InvalidEvent(f"{name!r} is not a name: letters, digits and . _ @ / - , at most 128", path="space")
 
 
 def canonical(data: bytes) -> bytes:

@@ -46,7 +46,7 @@ def _written_out(value: object) -> object:
 
 
 def _utc(moment: datetime) -> datetime:
-    return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return moment if moment.tzinfo == UTC else moment.astimezone(UTC)
 
 
 Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_written_out), AfterValidator(_utc)]

@@ -8,8 +8,9 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
+from typing import Any
 
-from recallog_projections.projection import Need, Projection
+from recallog_projections.projection import Log, Need, Projection, Table
 from recallog_projections.rows import Changes, Rows, Unfetched
 from recallog_schemas import Event, Record, codec, kinds, limits
 from recallog_schemas.errors import InvalidEvent, InvariantViolation, ProjectionError
@@ -37,7 +38,7 @@ class Fold:
         names = [projection.name for projection in projections]
         if len(set(names)) < len(names):
             raise ProjectionError(f"two projections have the same name: {sorted(names)}")
-        self.tables = [dead_letters.TABLE, dead_letters.COUNT]
+        self.tables: list[Table[Any] | Log[Any]] = [dead_letters.TABLE, dead_letters.COUNT]
         self.tables += [table for projection in projections for table in projection.tables]
         self.tables += Identity.tables if self._identity else ()
         if len({table.name for table in self.tables}) < len(self.tables):
@@ -55,10 +56,22 @@ class Fold:
     async def decide(self, batch: Batch, rows: Rows, fetch: Fetch) -> Changes:
         """What the records of `batch` change. `rows` holds what earlier batches of the same generation have seen."""
         decoded = [(offset, data, _decoded(data)) for offset, data in batch.records]
+        try:
+            return await self._fold(batch.partition, decoded, rows, fetch)
+        except ProjectionError:
+            # Some row cannot be stored. Folded once more with every row looked at, its record is parked.
+            rows.clear()
+            rows.strict = True
+            try:
+                return await self._fold(batch.partition, decoded, rows, fetch)
+            finally:
+                rows.strict = False
+
+    async def _fold(
+        self, partition: int, decoded: Sequence[tuple[int, bytes, Event | InvalidEvent]], rows: Rows, fetch: Fetch
+    ) -> Changes:
         records = [
-            self._record(batch.partition, offset, data, event)
-            for offset, data, event in decoded
-            if isinstance(event, Event)
+            self._record(partition, offset, data, event) for offset, data, event in decoded if isinstance(event, Event)
         ]
         await _fetch(rows, fetch, rows.missing(self._needs(records)))
         following = iter(records)
@@ -102,7 +115,9 @@ class Fold:
                 if not self._identity.first_seen(rows, record.event, record.offset, record.data):
                     return None
             except Conflict as conflict:
-                return _parked(record, "conflict", f"its id names another event, at {record.partition}:{conflict.first}")
+                return _parked(
+                    record, "conflict", f"its id names another event, at {record.partition}:{conflict.first}"
+                )
         for projection in self._projections:
             try:
                 projection.apply(rows, record)
@@ -139,13 +154,17 @@ def _decoded(data: bytes) -> Event | InvalidEvent:
 def _rejected(offset: int, error: InvalidEvent) -> Parked:
     """The dead letter of bytes that are no event. It names the broken rule, not the library's words for it."""
     reason = error.rule if error.rule in _REASONS else "invalid"
-    return Parked(offset, reason, f"{error.path}: {error.rule}" if error.path else error.rule)
+    return Parked(offset, reason, _storable(f"{error.path}: {error.rule}" if error.path else error.rule))
 
 
 def _parked(record: Record, reason: str, detail: str) -> Parked:
     event = record.event
-    detail = detail[: limits.DEAD_LETTER_DETAIL_CHARS_MAX]
-    return Parked(record.offset, reason, detail, event.space, event.id, event.kind)
+    return Parked(record.offset, reason, _storable(detail), event.space, event.id, event.kind)
+
+
+def _storable(detail: str) -> str:
+    """Bounded, and without the half surrogate pairs that JSON can name and UTF-8 cannot hold."""
+    return detail[: limits.DEAD_LETTER_DETAIL_CHARS_MAX].encode("utf-8", "replace").decode()
 
 
 def digest_of(data: bytes) -> bytes:

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 
 from recallog_projections.stores.store import Generation, Pointer
-from recallog_schemas.errors import NewDeadLetters, OutOfRange, ViewsTooNew
+from recallog_schemas.errors import NewDeadLetters, OutOfRange, Rebuilding, ViewsTooNew
 from recallog_streams import dead_letters
 from recallog_streams.dead_letters import Parked
 from recallog_streams.projector import GenerationGone, Progress, Projector
@@ -39,7 +39,7 @@ async def current(projector: Projector, partition: int, progress: Progress | Non
                 await projector.catch_up(pointer.active, until, progress)
                 return pointer.active
             await _build(projector, partition, pointer, until, progress, accept=False)
-        except GenerationGone:
+        except Rebuilding:
             continue  # a cutover went on meanwhile, or the store was emptied
 
 
@@ -56,7 +56,7 @@ async def rebuild(
         pointer = await projector.store.pointer(partition)
         try:
             active, joined = await _build(projector, partition, pointer, until, progress, accept=accept)
-        except GenerationGone:
+        except Rebuilding:
             continue
         return Rebuilt(pointer.active, active, joined)
 

@@ -1,9 +1,9 @@
 """Which ids a generation has seen: for ledgers that store a repeated event again, so that the views count it once.
 
 One table of buckets per space, grown by linear hashing (Litwin, 1980): a space of n events has about n /
-`BUCKET_EVENTS` buckets, and each new event beyond that splits one. An entry is 30 bytes: 16 of the id's digest, 8 of the
-content's, 6 of the offset. It is exact but for a collision of 128-bit digests, and it is the one thing in the views
-that grows with the ledger.
+`BUCKET_EVENTS` buckets, and each new event beyond that splits one. An entry is 30 bytes: 16 of the id's digest, 8 of
+the content's, 6 of the offset. It is exact but for a collision of 128-bit digests, and it is the one thing in the
+views that grows with the ledger.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ class Identity:
         space = event.space
         size = rows.get(SIZES, space) or Size(0, 1)
         id_ = hashlib.blake2b(event.id.encode(), digest_size=ID_BYTES).digest()
-        content = codec.content_digest(data, CONTENT_BYTES)
+        content = _content_digest(data)
         number = _bucket_of(id_, size.buckets)
         entries = _entries(rows, space, number)
         for start in range(0, len(entries), ENTRY_BYTES):
@@ -72,6 +72,15 @@ class Identity:
             size = _split(rows, space, size)
         rows.put(SIZES, size, space)
         return True
+
+
+def _content_digest(data: bytes) -> bytes:
+    try:
+        return codec.content_digest(data, CONTENT_BYTES)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        # The codec takes some JSON that has no canonical form (a byte order mark, a field given twice, 1e400 in a field
+        # that the old envelope drops). It must not stop the stream; it says the same as its own bytes and no others.
+        return hashlib.blake2b(data, digest_size=CONTENT_BYTES).digest()
 
 
 def _entries(rows: Rows, space: str, number: int) -> bytes:

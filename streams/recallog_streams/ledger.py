@@ -57,9 +57,7 @@ class Ledger(ABC):
         """The next offset of each partition."""
 
     @abstractmethod
-    def read(
-        self, partition: int, start: int, until: int, *, space: str | None = None
-    ) -> AsyncIterator[Batch]:
+    def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         """Batches from `start` up to but not including `until`; of one space only, where `space` is given.
 
         The last batch's `next` is `until`, also where it ends in holes. `until` must not lie past the end.

@@ -46,12 +46,14 @@ class MemoryLedger(Ledger):
         self._values.append((space, data))
         return Position(0, len(self._values) - 1)
 
+    def values(self) -> list[bytes]:
+        """All records in order."""
+        return [data for _, data in self._values]
+
     async def ends(self) -> list[int]:
         return [len(self._values)]
 
-    async def read(
-        self, partition: int, start: int, until: int, *, space: str | None = None
-    ) -> AsyncIterator[Batch]:
+    async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         while start < until:
             following = min(start + self._batch_records, until)
             records = [

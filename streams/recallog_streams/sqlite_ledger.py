@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -64,11 +65,9 @@ class SqliteLedger(Ledger):
     async def ends(self) -> list[int]:
         return [await self._file.run(_end)]
 
-    async def read(
-        self, partition: int, start: int, until: int, *, space: str | None = None
-    ) -> AsyncIterator[Batch]:
+    async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         while start < until:
-            records = await self._file.run(lambda connection, first=start: _read(connection, first, until, space))
+            records = await self._file.run(partial(_read, start=start, until=until, space=space))
             full = len(records) == limits.READ_BATCH_RECORDS
             following = records[-1][0] + 1 if full else until
             yield Batch(partition, start, following, records)
@@ -113,12 +112,13 @@ def _append_one(connection: sqlite3.Connection, event: Event, space: int, id_: s
 
 def _read(connection: sqlite3.Connection, start: int, until: int, space: str | None) -> list[tuple[int, bytes]]:
     """The next records, at most `limits.READ_BATCH_RECORDS` of them."""
+    values: list[object] = [start, until]
     if space is None:
-        sql, values = "SELECT offset, value FROM events WHERE offset >= ? AND offset < ?", [start, until]
+        sql = "SELECT offset, value FROM events WHERE offset >= ? AND offset < ?"
     else:
         sql = (
             "SELECT offset, value FROM events WHERE space = (SELECT number FROM spaces WHERE name = ?) "
             "AND offset >= ? AND offset < ?"
         )
-        values = [space, start, until]
+        values = [space, *values]
     return connection.execute(f"{sql} ORDER BY offset LIMIT ?", [*values, limits.READ_BATCH_RECORDS]).fetchall()

@@ -32,7 +32,7 @@ class _Entries:
 
 @dataclass(slots=True)
 class _Tables:
-    checkpoint: Checkpoint = Checkpoint()
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)
     rows: dict[str, dict[tuple[str, str, str], bytes]] = field(default_factory=dict)
     logs: dict[LogName, _Entries] = field(default_factory=dict)
 

@@ -36,6 +36,7 @@ VIEWS = Format(
     version=1,
     remedy="Views hold nothing of their own: delete the file, and the next query builds it from the ledger",
     synchronous="NORMAL",  # a commit lost with the power is folded again
+    disposable=True,
     schema="""
     CREATE TABLE manifest (ledger BLOB NOT NULL);
     CREATE TABLE pointers (partition INTEGER PRIMARY KEY, active BLOB, building BLOB);
@@ -309,7 +310,8 @@ def _scan_logs(
     if space is not None:
         sql, values = f"{sql} AND l.space = ?", [*values, space]
     if after is not None:
-        place = [*after[:2], *after[:2], int(after[2])]
+        # The end of a table of rows is looked for here too: its keys are no ordinals.
+        place = [*after[:2], *after[:2], int(after[2]) if after[2].isdecimal() else _ORDINAL_MASK]
         sql += " AND (l.space, l.owner) >= (?, ?) AND ((l.space, l.owner) > (?, ?) OR (e.place & 4294967295) > ?)"
         values = [*values, *place]
     sql += " ORDER BY l.space, l.owner, e.place LIMIT ?"

@@ -129,9 +129,7 @@ class Store(ABC):
         """The generation's checkpoint, None where it is lost or retired."""
 
     @abstractmethod
-    async def commit(
-        self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes
-    ) -> Outcome:
+    async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
         """Write `changes` and `new` in one atomic step if the checkpoint is `expected`; see the module's text."""
 
     @abstractmethod

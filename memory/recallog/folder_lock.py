@@ -1,0 +1,52 @@
+"""The projector lock of a folder: one process folds a batch at a time, the others wait for what it does."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from recallog_schemas.errors import LockTimeout, StorageReadOnly
+
+_POLL_SECONDS = 0.002
+
+
+class FolderLock:
+    """Held for one batch, never while idle. The system releases it when its holder dies."""
+
+    def __init__(self, path: Path, wait_seconds: float) -> None:
+        self._path = path
+        self._wait_seconds = wait_seconds
+        self._among_tasks = asyncio.Lock()
+        self._among_processes = FileLock(path, timeout=0)
+
+    @asynccontextmanager
+    async def __call__(self) -> AsyncIterator[None]:
+        async with self._among_tasks:
+            await self._acquire()
+            try:
+                yield
+            finally:
+                self._among_processes.release()
+
+    async def _acquire(self) -> None:
+        give_up = time.monotonic() + self._wait_seconds
+        while True:
+            try:
+                self._among_processes.acquire(blocking=False)
+            except Timeout:
+                if time.monotonic() > give_up:
+                    raise LockTimeout(
+                        f"another process has held {self._path} for more than {self._wait_seconds:g} s; nothing was "
+                        f"written. Try again, or see who holds it: fuser {self._path}"
+                    ) from None
+                await asyncio.sleep(_POLL_SECONDS)
+            except PermissionError as error:
+                raise StorageReadOnly(
+                    f"no right to write {self._path}. Give this user the right to write its folder, or name another "
+                    "with --home or RECALLOG_HOME"
+                ) from error
+            else:
+                return

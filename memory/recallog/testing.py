@@ -1,0 +1,118 @@
+"""Test a projection of your own without any service, files or event loop.
+
+```python
+driver = ProjectionDriver(MyProjection())
+driver.given(Event(space="village", agent="baker", kind="agent.spoke", turn=1, payload={"text": "Bread!"}))
+assert driver.row(MY_TABLE, "village", "baker") == MyRow(...)
+```
+"""
+
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import msgspec
+
+from recallog_projections import built_in
+from recallog_projections.projection import Log, LogName, Need, Projection, Table
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.stores.store import Generation, Item
+from recallog_schemas import Event, Position, limits
+from recallog_schemas.errors import InvariantViolation, ProjectionError
+from recallog_streams import dead_letters
+from recallog_streams.dead_letters import Parked
+from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.projector import Projector
+
+Answer = TypeVar("Answer")
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+__all__ = ["ProjectionDriver"]
+
+
+class ProjectionDriver:
+    """A ledger and a store in memory, and the real projector between them.
+
+    Your projections are folded together with the built-in ones, as `Memory.open(projections=…)` does. A record that
+    one of them cannot apply raises `ProjectionError`, unless `dead_letters_allowed`.
+    """
+
+    def __init__(self, *projections: Projection, unique_ids: bool = True, dead_letters_allowed: bool = False) -> None:
+        self._projections = built_in.projections(projections)
+        self._unique_ids = unique_ids
+        self._dead_letters_allowed = dead_letters_allowed
+        self.ledger = MemoryLedger(unique_ids=unique_ids)
+        self._projector, self._generation = self._fresh(self.ledger)
+
+    def given(self, *events: Event) -> list[Position]:
+        """Append events and fold them; their positions."""
+        positions = _finish(self.ledger.append(events))
+        self.fold()
+        return positions
+
+    def fold(self) -> None:
+        """Fold what the ledger holds, for example after `driver.ledger.append_bytes(...)`."""
+        _finish(self._projector.catch_up(self._generation, self._end()))
+        letters = self.dead_letters()
+        if letters and not self._dead_letters_allowed:
+            first = letters[0]
+            raise ProjectionError(f"the record at 0:{first.offset} was parked: {first.reason}: {first.detail}")
+
+    def row(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
+        """One row as it stands now."""
+        need = Need(table.name, space, owner, key)
+        (data,) = _finish(self._projector.store.read(0, [need], generation=self._generation)).rows
+        return None if data is None else table.decode(data)
+
+    def entries(self, log: Log[Row], space: str, owner: str = "") -> list[Row]:
+        """All kept entries of a log, oldest first."""
+        wanted = [(LogName(log.name, space, owner), limits.LOG_EVENTS_MAX)]
+        (tail,) = _finish(self._projector.store.read(0, logs=wanted, generation=self._generation)).logs
+        return [log.decode(data) for data in tail.entries]
+
+    def dead_letters(self) -> list[Parked]:
+        """What could not be applied, and why."""
+        return _finish(dead_letters.all_parked(self._projector.store, self._generation))
+
+    def check(self) -> None:
+        """Raise `ProjectionError` where the rows depend on where batches end, or on anything but the records."""
+        expected = self._all_rows(self._projector, self._generation)
+        for batch_records in (1, 3):
+            ledger = MemoryLedger(unique_ids=self._unique_ids, batch_records=batch_records)
+            for data in self.ledger.values():
+                ledger.append_bytes(data)
+            projector, generation = self._fresh(ledger)
+            _finish(projector.catch_up(generation, self._end()))
+            found = self._all_rows(projector, generation)
+            for table, rows in expected.items():
+                if found[table] != rows:
+                    raise ProjectionError(
+                        f"the rows of {table!r} are others when the same records are folded in batches of "
+                        f"{batch_records}: does the projection keep state of its own, or use a clock or randomness?"
+                    )
+
+    def _fresh(self, ledger: MemoryLedger) -> tuple[Projector, Generation]:
+        projector = Projector(ledger, MemoryStore(), self._projections)
+        generation = _finish(projector.store.create(projector.new_generation(0, 0))).building
+        if generation is None:
+            raise InvariantViolation("a new store has no building generation")
+        return projector, generation
+
+    def _end(self) -> int:
+        (end,) = _finish(self.ledger.ends())
+        return end
+
+    def _all_rows(self, projector: Projector, generation: Generation) -> dict[str, list[Item]]:
+        rows = {}
+        for table in projector.fold.tables:
+            chunk = _finish(projector.store.scan(generation, table.name, limit=limits.AS_OF_RECORDS_MAX))
+            rows[table.name] = list(chunk.items)
+        return rows
+
+
+def _finish(coroutine: Coroutine[Any, Any, Answer]) -> Answer:
+    """The result of a coroutine over parts in memory, which never wait: works inside a running event loop too."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    raise InvariantViolation("a part in memory waited for something")

@@ -1,0 +1,53 @@
+"""What memory knew at a position, or what had happened by a time: a fold of the space's prefix at query time."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from recallog.reading import Reading
+from recallog_projections.projection import Projection
+from recallog_projections.stores.memory import MemoryStore
+from recallog_schemas import Position, limits
+from recallog_schemas.errors import InvariantViolation, OutOfRange
+from recallog_streams import generations
+from recallog_streams.ledger import Ledger
+from recallog_streams.projector import Progress, Projector
+
+AsOf = Position | datetime
+"""A position: the fold up to and including it. A time: the fold of all records, in which events that happened later
+still decide identity, parking, settings and visibility, but are remembered nowhere."""
+
+
+async def travel(
+    ledger: Ledger,
+    projections: Sequence[Projection],
+    space: str,
+    as_of: AsOf,
+    events: int,
+    progress: Progress | None = None,
+) -> Reading:
+    """The views of `space` as they were. `events` is how many it has today, for the limit.
+
+    Raises `OutOfRange` for a position past the end, or where the space is too long to fold at query time.
+    """
+    partition = ledger.partition_of(space)
+    ends = await ledger.ends()
+    until, remember_until = ends[partition], None
+    if isinstance(as_of, Position):
+        generations.check_position(ends, as_of.partition, as_of.offset)
+        if as_of.partition != partition:
+            raise OutOfRange(f"the space {space!r} lies in partition {partition}, not in {as_of.partition}")
+        until = as_of.offset + 1
+    else:
+        if as_of.tzinfo is None:
+            raise OutOfRange("a time needs its zone: 2026-03-01T12:00:00Z")
+        remember_until = as_of
+    if min(events, until) > limits.AS_OF_RECORDS_MAX:
+        raise OutOfRange(
+            f"the space {space!r} has {events:,} events; time travel folds at most {limits.AS_OF_RECORDS_MAX:,}"
+        )
+    projector = Projector(ledger, MemoryStore(), projections, space=space, remember_until=remember_until)
+    generation = (await projector.store.create(projector.new_generation(partition, until))).building
+    if generation is None:
+        raise InvariantViolation("a new store has no building generation")
+    await projector.catch_up(generation, until, progress)
+    return Reading(projector.store, partition, generation)
