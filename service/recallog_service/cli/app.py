@@ -1,0 +1,24 @@
+"""All commands under one name."""
+
+import typer
+
+from recallog_service.cli import consumers, dead_letters, operators, producers, schema, story
+
+app = typer.Typer(
+    name="recallog",
+    help="Event-sourced memory for AI agents: one durable ledger, every memory a rebuildable view of it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+for commands in (story, producers, consumers, operators):
+    commands.register(app)
+app.add_typer(dead_letters.app, name="dead-letters")
+app.add_typer(schema.app, name="schema")
+
+
+def main() -> None:
+    """Entry point of the `recallog` command. Exit codes: 0 done, 1 data or check failed, 2 wrong use, 3 unreachable."""
+    app()

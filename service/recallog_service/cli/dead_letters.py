@@ -1,0 +1,75 @@
+"""Commands for records that the views could not apply."""
+
+from typing import Annotated
+
+import typer
+
+from recallog import Position
+from recallog_schemas.views import DeadLetter
+from recallog_service.cli import terminal
+from recallog_service.cli.terminal import Home, Json
+
+app = typer.Typer(help="Records that could not be applied: their bytes stay in the ledger.", no_args_is_help=True)
+
+
+@app.command("list", epilog="Example: recallog dead-letters list")
+def list_command(home: Home = None, as_json: Json = False) -> None:
+    """All of them, with their reasons."""
+
+    async def work() -> list[DeadLetter]:
+        with terminal.opened(home) as (memory, _):
+            async with memory:
+                return await memory.dead_letters()
+
+    _print(terminal.run(work, as_json=as_json), as_json)
+
+
+@app.command("show", epilog="Example: recallog dead-letters show 0:41")
+def show_command(
+    position: Annotated[str, typer.Argument(help="Its position.")], home: Home = None, as_json: Json = False
+) -> None:
+    """One of them with its content."""
+
+    async def work() -> None:
+        with terminal.opened(home) as (memory, _):
+            async with memory:
+                detail = await memory.dead_letter(Position.parse(position))
+        if as_json:
+            terminal.print_json(detail)
+        else:
+            _print([detail.letter], as_json)
+            terminal.print_lines(f"\n{detail.content}")
+
+    terminal.run(work, as_json=as_json)
+
+
+@app.command("retry", epilog="Example: recallog dead-letters retry")
+def retry_command(home: Home = None, as_json: Json = False) -> None:
+    """Build the views again, if at least one would be applied now. Nothing is ever applied out of order."""
+
+    async def work() -> tuple[int, list[DeadLetter]]:
+        with terminal.opened(home) as (memory, _), terminal.bar("rebuilding") as advance:
+            async with memory:
+                before = await memory.dead_letters()
+                return len(before), await memory.retry_dead_letters(advance)
+
+    before, left = terminal.run(work, as_json=as_json)
+    if as_json:
+        terminal.print_json(left)
+    else:
+        terminal.out.print(f"{before - len(left):,} of {before:,} applied")
+        if left:
+            _print(left, as_json)
+    raise typer.Exit(1 if left else 0)
+
+
+def _print(letters: list[DeadLetter], as_json: bool) -> None:
+    if as_json:
+        terminal.print_json(letters)
+    elif letters:
+        terminal.print_table(
+            ("position", "reason", "detail", "space", "kind", "id"),
+            [(x.position, x.reason, x.detail, x.space or "?", x.kind or "?", x.id or "?") for x in letters],
+        )
+    else:
+        terminal.out.print("no dead letters")

@@ -1,0 +1,166 @@
+"""Commands that write: publish and ingest."""
+
+import json
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from recallog_schemas import codec
+from recallog_schemas.errors import InvalidEvent
+from recallog_service.cli import terminal
+from recallog_service.cli.terminal import Home, Json
+from recallog_service.formats import chat, jsonl, locomo
+from recallog_service.formats.item import DEFAULT_START, Item
+from recallog_service.ingest import Ingested, ingest
+
+
+class Format(StrEnum):
+    JSONL = "jsonl"
+    CHAT = "chat"
+    LOCOMO = "locomo"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        "publish",
+        epilog='Example: recallog publish village baker agent.spoke "The miller owes me nine sacks." --turn 3',
+    )(publish_command)
+    app.command("ingest", epilog="Example: recallog ingest chats.json --format chat --space support")(ingest_command)
+
+
+def publish_command(
+    space: Annotated[str, typer.Argument(help="Space, or - to read one event as JSON from stdin.")],
+    agent: Annotated[str | None, typer.Argument(help="Who acted.")] = None,
+    kind: Annotated[str | None, typer.Argument(help="Kind, for example agent.spoke.")] = None,
+    text: Annotated[str | None, typer.Argument(help="The payload's text.")] = None,
+    payload: Annotated[str | None, typer.Option(help="The whole payload as a JSON object.")] = None,
+    turn: Annotated[int, typer.Option(help="The space's step counter.")] = 0,
+    session: Annotated[str | None, typer.Option(help="Run inside the space.")] = None,
+    at: Annotated[str | None, typer.Option(help="When it happened; default: now.")] = None,
+    id: Annotated[str | None, typer.Option(help="Idempotency key; default: a new UUIDv7.")] = None,  # noqa: A002
+    audience: Annotated[list[str] | None, typer.Option(help="Who else sees it; repeatable.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Validate only, write nothing.")] = False,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Write one event to the ledger; print its position once it is durable."""
+
+    async def work() -> None:
+        if space == "-":
+            event = codec.parse(sys.stdin.buffer.read())
+        else:
+            fields = {
+                "space": space, "agent": agent, "kind": kind, "turn": turn, "session": session, "id": id,
+                "at": terminal.moment(at) if at else None, "audience": audience or None,
+                "payload": _payload(text, payload),
+            }  # fmt: skip
+            event = codec.make({name: value for name, value in fields.items() if value is not None})
+        if dry_run:
+            if as_json:
+                terminal.print_json({"valid": True, "event": json.loads(codec.encode(event))})
+            else:
+                terminal.out.print(f"valid, nothing written: {event.kind} by {event.agent} in {event.space}")
+            return
+        with terminal.opened(home) as (memory, _):
+            async with memory:
+                position = await memory.publish(event)
+        if as_json:
+            terminal.print_json({"position": str(position), "id": event.id})
+        else:
+            terminal.out.print(f"{position} {event.id}")
+
+    terminal.run(work, as_json=as_json)
+
+
+def _payload(text: str | None, payload: str | None) -> dict[str, Any]:
+    if payload is None:
+        return {} if text is None else {"text": text}
+    try:
+        given = json.loads(payload)
+    except ValueError as error:
+        raise InvalidEvent(f"--payload is not JSON: {error}", path="payload") from None
+    if not isinstance(given, dict):
+        raise InvalidEvent("--payload must be a JSON object", path="payload")
+    return given if text is None else {**given, "text": text}
+
+
+def ingest_command(
+    file: Annotated[str, typer.Argument(help="File to read, or - for stdin.")],
+    format: Annotated[Format, typer.Option(help="What the file holds.")] = Format.JSONL,  # noqa: A002
+    space: Annotated[str | None, typer.Option(help="Space, or prefix of the spaces, for chat and locomo.")] = None,
+    messages_key: Annotated[str, typer.Option(help="Where a chat's messages are, for example traj.")] = "messages",
+    start: Annotated[str | None, typer.Option(help="From where missing times count up.")] = None,
+    keep_going: Annotated[bool, typer.Option("--keep-going", help="Skip what is broken and list it.")] = False,
+    acknowledge: Annotated[
+        bool, typer.Option("--acknowledge", help="Print position and id of each event once it is durable.")
+    ] = False,
+    batch: Annotated[int, typer.Option(min=1, max=10_000, help="Events in one durable write; 1 for live pipes.")] = 500,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Read a file of events or conversations into the ledger.
+
+    Running it again adds nothing, and an interrupted one can be repeated. By default it stops at the first broken
+    line: those before it are in.
+    """
+
+    async def work() -> Ingested:
+        items = _items(file, format, space, messages_key, start)
+        with terminal.bar(f"ingesting {file}") as advance, terminal.opened(home) as (memory, _):
+            async with memory:
+                return await ingest(
+                    memory,
+                    items,
+                    batch=batch,
+                    keep_going=keep_going,
+                    progress=advance,
+                    acknowledged=_print_acknowledged if acknowledge else None,
+                )
+
+    result = terminal.run(work, as_json=as_json)
+    if as_json:
+        terminal.print_json(result)
+    else:
+        for problem in result.problems:
+            terminal.err.print(f"[red]{problem.number}[/] ", end="")
+            terminal.err.print(problem.message, markup=False)
+        terminal.out.print(
+            f"{result.added:,} events added, {result.known:,} were there already, {len(result.problems):,} refused, "
+            f"{result.spaces:,} spaces"
+        )
+        if result.stopped:
+            terminal.err.print(
+                f"stopped at {result.problems[-1].number}; what stands before it is in. Mend it and run the same "
+                "command again, or skip what is broken with --keep-going"
+            )
+    raise typer.Exit(1 if result.problems else 0)
+
+
+def _print_acknowledged(position: str, id_: str) -> None:
+    sys.stdout.write(f"{position} {id_}\n")
+    sys.stdout.flush()
+
+
+def _items(file: str, format: Format, space: str | None, key: str, start: str | None) -> Iterator[Item]:  # noqa: A002
+    begin = terminal.moment(start) if start else DEFAULT_START
+    if format is Format.JSONL:
+        return jsonl.read(_lines(file), start=begin)
+    text = b"".join(_lines(file))
+    if format is Format.CHAT:
+        return chat.read(text, space=space, start=begin, messages_key=key)
+    return locomo.read(text, space=space)
+
+
+def _lines(file: str) -> Iterator[bytes]:
+    if file == "-":
+        yield from sys.stdin.buffer
+        return
+    try:
+        with Path(file).open("rb") as lines:
+            yield from lines
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {file}: {error.strerror}") from None

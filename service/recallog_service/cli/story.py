@@ -1,0 +1,163 @@
+"""The demo command: it tells the village's story on the terminal."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.columns import Columns
+from rich.panel import Panel
+from rich.text import Text
+
+from recallog import EpisodicView, Memory, Settings
+from recallog_service.cli import terminal
+from recallog_service.cli.operators import print_verified
+from recallog_service.cli.terminal import Json, out
+from recallog_service.demo import village
+
+
+def register(app: typer.Typer) -> None:
+    app.command("demo", epilog="Example: recallog demo --home .recallog/demo")(demo_command)
+
+
+def demo_command(
+    home: Annotated[Path, typer.Option(help="Folder of the demo; it is kept.")] = Path(".recallog/demo"),
+    as_json: Json = False,
+) -> None:
+    """A village, a missing chest, and a memory that survives a kill -9. Takes a few seconds."""
+
+    async def work() -> dict[str, Any]:
+        await village.begin_afresh(home)
+        tell = _Silent() if as_json else _Teller()
+        return await _story(home, tell)
+
+    seen = terminal.run(work, as_json=as_json)
+    if as_json:
+        terminal.print_json(seen)
+    raise typer.Exit(0 if seen["ok"] else 1)
+
+
+async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
+    tell.beginning()
+    with terminal.bar("the village lives") as advance:
+        crash = await village.crash_and_repeat(home, advance)
+    tell.crash(crash)
+    async with Memory.open(Settings(home=home)) as memory:
+        accuser, knower = await village.side_by_side(memory)
+        knowing = await village.who_knows(memory, village.PRIVATE_THOUGHT)
+        tell.scene(accuser, knower, knowing)
+        then = await village.belief_at(memory, village.TURN_OF_THE_WRONG_BELIEF)
+        now = await village.belief_at(memory, None)
+        tell.beliefs(then.line(), now.line())
+        before = await memory.verify()
+        damaged = await village.corrupt_and_verify(home, memory)
+        tell.damage(damaged)
+        rebuilt = await village.delete_and_rebuild(home, memory)
+        tell.rebuilt(before, rebuilt)
+    found = [table.difference.address() for table in damaged.tables if table.difference]
+    ok = (
+        crash.lost == crash.doubled == 0
+        and knowing == [village.KNOWER]
+        and then.event.id != now.event.id
+        and len(found) == 1
+        and rebuilt.clean
+        and rebuilt.digest == before.digest
+    )
+    tell.ending(home, ok)
+    return {
+        "ok": ok,
+        "home": str(home),
+        "crash": asdict(crash),
+        "private_thought_known_to": knowing,
+        "belief_then": then.text,
+        "belief_now": now.text,
+        "damage_found_at": found,
+        "digest_before": before.digest,
+        "digest_after_rebuild": rebuilt.digest,
+    }
+
+
+class _Teller:
+    """The story on a terminal."""
+
+    def beginning(self) -> None:
+        events = village.recording()
+        villagers = {event.agent for event in events} - {"narrator", "visitor", "judge"}
+        out.print(
+            f"\n[bold]Sallowford, a village of {len(villagers)} agents.[/] The sealed flood chest is gone from a locked\n"
+            f"cupboard on the day it was to be counted. {len(events)} recorded events: words, thoughts, clues, rulings."
+        )
+
+    def crash(self, crash: village.Crash) -> None:
+        _heading("1  Kill -9")
+        out.print(
+            f"The ingesting process was killed with -9 after [bold]{crash.acknowledged}[/] acknowledged events; "
+            f"{crash.in_ledger_after_kill} were in the ledger.\n"
+            f"Started again it added the other {crash.added_by_second_run}: {crash.in_ledger} events, "
+            f"[bold]{crash.lost} lost, {crash.doubled} doubled[/]."
+        )
+
+    def scene(self, accuser: EpisodicView, knower: EpisodicView, knowing: list[str]) -> None:
+        _heading("2  One scene, two memories")
+        out.print("The widow holds the smith's own book out to him: read it, then. Both women hear the same words.\n")
+        out.print(Columns([_panel(accuser), _panel(knower)], equal=True, expand=True))
+        out.print(f"The teacher's [yellow]thought[/] is in the memory of [bold]{', '.join(knowing)}[/] alone.")
+
+    def beliefs(self, then: str, now: str) -> None:
+        _heading("3  Time travel")
+        out.print(f"What did the widow believe at the end of turn {village.TURN_OF_THE_WRONG_BELIEF}?")
+        out.print(f"  {then}", markup=False, style="red")
+        out.print("And today?")
+        out.print(f"  {now}", markup=False, style="green")
+
+    def damage(self, report: village.VerifyReport) -> None:
+        _heading("4  Somebody edits a memory")
+        out.print("One row of a view was changed on purpose, straight in the file. `recallog verify`:")
+        print_verified(report)
+
+    def rebuilt(self, before: village.VerifyReport, after: village.VerifyReport) -> None:
+        _heading("5  Throw every view away")
+        out.print("The views were deleted and folded again from offset zero.")
+        out.print(f"  digest before the damage  {before.digest}\n  digest after the rebuild  {after.digest}")
+        same = "[green]equal[/]" if before.digest == after.digest else "[red]DIFFERENT[/]"
+        out.print(f"  {same}: memory is a function of the ledger.")
+
+    def ending(self, home: Path, ok: bool) -> None:
+        _heading("Next" if ok else "[red]Something above is not as it should be[/]")
+        command = Path(sys.argv[0])
+        name = str(command.relative_to(Path.cwd())) if command.is_relative_to(Path.cwd()) else "recallog"
+        out.print("Who took the chest? Follow the teacher's thoughts, look inside, then try your own chat log:\n")
+        for line in (
+            f"{name} timeline village teacher --kind agent.thought --home {home}",
+            f"{name} status --space village --home {home}",
+            f"{name} ingest your-chat.json --format chat --space mine",
+        ):
+            out.print(f"  {line}", markup=False, style="bold")
+        out.print(f"\nThe folder {home} is kept.")
+
+
+class _Silent(_Teller):
+    """Nothing but the result, for --json."""
+
+    def beginning(self) -> None: ...
+    def crash(self, crash: village.Crash) -> None: ...
+    def scene(self, accuser: EpisodicView, knower: EpisodicView, knowing: list[str]) -> None: ...
+    def beliefs(self, then: str, now: str) -> None: ...
+    def damage(self, report: village.VerifyReport) -> None: ...
+    def rebuilt(self, before: village.VerifyReport, after: village.VerifyReport) -> None: ...
+    def ending(self, home: Path, ok: bool) -> None: ...
+
+
+def _heading(text: str) -> None:
+    out.print(f"\n[bold cyan]{text}[/]")
+
+
+def _panel(view: EpisodicView) -> Panel:
+    text = Text()
+    for memory in view.memories:
+        thought = memory.event.kind == "agent.thought"
+        who = "thinks" if thought else f"{memory.event.agent}"
+        text.append(f"{who}: ", style="bold yellow" if thought else "bold")
+        text.append(f"{memory.text}\n", style="yellow" if thought else "")
+    return Panel(text, title=f"the {view.agent} remembers", title_align="left")

@@ -1,0 +1,129 @@
+"""What all commands share: their options, how they run, show progress, print answers and fail."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import typer
+from pydantic import BaseModel, ValidationError
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from recallog import Memory, Position, Settings
+from recallog.time_travel import AsOf
+from recallog_schemas.errors import InvalidEvent, RecallogError
+
+Answer = TypeVar("Answer")
+
+Home = Annotated[
+    Path | None,
+    typer.Option("--home", envvar="RECALLOG_HOME", help="Folder of the memory.", show_default=".recallog"),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+At = Annotated[str | None, typer.Option("--as-of", help="Answer from the past: a position (0:41) or a time.")]
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def run(work: Callable[[], Coroutine[Any, Any, Answer]], *, as_json: bool = False) -> Answer:
+    """The result of a command, or one clear error and its exit code."""
+    try:
+        return asyncio.run(work())
+    except RecallogError as error:
+        fail(error, as_json=as_json)
+    except ValidationError as error:
+        first = error.errors()[0]
+        fail(InvalidEvent(f"RECALLOG_{first['loc'][0]}: {first['msg']}".upper()), as_json=as_json, code=2)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def fail(error: RecallogError, *, as_json: bool = False, code: int | None = None) -> NoReturn:
+    """Print the error to stderr and end the command with its code."""
+    if as_json:
+        sys.stderr.write(json.dumps({"error": type(error).__name__, "message": str(error)}) + "\n")
+    else:
+        err.print(f"[bold red]error[/] {_plain(str(error))}")
+    raise typer.Exit(error.exit_code if code is None else code)
+
+
+def settings(home: Path | None) -> Settings:
+    return Settings(home=home) if home is not None else Settings()
+
+
+@contextmanager
+def opened(home: Path | None, label: str = "building views") -> Iterator[tuple[Memory, Callable[[int, int], None]]]:
+    """A memory whose long work shows a progress bar on a terminal, and the bar for more of it."""
+    with bar(label) as advance:
+        yield Memory.open(settings(home), progress=advance), advance
+
+
+@contextmanager
+def bar(label: str, unit: str = "events") -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on stderr that appears with the first call of (done, total); none where nobody would see it."""
+    texts = (TextColumn("{task.description}"), TextColumn(unit))
+    columns = (texts[0], BarColumn(), MofNCompleteColumn(), texts[1], TimeRemainingColumn())
+    progress = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+    task = None
+
+    def advance(done: int, total: int) -> None:
+        nonlocal task
+        if task is None:
+            progress.start()
+            task = progress.add_task(label, total=total)
+        progress.update(task, completed=done, total=total)
+
+    try:
+        yield advance
+    finally:
+        progress.stop()
+
+
+def print_json(answer: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None:
+    """One JSON document on stdout."""
+    if isinstance(answer, BaseModel):
+        text = answer.model_dump_json()
+    elif isinstance(answer, dict):
+        text = json.dumps(answer)
+    else:
+        text = "[" + ",".join(item.model_dump_json() for item in answer) + "]"
+    sys.stdout.write(text + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
+    table = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*(_plain(str(cell)) for cell in row))
+    out.print(table)
+
+
+def print_lines(text: str) -> None:
+    """Text as it is: brackets are no markup."""
+    out.print(text, markup=False)
+
+
+def as_of(text: str | None) -> AsOf | None:
+    """A position or a time, as written on the command line. Raises `OutOfRange` or `InvalidEvent`."""
+    if text is None:
+        return None
+    return Position.parse(text) if text.replace(":", "").isdecimal() else moment(text)
+
+
+def moment(text: str) -> datetime:
+    """An ISO time; without a zone it is UTC. Raises `InvalidEvent`."""
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidEvent(f"{text!r} is not a time; write it as 2026-03-01T12:00:00Z") from None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", "\\[")

@@ -1,0 +1,143 @@
+"""The village's story in steps. Each step does the real thing on a real folder and returns what was seen."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from recallog import EpisodicView, Event, Memory, Position, Settings
+from recallog.wiring import LEDGER_FILE, LOCK_FILE, VIEWS_FILE
+from recallog_schemas import codec
+from recallog_schemas.errors import RecallogError
+from recallog_schemas.views import Remembered, VerifyReport
+from recallog_service.demo.tampering import tamper
+
+SPACE = "village"
+RECORDING = Path(__file__).with_name("village.jsonl")
+
+# The scene that two of them remember: "Read it out, then."
+SCENE_ENDS_WITH = "village-0167"
+ACCUSER, KNOWER = "widow", "teacher"
+PRIVATE_THOUGHT = "village-0160"
+TURN_OF_THE_WRONG_BELIEF = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """The ingesting process was killed after `acknowledged` events; then it was started again."""
+
+    acknowledged: int
+    in_ledger_after_kill: int
+    added_by_second_run: int
+    in_ledger: int
+    lost: int
+    doubled: int
+
+
+def recording() -> list[Event]:
+    """The recorded events in order."""
+    return [codec.decode(line) for line in RECORDING.read_bytes().splitlines()]
+
+
+async def begin_afresh(home: Path) -> None:
+    """Remove an earlier run of the demo. Raises `RecallogError` where the folder holds anything else."""
+    if not (home / LEDGER_FILE).exists():
+        return
+    async with Memory.open(Settings(home=home)) as memory:
+        others = sorted({space.space for space in await memory.spaces()} - {SPACE})
+    if others:
+        raise RecallogError(f"{home} holds other spaces too ({others[0]}, …). Name another folder: --home demo")
+    for name in (LEDGER_FILE, VIEWS_FILE):
+        for suffix in ("", "-wal", "-shm"):
+            (home / f"{name}{suffix}").unlink(missing_ok=True)
+    (home / LOCK_FILE).unlink(missing_ok=True)
+
+
+async def crash_and_repeat(home: Path, progress: Callable[[int, int], None]) -> Crash:
+    """Ingest in a process of its own, kill it with -9 halfway, start it again, and count."""
+    total = len(recording())
+    acknowledged = _ingest(home, kill_after=total // 2, progress=lambda done: progress(done, total))
+    after_kill = await _ids(home)
+    _ingest(home, kill_after=None, progress=lambda done: progress(done, total))
+    ids = await _ids(home)
+    return Crash(
+        acknowledged=len(acknowledged),
+        in_ledger_after_kill=len(after_kill),
+        added_by_second_run=len(ids) - len(after_kill),
+        in_ledger=len(ids),
+        lost=len(acknowledged - set(after_kill)) + len({event.id for event in recording()} - set(ids)),
+        doubled=len(ids) - len(set(ids)),
+    )
+
+
+def _ingest(home: Path, kill_after: int | None, progress: Callable[[int], None]) -> set[str]:
+    """The ids that the process acknowledged before it ended, or was killed."""
+    command = [sys.executable, "-m", "recallog_service", "ingest", str(RECORDING), "--home", str(home)]
+    acknowledged: set[str] = set()
+    with subprocess.Popen([*command, "--acknowledge", "--batch", "1"], stdout=subprocess.PIPE, text=True) as process:
+        if process.stdout is None:
+            raise RecallogError("the ingesting process has no output")
+        for line in process.stdout:
+            if line.endswith("\n") and " village-" in line:
+                acknowledged.add(line.split()[1])
+                progress(len(acknowledged))
+            if kill_after is not None and len(acknowledged) >= kill_after:
+                process.kill()
+    if kill_after is None and process.returncode != 0:
+        raise RecallogError(f"the ingesting process ended with {process.returncode}")
+    return acknowledged
+
+
+async def _ids(home: Path) -> list[str]:
+    async with Memory.open(Settings(home=home)) as memory:
+        return [codec.decode(data).id async for batch in memory.records() for _, data in batch.records]
+
+
+async def place_of(memory: Memory, wanted: Callable[[Event], bool]) -> Position:
+    """The position of the last event that is `wanted`."""
+    found: Position | None = None
+    async for batch in memory.records(space=SPACE):
+        for offset, data in batch.records:
+            if wanted(codec.decode(data)):
+                found = Position(batch.partition, offset)
+    if found is None:
+        raise RecallogError("the recording lacks an event that its story needs")
+    return found
+
+
+async def side_by_side(memory: Memory) -> tuple[EpisodicView, EpisodicView]:
+    """What both remember right after the scene."""
+    scene = await place_of(memory, lambda event: event.id == SCENE_ENDS_WITH)
+    accuser = await memory.episodic(SPACE, ACCUSER, window=8, as_of=scene)
+    return accuser, await memory.episodic(SPACE, KNOWER, window=8, as_of=scene)
+
+
+async def who_knows(memory: Memory, id_: str) -> list[str]:
+    """The agents whose whole timeline holds the event `id_`."""
+    knowing = []
+    for agent in await memory.agents(SPACE):
+        page = await memory.timeline(SPACE, agent.name, limit=1000)
+        if any(item.event.id == id_ for item in page.items):
+            knowing.append(agent.name)
+    return knowing
+
+
+async def belief_at(memory: Memory, turn: int | None) -> Remembered:
+    """What the accuser had come to believe by the end of `turn`, or today."""
+    as_of = None if turn is None else await place_of(memory, lambda event: event.turn <= turn)
+    page = await memory.timeline(SPACE, ACCUSER, kinds=["agent.reflected"], limit=1000, as_of=as_of)
+    return [item for item in page.items if item.event.agent == ACCUSER][-1]
+
+
+async def corrupt_and_verify(home: Path, memory: Memory) -> VerifyReport:
+    """Change one memory of the knower behind everybody's back; what verification says."""
+    tamper(home / VIEWS_FILE, SPACE, KNOWER)
+    return await memory.verify()
+
+
+async def delete_and_rebuild(home: Path, memory: Memory) -> VerifyReport:
+    """Delete all views; the next question builds them from offset zero."""
+    for suffix in ("", "-wal", "-shm"):
+        (home / f"{VIEWS_FILE}{suffix}").unlink(missing_ok=True)
+    return await memory.verify()
