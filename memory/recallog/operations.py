@@ -30,7 +30,7 @@ from recallog_streams.verify import verify as compare
 async def status(parts: Parts) -> Status:
     """The state as it is, without folding anything."""
     manifest = await parts.ledger.manifest()
-    totals = activity.Totals(0, 0, 0, 0)
+    totals = activity.Totals(0, 0, 0)
     partitions = []
     for partition, end in enumerate(await parts.ledger.ends()):
         pointer = await parts.store.pointer(partition)
@@ -63,7 +63,7 @@ async def status(parts: Parts) -> Status:
         )
     return Status(
         ledger=manifest.ledger,
-        events=totals.events,
+        records=sum(row.checkpoint + 1 for row in partitions),
         spaces=totals.spaces,
         agents=totals.agents,
         sessions=totals.sessions,
@@ -77,7 +77,6 @@ def _sum(totals: activity.Totals, more: activity.Totals | None) -> activity.Tota
     if more is None:
         return totals
     return activity.Totals(
-        totals.events + more.events,
         totals.spaces + more.spaces,
         totals.agents + more.agents,
         totals.sessions + more.sessions,

@@ -18,9 +18,6 @@ class Span(msgspec.Struct, frozen=True, array_like=True):
     first: int
     last: int
 
-    def grown(self, offset: int) -> "Span":
-        return Span(self.events + 1, self.first, offset)
-
 
 class SpaceSpan(msgspec.Struct, frozen=True, array_like=True):
     events: int
@@ -33,7 +30,6 @@ class SpaceSpan(msgspec.Struct, frozen=True, array_like=True):
 class Totals(msgspec.Struct, frozen=True, array_like=True):
     """Of the whole partition."""
 
-    events: int
     spaces: int
     agents: int
     sessions: int
@@ -59,34 +55,29 @@ class Activity:
 
     def apply(self, rows: Rows, record: Record) -> None:
         event, offset = record.event, record.offset
-        new_agent = self._count(rows, AGENTS, event.space, event.agent, offset)
-        new_session = event.session is not None and self._count(rows, SESSIONS, event.space, event.session, offset)
-        self._count(rows, KINDS, event.space, event.kind, offset)
-        space = rows.get(SPACES, event.space)
-        new_space = space is None
-        space = space or SpaceSpan(0, offset, offset, 0, 0)
+        new_agent = _count(rows, AGENTS, event.space, event.agent, offset)
+        new_session = event.session is not None and _count(rows, SESSIONS, event.space, event.session, offset)
+        _count(rows, KINDS, event.space, event.kind, offset)
+        old = rows.get(SPACES, event.space)
+        space = old or SpaceSpan(0, offset, offset, 0, 0)
         rows.put(
             SPACES,
             SpaceSpan(space.events + 1, space.first, offset, space.agents + new_agent, space.sessions + new_session),
             event.space,
         )
-        totals = rows.get(TOTALS, "") or Totals(0, 0, 0, 0)
-        rows.put(
-            TOTALS,
-            Totals(
-                totals.events + 1,
-                totals.spaces + new_space,
-                totals.agents + new_agent,
-                totals.sessions + new_session,
-            ),
-            "",
-        )
+        if old is None or new_agent or new_session:
+            totals = rows.get(TOTALS, "") or Totals(0, 0, 0)
+            totals = Totals(totals.spaces + (old is None), totals.agents + new_agent, totals.sessions + new_session)
+            rows.put(TOTALS, totals, "")
 
-    def _count(self, rows: Rows, table: Table[Span], space: str, owner: str, offset: int) -> bool:
-        """Count one event; whether it was the first."""
-        span = rows.get(table, space, owner)
-        rows.put(table, Span(1, offset, offset) if span is None else span.grown(offset), space, owner)
-        return span is None
+
+def _count(rows: Rows, table: Table[Span], space: str, owner: str, offset: int) -> bool:
+    """Count one event; whether it was the first."""
+    span = rows.get(table, space, owner)
+    rows.put(
+        table, Span(1, offset, offset) if span is None else Span(span.events + 1, span.first, offset), space, owner
+    )
+    return span is None
 
 
 @lru_cache(maxsize=4096)

@@ -62,10 +62,21 @@ class Rows:
         """Write the row. Raises `ProjectionError` where it is none of this table's."""
         if type(row) is not table.row or self.strict:
             table.encode(row)
-        self._write((table.name, space, owner, key), row)
+        place = (table.name, space, owner, key)
+        try:
+            self._undo.append((place, self._values[place]))
+        except KeyError:
+            raise self._unfetched(place) from None
+        self._values[place] = row
+        self._changed[place] = None
 
     def delete(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> None:
-        self._write((table.name, space, owner, key), None)
+        place = (table.name, space, owner, key)
+        if place not in self._values:
+            raise self._unfetched(place)
+        self._undo.append((place, self._values[place]))
+        self._values[place] = None
+        self._changed[place] = None
 
     def append(self, log: Log[Row], entry: Row, space: str, owner: str = "") -> None:
         """Add `entry` to the end of a log; the oldest entries beyond `log.keep` go."""
@@ -74,13 +85,6 @@ class Rows:
         if type(entry) is not log.row or self.strict:
             log.encode(entry)
         self._entries.append(((log.name, space, owner), log, entry))
-
-    def _write(self, place: tuple[str, str, str, str], row: Row | None) -> None:
-        if place not in self._values:
-            raise self._unfetched(place)
-        self._undo.append((place, self._values[place]))
-        self._values[place] = row
-        self._changed[place] = None
 
     def _unfetched(self, place: tuple[str, str, str, str]) -> BaseException:
         if not isinstance(self._tables.get(place[0]), Table):

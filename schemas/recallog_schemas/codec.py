@@ -7,18 +7,22 @@ they can judge at all: future schema, then old envelope (upcast), then the envel
 import hashlib
 import json
 import re
+from datetime import UTC
 from typing import Any
 
 import msgspec
 from pydantic import ValidationError
+from pydantic_core import PydanticCustomError, SchemaValidator
 
 from recallog_schemas import kinds, limits, upcasting
 from recallog_schemas.errors import EventTooLarge, FutureSchema, InvalidEvent
-from recallog_schemas.event import ENVELOPE_VERSION, NAME_PATTERN, Event, fields_of
+from recallog_schemas.event import ENVELOPE_VERSION, NAME_PATTERN, Event, EventFields, check_payload, fields_of
 
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
-_validate_json = Event.__pydantic_validator__.validate_json
+# The fold decodes every event, most of which are whole: the envelope is judged by pydantic's compiled core alone, the
+# payload by one call. That is half the time of `Event`'s own validation and accepts the same events (a test says so).
+_validate_fields = SchemaValidator({**EventFields.__pydantic_core_schema__, "cls": Event}).validate_json
 _NAME = re.compile(NAME_PATTERN)
 _REQUIRED = frozenset({"envelope", "id", "at"})
 
@@ -37,26 +41,20 @@ def decode(data: bytes) -> Event:
     """The event that `data` holds. Raises `InvalidEvent`, `EventTooLarge` or `FutureSchema`."""
     _check_size(data)
     try:
-        event: Event = _validate_json(data)
-    except ValidationError as error:
-        return _decode_slowly(data, error)
-    if not event.model_fields_set >= _REQUIRED:
-        return _decode_slowly(data, None)
-    if event.schema_version > 1:
-        _refuse_future(event.__dict__)
+        event: Event = _validate_fields(data)
+        check_payload(event.kind, event.schema_version, event.payload)
+    except (ValidationError, PydanticCustomError):
+        return _decode_slowly(data)
+    if event.schema_version > 1 or event.at.tzinfo != UTC or not event.model_fields_set >= _REQUIRED:
+        return _decode_slowly(data)
     return event
 
 
-def _decode_slowly(data: bytes, error: ValidationError | None) -> Event:
+def _decode_slowly(data: bytes) -> Event:
     """What the fast way could not take: an old envelope, a future one, or a broken record that must be named."""
     fields = _fields(data)
     _refuse_future(fields)
-    if "envelope" not in fields:
-        return _checked(upcasting.upcast(fields))
-    if error is not None:
-        raise _named(error)
-    missing = min(_REQUIRED - fields.keys())
-    raise InvalidEvent(f"{missing}: required in the ledger", path=missing, rule="missing")
+    return _validated(upcasting.upcast(fields) if "envelope" not in fields else fields, _REQUIRED)
 
 
 def parse(data: bytes | str) -> Event:
@@ -67,12 +65,8 @@ def parse(data: bytes | str) -> Event:
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     fields = _fields(raw)
     _refuse_future(fields)
-    if "envelope" not in fields and "run_id" in fields:
-        return _checked(upcasting.upcast(fields))
-    try:
-        event: Event = _validate_json(raw)
-    except ValidationError as error:
-        raise _named(error) from None
+    old = "envelope" not in fields and "run_id" in fields
+    event = _validated(upcasting.upcast(fields), _REQUIRED) if old else _validated(fields, frozenset())
     encode(event)
     return event
 
@@ -119,7 +113,10 @@ def _check_size(data: bytes) -> None:
 
 def _fields(data: bytes) -> dict[str, Any]:
     try:
-        fields = json.loads(data, parse_constant=_refuse_constant)
+        text = data.decode("utf-8")  # json would guess UTF-16 and UTF-32 too
+        fields = json.loads(text, parse_constant=_refuse_constant)
+        if "\\ud" in text.lower():
+            json.dumps(fields, ensure_ascii=False).encode("utf-8")  # half of a surrogate pair is not valid text
     except (ValueError, RecursionError) as error:
         raise InvalidEvent(f"not JSON: {error}", rule="unparsable") from None
     if not isinstance(fields, dict):
@@ -150,15 +147,14 @@ def _refuse_future(fields: dict[str, Any]) -> None:
         )
 
 
-def _checked(fields: dict[str, Any]) -> Event:
-    missing = _REQUIRED - fields.keys()
+def _validated(fields: dict[str, Any], required: frozenset[str]) -> Event:
+    missing = required - fields.keys()
     if missing:
         raise InvalidEvent(f"{min(missing)}: required in the ledger", path=min(missing), rule="missing")
     try:
-        event: Event = _validate_json(json.dumps(fields))
+        return Event(**fields)
     except ValidationError as error:
         raise _named(error) from None
-    return event
 
 
 def _named(error: ValidationError) -> InvalidEvent:

@@ -125,7 +125,8 @@ class Status(View):
     """The whole at a glance, as it is: asking folds nothing."""
 
     ledger: str
-    events: int
+    records: int
+    """Decided: applied, skipped as repeats, or dead letters."""
     spaces: int
     agents: int
     sessions: int

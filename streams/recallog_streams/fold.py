@@ -6,7 +6,7 @@ Pure but for the rows it asks for. Live projector, rebuild, verification, time t
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -77,7 +77,11 @@ class Fold:
         following = iter(records)
         for offset, _, event in decoded:
             if isinstance(event, Event):
-                parked = await self._apply(next(following), rows, fetch)
+                record = next(following)
+                try:
+                    parked = self._apply(record, rows)
+                except Unfetched as missing:
+                    parked = await self._apply_again(missing, record, rows, fetch)
             else:
                 parked = _rejected(offset, event)
             if parked is not None:
@@ -90,26 +94,32 @@ class Fold:
         return Record(partition, offset, event, data, reached and not kinds.kind_of(event.kind).bookkeeping)
 
     def _needs(self, records: Sequence[Record]) -> Iterator[Need]:
-        for record in records:
-            if self._identity is not None:
-                yield from self._identity.needs(record.event)
-            for projection in self._projections:
+        # Projections keep the needs of agents that they meet often; such a tuple is looked into once a batch.
+        distinct: dict[int, Iterable[Need]] = {}
+        for projection in (*self._projections, *((self._identity,) if self._identity else ())):
+            for record in records:
                 try:
-                    yield from projection.needs(record)
+                    needs = projection.needs(record)
+                    kept = needs if isinstance(needs, tuple) else tuple(needs)
+                    distinct[id(kept)] = kept
                 except Exception:  # noqa: BLE001 - needs is a hint; it is `apply` that judges the record
                     continue
+        for needs in distinct.values():
+            yield from needs
 
-    async def _apply(self, record: Record, rows: Rows, fetch: Fetch) -> Parked | None:
-        """Fold one record, however often it takes until all its rows are there."""
+    async def _apply_again(self, missing: Unfetched, record: Record, rows: Rows, fetch: Fetch) -> Parked | None:
+        """Fold a record that touched a row which was not there, as often as it takes until all of them are."""
         for _ in range(limits.PROJECTION_RERUNS_MAX):
+            rows.undo()
+            await _fetch(rows, fetch, [missing.need])
             try:
-                return self._apply_once(record, rows)
-            except Unfetched as missing:
-                rows.undo()
-                await _fetch(rows, fetch, [missing.need])
+                return self._apply(record, rows)
+            except Unfetched as more:
+                missing = more
+        rows.undo()
         return _parked(record, "projection_failed", "reads rows without end")
 
-    def _apply_once(self, record: Record, rows: Rows) -> Parked | None:
+    def _apply(self, record: Record, rows: Rows) -> Parked | None:
         if self._identity is not None:
             try:
                 if not self._identity.first_seen(rows, record.event, record.offset, record.data):

@@ -13,7 +13,7 @@ import msgspec
 
 from recallog_projections.projection import Need, Table
 from recallog_projections.rows import Rows
-from recallog_schemas import Event, codec
+from recallog_schemas import Event, Record, codec
 
 ID_BYTES, CONTENT_BYTES, OFFSET_BYTES = 16, 8, 6
 ENTRY_BYTES = ID_BYTES + CONTENT_BYTES + OFFSET_BYTES
@@ -48,8 +48,8 @@ class Identity:
 
     tables: ClassVar = (SIZES, BUCKETS)
 
-    def needs(self, event: Event) -> list[Need]:
-        return [Need(SIZES.name, event.space)]
+    def needs(self, record: Record) -> tuple[Need, ...]:
+        return (Need(SIZES.name, record.event.space),)
 
     def first_seen(self, rows: Rows, event: Event, offset: int, data: bytes) -> bool:
         """Remember the id of `event`; whether it is new. Raises `Conflict` where it names something else."""

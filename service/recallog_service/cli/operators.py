@@ -137,7 +137,7 @@ def _print_space(detail: SpaceDetail) -> None:
 
 def _print_status(status: Status) -> None:
     terminal.out.print(
-        f"{status.events:,} events, {status.spaces:,} spaces, {status.agents:,} agents, {status.sessions:,} sessions"
+        f"{status.records:,} records, {status.spaces:,} spaces, {status.agents:,} agents, {status.sessions:,} sessions"
     )
     terminal.out.print(f"ledger {status.ledger_bytes / 1e6:,.1f} MB, views {status.views_bytes / 1e6:,.1f} MB\n")
     terminal.print_table(
@@ -182,12 +182,23 @@ def print_verified(report: VerifyReport) -> None:
     for table in report.tables:
         if table.difference is not None:
             terminal.out.print(f"[bold red]differs[/] {table.difference.address()}")
-            terminal.print_lines(f"  view  {table.difference.found}\n  fold  {table.difference.expected}")
+            found, expected = _around_the_difference(table.difference.found, table.difference.expected)
+            terminal.print_lines(f"  view  {found}\n  fold  {expected}")
     rows = sum(table.rows for table in report.tables)
     if report.clean:
         terminal.out.print(f"[green]clean[/] {report.records:,} records, {rows:,} rows, digest {report.digest[:16]}")
     else:
         terminal.out.print("The ledger is right by definition. Build the views again: recallog rebuild")
+
+
+def _around_the_difference(found: str | None, expected: str | None, width: int = 100) -> tuple[str, str]:
+    """Both rows, cut to where they begin to differ."""
+    if found is None or expected is None:
+        return found or "(no such row)", expected or "(no such row)"
+    same = next((n for n, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b), 0)
+    start = max(0, same - width // 2)
+    lead = "…" if start else ""
+    return lead + found[start : start + width], lead + expected[start : start + width]
 
 
 def rebuild_command(

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.columns import Columns
 from rich.panel import Panel
+from rich.table import Table
 from rich.text import Text
 
 from recallog import EpisodicView, Memory, Settings
+from recallog_schemas.views import VerifyReport
 from recallog_service.cli import terminal
 from recallog_service.cli.operators import print_verified
 from recallog_service.cli.terminal import Json, out
@@ -48,8 +49,8 @@ async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
         knowing = await village.who_knows(memory, village.PRIVATE_THOUGHT)
         tell.scene(accuser, knower, knowing)
         then = await village.belief_at(memory, village.TURN_OF_THE_WRONG_BELIEF)
-        now = await village.belief_at(memory, None)
-        tell.beliefs(then.line(), now.line())
+        later = await village.belief_at(memory, village.TURN_OF_THE_BETTER_ONE)
+        tell.beliefs(then.line(), later.line())
         before = await memory.verify()
         damaged = await village.corrupt_and_verify(home, memory)
         tell.damage(damaged)
@@ -59,7 +60,7 @@ async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
     ok = (
         crash.lost == crash.doubled == 0
         and knowing == [village.KNOWER]
-        and then.event.id != now.event.id
+        and then.event.id != later.event.id
         and len(found) == 1
         and rebuilt.clean
         and rebuilt.digest == before.digest
@@ -71,7 +72,7 @@ async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
         "crash": asdict(crash),
         "private_thought_known_to": knowing,
         "belief_then": then.text,
-        "belief_now": now.text,
+        "belief_later": later.text,
         "damage_found_at": found,
         "digest_before": before.digest,
         "digest_after_rebuild": rebuilt.digest,
@@ -85,8 +86,8 @@ class _Teller:
         events = village.recording()
         villagers = {event.agent for event in events} - {"narrator", "visitor", "judge"}
         out.print(
-            f"\n[bold]Sallowford, a village of {len(villagers)} agents.[/] The sealed flood chest is gone from a locked\n"
-            f"cupboard on the day it was to be counted. {len(events)} recorded events: words, thoughts, clues, rulings."
+            f"\n[bold]Sallowford, a village of {len(villagers)} agents.[/] The sealed flood chest is gone from a locked "
+            f"cupboard\non the day it was to be counted. {len(events)} recorded events: words, thoughts, clues, rulings."
         )
 
     def crash(self, crash: village.Crash) -> None:
@@ -101,22 +102,26 @@ class _Teller:
     def scene(self, accuser: EpisodicView, knower: EpisodicView, knowing: list[str]) -> None:
         _heading("2  One scene, two memories")
         out.print("The widow holds the smith's own book out to him: read it, then. Both women hear the same words.\n")
-        out.print(Columns([_panel(accuser), _panel(knower)], equal=True, expand=True))
+        both = Table.grid(expand=True, padding=(0, 1))
+        both.add_column(ratio=1)
+        both.add_column(ratio=1)
+        both.add_row(_panel(accuser), _panel(knower))
+        out.print(both)
         out.print(f"The teacher's [yellow]thought[/] is in the memory of [bold]{', '.join(knowing)}[/] alone.")
 
-    def beliefs(self, then: str, now: str) -> None:
+    def beliefs(self, then: str, later: str) -> None:
         _heading("3  Time travel")
         out.print(f"What did the widow believe at the end of turn {village.TURN_OF_THE_WRONG_BELIEF}?")
         out.print(f"  {then}", markup=False, style="red")
-        out.print("And today?")
-        out.print(f"  {now}", markup=False, style="green")
+        out.print(f"And at the end of turn {village.TURN_OF_THE_BETTER_ONE}?")
+        out.print(f"  {later}", markup=False, style="green")
 
-    def damage(self, report: village.VerifyReport) -> None:
+    def damage(self, report: VerifyReport) -> None:
         _heading("4  Somebody edits a memory")
         out.print("One row of a view was changed on purpose, straight in the file. `recallog verify`:")
         print_verified(report)
 
-    def rebuilt(self, before: village.VerifyReport, after: village.VerifyReport) -> None:
+    def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None:
         _heading("5  Throw every view away")
         out.print("The views were deleted and folded again from offset zero.")
         out.print(f"  digest before the damage  {before.digest}\n  digest after the rebuild  {after.digest}")
@@ -143,9 +148,9 @@ class _Silent(_Teller):
     def beginning(self) -> None: ...
     def crash(self, crash: village.Crash) -> None: ...
     def scene(self, accuser: EpisodicView, knower: EpisodicView, knowing: list[str]) -> None: ...
-    def beliefs(self, then: str, now: str) -> None: ...
-    def damage(self, report: village.VerifyReport) -> None: ...
-    def rebuilt(self, before: village.VerifyReport, after: village.VerifyReport) -> None: ...
+    def beliefs(self, then: str, later: str) -> None: ...
+    def damage(self, report: VerifyReport) -> None: ...
+    def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None: ...
     def ending(self, home: Path, ok: bool) -> None: ...
 
 
@@ -155,9 +160,10 @@ def _heading(text: str) -> None:
 
 def _panel(view: EpisodicView) -> Panel:
     text = Text()
-    for memory in view.memories:
+    for number, memory in enumerate(view.memories):
         thought = memory.event.kind == "agent.thought"
         who = "thinks" if thought else f"{memory.event.agent}"
         text.append(f"{who}: ", style="bold yellow" if thought else "bold")
-        text.append(f"{memory.text}\n", style="yellow" if thought else "")
+        text.append(memory.text, style="yellow" if thought else "")
+        text.append("\n" if number < len(view.memories) - 1 else "")
     return Panel(text, title=f"the {view.agent} remembers", title_align="left")

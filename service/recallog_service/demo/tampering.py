@@ -4,17 +4,17 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+TRUE, FORGED = b" right ", b" wrong "  # of the same length, so that the row stays well-formed
+
 
 def tamper(views: Path, space: str, agent: str) -> None:
-    """Make the newest of the agent's own memories say something else."""
+    """Make the newest of the agent's own memories in which something was right say that it was wrong."""
     with closing(sqlite3.connect(views)) as connection, connection:
         place, value = connection.execute(
             "SELECT e.place, e.value FROM entries e JOIN logs l ON e.place >> 32 = l.number "
             "JOIN generations g ON g.number = l.generation AND g.checkpoint IS NOT NULL "
-            "WHERE l.name = 'episodic.own' AND l.space = ? AND l.owner = ? ORDER BY e.place DESC LIMIT 1",
-            (space, agent),
+            "WHERE l.name = 'episodic.own' AND l.space = ? AND l.owner = ? AND instr(e.value, ?) "
+            "ORDER BY e.place DESC LIMIT 1",
+            (space, agent, TRUE),
         ).fetchone()
-        forged = bytes(value).replace(b" the ", b" THE ", 1)
-        if forged == value:
-            forged = bytes(value[:-2]) + b"!" + bytes(value[-1:])
-        connection.execute("UPDATE entries SET value = ? WHERE place = ?", (forged, place))
+        connection.execute("UPDATE entries SET value = ? WHERE place = ?", (value.replace(TRUE, FORGED, 1), place))

@@ -21,6 +21,7 @@ SCENE_ENDS_WITH = "village-0167"
 ACCUSER, KNOWER = "widow", "teacher"
 PRIVATE_THOUGHT = "village-0160"
 TURN_OF_THE_WRONG_BELIEF = 40
+TURN_OF_THE_BETTER_ONE = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +124,9 @@ async def who_knows(memory: Memory, id_: str) -> list[str]:
     return knowing
 
 
-async def belief_at(memory: Memory, turn: int | None) -> Remembered:
-    """What the accuser had come to believe by the end of `turn`, or today."""
-    as_of = None if turn is None else await place_of(memory, lambda event: event.turn <= turn)
+async def belief_at(memory: Memory, turn: int) -> Remembered:
+    """What the accuser had come to believe by the end of `turn`."""
+    as_of = await place_of(memory, lambda event: event.turn <= turn)
     page = await memory.timeline(SPACE, ACCUSER, kinds=["agent.reflected"], limit=1000, as_of=as_of)
     return [item for item in page.items if item.event.agent == ACCUSER][-1]
 

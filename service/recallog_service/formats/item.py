@@ -1,0 +1,65 @@
+"""What every reader yields: an event, or the error that says what is wrong in its place."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from recallog_schemas import Event, codec
+from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.event import NAME_PATTERN
+
+DEFAULT_START = datetime(2000, 1, 1, tzinfo=UTC)
+"""From where missing times count up. Fixed, never the clock: the same file must give the same events tomorrow."""
+
+ID_NAMESPACE = UUID("6f1c2a52-93c7-5b0e-8d0a-7d5f5b1e4c11")
+"""Of the ids that readers derive. Never to change: a file that was ingested before would be added once more."""
+
+_NAME = re.compile(NAME_PATTERN)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One parsed piece of input: exactly one of `event` and `error` is set."""
+
+    number: int
+    """The line, or the ordinal of the conversation; both from 1."""
+    event: Event | None = None
+    error: InvalidEvent | None = None
+
+
+def derived_id(space: str, session: str | None, ordinal: int) -> str:
+    """The id of the `ordinal`-th event of a session that came without one: the same in every run."""
+    return str(uuid5(ID_NAMESPACE, json.dumps([space, session, ordinal])))
+
+
+def made(number: int, place: str, fields: Mapping[str, Any]) -> Item:
+    """The event of `fields`, or what the codec says against it, led by `place`."""
+    try:
+        return Item(number, event=codec.make(dict(fields)))
+    except InvalidEvent as error:
+        return refused(number, place, error)
+
+
+def refused(number: int, place: str, error: InvalidEvent) -> Item:
+    """`error` with its place in front ("line 57: payload.text: ..."); its class, path and rule stay."""
+    return Item(number, error=type(error)(f"{place}: {error}", path=error.path, rule=error.rule))
+
+
+def is_name(text: str) -> bool:
+    """Whether a space or an agent may be called so."""
+    return _NAME.fullmatch(text) is not None
+
+
+def check_space(space: str | None) -> None:
+    """Raise `InvalidEvent` for a space that no event could live in, before each event says so."""
+    if space is not None and not is_name(space):
+        raise InvalidEvent(
+            f"space: {space!r} is not a name; it starts with a letter or digit, then letters, digits and . _ @ / -, "
+            "at most 128 characters",
+            path="space",
+            rule="string_pattern_mismatch",
+        )
