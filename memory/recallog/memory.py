@@ -1,6 +1,5 @@
 """The facade: publish events, ask what agents remember, rebuild and verify the views."""
 
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from os import PathLike
@@ -14,13 +13,13 @@ from recallog import operations
 from recallog.reading import Reading, position
 from recallog.settings import Settings
 from recallog.time_travel import AsOf, travel
-from recallog.wiring import embedded
+from recallog.wiring import Views, embedded
 from recallog_projections import activity, episodic
 from recallog_projections import settings as agent_settings
 from recallog_projections.projection import Log, LogName, Need, Projection, Table
 from recallog_projections.stores.store import Snapshot
 from recallog_schemas import Event, Position, codec, limits
-from recallog_schemas.errors import InvalidEvent, InvariantViolation, Parked, Rebuilding
+from recallog_schemas.errors import InvalidEvent, InvariantViolation, Parked, ProjectionError, Rebuilding
 from recallog_schemas.views import (
     AgentView,
     DeadLetter,
@@ -71,7 +70,7 @@ class Memory:
     ) -> Self:
         """A memory in the folder `home` (default: `RECALLOG_HOME`, else `./.recallog`), made with the first use.
 
-        `projections` are views of your own, folded with the built-in ones; read them with `row` and `entries`.
+        `projections` are views of your own, each kept in a file of its own; read them with `row` and `entries`.
         `progress` is called with (done, total) while a query has to build the views first.
         """
         if isinstance(home, Settings):
@@ -89,7 +88,8 @@ class Memory:
     async def close(self) -> None:
         """Let go of the files. Nothing is lost without it."""
         await self._parts.ledger.close()
-        await self._parts.store.close()
+        for views in self._parts.all_views():
+            await views.store.close()
 
     # Producers
 
@@ -244,7 +244,7 @@ class Memory:
             (data,) = (await reading.read([Need(table.name, space, owner, key)])).rows
             return None if data is None else table.decode(data)
 
-        return await self._answer(space, answer, None, None)
+        return await self._retried(self._parts.ledger.partition_of(space), answer, self._views_of(table))
 
     async def entries(
         self, log: Log[Row], space: str, owner: str = "", *, newest: int = limits.PAGE_ITEMS
@@ -255,7 +255,7 @@ class Memory:
             (tail,) = (await reading.read(logs=[(LogName(log.name, space, owner), newest)])).logs
             return [log.decode(data) for data in tail.entries]
 
-        return await self._answer(space, answer, None, None)
+        return await self._retried(self._parts.ledger.partition_of(space), answer, self._views_of(log))
 
     # Operators
 
@@ -285,29 +285,11 @@ class Memory:
 
         Raises `NewDeadLetters`, unless `accept`, where that would lose what the live views remember.
         """
-        reports = []
-        for partition, end in enumerate(await self._parts.ledger.ends()):
-            began = time.monotonic()
-            rebuilt = await generations.rebuild(self._parts.builder, partition, progress, accept=accept)
-            reports.append(
-                RebuildReport(
-                    partition=partition,
-                    replaced=rebuilt.replaced.id if rebuilt.replaced else None,
-                    generation=rebuilt.active.id,
-                    joined=rebuilt.joined,
-                    records=end,
-                    seconds=time.monotonic() - began,
-                )
-            )
-        return reports
+        return await operations.rebuild(self._parts, progress, accept=accept)
 
     async def abort_rebuild(self) -> list[str]:
         """Give up rebuilds under way; the generations given up."""
-        aborted = [
-            await generations.abort(self._parts.builder, partition)
-            for partition in range(len(await self._parts.ledger.ends()))
-        ]
-        return [generation.id for generation in aborted if generation is not None]
+        return await operations.abort_rebuild(self._parts)
 
     async def dead_letters(self) -> list[DeadLetter]:
         """All records that the views could not apply, in order."""
@@ -319,7 +301,7 @@ class Memory:
 
     async def retry_dead_letters(self, progress: Progress | None = None) -> list[DeadLetter]:
         """Rebuild, if at least one dead letter would fold now; those that still do not."""
-        return await operations.retry_dead_letters(self._parts, self._progress or progress)
+        return await operations.retry_dead_letters(self._parts, progress)
 
     # How an answer is made
 
@@ -344,12 +326,21 @@ class Memory:
 
         return await self._retried(partition, checked)
 
-    async def _retried(self, partition: int, answer: Callable[[Reading], Awaitable[Answer]]) -> Answer:
+    def _views_of(self, table: Table[Row] | Log[Row]) -> Views:
+        for views in self._parts.all_views():
+            if table in views.projector.fold.tables:
+                return views
+        raise ProjectionError(f"{table.name!r} is of no projection that this memory was opened with")
+
+    async def _retried(
+        self, partition: int, answer: Callable[[Reading], Awaitable[Answer]], views: Views | None = None
+    ) -> Answer:
         """The answer of the active generation; again, where a cutover took it away in between."""
+        views = views or self._parts.views
         for tries_left in reversed(range(_READ_TRIES)):
-            generation = await generations.current(self._parts.projector, partition, self._progress)
+            generation = await generations.current(views.projector, partition, self._progress)
             try:
-                return await answer(Reading(self._parts.store, partition, generation))
+                return await answer(Reading(views.store, partition, generation))
             except Rebuilding:
                 if not tries_left:
                     raise
@@ -363,7 +354,7 @@ class Memory:
             return activity.SPACES.decode(row).events if row else 0
 
         known = await self._retried(parts.ledger.partition_of(space), events)
-        return await travel(parts.ledger, parts.projections, space, as_of, known, self._progress)
+        return await travel(parts.ledger, parts.views.projections, space, as_of, known, self._progress)
 
     def _window(self, snapshot: Snapshot) -> int:
         (row,) = snapshot.rows

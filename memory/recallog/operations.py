@@ -1,13 +1,13 @@
 """What operators ask: status, verification, dead letters."""
 
 import hashlib
+import time
 
-from recallog.reading import Reading, position
 from recallog.time_travel import travel
-from recallog.wiring import Parts
+from recallog.wiring import Parts, Views
 from recallog_projections import activity
 from recallog_projections.projection import Need
-from recallog_projections.stores.store import Generation, Pointer
+from recallog_projections.stores.store import Pointer
 from recallog_schemas import Position, codec
 from recallog_schemas.errors import OutOfRange, Rebuilding, RecallogError
 from recallog_schemas.views import (
@@ -15,6 +15,7 @@ from recallog_schemas.views import (
     DeadLetterDetail,
     Difference,
     PartitionStatus,
+    RebuildReport,
     Status,
     TableCheck,
     VerifyReport,
@@ -30,89 +31,84 @@ from recallog_streams.verify import verify as compare
 async def status(parts: Parts) -> Status:
     """The state as it is, without folding anything."""
     manifest = await parts.ledger.manifest()
-    totals = activity.Totals(0, 0, 0)
-    partitions = []
-    for partition, end in enumerate(await parts.ledger.ends()):
-        pointer = await parts.store.pointer(partition)
-        count = dead_letters.Count()
-        checkpoint = -1
-        if pointer.active is not None:
-            needs = [Need(activity.TOTALS.name, ""), Need(dead_letters.COUNT.name, "")]
-            try:
-                snapshot = await parts.store.read(partition, needs)
-            except Rebuilding:
-                pointer = Pointer()
-            else:
-                checkpoint = snapshot.checkpoint.offset
-                totals_row, count_row = snapshot.rows
-                totals = _sum(totals, activity.TOTALS.decode(totals_row) if totals_row else None)
-                count = dead_letters.COUNT.decode(count_row) if count_row else count
-        building = await parts.store.checkpoint(pointer.building) if pointer.building else None
-        partitions.append(
-            PartitionStatus(
-                partition=partition,
-                end=end,
-                checkpoint=checkpoint,
-                lag=end - checkpoint - 1,
-                generation=pointer.active.id if pointer.active else None,
-                building=pointer.building.id if pointer.building else None,
-                building_checkpoint=building.offset if building else None,
-                dead_letters=count.parked,
-                incomplete=count.future > 0,
-            )
-        )
+    ends = await parts.ledger.ends()
+    partitions, totals = [], activity.Totals(0, 0, 0)
+    for views in parts.all_views():
+        for partition, end in enumerate(ends):
+            row, rows = await _partition_status(views, partition, end)
+            partitions.append(row)
+            if views is parts.views and rows is not None:
+                totals = _sum(totals, rows)
     return Status(
         ledger=manifest.ledger,
-        records=sum(row.checkpoint + 1 for row in partitions),
+        records=sum(ends),
         spaces=totals.spaces,
         agents=totals.agents,
         sessions=totals.sessions,
         partitions=tuple(partitions),
         ledger_bytes=await parts.ledger.size_bytes(),
-        views_bytes=await parts.store.size_bytes(),
+        views_bytes=sum([await views.store.size_bytes() for views in parts.all_views()]),
     )
 
 
-def _sum(totals: activity.Totals, more: activity.Totals | None) -> activity.Totals:
-    if more is None:
-        return totals
-    return activity.Totals(
-        totals.spaces + more.spaces,
-        totals.agents + more.agents,
-        totals.sessions + more.sessions,
+async def _partition_status(views: Views, partition: int, end: int) -> tuple[PartitionStatus, activity.Totals | None]:
+    pointer = await views.store.pointer(partition)
+    count, checkpoint, totals = dead_letters.Count(), -1, None
+    if pointer.active is not None:
+        needs = [Need(dead_letters.COUNT.name, ""), Need(activity.TOTALS.name, "")]
+        try:
+            snapshot = await views.store.read(partition, needs)
+        except Rebuilding:
+            pointer = Pointer()
+        else:
+            checkpoint = snapshot.checkpoint.offset
+            count_row, totals_row = snapshot.rows
+            count = dead_letters.COUNT.decode(count_row) if count_row else count
+            totals = activity.TOTALS.decode(totals_row) if totals_row else None
+    building = await views.store.checkpoint(pointer.building) if pointer.building else None
+    row = PartitionStatus(
+        views=views.name,
+        partition=partition,
+        end=end,
+        checkpoint=checkpoint,
+        lag=end - checkpoint - 1,
+        generation=pointer.active.id if pointer.active else None,
+        building=pointer.building.id if pointer.building else None,
+        building_checkpoint=building.offset if building else None,
+        dead_letters=count.parked,
+        incomplete=count.future > 0,
     )
+    return row, totals
+
+
+def _sum(totals: activity.Totals, more: activity.Totals) -> activity.Totals:
+    return activity.Totals(totals.spaces + more.spaces, totals.agents + more.agents, totals.sessions + more.sessions)
 
 
 async def verify(parts: Parts, progress: Progress | None) -> VerifyReport:
     """Compare every view with a fresh fold of the ledger."""
     checks: list[TableCheck] = []
-    records = 0
-    generation, checkpoint = "", None
-    for partition in range(len(await parts.ledger.ends())):
-        active, compared = await _compared(parts, partition, progress)
-        checks += [_check(parts, table) for table in compared]
-        reached = await parts.store.checkpoint(active)
-        offset = reached.offset if reached else -1
-        generation, checkpoint = active.id, position(partition, offset)
-        records += offset + 1
+    ends = await parts.ledger.ends()
+    for views in parts.all_views():
+        for partition in range(len(ends)):
+            checks += [_check(views, table) for table in await _compared(views, partition, progress)]
     whole = hashlib.sha256("\n".join(check.digest for check in checks).encode()).hexdigest()
-    return VerifyReport(
-        generation=generation, checkpoint=checkpoint, records=records, tables=tuple(checks), digest=whole
-    )
+    return VerifyReport(records=sum(ends), tables=tuple(checks), digest=whole)
 
 
-async def _compared(parts: Parts, partition: int, progress: Progress | None) -> tuple[Generation, list[Compared]]:
+async def _compared(views: Views, partition: int, progress: Progress | None) -> list[Compared]:
     while True:
-        active = await generations.current(parts.projector, partition, progress)
+        active = await generations.current(views.projector, partition, progress)
         try:
-            return active, await compare(parts.builder, parts.projections, active, progress)
+            return await compare(views.builder, views.projections, active, progress)
         except GenerationGone:
             continue  # a rebuild cut over meanwhile
 
 
-def _check(parts: Parts, compared: Compared) -> TableCheck:
+def _check(views: Views, compared: Compared) -> TableCheck:
     difference = compared.difference
     return TableCheck(
+        views=views.name,
         table=compared.table,
         rows=compared.items,
         digest=compared.digest,
@@ -124,62 +120,91 @@ def _check(parts: Parts, compared: Compared) -> TableCheck:
             space=difference.space,
             owner=difference.owner,
             key=difference.key,
-            found=_readable(parts, difference.table, difference.found),
-            expected=_readable(parts, difference.table, difference.expected),
+            found=_readable(views, difference.table, difference.found),
+            expected=_readable(views, difference.table, difference.expected),
         ),
     )
 
 
-def _readable(parts: Parts, name: str, data: bytes | None) -> str | None:
+def _readable(views: Views, name: str, data: bytes | None) -> str | None:
     """A row in words, as far as it can be read at all."""
     if data is None:
         return None
-    table = next(table for table in parts.projector.fold.tables if table.name == name)
+    table = next(table for table in views.projector.fold.tables if table.name == name)
     try:
         return str(table.decode(data))
     except RecallogError:
         return repr(data)
 
 
+async def rebuild(parts: Parts, progress: Progress | None, *, accept: bool = False) -> list[RebuildReport]:
+    """Rebuild all views, one after the other."""
+    reports = []
+    for views in parts.all_views():
+        for partition, end in enumerate(await parts.ledger.ends()):
+            began = time.monotonic()
+            rebuilt = await generations.rebuild(views.builder, partition, progress, accept=accept)
+            reports.append(
+                RebuildReport(
+                    views=views.name,
+                    partition=partition,
+                    replaced=rebuilt.replaced.id if rebuilt.replaced else None,
+                    generation=rebuilt.active.id,
+                    joined=rebuilt.joined,
+                    records=end,
+                    seconds=time.monotonic() - began,
+                )
+            )
+    return reports
+
+
+async def abort_rebuild(parts: Parts) -> list[str]:
+    """Give up all rebuilds under way; the generations given up."""
+    aborted = [
+        await generations.abort(views.builder, partition)
+        for views in parts.all_views()
+        for partition in range(len(await parts.ledger.ends()))
+    ]
+    return [generation.id for generation in aborted if generation is not None]
+
+
 async def list_dead_letters(parts: Parts, progress: Progress | None) -> list[DeadLetter]:
     """The dead letters of the active generations, brought up to the ledger's end."""
     found: list[DeadLetter] = []
-    for partition in range(len(await parts.ledger.ends())):
-        active = await generations.current(parts.projector, partition, progress)
-        parked = await dead_letters.all_parked(parts.store, active)
-        found += [_letter(partition, letter) for letter in parked]
+    for views in parts.all_views():
+        for partition in range(len(await parts.ledger.ends())):
+            active = await generations.current(views.projector, partition, progress)
+            parked = await dead_letters.all_parked(views.store, active)
+            found += [_letter(views, partition, letter) for letter in parked]
     return found
 
 
 async def show_dead_letter(parts: Parts, at: Position, progress: Progress | None) -> DeadLetterDetail:
+    """The dead letter at a position, of the first views that have one there. Raises `OutOfRange`."""
     generations.check_position(await parts.ledger.ends(), at.partition, at.offset)
-    active = await generations.current(parts.projector, at.partition, progress)
-    reading = Reading(parts.store, at.partition, active)
-    (row,) = (await reading.read([Need(dead_letters.TABLE.name, "", "", dead_letters.key_of(at.offset))])).rows
     data = await record_at(parts.ledger, at.partition, at.offset)
-    if row is None or data is None:
-        raise OutOfRange(f"the record at {at} is no dead letter. List them: recallog dead-letters list")
-    letter = _letter(at.partition, dead_letters.TABLE.decode(row))
-    return DeadLetterDetail(letter=letter, content=data.decode("utf-8", "backslashreplace"))
+    for letter in await list_dead_letters(parts, progress):
+        if letter.position == at and data is not None:
+            return DeadLetterDetail(letter=letter, content=data.decode("utf-8", "backslashreplace"))
+    raise OutOfRange(f"the record at {at} is no dead letter. List them: recallog dead-letters list")
 
 
 async def retry_dead_letters(parts: Parts, progress: Progress | None) -> list[DeadLetter]:
-    """Rebuild where that helps. Nothing is ever applied out of order, so a retry is a rebuild from zero.
+    """Rebuild the views where that helps. Nothing is ever applied out of order, so a retry is a rebuild from zero.
 
     Whether it would help is asked first, by folding the spaces of the dead letters in memory.
     """
     before = await list_dead_letters(parts, progress)
-    if not before:
-        return []
-    still = [letter for letter in before if not await _would_fold(parts, letter)]
-    if len(still) < len(before):
+    for views in parts.all_views():
+        letters = [letter for letter in before if letter.views == views.name]
+        if not any([await _would_fold(parts, views, letter) for letter in letters]):
+            continue
         for partition in range(len(await parts.ledger.ends())):
-            await generations.rebuild(parts.builder, partition, progress)
-        still = await list_dead_letters(parts, progress)
-    return still
+            await generations.rebuild(views.builder, partition, progress)
+    return await list_dead_letters(parts, progress)
 
 
-async def _would_fold(parts: Parts, letter: DeadLetter) -> bool:
+async def _would_fold(parts: Parts, views: Views, letter: DeadLetter) -> bool:
     data = await record_at(parts.ledger, letter.position.partition, letter.position.offset)
     if data is None:
         return False
@@ -187,14 +212,15 @@ async def _would_fold(parts: Parts, letter: DeadLetter) -> bool:
         event = codec.decode(data)
     except RecallogError:
         return False
-    reading = await travel(parts.ledger, parts.projections, event.space, letter.position, 0)
+    reading = await travel(parts.ledger, views.projections, event.space, letter.position, 0)
     key = dead_letters.key_of(letter.position.offset)
     (row,) = (await reading.read([Need(dead_letters.TABLE.name, "", "", key)])).rows
     return row is None
 
 
-def _letter(partition: int, parked: Parked) -> DeadLetter:
+def _letter(views: Views, partition: int, parked: Parked) -> DeadLetter:
     return DeadLetter(
+        views=views.name,
         position=Position(partition, parked.offset),
         reason=parked.reason,
         detail=parked.detail,

@@ -32,12 +32,12 @@ __all__ = ["ProjectionDriver"]
 class ProjectionDriver:
     """A ledger and a store in memory, and the real projector between them.
 
-    Your projections are folded together with the built-in ones, as `Memory.open(projections=…)` does. A record that
-    one of them cannot apply raises `ProjectionError`, unless `dead_letters_allowed`.
+    The projection is folded as `Memory.open(projections=…)` does it, with the settings it may read. A record that it
+    cannot apply raises `ProjectionError`, unless `dead_letters_allowed`.
     """
 
-    def __init__(self, *projections: Projection, unique_ids: bool = True, dead_letters_allowed: bool = False) -> None:
-        self._projections = built_in.projections(projections)
+    def __init__(self, projection: Projection, *, unique_ids: bool = True, dead_letters_allowed: bool = False) -> None:
+        self._projections = built_in.alone(projection)
         self._unique_ids = unique_ids
         self._dead_letters_allowed = dead_letters_allowed
         self.ledger = MemoryLedger(unique_ids=unique_ids)

@@ -1,5 +1,6 @@
 """The composition root: the one place where settings become adapters."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,13 +10,31 @@ from recallog_projections import built_in
 from recallog_projections.projection import Projection
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_projections.stores.store import Store
+from recallog_schemas.errors import ProjectionError
 from recallog_streams.ledger import Ledger
 from recallog_streams.projector import Projector
 from recallog_streams.sqlite_ledger import SqliteLedger
 
 LEDGER_FILE = "ledger.db"
-VIEWS_FILE = "views.db"
-LOCK_FILE = "projector.lock"
+VIEWS = "views"
+VIEWS_FILE = f"{VIEWS}.db"
+LOCK_FILE = f"{VIEWS}.lock"
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """Projections that are folded together, and the store that keeps what they compute."""
+
+    name: str
+    """"built-in", or the name of a user's projection."""
+    store: Store
+    projections: Sequence[Projection]
+    projector: Projector
+    """For readers: it takes the lock of these views for each batch."""
+    builder: Projector
+    """For rebuilds, which go on beside the readers and need no lock: the commit is fenced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,24 +42,39 @@ class Parts:
     """What a memory is made of."""
 
     ledger: Ledger
-    store: Store
-    projections: Sequence[Projection]
-    projector: Projector
-    """For readers: it takes the folder's lock for each batch."""
-    builder: Projector
-    """For rebuilds, which go on beside the readers and need no lock: the commit is fenced."""
+    views: Views
+    """The built-in ones."""
+    own: Sequence[Views]
+    """One for each projection of the user's, in a store of its own: it is built by itself, and what it cannot apply
+    is missing nowhere else."""
+
+    def all_views(self) -> list[Views]:
+        return [self.views, *self.own]
 
 
-def embedded(settings: Settings, more: Sequence[Projection] = ()) -> Parts:
-    """A memory in one folder: a SQLite ledger, SQLite views, no service."""
+def embedded(settings: Settings, own: Sequence[Projection] = ()) -> Parts:
+    """A memory in one folder: a SQLite ledger, SQLite views, no service. Raises `ProjectionError`."""
     ledger = SqliteLedger(settings.home / LEDGER_FILE, settings.lock_wait_seconds)
-    store = SqliteStore(settings.home / VIEWS_FILE, settings.lock_wait_seconds)
-    lock = FolderLock(settings.home / LOCK_FILE, settings.lock_wait_seconds)
-    projections = built_in.projections(more)
+
+    def views(name: str, stem: str, projections: Sequence[Projection]) -> Views:
+        store = SqliteStore(settings.home / f"{stem}.db", settings.lock_wait_seconds)
+        lock = FolderLock(settings.home / f"{stem}.lock", settings.lock_wait_seconds)
+        return Views(
+            name,
+            store,
+            projections,
+            projector=Projector(ledger, store, projections, lock=lock),
+            builder=Projector(ledger, store, projections),
+        )
+
+    names = [projection.name for projection in own]
+    for name in names:
+        if _NAME.fullmatch(name) is None or names.count(name) > 1:
+            raise ProjectionError(
+                f"{name!r} cannot name a projection: lower case letters, digits and _, and only one of it"
+            )
     return Parts(
         ledger,
-        store,
-        projections,
-        projector=Projector(ledger, store, projections, lock=lock),
-        builder=Projector(ledger, store, projections),
+        views("built-in", VIEWS, built_in.projections()),
+        [views(projection.name, f"{VIEWS}-{projection.name}", built_in.alone(projection)) for projection in own],
     )

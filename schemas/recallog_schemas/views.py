@@ -90,6 +90,8 @@ class SpaceDetail(ComputedAt):
 class DeadLetter(View):
     """A record that the fold could not apply. Its bytes stay in the ledger."""
 
+    views: str
+    """Which views lack it: the built-in ones, or a projection of the user's own."""
     position: Position
     reason: str
     detail: str
@@ -108,6 +110,7 @@ class DeadLetterDetail(View):
 class PartitionStatus(View):
     """How far the views of one partition are."""
 
+    views: str
     partition: int
     end: int
     checkpoint: int
@@ -152,6 +155,7 @@ class Difference(View):
 class TableCheck(View):
     """One table of the views compared with a fresh fold: its rows, its canonical digest, and what differs first."""
 
+    views: str
     table: str
     rows: int
     digest: str
@@ -159,7 +163,7 @@ class TableCheck(View):
     difference: Difference | None
 
 
-class VerifyReport(ComputedAt):
+class VerifyReport(View):
     """What verification found."""
 
     records: int
@@ -175,6 +179,7 @@ class VerifyReport(ComputedAt):
 class RebuildReport(View):
     """What a rebuild did for one partition."""
 
+    views: str
     partition: int
     replaced: str | None
     generation: str

@@ -68,8 +68,8 @@ def _print(letters: list[DeadLetter], as_json: bool) -> None:
         terminal.print_json(letters)
     elif letters:
         terminal.print_table(
-            ("position", "reason", "detail", "space", "kind", "id"),
-            [(x.position, x.reason, x.detail, x.space or "?", x.kind or "?", x.id or "?") for x in letters],
+            ("views", "position", "reason", "detail", "space", "kind", "id"),
+            [(x.views, x.position, x.reason, x.detail, x.space or "?", x.kind or "?", x.id or "?") for x in letters],
         )
     else:
         terminal.out.print("no dead letters")

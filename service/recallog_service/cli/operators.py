@@ -141,9 +141,10 @@ def _print_status(status: Status) -> None:
     )
     terminal.out.print(f"ledger {status.ledger_bytes / 1e6:,.1f} MB, views {status.views_bytes / 1e6:,.1f} MB\n")
     terminal.print_table(
-        ("partition", "end", "checkpoint", "lag", "generation", "building", "dead letters"),
+        ("views", "partition", "end", "checkpoint", "lag", "generation", "building", "dead letters"),
         [
             (
+                row.views,
                 row.partition,
                 f"{row.end:,}",
                 f"{row.checkpoint:,}",

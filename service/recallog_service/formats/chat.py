@@ -1,7 +1,7 @@
 """Chat: conversations in OpenAI's roles, each a space of its own.
 
 The file is a JSON list of conversations, one conversation, or JSONL of conversations. A conversation is an object with
-`messages`, or simply a list of messages; `messages` says what becomes of them. A `reward` of the conversation becomes a
+`messages`, or simply a list of messages; the module `messages` says what becomes of each. A numeric `reward` of the conversation becomes a
 last event, session.ended {"reward", "outcome"?} by "assistant".
 
 space     as asked for, if that is one conversation; else "<space>/<name>" with the conversation's own id if it is a
@@ -58,10 +58,11 @@ def read(
 
 
 def _items(number: int, conversation: _Conversation, space: str, start: datetime) -> Iterator[Item]:
-    at = start - timedelta(seconds=1)
+    at: datetime | None = None
     drafts = [*drafts_of(conversation.messages), *_end(conversation)]
     for ordinal, draft in enumerate(drafts, 1):
-        at = (draft.at if isinstance(draft, Draft) else None) or at + timedelta(seconds=1)
+        own = draft.at if isinstance(draft, Draft) else None
+        at = own or (start if at is None else at + timedelta(seconds=1))
         place = f"conversation {number}: {draft.place}"
         if isinstance(draft, Refusal):
             yield refused(number, place, draft.error)
@@ -102,16 +103,13 @@ def _conversations(text: bytes, messages_key: str) -> list[_Conversation | Inval
     found = _documents(text, messages_key)
     if not found:
         return []
-    if all(_is_message(document) for document in found if not isinstance(document, InvalidEvent)):
+    first = next((document for document in found if not isinstance(document, InvalidEvent)), None)
+    if isinstance(first, dict) and "role" in first and messages_key not in first:
         return [_Conversation({}, found)]
     conversations = [_conversation(document, messages_key) for document in found]
     if all(isinstance(conversation, InvalidEvent) for conversation in conversations):
         raise wrong_format(_EXPECTED.format(messages_key), found)
     return conversations
-
-
-def _is_message(document: object) -> bool:
-    return isinstance(document, dict) and "role" in document
 
 
 def _conversation(document: object, messages_key: str) -> _Conversation | InvalidEvent:

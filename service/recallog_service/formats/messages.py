@@ -104,7 +104,7 @@ def _add(dialogue: _Dialogue, place: str, message: object) -> None:
 
 def _say(dialogue: _Dialogue, place: str, message: dict[str, Any], agent: str, kind: str, name: str) -> None:
     text = _text(message.get("content"))
-    if text:
+    if text.strip():
         dialogue.drafts.append(Draft(place, dialogue.turn, agent, kind, {name: text}, _own_time(message)))
 
 
