@@ -28,6 +28,7 @@ from recallog_schemas.errors import (
     StorageReplaced,
     StorageTooNew,
     StorageUnavailable,
+    UnknownOutcome,
 )
 
 Answer = TypeVar("Answer")
@@ -79,12 +80,24 @@ class SqliteFile:
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
                 answer = work(connection)
-                connection.execute("COMMIT")
+                self._commit(connection)
             except BaseException:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
                 raise
             return answer
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_IOERR:
+                raise
+            # What did reach the disk may be read back as committed by whoever opens the file next.
+            raise UnknownOutcome(
+                f"the disk failed while the {self._format.what} {self.path} was being written ({error}); the write may "
+                "or may not be there. Check the disk, then send the same again: what is there already counts once"
+            ) from error
 
     def _close(self) -> None:
         if self._connection is not None:
@@ -144,8 +157,8 @@ class SqliteFile:
         log, index = Path(f"{self.path}-wal"), Path(f"{self.path}-shm")
         if not self._format.disposable and log.exists() and log.stat().st_size:
             raise StorageReplaced(
-                f"the {self._format.what} {self.path} is gone, and {log.name} holds what was written to it last. Put the "
-                "file back beside it, or move both away to begin a new one"
+                f"the {self._format.what} {self.path} is gone, and {log.name} holds what was written to it last. Put "
+                "the file back beside it, or move both away to begin a new one"
             )
         log.unlink(missing_ok=True)
         index.unlink(missing_ok=True)

@@ -85,9 +85,10 @@ class _Teller:
     def beginning(self) -> None:
         events = village.recording()
         villagers = {event.agent for event in events} - {"narrator", "visitor", "judge"}
+        out.print(f"\n[bold]Sallowford, a village of {len(villagers)} agents.[/]")
         out.print(
-            f"\n[bold]Sallowford, a village of {len(villagers)} agents.[/] The sealed flood chest is gone from a locked "
-            f"cupboard\non the day it was to be counted. {len(events)} recorded events: words, thoughts, clues, rulings."
+            "The sealed flood chest is gone from its locked cupboard on the day it was to be counted.\n"
+            f"{len(events)} recorded events: words, private thoughts, clues, rulings."
         )
 
     def crash(self, crash: village.Crash) -> None:

@@ -1,8 +1,8 @@
 """Chat: conversations in OpenAI's roles, each a space of its own.
 
 The file is a JSON list of conversations, one conversation, or JSONL of conversations. A conversation is an object with
-`messages`, or simply a list of messages; the module `messages` says what becomes of each. A numeric `reward` of the conversation becomes a
-last event, session.ended {"reward", "outcome"?} by "assistant".
+`messages`, or simply a list of messages; the module `messages` says what becomes of each. A numeric `reward` of the
+conversation becomes a last event, session.ended {"reward", "outcome"?} by "assistant".
 
 space     as asked for, if that is one conversation; else "<space>/<name>" with the conversation's own id if it is a
           name and unique in the file, else "<task_id>-<trial>", else its ordinal ("0007")
