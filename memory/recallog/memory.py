@@ -19,7 +19,7 @@ from recallog_projections import settings as agent_settings
 from recallog_projections.projection import Log, LogName, Need, Projection, Table
 from recallog_projections.stores.store import Snapshot
 from recallog_schemas import Event, Position, codec, limits
-from recallog_schemas.errors import InvalidEvent, InvariantViolation, Parked, ProjectionError, Rebuilding
+from recallog_schemas.errors import InvalidEvent, InvariantViolation, OutOfRange, Parked, ProjectionError, Rebuilding
 from recallog_schemas.views import (
     AgentView,
     DeadLetter,
@@ -347,14 +347,18 @@ class Memory:
         raise InvariantViolation("the last try neither answered nor raised")
 
     async def _travel(self, space: str, as_of: AsOf) -> Reading:
-        parts = self._parts
+        ledger, views = self._parts.ledger, self._parts.views
 
         async def events(reading: Reading) -> int:
             (row,) = (await reading.read([Need(activity.SPACES.name, space)])).rows
             return activity.SPACES.decode(row).events if row else 0
 
-        known = await self._retried(parts.ledger.partition_of(space), events)
-        return await travel(parts.ledger, parts.views.projections, space, as_of, known, self._progress)
+        known = await self._retried(ledger.partition_of(space), events)
+        if known > limits.AS_OF_RECORDS_MAX:
+            raise OutOfRange(
+                f"the space {space!r} has {known:,} events; time travel folds at most {limits.AS_OF_RECORDS_MAX:,}"
+            )
+        return await travel(ledger, views.projections, space, as_of, self._progress)
 
     def _window(self, snapshot: Snapshot) -> int:
         (row,) = snapshot.rows

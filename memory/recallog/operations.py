@@ -212,7 +212,7 @@ async def _would_fold(parts: Parts, views: Views, letter: DeadLetter) -> bool:
         event = codec.decode(data)
     except RecallogError:
         return False
-    reading = await travel(parts.ledger, views.projections, event.space, letter.position, 0)
+    reading = await travel(parts.ledger, views.projections, event.space, letter.position)
     key = dead_letters.key_of(letter.position.offset)
     (row,) = (await reading.read([Need(dead_letters.TABLE.name, "", "", key)])).rows
     return row is None

@@ -6,7 +6,7 @@ from datetime import datetime
 from recallog.reading import Reading
 from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
-from recallog_schemas import Position, limits
+from recallog_schemas import Position
 from recallog_schemas.errors import InvariantViolation, OutOfRange
 from recallog_streams import generations
 from recallog_streams.ledger import Ledger
@@ -22,13 +22,9 @@ async def travel(
     projections: Sequence[Projection],
     space: str,
     as_of: AsOf,
-    events: int,
     progress: Progress | None = None,
 ) -> Reading:
-    """The views of `space` as they were. `events` is how many it has today, for the limit.
-
-    Raises `OutOfRange` for a position past the end, or where the space is too long to fold at query time.
-    """
+    """The views of `space` as they were. Raises `OutOfRange` for a position past the end."""
     partition = ledger.partition_of(space)
     ends = await ledger.ends()
     until, remember_until = ends[partition], None
@@ -41,10 +37,6 @@ async def travel(
         if as_of.tzinfo is None:
             raise OutOfRange("a time needs its zone: 2026-03-01T12:00:00Z")
         remember_until = as_of
-    if min(events, until) > limits.AS_OF_RECORDS_MAX:
-        raise OutOfRange(
-            f"the space {space!r} has {events:,} events; time travel folds at most {limits.AS_OF_RECORDS_MAX:,}"
-        )
     projector = Projector(ledger, MemoryStore(), projections, space=space, remember_until=remember_until)
     generation = (await projector.store.create(projector.new_generation(partition, until))).building
     if generation is None:

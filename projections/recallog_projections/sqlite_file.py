@@ -91,9 +91,9 @@ class SqliteFile:
         try:
             connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_IOERR:
+            if error.sqlite_errorcode != sqlite3.SQLITE_IOERR_FSYNC:
                 raise
-            # What did reach the disk may be read back as committed by whoever opens the file next.
+            # The whole transaction is in the log, and whoever opens the file next may read it back as committed.
             raise UnknownOutcome(
                 f"the disk failed while the {self._format.what} {self.path} was being written ({error}); the write may "
                 "or may not be there. Check the disk, then send the same again: what is there already counts once"

@@ -174,6 +174,9 @@ CATALOGUE: Mapping[str, Kind] = {
     )
 }
 
+CATALOGUE_VERSION = 1
+"""Raised whenever `digest` changes: of two versions of Recallog on one folder the older one then gives way."""
+
 DEFAULT_SHARED_KINDS = frozenset(name for name, kind in CATALOGUE.items() if kind.shared)
 """World, verdicts, visitors, run starts and reflections: the five that the ledger-view memory document names."""
 

@@ -48,7 +48,8 @@ class Fold:
     def code(self) -> str:
         """What writes the rows, as JSON: other code never writes the same generation."""
         versions = {projection.name: projection.version for projection in self._projections}
-        return json.dumps({"projections": versions, "schema": codec.schema_digest()}, sort_keys=True)
+        catalogue = {"catalogue": kinds.CATALOGUE_VERSION, "digest": codec.schema_digest()}
+        return json.dumps({"projections": versions, **catalogue}, sort_keys=True)
 
     def new_rows(self) -> Rows:
         return Rows(self.tables)

@@ -8,8 +8,8 @@ whoever builds next joins the generation that is there.
 import json
 from dataclasses import dataclass
 
-from recallog_projections.stores.store import Generation, Pointer
-from recallog_schemas.errors import NewDeadLetters, OutOfRange, Rebuilding, ViewsTooNew
+from recallog_projections.stores.store import Generation
+from recallog_schemas.errors import NewDeadLetters, OutOfRange, ViewsTooNew
 from recallog_streams import dead_letters
 from recallog_streams.dead_letters import Parked
 from recallog_streams.projector import GenerationGone, Progress, Projector
@@ -32,15 +32,17 @@ async def current(projector: Projector, partition: int, progress: Progress | Non
     replaced views remember.
     """
     until = (await projector.ledger.ends())[partition]
+    lost: Generation | None = None
     while True:
-        pointer = await projector.store.pointer(partition)
+        active = (await projector.store.pointer(partition)).active
         try:
-            if pointer.active is not None and pointer.active.code == projector.fold.code:
-                await projector.catch_up(pointer.active, until, progress)
-                return pointer.active
-            await _build(projector, partition, pointer, until, progress, accept=False)
-        except Rebuilding:
-            continue  # a cutover went on meanwhile, or the store was emptied
+            if active is not None and active != lost and active.code == projector.fold.code:
+                await projector.catch_up(active, until, progress)
+                return active
+            await _build(projector, partition, until, progress, accept=False)
+        except GenerationGone:
+            # A cutover went on meanwhile; or the pointer names what the store has lost, which is then built again.
+            lost = active if active is not None and await projector.store.checkpoint(active) is None else None
 
 
 async def rebuild(
@@ -53,12 +55,10 @@ async def rebuild(
     """
     until = (await projector.ledger.ends())[partition]
     while True:
-        pointer = await projector.store.pointer(partition)
         try:
-            active, joined = await _build(projector, partition, pointer, until, progress, accept=accept)
-        except Rebuilding:
-            continue
-        return Rebuilt(pointer.active, active, joined)
+            return await _build(projector, partition, until, progress, accept=accept)
+        except GenerationGone:
+            continue  # another process cut over or gave up meanwhile
 
 
 async def abort(projector: Projector, partition: int) -> Generation | None:
@@ -82,36 +82,40 @@ async def new_dead_letters(projector: Projector, old: Generation, new: Generatio
 
 
 async def _build(
-    projector: Projector, partition: int, pointer: Pointer, until: int, progress: Progress | None, *, accept: bool
-) -> tuple[Generation, bool]:
-    """Bring a building generation of this code to the end and cut over; and whether it was under way before."""
+    projector: Projector, partition: int, until: int, progress: Progress | None, *, accept: bool
+) -> Rebuilt:
+    """Bring a building generation of this code to the end and cut over."""
     store, mine = projector.store, projector.fold.code
+    pointer = await store.pointer(partition)
     for known in (pointer.active, pointer.building):
         if known is not None:
             _refuse_newer(known.code, mine)
-    if pointer.building is not None and pointer.building.code != mine:
+    if pointer.building is not None and await _is_useless(projector, pointer.building):
         await store.retire(pointer.building)
-        raise GenerationGone(f"the generation {pointer.building.id} was built by older code")
-    joined = pointer.building is not None
     wanted = projector.new_generation(partition, until)
     building = (await store.create(wanted)).building
     if building is None or building.code != mine:
         raise GenerationGone("another process builds with other code")
-    joined = joined or building != wanted
-    reached = await projector.catch_up(building, max(until, building.until), progress)
+    replaced = pointer.active if pointer.active and await store.checkpoint(pointer.active) else None
+    await projector.catch_up(building, max(until, building.until), progress)
     while True:
-        if pointer.active is not None and not accept:
-            await _refuse_new_dead_letters(projector, pointer.active, building)
+        if replaced is not None and not accept:
+            await _refuse_new_dead_letters(projector, replaced, building)
         if await store.activate(building):
             await store.sweep(partition)
-            return building, joined
+            return Rebuilt(replaced, building, joined=building != wanted)
         now = await store.pointer(partition)
-        if now.active == building:
-            return building, joined  # one who had joined cut over first
-        if now.building != building or now.active is None:
+        if now.active == building:  # one who had joined cut over first
+            return Rebuilt(replaced, building, joined=True)
+        ahead = await store.checkpoint(now.active) if now.active else None
+        if now.building != building or ahead is None:
             raise GenerationGone(f"the generation {building.id} is retired")
-        ahead = await store.checkpoint(now.active)
-        reached = await projector.catch_up(building, ahead.offset + 1 if ahead else reached.offset + 1, progress)
+        await projector.catch_up(building, ahead.offset + 1, progress)
+
+
+async def _is_useless(projector: Projector, building: Generation) -> bool:
+    """Left behind by other code, or lost by the store."""
+    return building.code != projector.fold.code or await projector.store.checkpoint(building) is None
 
 
 async def _refuse_new_dead_letters(projector: Projector, active: Generation, building: Generation) -> None:
@@ -127,12 +131,14 @@ async def _refuse_new_dead_letters(projector: Projector, active: Generation, bui
 
 def _refuse_newer(theirs: str, mine: str) -> None:
     """Old code that rebuilt what newer code has built would take turns with it for ever."""
-    built, ours = json.loads(theirs)["projections"], json.loads(mine)["projections"]
-    newer = sorted(name for name in built if built[name] > ours.get(name, built[name]))
+    built, ours = json.loads(theirs), json.loads(mine)
+    versions = {**built["projections"], "the catalogue of kinds": built["catalogue"]}
+    known = {**ours["projections"], "the catalogue of kinds": ours["catalogue"]}
+    newer = sorted(name for name in versions if versions[name] > known.get(name, versions[name]))
     if newer:
         raise ViewsTooNew(
-            f"the views were built by a newer version ({newer[0]} {built[newer[0]]}, here {ours[newer[0]]}). Upgrade "
-            "this process: pip install --upgrade recallog"
+            f"the views were built by a newer version ({newer[0]}: {versions[newer[0]]}, here {known[newer[0]]}). "
+            "Upgrade this process: pip install --upgrade recallog"
         )
 
 

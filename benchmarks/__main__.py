@@ -1,0 +1,63 @@
+"""`python -m benchmarks`: measure everything, print a table, write build/bench.json."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from benchmarks import agents, append, breakdown, fold, past, query, report, resident
+from benchmarks.measure import Measure, Setup
+
+SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
+    "append": append.measure,
+    "fold": fold.measure,
+    "breakdown": breakdown.measure,
+    "query": query.measure,
+    "agents": agents.measure,
+    "resident": resident.measure,
+    "past": past.measure,
+}
+BUILD = Path(__file__).parents[1] / "build"
+
+
+def main(
+    only: Annotated[str, typer.Option(metavar="NAME", help="Only subjects whose name contains NAME.")] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer events: a look, not a result.")] = False,
+) -> None:
+    """Measure Recallog: append, fold, breakdown, query, agents, resident, past.
+
+    Prints a table and writes build/bench.json. All files are made in a temporary folder and removed.
+
+    Example: python -m benchmarks --only fold --quick
+    """
+    chosen = {name: run for name, run in SUBJECTS.items() if only in name}
+    if not chosen:
+        raise typer.BadParameter(f"no subject is named like {only!r}; there are {', '.join(SUBJECTS)}")
+    progress = Console(stderr=True, highlight=False, style="dim")
+    measures: list[Measure] = []
+    for name, run in chosen.items():
+        began = time.perf_counter()
+        measures += _measured(run, quick, progress)
+        progress.print(f"{name}: {time.perf_counter() - began:.0f} s")
+    report.show(Console(), measures)
+    report.write(BUILD / "bench.json", measures)
+    progress.print(f"written to {BUILD / 'bench.json'}")
+
+
+def _measured(run: Callable[[Setup], Awaitable[list[Measure]]], quick: bool, progress: Console) -> list[Measure]:
+    async def measured(setup: Setup) -> list[Measure]:
+        return await run(setup)
+
+    # Not under /tmp: it may lie in memory, where durability costs nothing.
+    BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as folder:
+        return asyncio.run(measured(Setup(Path(folder), quick, progress.print)))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,136 @@
+"""Where the time of a live fold goes: the steps of the projector's loop, each run over a whole batch by itself."""
+
+import gc
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+from benchmarks.fold import BEFORE
+from benchmarks.homes import Home, grow, opened, put_back
+from benchmarks.measure import Measure, Setup, seconds, set_aside
+from benchmarks.workload import villages
+from recallog_projections.projection import Need, Projection
+from recallog_projections.rows import Rows
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.stores.store import Checkpoint, Generation, Outcome
+from recallog_schemas import Event, Record, codec, kinds
+from recallog_schemas.errors import InvariantViolation
+from recallog_streams import generations
+from recallog_streams.ledger import Batch
+from recallog_streams.projector import Projector
+
+
+class Laps:
+    """Seconds per step, in the order in which the steps come."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self._last = time.perf_counter()
+
+    def lap(self, step: str) -> None:
+        now = time.perf_counter()
+        self.seconds[step] += now - self._last
+        self._last = now
+
+
+async def measure(setup: Setup) -> list[Measure]:
+    grown = setup.size(100_000, 20_000)
+    folder = setup.folder / "breakdown"
+    setup.say(f"breakdown: appending {BEFORE + grown:,} events")
+    await grow(folder, villages(BEFORE + grown), BEFORE)
+    runs: list[dict[str, float]] = []
+    with set_aside():
+        for repetition in range(setup.repetitions):
+            setup.say(f"breakdown: {repetition + 1} of {setup.repetitions}")
+            runs.append(await _run(folder))
+    steps = {step: median(run[step] for run in runs) / grown * 1e6 for step in runs[0]}
+    return [Measure(f"breakdown: {step}", value, "µs/event") for step, value in steps.items()]
+
+
+async def _run(folder: Path) -> dict[str, float]:
+    put_back(folder)
+    async with opened(folder) as home:
+        taken = dict(await _steps(home))
+    put_back(folder)
+    async with opened(folder) as home:
+        whole = await seconds(generations.current(home.projector, 0))
+        share = whole - sum(taken.values())
+        flat = await _flat(home)
+    return {**taken, "the rest (loop, thread hand-overs)": share, "live, whole": whole, "flat fold, MemoryStore": flat}
+
+
+async def _steps(home: Home) -> dict[str, float]:
+    generation = (await home.store.pointer(0)).active
+    if generation is None:
+        raise InvariantViolation("the views were not built")
+    checkpoint = await home.store.checkpoint(generation)
+    if checkpoint is None:
+        raise InvariantViolation("the views were lost")
+    (end,) = await home.ledger.ends()
+    rows, laps = home.projector.fold.new_rows(), Laps()
+    gc.disable()  # as the projector does around a batch
+    try:
+        async for batch in home.ledger.read(0, checkpoint.offset + 1, end):
+            laps.lap("ledger read")
+            checkpoint = await _batch(home, generation, checkpoint, batch, rows, laps)
+    finally:
+        gc.enable()
+    return laps.seconds
+
+
+async def _batch(
+    home: Home, generation: Generation, checkpoint: Checkpoint, batch: Batch, rows: Rows, laps: Laps
+) -> Checkpoint:
+    events = [codec.decode(data) for _, data in batch.records]
+    laps.lap("decode")
+    records = [_record(offset, data, event) for (offset, data), event in zip(batch.records, events, strict=True)]
+    laps.lap("records")
+    needs = rows.missing(_needs(home.projections, records))
+    laps.lap("needs")
+    if needs:
+        snapshot = await home.store.read(0, needs, generation=generation)
+        for need, data in zip(needs, snapshot.rows, strict=True):
+            rows.fetched(need, data)
+    laps.lap("fetch")
+    # One projection after the other, not one record after the other: the same work, with no clock inside of it.
+    for projection in home.projections:
+        for record in records:
+            projection.apply(rows, record)
+        laps.lap(f"apply {projection.name}")
+    rows.keep()
+    changes = rows.changes()
+    laps.lap("encode changes")
+    new = Checkpoint(batch.next - 1, batch.records[-1][0], b"-" * 16)
+    if await home.store.commit(generation, checkpoint, new, changes) is not Outcome.APPLIED:
+        raise InvariantViolation("somebody else writes the benchmark's views")
+    laps.lap("store commit")
+    return new
+
+
+def _record(offset: int, data: bytes, event: Event) -> Record:
+    return Record(0, offset, event, data, not kinds.kind_of(event.kind).bookkeeping)
+
+
+def _needs(projections: Sequence[Projection], records: Sequence[Record]) -> Iterator[Need]:
+    """As the fold asks: needs that a projection has kept are looked into once."""
+    distinct = {}
+    for projection in projections:
+        for record in records:
+            needs = projection.needs(record)
+            kept = needs if isinstance(needs, tuple) else tuple(needs)
+            distinct[id(kept)] = kept
+    for needs in distinct.values():
+        yield from needs
+
+
+async def _flat(home: Home) -> float:
+    """The same part of the ledger folded without a store: what the fold itself costs."""
+    projector = Projector(home.ledger, MemoryStore(), home.projections)
+    (end,) = await home.ledger.ends()
+    generation = (await projector.store.create(projector.new_generation(0, 0))).building
+    if generation is None:
+        raise InvariantViolation("a new store has no building generation")
+    await projector.catch_up(generation, BEFORE)
+    return await seconds(projector.catch_up(generation, end))

@@ -1,0 +1,41 @@
+"""Folding: catching up with a ledger that has grown, and a rebuild from offset zero. One process, decoding included."""
+
+from pathlib import Path
+from statistics import median
+
+from benchmarks.homes import grow, opened, put_back
+from benchmarks.measure import Goal, Measure, Setup, interleaved, seconds, set_aside
+from benchmarks.workload import villages
+from recallog_streams import generations
+
+BEFORE = 20_000
+"""Events that the views have seen before the clock starts."""
+
+_RATE = Goal("≥", 40_000)
+
+
+async def measure(setup: Setup) -> list[Measure]:
+    grown = setup.size(100_000, 20_000)
+    folder = setup.folder / "fold"
+    setup.say(f"fold: appending {BEFORE + grown:,} events")
+    await grow(folder, villages(BEFORE + grown), BEFORE)
+    with set_aside():
+        taken = await interleaved(
+            setup, "fold: live, then rebuild", {"live": lambda: _live(folder), "rebuild": lambda: _rebuild(folder)}
+        )
+    return [
+        Measure("fold: live", median(grown / run for run in taken["live"]), "events/s", _RATE),
+        Measure("fold: rebuild", median((BEFORE + grown) / run for run in taken["rebuild"]), "events/s", _RATE),
+    ]
+
+
+async def _live(folder: Path) -> float:
+    put_back(folder)
+    async with opened(folder) as home:
+        return await seconds(generations.current(home.projector, 0))
+
+
+async def _rebuild(folder: Path) -> float:
+    """Beside the views that `_live` has brought up to date."""
+    async with opened(folder) as home:
+        return await seconds(generations.rebuild(home.builder, 0))

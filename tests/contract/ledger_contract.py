@@ -1,0 +1,219 @@
+"""What every ledger does. An adapter's test class inherits one of the two suites and says how to make a ledger."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recallog_schemas import Event, Position, codec, limits
+from recallog_schemas.errors import IdConflict, RecallogError
+from recallog_streams.ledger import Batch, Ledger, record_at
+from support.events import event, numbered, run
+
+
+async def batches(ledger: Ledger, start: int, until: int, space: str | None = None) -> list[Batch]:
+    return [batch async for batch in ledger.read(0, start, until, space=space)]
+
+
+def read(ledger: Ledger, start: int = 0, until: int | None = None, space: str | None = None) -> list[Batch]:
+    """All batches up to `until`, or to the ledger's end."""
+    return run(batches(ledger, start, end(ledger) if until is None else until, space))
+
+
+def offsets(found: list[Batch]) -> list[int]:
+    return [offset for batch in found for offset, _ in batch.records]
+
+
+def events_in(ledger: Ledger, space: str | None = None) -> list[Event]:
+    return [codec.decode(data) for batch in read(ledger, space=space) for _, data in batch.records]
+
+
+def end(ledger: Ledger) -> int:
+    (found,) = run(ledger.ends())
+    return found
+
+
+class LedgerContract(ABC):
+    """Order, bounds and durability; for ledgers of one partition."""
+
+    @abstractmethod
+    def make(self, folder: Path) -> Ledger:
+        """A new, empty ledger."""
+
+    @pytest.fixture
+    def ledger(self, tmp_path: Path) -> Iterator[Ledger]:
+        ledger = self.make(tmp_path)
+        yield ledger
+        run(ledger.close())
+
+    def test_a_new_ledger_ends_at_offset_zero(self, ledger: Ledger) -> None:
+        assert run(ledger.ends()) == [0]
+
+    def test_positions_are_those_of_the_events_in_their_order(self, ledger: Ledger) -> None:
+        assert run(ledger.append(numbered(3))) == [Position(0, 0), Position(0, 1), Position(0, 2)]
+
+    def test_appending_goes_on_where_the_ledger_ends(self, ledger: Ledger) -> None:
+        run(ledger.append(numbered(3)))
+        assert run(ledger.append(numbered(1, first=3))) == [Position(0, 3)]
+
+    def test_four_events_end_at_four(self, ledger: Ledger) -> None:
+        run(ledger.append(numbered(4)))
+        assert run(ledger.ends()) == [4]
+
+    def test_of_six_events_three_are_read_from_offset_three(self, ledger: Ledger) -> None:
+        run(ledger.append(numbered(6)))
+        assert offsets(read(ledger, 3)) == [3, 4, 5]
+
+    def test_start_is_read_and_until_is_not(self, ledger: Ledger) -> None:
+        run(ledger.append(numbered(6)))
+        assert offsets(read(ledger, 2, 4)) == [2, 3]
+
+    def test_nothing_is_read_where_until_is_start(self, ledger: Ledger) -> None:
+        run(ledger.append(numbered(2)))
+        assert read(ledger, 1, 1) == []
+
+    def test_an_event_is_read_as_it_was_appended(self, ledger: Ledger) -> None:
+        said = event(turn=42, session="s1", audience=("miller",), payload={"text": "Überraschung 🎂", "n": [1, 2.5, None]})
+        run(ledger.append([said]))
+        assert events_in(ledger) == [said]
+
+    def test_appending_nothing_writes_nothing(self, ledger: Ledger) -> None:
+        assert run(ledger.append([])) == []
+        assert end(ledger) == 0
+
+    @pytest.mark.parametrize("space", [None, "village", "nobody.was.here"])
+    def test_batches_follow_one_another_from_start_to_until(self, ledger: Ledger, space: str | None) -> None:
+        run(ledger.append([*numbered(3), *numbered(4, space="city")]))
+        found = read(ledger, 1, 6, space)
+        assert [batch.start for batch in found] + [6] == [1] + [batch.next for batch in found]
+
+    def test_a_space_is_read_without_the_others(self, ledger: Ledger) -> None:
+        village, city = numbered(5), numbered(5, space="city")
+        run(ledger.append([said for pair in zip(village, city, strict=True) for said in pair]))
+        assert events_in(ledger, "city") == city
+
+    def test_an_unknown_space_has_no_records(self, ledger: Ledger) -> None:
+        run(ledger.append(numbered(2)))
+        assert offsets(read(ledger, space="nobody.was.here")) == []
+
+    @pytest.mark.parametrize("space", [None, "village"])
+    def test_more_records_than_a_batch_holds_come_in_several(self, ledger: Ledger, space: str | None) -> None:
+        many = limits.READ_BATCH_RECORDS + 1
+        run(ledger.append(numbered(many)))
+        found = read(ledger, space=space)
+        assert len(found) > 1
+        assert max(len(batch.records) for batch in found) <= limits.READ_BATCH_RECORDS
+        assert offsets(found) == list(range(many))
+
+    def test_exactly_a_batch_of_records_is_read_whole(self, ledger: Ledger) -> None:
+        run(ledger.append(numbered(limits.READ_BATCH_RECORDS)))
+        found = read(ledger)
+        assert (len(offsets(found)), found[-1].next) == (limits.READ_BATCH_RECORDS, limits.READ_BATCH_RECORDS)
+
+    def test_too_many_events_in_one_call_are_refused_and_none_is_written(self, ledger: Ledger) -> None:
+        with pytest.raises(RecallogError, match="limit is 10,000"):
+            run(ledger.append([event()] * (limits.APPEND_EVENTS_MAX + 1)))
+        assert end(ledger) == 0
+
+    def test_one_event_too_large_keeps_the_whole_call_out(self, ledger: Ledger) -> None:
+        with pytest.raises(RecallogError, match="262,144"):
+            run(ledger.append([event(), event(payload={"text": "x" * limits.EVENT_BYTES_MAX})]))
+        assert end(ledger) == 0
+
+    def test_the_same_id_in_another_space_is_another_event(self, ledger: Ledger) -> None:
+        run(ledger.append([event(id="e1"), event(id="e1", space="city", payload={"text": "Smoke!"})]))
+        assert [said.space for said in events_in(ledger)] == ["village", "city"]
+
+    def test_the_manifest_stays(self, ledger: Ledger) -> None:
+        before = run(ledger.manifest())
+        run(ledger.append(numbered(1)))
+        assert run(ledger.manifest()) == before
+
+    def test_two_ledgers_have_two_manifests(self, ledger: Ledger, tmp_path: Path) -> None:
+        other = self.make(tmp_path / "other")
+        try:
+            assert run(other.manifest()) != run(ledger.manifest())
+        finally:
+            run(other.close())
+
+    def test_all_spaces_live_in_partitions_that_are_there(self, ledger: Ledger) -> None:
+        partitions = run(ledger.manifest()).partitions
+        assert all(0 <= ledger.partition_of(f"space-{n}") < partitions for n in range(50))
+
+    def test_a_record_is_found_by_its_offset(self, ledger: Ledger) -> None:
+        said = numbered(3)
+        run(ledger.append(said))
+        assert run(record_at(ledger, 0, 1)) == codec.encode(said[1])
+
+    @pytest.mark.parametrize("offset", [-1, 3, 1000])
+    def test_there_is_no_record_outside_the_ledger(self, ledger: Ledger, offset: int) -> None:
+        run(ledger.append(numbered(3)))
+        assert run(record_at(ledger, 0, offset)) is None
+
+    def test_it_grows_with_what_it_holds(self, ledger: Ledger) -> None:
+        run(ledger.append(numbered(1)))
+        before = run(ledger.size_bytes())
+        run(ledger.append([event(payload={"text": "x" * 100_000})]))
+        assert run(ledger.size_bytes()) >= before + 100_000
+
+
+class UniqueIdsContract(LedgerContract):
+    """A ledger that holds an id once in its space."""
+
+    def test_it_says_that_ids_are_unique(self, ledger: Ledger) -> None:
+        assert ledger.unique_ids
+
+    def test_an_event_appended_twice_is_there_once(self, ledger: Ledger) -> None:
+        said = event(turn=42)
+        run(ledger.append([said]))
+        run(ledger.append([said]))
+        assert events_in(ledger) == [said]
+
+    def test_an_event_twice_in_one_call_is_there_once(self, ledger: Ledger) -> None:
+        said = event()
+        run(ledger.append([said, said]))
+        assert events_in(ledger) == [said]
+
+    def test_a_repeat_answers_its_first_position(self, ledger: Ledger) -> None:
+        first, second, third = numbered(3)
+        run(ledger.append([first, second]))
+        assert run(ledger.append([third, first, third])) == [Position(0, 2), Position(0, 0), Position(0, 2)]
+
+    def test_a_retry_of_a_call_of_which_a_part_is_there_writes_the_rest(self, ledger: Ledger) -> None:
+        said = numbered(5)
+        run(ledger.append(said[:2]))
+        run(ledger.append(said))
+        assert events_in(ledger) == said
+
+    def test_the_same_id_with_other_content_is_refused_and_nothing_of_the_call_written(self, ledger: Ledger) -> None:
+        run(ledger.append([event(id="e1")]))
+        with pytest.raises(IdConflict, match=r"e1.*0:0"):
+            run(ledger.append([event(id="e2"), event(id="e1", payload={"text": "Cake!"}), event(id="e3")]))
+        assert [said.id for said in events_in(ledger)] == ["e1"]
+
+    def test_an_id_with_two_contents_in_one_call_is_refused_and_nothing_of_the_call_written(self, ledger: Ledger) -> None:
+        with pytest.raises(IdConflict, match="e1"):
+            run(ledger.append([event(id="e1"), event(id="e1", payload={"text": "Cake!"})]))
+        assert end(ledger) == 0
+
+    def test_ids_of_a_refused_call_are_free(self, ledger: Ledger) -> None:
+        run(ledger.append([event(id="e1")]))
+        with pytest.raises(IdConflict):
+            run(ledger.append([event(id="e2"), event(id="e1", payload={"text": "Cake!"})]))
+        assert run(ledger.append([event(id="e2", payload={"text": "Tart!"})])) == [Position(0, 1)]
+
+
+class RepeatedIdsContract(LedgerContract):
+    """A ledger that stores a repeat again, as Kafka does; there the views count it once."""
+
+    def test_it_says_that_ids_repeat(self, ledger: Ledger) -> None:
+        assert not ledger.unique_ids
+
+    def test_a_repeat_is_stored_again(self, ledger: Ledger) -> None:
+        said = event()
+        assert run(ledger.append([said, said])) == [Position(0, 0), Position(0, 1)]
+
+    def test_an_id_with_other_content_is_stored_too(self, ledger: Ledger) -> None:
+        run(ledger.append([event(id="e1"), event(id="e1", payload={"text": "Cake!"})]))
+        assert [said.id for said in events_in(ledger)] == ["e1", "e1"]

@@ -1,0 +1,421 @@
+"""What every view store does. An adapter's test class inherits the suite and says how to make a store."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from support.events import run
+
+from recallog_projections.projection import LogName, Need
+from recallog_projections.rows import Changes
+from recallog_projections.stores.store import Checkpoint, Generation, Item, Outcome, Pointer, Store
+from recallog_schemas.errors import InvariantViolation, Rebuilding
+
+A = Generation("aaaa", 0, "code 1", 0)
+B = Generation("bbbb", 0, "code 2", 5)
+C = Generation("cccc", 0, "code 2", 9)
+ELSEWHERE = Generation("dddd", 1, "code 1", 0)
+
+START = Checkpoint()
+ROW = Need("t", "village", "baker", "k")
+LOG = LogName("l", "village", "baker")
+
+
+def at(offset: int) -> Checkpoint:
+    return Checkpoint(offset, offset, b"%016d" % offset) if offset >= 0 else START
+
+
+def row(data: bytes | None, need: Need = ROW) -> Changes:
+    return Changes(rows={need: data})
+
+
+def entries(count: int, *, first: int = 0, keep: int = 100, log: LogName = LOG) -> Changes:
+    return Changes(logs={log: [b"%d" % (first + n) for n in range(count)]}, keep={log.log: keep})
+
+
+def commit(store: Store, generation: Generation, expected: int, new: int, changes: Changes | None = None) -> Outcome:
+    return run(store.commit(generation, at(expected), at(new), changes or Changes()))
+
+
+def build(store: Store, generation: Generation, offset: int = -1, changes: Changes | None = None) -> None:
+    """Make `generation` the building one and bring it to `offset`."""
+    assert run(store.create(generation)).building == generation
+    if offset >= 0:
+        assert commit(store, generation, -1, offset, changes) is Outcome.APPLIED
+
+
+def activate(store: Store, generation: Generation, offset: int = -1, changes: Changes | None = None) -> None:
+    build(store, generation, offset, changes)
+    assert run(store.activate(generation))
+
+
+def data_of(store: Store, generation: Generation, need: Need = ROW) -> bytes | None:
+    return run(store.read(generation.partition, [need], generation=generation)).rows[0]
+
+
+def tail(store: Store, generation: Generation, newest: int = 1000, log: LogName = LOG) -> tuple[list[bytes], int]:
+    (found,) = run(store.read(generation.partition, logs=[(log, newest)], generation=generation)).logs
+    return list(found.entries), found.total
+
+
+def scanned(store: Store, generation: Generation, table: str, limit: int = 3, space: str | None = None) -> list[Item]:
+    """All items, page by page."""
+    found: list[Item] = []
+    after = None
+    while True:
+        chunk = run(store.scan(generation, table, space=space, after=after, limit=limit))
+        assert len(chunk.items) <= limit
+        found += chunk.items
+        if chunk.last:
+            return found
+        after = chunk.items[-1].place
+
+
+class StoreContract(ABC):
+    """Generations, commits, reads and scans."""
+
+    @abstractmethod
+    def make(self, folder: Path) -> Store:
+        """A new, empty store."""
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[Store]:
+        store = self.make(tmp_path)
+        yield store
+        run(store.close())
+
+    # The ledger it belongs to.
+
+    def test_the_first_manifest_stays(self, store: Store) -> None:
+        assert run(store.remember_manifest(b"first")) == b"first"
+        assert run(store.remember_manifest(b"second")) == b"first"
+
+    # Generations.
+
+    def test_a_new_store_has_no_generations(self, store: Store) -> None:
+        assert run(store.pointer(0)) == Pointer()
+
+    def test_a_created_generation_is_building_and_has_decided_nothing(self, store: Store) -> None:
+        assert run(store.create(A)) == Pointer(building=A)
+        assert run(store.pointer(0)) == Pointer(building=A)
+        assert run(store.checkpoint(A)) == START
+
+    def test_who_creates_second_joins_the_building_generation(self, store: Store) -> None:
+        build(store, A, 3)
+        assert run(store.create(B)) == Pointer(building=A)
+        assert run(store.checkpoint(A)) == at(3)
+        assert run(store.checkpoint(B)) is None
+
+    def test_a_generation_is_built_beside_the_active_one(self, store: Store) -> None:
+        activate(store, A, 3)
+        assert run(store.create(B)) == Pointer(active=A, building=B)
+
+    def test_partitions_have_generations_of_their_own(self, store: Store) -> None:
+        build(store, A)
+        build(store, ELSEWHERE)
+        assert run(store.pointer(0)) == Pointer(building=A)
+        assert run(store.pointer(1)) == Pointer(building=ELSEWHERE)
+
+    def test_the_first_generation_becomes_active(self, store: Store) -> None:
+        build(store, A, 3)
+        assert run(store.activate(A))
+        assert run(store.pointer(0)) == Pointer(active=A)
+
+    @pytest.mark.parametrize("offset", [3, 4])
+    def test_a_generation_that_is_not_behind_takes_over(self, store: Store, offset: int) -> None:
+        activate(store, A, 3)
+        build(store, B, offset)
+        assert run(store.activate(B))
+        assert run(store.pointer(0)) == Pointer(active=B)
+
+    def test_a_generation_that_is_behind_does_not_take_over(self, store: Store) -> None:
+        activate(store, A, 3)
+        build(store, B, 2)
+        assert not run(store.activate(B))
+        assert run(store.pointer(0)) == Pointer(active=A, building=B)
+
+    @pytest.mark.parametrize("stranger", [A, C], ids=["active", "unknown"])
+    def test_only_the_building_generation_takes_over(self, store: Store, stranger: Generation) -> None:
+        activate(store, A, 3)
+        build(store, B, 3)
+        assert not run(store.activate(stranger))
+        assert run(store.pointer(0)) == Pointer(active=A, building=B)
+
+    def test_a_building_generation_can_be_given_up(self, store: Store) -> None:
+        activate(store, A, 3)
+        build(store, B)
+        assert run(store.retire(B))
+        assert run(store.pointer(0)) == Pointer(active=A)
+
+    @pytest.mark.parametrize("stranger", [A, C], ids=["active", "unknown"])
+    def test_only_the_building_generation_is_given_up(self, store: Store, stranger: Generation) -> None:
+        activate(store, A, 3)
+        build(store, B)
+        assert not run(store.retire(stranger))
+        assert run(store.pointer(0)) == Pointer(active=A, building=B)
+
+    def test_after_one_is_given_up_another_can_be_built(self, store: Store) -> None:
+        build(store, A, 3, row(b"old"))
+        run(store.retire(A))
+        build(store, B)
+        assert data_of(store, B) is None
+
+    def test_sweeping_deletes_what_no_pointer_names(self, store: Store) -> None:
+        activate(store, A, 3, Changes({ROW: b"1"}, {LOG: [b"1"]}, {"l": 10}))
+        activate(store, B, 3)
+        run(store.sweep(0))
+        assert run(store.checkpoint(A)) is None
+
+    def test_sweeping_keeps_the_active_and_the_building_generation(self, store: Store) -> None:
+        activate(store, A, 3, Changes({ROW: b"a"}, {LOG: [b"1"]}, {"l": 10}))
+        build(store, B, 2, Changes({ROW: b"b"}, {LOG: [b"1", b"2"]}, {"l": 10}))
+        run(store.sweep(0))
+        assert (data_of(store, A), data_of(store, B)) == (b"a", b"b")
+        assert (tail(store, A), tail(store, B)) == (([b"1"], 1), ([b"1", b"2"], 2))
+
+    def test_sweeping_keeps_other_partitions(self, store: Store) -> None:
+        build(store, ELSEWHERE, 3, row(b"there"))
+        activate(store, A, 3)
+        activate(store, B, 3)
+        run(store.sweep(0))
+        assert data_of(store, ELSEWHERE) == b"there"
+
+    def test_a_generation_built_after_a_sweep_starts_empty(self, store: Store) -> None:
+        activate(store, A, 3, Changes({ROW: b"a"}, {LOG: [b"1"]}, {"l": 10}))
+        activate(store, B, 3)
+        run(store.sweep(0))
+        build(store, C, 0, entries(1, first=7))
+        assert data_of(store, C) is None
+        assert tail(store, C) == ([b"7"], 1)
+
+    # The six outcomes of a commit, in their order.
+
+    def test_1_retired_where_another_generation_took_over(self, store: Store) -> None:
+        activate(store, A, 3)
+        activate(store, B, 3)
+        assert commit(store, A, 3, 4, row(b"zombie")) is Outcome.RETIRED
+
+    def test_1_retired_where_it_was_given_up(self, store: Store) -> None:
+        build(store, A, 3)
+        run(store.retire(A))
+        assert commit(store, A, 3, 4) is Outcome.RETIRED
+
+    def test_1_retired_where_the_store_never_knew_it(self, store: Store) -> None:
+        assert commit(store, A, -1, 4) is Outcome.RETIRED
+
+    def test_1_retired_is_said_also_of_a_commit_that_was_made_before(self, store: Store) -> None:
+        activate(store, A, 3)
+        activate(store, B, 3)
+        assert commit(store, A, -1, 3) is Outcome.RETIRED
+
+    def test_1_retired_is_judged_before_lost(self, store: Store) -> None:
+        activate(store, A, 3)
+        activate(store, B, 3)
+        run(store.sweep(0))
+        assert run(store.checkpoint(A)) is None
+        assert commit(store, A, 3, 4) is Outcome.RETIRED
+
+    @pytest.mark.parametrize("active", [True, False], ids=["active", "building"])
+    def test_2_lost_where_its_checkpoint_is_gone(self, store: Store, active: bool) -> None:
+        build(store, A, 3)
+        if active:
+            run(store.activate(A))
+        self.lose_checkpoint(store, A)
+        assert commit(store, A, 3, 4, row(b"new")) is Outcome.LOST
+        assert run(store.checkpoint(A)) is None
+
+    @pytest.mark.parametrize("active", [True, False], ids=["active", "building"])
+    def test_3_applied_where_the_checkpoint_is_the_expected_one(self, store: Store, active: bool) -> None:
+        build(store, A, 3)
+        if active:
+            run(store.activate(A))
+        assert commit(store, A, 3, 4, row(b"new")) is Outcome.APPLIED
+        assert (run(store.checkpoint(A)), data_of(store, A)) == (at(4), b"new")
+
+    def test_4_already_there_where_the_same_commit_was_made_before(self, store: Store) -> None:
+        build(store, A, 3)
+        assert commit(store, A, 3, 4, entries(2)) is Outcome.APPLIED
+        assert commit(store, A, 3, 4, entries(2)) is Outcome.ALREADY_THERE
+        assert tail(store, A) == ([b"0", b"1"], 2)
+
+    def test_5_ahead_where_another_writer_was_faster(self, store: Store) -> None:
+        build(store, A, 5, row(b"theirs"))
+        assert commit(store, A, 3, 4, row(b"mine")) is Outcome.AHEAD
+        assert (run(store.checkpoint(A)), data_of(store, A)) == (at(5), b"theirs")
+
+    def test_5_ahead_also_where_it_is_not_as_far_as_this_commit_would_be(self, store: Store) -> None:
+        build(store, A, 4, row(b"theirs"))
+        assert commit(store, A, 3, 9, row(b"mine")) is Outcome.AHEAD
+        assert (run(store.checkpoint(A)), data_of(store, A)) == (at(4), b"theirs")
+
+    def test_6_mismatch_where_an_older_copy_was_restored(self, store: Store) -> None:
+        build(store, A, 3, row(b"restored"))
+        assert commit(store, A, 7, 8, row(b"mine")) is Outcome.MISMATCH
+        assert (run(store.checkpoint(A)), data_of(store, A)) == (at(3), b"restored")
+
+    def test_a_commit_backwards_is_a_defect(self, store: Store) -> None:
+        build(store, A, 3)
+        with pytest.raises(InvariantViolation):
+            commit(store, A, 3, 2)
+
+    def test_a_commit_touches_only_its_generation(self, store: Store) -> None:
+        activate(store, A, 3, Changes({ROW: b"a"}, {LOG: [b"1"]}, {"l": 10}))
+        build(store, B, 3, Changes({ROW: b"b"}, {LOG: [b"2"]}, {"l": 10}))
+        assert (data_of(store, A), tail(store, A)) == (b"a", ([b"1"], 1))
+        assert scanned(store, A, "t") == [Item("village", "baker", "k", b"a")]
+
+    # Rows.
+
+    def test_a_row_is_read_back_and_an_absent_one_is_none(self, store: Store) -> None:
+        activate(store, A, 0, row(b"\x00\xff"))
+        absent = Need("t", "village", "baker", "other")
+        assert run(store.read(0, [absent, ROW, absent])).rows == [None, b"\x00\xff", None]
+
+    def test_a_row_is_replaced_and_deleted(self, store: Store) -> None:
+        build(store, A, 0, row(b"1"))
+        commit(store, A, 0, 1, row(b"2"))
+        assert data_of(store, A) == b"2"
+        commit(store, A, 1, 2, row(None))
+        assert data_of(store, A) is None
+
+    def test_deleting_an_absent_row_is_nothing(self, store: Store) -> None:
+        build(store, A, 0)
+        assert commit(store, A, 0, 1, row(None)) is Outcome.APPLIED
+
+    @pytest.mark.parametrize("part", range(4))
+    def test_every_part_of_an_address_counts(self, store: Store, part: int) -> None:
+        build(store, A, 0, row(b"1"))
+        other = Need(*("x" if n == part else field for n, field in enumerate(ROW)))
+        assert data_of(store, A, other) is None
+
+    def test_a_read_says_which_generation_and_checkpoint_it_saw(self, store: Store) -> None:
+        activate(store, A, 3)
+        build(store, B, 2)
+        snapshot = run(store.read(0))
+        assert (snapshot.generation, snapshot.checkpoint) == (A, at(3))
+        snapshot = run(store.read(0, generation=B))
+        assert (snapshot.generation, snapshot.checkpoint) == (B, at(2))
+
+    # Logs.
+
+    def test_an_unwritten_log_is_empty(self, store: Store) -> None:
+        build(store, A, 0)
+        assert tail(store, A) == ([], 0)
+
+    @pytest.mark.parametrize(("newest", "expected"), [(2, [b"3", b"4"]), (5, b"01234"), (9, b"01234"), (0, [])])
+    def test_the_newest_entries_are_read_oldest_first(
+        self, store: Store, newest: int, expected: Sequence[bytes] | bytes
+    ) -> None:
+        build(store, A, 0, entries(5))
+        wanted = [bytes([digit]) for digit in expected] if isinstance(expected, bytes) else expected
+        assert tail(store, A, newest) == (wanted, 5)
+
+    def test_a_log_grows_over_commits(self, store: Store) -> None:
+        build(store, A, 0, entries(2))
+        commit(store, A, 0, 1, entries(2, first=2))
+        assert tail(store, A) == ([b"0", b"1", b"2", b"3"], 4)
+
+    def test_the_oldest_entries_beyond_those_kept_go_and_the_total_counts_them(self, store: Store) -> None:
+        build(store, A, 0, entries(2, keep=3))
+        commit(store, A, 0, 1, entries(3, first=2, keep=3))
+        assert tail(store, A) == ([b"2", b"3", b"4"], 5)
+
+    @pytest.mark.parametrize("before", [0, 1, 3])
+    def test_one_commit_may_append_more_than_is_kept(self, store: Store, before: int) -> None:
+        build(store, A, 0, entries(before, keep=3) if before else None)
+        commit(store, A, 0, 1, entries(8, first=before, keep=3))
+        last = before + 8
+        assert tail(store, A) == ([b"%d" % n for n in range(last - 3, last)], last)
+
+    def test_logs_of_two_owners_are_two(self, store: Store) -> None:
+        other = LogName("l", "village", "miller")
+        build(store, A, 0, Changes(logs={LOG: [b"1"], other: [b"2"]}, keep={"l": 5}))
+        assert (tail(store, A), tail(store, A, log=other)) == (([b"1"], 1), ([b"2"], 1))
+
+    # Scans.
+
+    def test_a_scan_returns_rows_by_space_owner_and_key(self, store: Store) -> None:
+        needs = [Need("t", s, o, k) for s in ("b", "a") for o in ("", "z", "é") for k in ("", "2", "10")]
+        build(store, A, 0, Changes(rows={need: need.key.encode() for need in needs}))
+        expected = sorted((need.space, need.owner, need.key) for need in needs)
+        assert [item.place for item in scanned(store, A, "t")] == expected
+
+    def test_a_scan_returns_the_kept_entries_of_logs_with_their_ordinals(self, store: Store) -> None:
+        other = LogName("l", "village", "abel")
+        build(store, A, 0, entries(5, keep=2))
+        commit(store, A, 0, 1, entries(1, first=9, keep=2, log=other))
+        assert scanned(store, A, "l", limit=1) == [
+            Item("village", "abel", f"{0:020d}", b"9"),
+            Item("village", "baker", f"{3:020d}", b"3"),
+            Item("village", "baker", f"{4:020d}", b"4"),
+        ]
+
+    @pytest.mark.parametrize("table", ["t", "l"])
+    def test_a_scan_of_one_space_leaves_out_the_others(self, store: Store, table: str) -> None:
+        rows = {Need("t", space, "o", str(n)): b"1" for space in ("a", "b", "c") for n in range(4)}
+        logs = {LogName("l", space, "o"): [b"1"] * 4 for space in ("a", "b", "c")}
+        build(store, A, 0, Changes(rows, logs, {"l": 10}))
+        found = scanned(store, A, table, space="b")
+        assert ([item.space for item in found], len(found)) == (["b"] * 4, 4)
+
+    @pytest.mark.parametrize("table", ["t", "l"])
+    def test_behind_the_last_item_a_scan_finds_nothing_more(self, store: Store, table: str) -> None:
+        build(store, A, 0, Changes({ROW: b"1"}, {LOG: [b"1"]}, {"l": 10}))
+        (item,) = scanned(store, A, table)
+        chunk = run(store.scan(A, table, after=item.place, limit=10))
+        assert (chunk.items, chunk.last) == ([], True)
+
+    def test_rows_deleted_between_two_pages_are_no_error(self, store: Store) -> None:
+        needs = [Need("t", "village", "", key) for key in "abc"]
+        build(store, A, 0, Changes(rows={need: b"1" for need in needs}))
+        page = run(store.scan(A, "t", limit=1))
+        commit(store, A, 0, 1, Changes(rows={need: None for need in needs}))
+        chunk = run(store.scan(A, "t", after=page.items[-1].place, limit=1))
+        assert (chunk.checkpoint, chunk.items, chunk.last) == (at(1), [], True)
+
+    def test_a_full_last_page_is_the_last(self, store: Store) -> None:
+        build(store, A, 0, Changes(rows={Need("t", "village", "", key): b"1" for key in "abc"}))
+        chunk = run(store.scan(A, "t", limit=3))
+        assert (len(chunk.items), chunk.last) == (3, True)
+
+    def test_a_table_that_nobody_wrote_is_empty(self, store: Store) -> None:
+        build(store, A, 0)
+        chunk = run(store.scan(A, "nothing", limit=3))
+        assert (chunk.items, chunk.last) == ([], True)
+
+    def test_a_scan_says_the_checkpoint_it_was_read_at(self, store: Store) -> None:
+        build(store, A, 0)
+        before = run(store.scan(A, "t", limit=3)).checkpoint
+        commit(store, A, 0, 1)
+        assert (before, run(store.scan(A, "t", limit=3)).checkpoint) == (at(0), at(1))
+
+    # Nothing to read.
+
+    def test_a_store_without_generations_is_rebuilding(self, store: Store) -> None:
+        with pytest.raises(Rebuilding, match="no views yet"):
+            run(store.read(0, [ROW]))
+
+    def test_a_building_generation_is_not_read_from(self, store: Store) -> None:
+        build(store, A, 3, row(b"half"))
+        with pytest.raises(Rebuilding):
+            run(store.read(0, [ROW]))
+
+    def test_an_active_generation_whose_checkpoint_is_lost_is_rebuilding_never_empty(self, store: Store) -> None:
+        activate(store, A, 3, row(b"1"))
+        self.lose_checkpoint(store, A)
+        with pytest.raises(Rebuilding):
+            run(store.read(0, [ROW]))
+
+    def test_a_generation_that_is_gone_is_neither_read_nor_scanned(self, store: Store) -> None:
+        activate(store, A, 3, row(b"1"))
+        activate(store, B, 3)
+        run(store.sweep(0))
+        with pytest.raises(Rebuilding):
+            run(store.read(0, [ROW], generation=A))
+        with pytest.raises(Rebuilding):
+            run(store.scan(A, "t", limit=1))
+
+    @abstractmethod
+    def lose_checkpoint(self, store: Store, generation: Generation) -> None:
+        """Make the checkpoint of `generation` disappear while the pointer still names it, as an eviction would."""

@@ -1,0 +1,112 @@
+"""The embedded ledger keeps the contract, outlives its process, and is shared by several."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from contract.ledger_contract import UniqueIdsContract, end, events_in
+from recallog_schemas import Event
+from recallog_schemas.errors import IdConflict
+from recallog_streams.sqlite_ledger import SqliteLedger
+from support.events import event, numbered, run
+
+PRODUCER = """
+import asyncio, sys
+from pathlib import Path
+from recallog_schemas import Event
+from recallog_streams.sqlite_ledger import SqliteLedger
+
+async def main(path, name, count):
+    ledger = SqliteLedger(Path(path), 60)
+    for turn in range(int(count)):
+        await ledger.append([Event(space="village", agent=name, kind="agent.spoke", turn=turn, payload={"text": name})])
+    await ledger.close()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+class TestSqliteLedger(UniqueIdsContract):
+    def make(self, folder: Path) -> SqliteLedger:
+        return SqliteLedger(folder / "ledger.db")
+
+
+def reopened(path: Path) -> tuple[list[Event], str]:
+    ledger = SqliteLedger(path)
+    try:
+        return events_in(ledger), run(ledger.manifest()).ledger
+    finally:
+        run(ledger.close())
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+def test_a_reopened_ledger_holds_what_it_held_and_turn_42_stays_42(path: Path) -> None:
+    ledger = SqliteLedger(path)
+    said = event(turn=42)
+    run(ledger.append([said]))
+    manifest = run(ledger.manifest()).ledger
+    run(ledger.close())
+    assert reopened(path) == ([said], manifest)
+
+
+def test_a_repeat_after_reopening_is_there_once(path: Path) -> None:
+    said = event(turn=42)
+    for _ in range(3):
+        ledger = SqliteLedger(path)
+        run(ledger.append([said]))
+        run(ledger.close())
+    assert reopened(path)[0] == [said]
+
+
+def test_an_id_is_taken_after_reopening_too(path: Path) -> None:
+    ledger = SqliteLedger(path)
+    run(ledger.append([event(id="e1")]))
+    run(ledger.close())
+    ledger = SqliteLedger(path)
+    try:
+        with pytest.raises(IdConflict):
+            run(ledger.append([event(id="e1", payload={"text": "Cake!"})]))
+    finally:
+        run(ledger.close())
+
+
+def test_what_was_acknowledged_survives_a_killed_process(path: Path) -> None:
+    script = PRODUCER.replace("await ledger.close()", "import os; os._exit(9)")
+    assert subprocess.run([sys.executable, "-c", script, str(path), "baker", "20"], check=False).returncode == 9
+    assert [said.turn for said in reopened(path)[0]] == list(range(20))
+
+
+def test_several_processes_append_at_once_and_every_event_is_there_once_in_its_producers_order(path: Path) -> None:
+    producers = [
+        subprocess.Popen([sys.executable, "-c", PRODUCER, str(path), name, "250"])
+        for name in ("baker", "miller", "smith", "judge")
+    ]
+    assert [producer.wait(timeout=120) for producer in producers] == [0, 0, 0, 0]
+    found = reopened(path)[0]
+    turns = {name: [said.turn for said in found if said.agent == name] for name in {said.agent for said in found}}
+    assert turns == {name: list(range(250)) for name in ("baker", "miller", "smith", "judge")}
+
+
+def test_two_ledgers_on_one_file_see_what_the_other_appends(path: Path) -> None:
+    first, second = SqliteLedger(path), SqliteLedger(path)
+    try:
+        run(first.append(numbered(2)))
+        run(second.append(numbered(2, first=2)))
+        assert (end(first), end(second)) == (4, 4)
+        assert run(first.manifest()) == run(second.manifest())
+    finally:
+        run(first.close())
+        run(second.close())
+
+
+def test_a_ledger_makes_the_folder_that_it_lives_in(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "a" / "b" / "ledger.db")
+    run(ledger.append(numbered(1)))
+    run(ledger.close())
+    assert len(reopened(tmp_path / "a" / "b" / "ledger.db")[0]) == 1

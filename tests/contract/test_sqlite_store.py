@@ -1,0 +1,185 @@
+"""The embedded store keeps the contract, and does whatever the store in memory does."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from contract.store_contract import A, B, StoreContract, activate, at, build, commit, data_of, entries, row, tail
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.events import run
+
+from recallog_projections.projection import LogName, Need
+from recallog_projections.rows import Changes
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.stores.sqlite import SqliteStore
+from recallog_projections.stores.store import Chunk, Generation, Outcome, Pointer, Store
+from recallog_schemas.errors import Rebuilding, StorageError
+
+
+class TestSqliteStore(StoreContract):
+    def make(self, folder: Path) -> SqliteStore:
+        return SqliteStore(folder / "views.db")
+
+    def lose_checkpoint(self, store: Store, generation: Generation) -> None:
+        assert isinstance(store, SqliteStore)
+        run(store._file.run(lambda c: c.execute("DELETE FROM generations WHERE id = ?", (generation.id,)), write=True))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "views.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(path, 0.05)
+    yield store
+    run(store.close())
+
+
+def test_a_reopened_store_holds_what_it_held(store: SqliteStore, path: Path) -> None:
+    activate(store, A, 3, Changes({Need("t", "s"): b"1"}, {LogName("l", "s"): [b"1", b"2"]}, {"l": 1}))
+    other = SqliteStore(path)
+    try:
+        assert run(other.pointer(0)) == Pointer(active=A)
+        assert data_of(other, A, Need("t", "s")) == b"1"
+        assert tail(other, A, log=LogName("l", "s")) == ([b"2"], 2)
+    finally:
+        run(other.close())
+
+
+def test_two_stores_on_one_file_fence_each_other(store: SqliteStore, path: Path) -> None:
+    other = SqliteStore(path)
+    try:
+        build(store, A)
+        assert run(other.create(B)) == Pointer(building=A)
+        assert commit(other, A, -1, 2, row(b"theirs")) is Outcome.APPLIED
+        assert commit(store, A, -1, 2, row(b"theirs")) is Outcome.ALREADY_THERE
+        assert commit(store, A, -1, 1, row(b"mine")) is Outcome.AHEAD
+        assert data_of(store, A) == b"theirs"
+    finally:
+        run(other.close())
+
+
+def test_a_commit_that_fails_half_way_leaves_nothing(store: SqliteStore) -> None:
+    build(store, A, 0, entries(1))
+    half = Changes({Need("t", "s"): b"x", Need("t", "s", "o"): object()}, {LogName("l", "s"): [b"x"]}, {"l": 5})  # type: ignore[dict-item]
+    with pytest.raises((sqlite3.Error, StorageError)):
+        commit(store, A, 0, 1, half)
+    assert run(store.checkpoint(A)) == at(0)
+    assert data_of(store, A, Need("t", "s")) is None
+    assert tail(store, A, log=LogName("l", "s")) == ([], 0)
+
+
+def test_a_full_disk_leaves_rows_and_checkpoint_as_they_were(store: SqliteStore) -> None:
+    build(store, A, 0, row(b"before"))
+    run(store._file.run(lambda connection: connection.execute("PRAGMA max_page_count=20").fetchone()))
+    with pytest.raises(StorageError, match="nothing was written"):
+        commit(store, A, 0, 1, row(b"x" * 200_000))
+    assert (run(store.checkpoint(A)), data_of(store, A)) == (at(0), b"before")
+
+
+def test_views_deleted_while_open_are_rebuilding_and_not_an_old_copy(store: SqliteStore, path: Path) -> None:
+    activate(store, A, 3, row(b"old"))
+    path.unlink()
+    with pytest.raises(Rebuilding):
+        run(store.read(0, [Need("t", "village", "baker", "k")]))
+
+
+def test_a_commit_into_deleted_views_is_refused(store: SqliteStore, path: Path) -> None:
+    activate(store, A, 3, row(b"old"))
+    path.unlink()
+    assert commit(store, A, 3, 4, row(b"new")) is Outcome.RETIRED
+
+
+def test_views_deleted_after_a_crash_leave_nothing_to_the_new_ones(store: SqliteStore, path: Path) -> None:
+    """The remedy says: delete the file. Its write-ahead log, left by the crash, must not be played into the new one."""
+    activate(store, A, 3, row(b"old"))
+    path.unlink()
+    other = SqliteStore(path)
+    try:
+        assert run(other.pointer(0)) == Pointer()
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            assert connection.execute("SELECT count(*) FROM rows").fetchone() == (0,)
+    finally:
+        run(other.close())
+
+
+def test_both_of_two_stores_go_on_in_the_new_file(store: SqliteStore, path: Path) -> None:
+    other = SqliteStore(path)
+    try:
+        activate(store, A, 3)
+        assert run(other.pointer(0)) == Pointer(active=A)
+        path.unlink()
+        activate(store, B, 1, row(b"new"))
+        assert run(other.pointer(0)) == Pointer(active=B)
+        assert data_of(other, B) == b"new"
+    finally:
+        run(other.close())
+
+
+def test_sweeping_takes_all_that_a_large_generation_has(store: SqliteStore, path: Path) -> None:
+    rows = {Need("t", "s", str(n)): b"1" for n in range(6_000)}
+    logs = {LogName("l", "s", str(n)): [b"1", b"2"] for n in range(500)}
+    activate(store, A, 3, Changes(rows, logs, {"l": 5}))
+    activate(store, B, 3)
+    run(store.sweep(0))
+    with closing(sqlite3.connect(path)) as connection:
+        left = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("rows", "logs", "entries")]
+    assert left == [0, 0, 0]
+
+
+# Whatever is committed, both stores answer the same.
+
+_names = st.sampled_from(["", "a", "b", "B", "ä", "a.b", "a/b", "10", "9"])
+_needs = st.builds(Need, st.sampled_from(["t", "u"]), _names, _names, _names)
+_log_names = st.builds(LogName, st.sampled_from(["l", "m"]), _names, _names)
+_changes = st.builds(
+    lambda rows, logs: Changes(rows, logs, {"l": 3, "m": 7}),
+    st.dictionaries(_needs, st.none() | st.binary(max_size=4), max_size=8),
+    st.dictionaries(_log_names, st.lists(st.binary(max_size=4), min_size=1, max_size=9), max_size=4),
+)
+
+
+@settings(max_examples=60)
+@given(
+    commits=st.lists(_changes, max_size=8),
+    limit=st.integers(1, 5),
+    space=st.none() | _names,
+    newest=st.integers(0, 9),
+)
+def test_it_answers_whatever_the_store_in_memory_answers(
+    tmp_path_factory: pytest.TempPathFactory, commits: list[Changes], limit: int, space: str | None, newest: int
+) -> None:
+    async def answers(store: Store) -> list[object]:
+        found: list[object] = [await store.create(A)]
+        for offset, changes in enumerate(commits):
+            found.append(await store.commit(A, at(offset - 1), at(offset), changes))
+            snapshot = await store.read(
+                0, list(changes.rows), [(name, newest) for name in changes.logs], generation=A
+            )
+            found += [list(snapshot.rows), [(list(tail.entries), tail.total) for tail in snapshot.logs]]
+        for table in ("t", "u", "l", "m"):
+            found += await pages(store, table)
+        return found
+
+    async def pages(store: Store, table: str) -> list[Chunk]:
+        chunks: list[Chunk] = []
+        while not chunks or not chunks[-1].last:
+            after = chunks[-1].items[-1].place if chunks else None
+            chunks.append(await store.scan(A, table, space=space, after=after, limit=limit))
+        return chunks
+
+    async def both() -> tuple[list[object], list[object]]:
+        sqlite = SqliteStore(tmp_path_factory.mktemp("views") / "views.db")
+        try:
+            return await answers(sqlite), await answers(MemoryStore())
+        finally:
+            await sqlite.close()
+
+    found, expected = run(both())
+    assert found == expected

@@ -1,0 +1,357 @@
+"""Whatever is wrong with a file: one error that says what to do, nothing written, nothing lost."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from contract.ledger_contract import end, events_in
+from recallog_projections.stores.sqlite import SqliteStore
+from recallog_projections.stores.store import Generation
+from recallog_schemas import limits
+from recallog_schemas.errors import (
+    LockTimeout,
+    StorageCorrupt,
+    StorageError,
+    StorageForeign,
+    StorageFull,
+    StorageReplaced,
+    StorageTooNew,
+)
+from recallog_streams.sqlite_ledger import SqliteLedger
+from support.events import event, numbered, run
+
+
+def use_ledger(path: Path) -> None:
+    ledger = SqliteLedger(path, 0.05)
+    try:
+        run(ledger.append(numbered(1, first=100)))
+    finally:
+        run(ledger.close())
+
+
+def use_store(path: Path) -> None:
+    store = SqliteStore(path, 0.05)
+    try:
+        run(store.create(Generation("g", 0, "code", 0)))
+    finally:
+        run(store.close())
+
+
+@pytest.fixture(params=[use_ledger, use_store], ids=["ledger", "views"])
+def use(request: pytest.FixtureRequest) -> Callable[[Path], None]:
+    """Open a file, write to it, close it."""
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.db"
+
+
+@pytest.fixture
+def ledger(path: Path) -> Iterator[SqliteLedger]:
+    """With three events in it."""
+    ledger = SqliteLedger(path, 0.05)
+    run(ledger.append(numbered(3)))
+    yield ledger
+    run(ledger.close())
+
+
+def refused(use: Callable[[Path], None], path: Path, error: type[StorageError], says: str) -> None:
+    """`use` raises `error`, names the file and the remedy, and leaves every byte in the folder as it was."""
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    with pytest.raises(error, match=says) as raised:
+        use(path)
+    assert type(raised.value) is error
+    assert str(path) in str(raised.value)
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
+# What is not ours.
+
+
+@pytest.mark.parametrize("content", [b"Dear diary, " * 100, b"hello", b"\0" * 4096], ids=["long", "short", "zeros"])
+def test_a_file_that_is_no_database_is_foreign(use: Callable[[Path], None], path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    refused(use, path, StorageForeign, "Name another folder")
+
+
+def test_another_programs_database_is_foreign(use: Callable[[Path], None], path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE recipes (bread TEXT)")
+    refused(use, path, StorageForeign, "Name another folder")
+
+
+def test_views_are_no_ledger(path: Path) -> None:
+    use_store(path)
+    refused(use_ledger, path, StorageForeign, "not a ledger")
+
+
+def test_a_ledger_is_no_views_file(path: Path) -> None:
+    use_ledger(path)
+    refused(use_store, path, StorageForeign, "not a views file")
+
+
+def test_a_newer_format_asks_for_an_upgrade(use: Callable[[Path], None], path: Path) -> None:
+    use(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version=99")
+    refused(use, path, StorageTooNew, "pip install --upgrade")
+
+
+def test_a_folder_in_the_files_place_is_a_storage_error(use: Callable[[Path], None], path: Path) -> None:
+    path.mkdir()
+    with pytest.raises(StorageError, match="a.db"):
+        use(path)
+
+
+# What is damaged.
+
+
+def test_an_empty_file_is_corrupt_and_not_taken_for_a_new_one(use: Callable[[Path], None], path: Path) -> None:
+    path.touch()
+    refused(use, path, StorageCorrupt, "is empty")
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.6, 0.9])
+def test_a_truncated_file_is_corrupt(use: Callable[[Path], None], path: Path, kept: float) -> None:
+    use(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * kept)])
+    refused(use, path, StorageCorrupt, "truncated")
+
+
+def test_a_file_cut_in_its_first_page_is_a_storage_error(use: Callable[[Path], None], path: Path) -> None:
+    use(path)
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(StorageError):
+        use(path)
+
+
+def test_overwritten_pages_are_corrupt(path: Path) -> None:
+    use_ledger(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+    refused(use_ledger, path, StorageCorrupt, "restore your backup")
+
+
+def test_damaged_views_say_that_they_can_be_deleted(path: Path) -> None:
+    use_store(path)
+    path.write_bytes(path.read_bytes()[:-1])
+    refused(use_store, path, StorageCorrupt, "delete the file")
+
+
+# What is in the way.
+
+
+def test_a_lock_held_too_long_says_who_to_look_for(use: Callable[[Path], None], path: Path) -> None:
+    use(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LockTimeout, match="fuser") as raised:
+            use(path)
+        assert raised.value.retryable
+
+
+def test_after_a_lock_timeout_the_same_ledger_goes_on(ledger: SqliteLedger, path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LockTimeout):
+            run(ledger.append(numbered(1, first=3)))
+    run(ledger.append(numbered(1, first=3)))
+    assert [said.turn for said in events_in(ledger)] == [0, 1, 2, 3]
+
+
+def test_readers_do_not_wait_for_a_writers_lock(ledger: SqliteLedger, path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        assert len(events_in(ledger)) == 3
+
+
+def test_a_full_disk_refuses_the_whole_call_and_keeps_what_was_there(ledger: SqliteLedger) -> None:
+    def fill(connection: sqlite3.Connection) -> None:
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count={pages + 2}")
+
+    run(ledger._file.run(fill))
+    large = [event(payload={"text": "x" * 3_000}) for _ in range(20)]
+    with pytest.raises(StorageFull, match="Free some"):
+        run(ledger.append(large))
+    assert [said.turn for said in events_in(ledger)] == [0, 1, 2]
+
+
+def test_a_ledger_goes_on_when_there_is_space_again(ledger: SqliteLedger) -> None:
+    large = [event(payload={"text": "x" * 3_000}) for _ in range(20)]
+    run(ledger._file.run(lambda connection: connection.execute("PRAGMA max_page_count=10").fetchone()))
+    with pytest.raises(StorageFull):
+        run(ledger.append(large))
+    run(ledger._file.run(lambda connection: connection.execute("PRAGMA max_page_count=100000").fetchone()))
+    run(ledger.append(large))
+    assert end(ledger) == 23
+
+
+LIMITED = """
+import asyncio, resource, sys
+from pathlib import Path
+from recallog_schemas import Event
+from recallog_schemas.errors import StorageError
+from recallog_streams.sqlite_ledger import SqliteLedger
+
+async def main():
+    ledger = SqliteLedger(Path(sys.argv[1]))
+    await ledger.ends()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+    for turn in range(10_000):
+        try:
+            await ledger.append([Event(space="village", agent="a", kind="agent.spoke", turn=turn, payload={"text": "x" * 900})])
+        except StorageError as error:
+            print(turn, type(error).__name__)
+            import os; sys.stdout.flush(); os._exit(0)
+        except BaseException as error:
+            print(turn, "NOT A STORAGE ERROR", repr(error))
+            raise
+
+asyncio.run(main())
+"""
+
+
+def test_a_file_that_may_not_grow_loses_nothing_that_was_acknowledged(path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=True)
+    acknowledged, error = done.stdout.split(maxsplit=1)
+    assert error.strip() in ("StorageUnavailable", "StorageFull")
+    ledger = SqliteLedger(path)
+    try:
+        assert [said.turn for said in events_in(ledger)] == list(range(int(acknowledged)))
+    finally:
+        run(ledger.close())
+
+
+UNPRIVILEGED = """
+import asyncio, os, sys
+from pathlib import Path
+from recallog_projections.stores.sqlite import SqliteStore
+from recallog_schemas import Event
+from recallog_schemas.errors import StorageError
+from recallog_streams.sqlite_ledger import SqliteLedger
+
+# All is imported before, since the interpreter may live where nobody else can read.
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+
+async def main(path):
+    for use in (use_ledger, use_store):
+        try:
+            await use(path)
+        except StorageError as error:
+            print(type(error).__name__, "|", error)
+
+async def use_ledger(path):
+    ledger = SqliteLedger(path / "ledger.db", 0.05)
+    try:
+        await ledger.append([Event(space="village", agent="a", kind="agent.spoke", payload={"text": "x"})])
+    finally:
+        await ledger.close()
+
+async def use_store(path):
+    store = SqliteStore(path / "views.db", 0.05)
+    try:
+        await store.remember_manifest(b"")
+    finally:
+        await store.close()
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def unprivileged(folder: Path) -> list[str]:
+    """What a process that is nobody hears when it writes to the ledger and to the views of `folder`."""
+    if os.getuid() != 0:
+        pytest.skip("SKIPPED LOUDLY: only root can become nobody, so read-only folders were not tested")
+    for parent in folder.parents:  # pytest's folders are closed to others
+        if parent.stat().st_uid == 0 and parent not in (Path("/"), Path("/tmp")):
+            parent.chmod(0o755)
+    done = subprocess.run([sys.executable, "-c", UNPRIVILEGED, str(folder)], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["new", "there"])
+def test_a_folder_that_may_not_be_written_says_whose_right_is_missing(tmp_path: Path, there: bool) -> None:
+    folder = tmp_path / "memory"
+    folder.mkdir(mode=0o755)
+    if there:
+        use_ledger(folder / "ledger.db")
+        use_store(folder / "views.db")
+    before = sorted(file.name for file in folder.iterdir())
+    heard = unprivileged(folder)
+    assert [line.split(" | ")[0] for line in heard] == ["StorageReadOnly", "StorageReadOnly"]
+    assert all("right to write" in line for line in heard)
+    assert sorted(file.name for file in folder.iterdir()) == before
+
+
+def test_a_folder_that_may_not_be_made_says_whose_right_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0o755)
+    heard = unprivileged(tmp_path / "closed" / "memory")
+    assert [line.split(" | ")[0] for line in heard] == ["StorageReadOnly", "StorageReadOnly"]
+
+
+# What was taken away.
+
+
+def test_a_ledger_deleted_while_open_refuses_to_write_and_makes_no_new_one(ledger: SqliteLedger, path: Path) -> None:
+    path.unlink()
+    with pytest.raises(StorageReplaced, match="Put it back"):
+        run(ledger.append(numbered(1, first=3)))
+    assert not path.exists()
+
+
+def test_a_ledger_deleted_while_open_is_not_begun_anew_by_the_next_call(ledger: SqliteLedger, path: Path) -> None:
+    path.unlink()
+    for _ in range(3):
+        with pytest.raises(StorageReplaced):
+            run(ledger.append(numbered(1, first=3)))
+
+
+def test_a_ledger_put_back_goes_on_with_all_its_events(ledger: SqliteLedger, path: Path) -> None:
+    kept = path.with_name("kept.db")
+    path.rename(kept)
+    with pytest.raises(StorageReplaced):
+        run(ledger.append(numbered(1, first=3)))
+    kept.rename(path)
+    run(ledger.append(numbered(1, first=3)))
+    assert [said.turn for said in events_in(ledger)] == [0, 1, 2, 3]
+
+
+def test_a_ledger_exchanged_while_open_is_noticed_and_the_new_one_is_untouched(ledger: SqliteLedger, path: Path) -> None:
+    other = path.with_name("other.db")
+    use_ledger(other)
+    os.replace(other, path)
+    before = path.read_bytes()
+    with pytest.raises(StorageReplaced):
+        run(ledger.append(numbered(1, first=3)))
+    assert path.read_bytes() == before
+
+
+def test_a_new_ledger_never_holds_records_of_a_deleted_one(ledger: SqliteLedger, path: Path) -> None:
+    """SQLite would play the old write-ahead log, which a deleted file leaves behind, into the new file."""
+    path.unlink()
+    other = SqliteLedger(path, 0.05)
+    try:
+        with pytest.raises(StorageReplaced, match="Put the file back"):
+            run(other.ends())
+    finally:
+        run(other.close())
+
+
+def test_the_limit_of_an_event_is_checked_before_the_file_is_touched(path: Path) -> None:
+    ledger = SqliteLedger(path)
+    try:
+        with pytest.raises(Exception, match="262,144"):
+            run(ledger.append([event(payload={"text": "x" * limits.EVENT_BYTES_MAX})]))
+        assert not path.exists()
+    finally:
+        run(ledger.close())

@@ -1,0 +1,1 @@
+"""Seeded simulations: whatever fails and whenever, the views equal a fold of the ledger."""

@@ -1,0 +1,27 @@
+"""Events, in as few words as a test can say them."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from recallog_schemas import Event
+
+Answer = TypeVar("Answer")
+
+MOMENT = "2026-03-01T12:00:00Z"
+
+
+def run(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """The result of `work`, from a test that is a plain function."""
+    return asyncio.run(work)
+
+
+def event(kind: str = "agent.spoke", *, space: str = "village", agent: str = "baker", **fields: Any) -> Event:
+    """An event with a payload that its kind allows."""
+    fields.setdefault("payload", {"text": "Bread!"})
+    return Event(space=space, agent=agent, kind=kind, **fields)
+
+
+def numbered(count: int, *, space: str = "village", first: int = 0) -> list[Event]:
+    """`count` events whose texts and turns are their numbers."""
+    return [event(space=space, turn=first + n, payload={"text": f"{space} {first + n}"}) for n in range(count)]

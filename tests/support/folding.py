@@ -1,0 +1,109 @@
+"""Views as plain values: folded in memory, read back table by table, compared with the oracle."""
+
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+from support.oracle import Expected
+
+from recallog_projections import activity, built_in, episodic, settings
+from recallog_projections.projection import Need, Projection
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.stores.store import Generation, Snapshot, Store
+from recallog_streams import dead_letters
+from recallog_streams.ledger import Ledger
+from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.projector import Projector
+
+Answer = TypeVar("Answer")
+
+NEVER_SEEN = "stranger"
+"""An agent that no event names."""
+
+
+def finish(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """The result of a coroutine whose parts are all in memory, without an event loop."""
+    try:
+        while True:
+            work.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def ledger_of(values: Sequence[bytes], *, unique_ids: bool = True, batch_records: int = 1000) -> MemoryLedger:
+    ledger = MemoryLedger(unique_ids=unique_ids, batch_records=batch_records)
+    for data in values:
+        ledger.append_bytes(data)
+    return ledger
+
+
+def folded(
+    ledger: Ledger, projections: Sequence[Projection] | None = None, *, until: int | None = None
+) -> tuple[Projector, Generation]:
+    """A fresh generation that has decided everything below `until`, or below the ledger's end."""
+    projector = Projector(ledger, MemoryStore(), built_in.projections() if projections is None else projections)
+    generation = finish(projector.store.create(projector.new_generation(0, 0))).building
+    assert generation is not None
+    finish(projector.catch_up(generation, finish(ledger.ends())[0] if until is None else until))
+    return projector, generation
+
+
+def all_rows(projector: Projector, generation: Generation) -> dict[str, dict[tuple[str, str, str], bytes]]:
+    """Every table and log of the generation."""
+    return {
+        table.name: rows_of(projector.store, generation, table.name) for table in projector.fold.tables
+    }
+
+
+def rows_of(store: Store, generation: Generation, table: str) -> dict[tuple[str, str, str], bytes]:
+    items = finish(store.scan(generation, table, limit=1_000_000)).items
+    found = {item.place: item.data for item in items}
+    assert len(found) == len(items)
+    return found
+
+
+def parked_offsets(store: Store, generation: Generation) -> list[int]:
+    return [parked.offset for parked in finish(dead_letters.all_parked(store, generation))]
+
+
+def remembered(snapshot: Snapshot) -> list[tuple[int, bytes]]:
+    """What a reader of `episodic.logs` got, merged."""
+    return [(memory.offset, memory.data) for memory in episodic.merge(*snapshot.logs)]
+
+
+def check_views(store: Store, generation: Generation, expected: Expected) -> None:
+    """Assert that the views of `generation` are what the oracle says, table by table and agent by agent."""
+    assert parked_offsets(store, generation) == expected.parked
+    (count,) = finish(store.read(0, [Need(dead_letters.COUNT.name, "")], generation=generation)).rows
+    counted = dead_letters.Count() if count is None else dead_letters.COUNT.decode(count)
+    assert (counted.parked, counted.future) == (len(expected.parked), len(expected.future))
+    for space in [*expected.spaces, "nowhere"]:
+        for agent in [*expected.agents(space), NEVER_SEEN]:
+            snapshot = finish(store.read(0, logs=episodic.logs(space, agent, 10_000), generation=generation))
+            assert remembered(snapshot) == expected.visible(space, agent), (space, agent)
+    _check_activity(store, generation, expected)
+    _check_settings(store, generation, expected)
+
+
+def _check_activity(store: Store, generation: Generation, expected: Expected) -> None:
+    for table, what in ((activity.AGENTS, "agent"), (activity.KINDS, "kind"), (activity.SESSIONS, "session")):
+        spans = {place[:2]: table.decode(data) for place, data in rows_of(store, generation, table.name).items()}
+        found = {place: (span.events, span.first, span.last) for place, span in spans.items()}
+        assert found == expected.spans(what), what
+    totals = [activity.TOTALS.decode(data) for data in rows_of(store, generation, activity.TOTALS.name).values()]
+    found_totals = [(row.events, row.spaces, row.agents, row.sessions) for row in totals]
+    assert found_totals == ([expected.totals()] if expected.counted else [])
+    spaces = rows_of(store, generation, activity.SPACES.name)
+    assert sorted(place[0] for place in spaces) == expected.spaces
+
+
+def _check_settings(store: Store, generation: Generation, expected: Expected) -> None:
+    rows = rows_of(store, generation, settings.SPACES.name)
+    found = {place[0]: settings.SPACES.decode(data).shared_kinds for place, data in rows.items()}
+    assert {space: kinds for space, kinds in found.items() if kinds is not None} == {
+        space: tuple(sorted(set(kinds))) for space, kinds in expected.shared_kinds.items() if kinds is not None
+    }
+    agents = rows_of(store, generation, settings.AGENTS.name)
+    windows = {place[:2]: settings.AGENTS.decode(data).window for place, data in agents.items()}
+    assert {place: size for place, size in windows.items() if size is not None} == {
+        place: size for place, size in expected.windows.items() if size is not None
+    }

@@ -1,0 +1,155 @@
+"""Simulated processes: coroutines that stop at every touch of ledger or store, and are stepped in any order.
+
+A process that is killed never runs again, wherever it stands: before a write, or after a write that took effect but
+whose answer never came. Nothing here uses threads, time or an event loop, so a seed repeats itself exactly.
+"""
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
+from typing import Any, TypeVar
+
+from recallog_projections.projection import LogName, Need
+from recallog_projections.rows import Changes
+from recallog_projections.stores.store import Checkpoint, Chunk, Generation, Outcome, Pointer, Snapshot, Store
+from recallog_schemas import Event, Position
+from recallog_schemas.errors import StorageUnavailable, UnknownOutcome
+from recallog_streams.ledger import Batch, Ledger, Manifest
+
+Answer = TypeVar("Answer")
+
+Fails = Callable[[], bool]
+"""Whether the next touch fails, asked before and after it takes effect."""
+
+
+class Pause:
+    """Lets any other process go on first."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+class Process:
+    """A coroutine that is run step by step. An exception that it does not handle ends the simulation."""
+
+    def __init__(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        self.name = name
+        self.alive = True
+        self._work = work
+
+    def step(self) -> None:
+        try:
+            self._work.send(None)
+        except StopIteration:
+            self.alive = False
+
+    def kill(self) -> None:
+        self.alive = False
+        self._work.close()
+
+
+class SteppedLedger(Ledger):
+    """A ledger that lets other processes go on at every call, and whose appends may end in an unknown outcome."""
+
+    def __init__(self, inner: Ledger, fails: Fails) -> None:
+        self.unique_ids = inner.unique_ids  # type: ignore[misc]
+        self._inner = inner
+        self._fails = fails
+
+    async def manifest(self) -> Manifest:
+        return await self._inner.manifest()
+
+    async def append(self, events: Sequence[Event]) -> list[Position]:
+        await Pause()
+        if self._fails():
+            raise UnknownOutcome("not written")
+        positions = await self._inner.append(events)
+        if self._fails():
+            raise UnknownOutcome("written")
+        return positions
+
+    async def ends(self) -> list[int]:
+        await Pause()
+        return await self._inner.ends()
+
+    async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
+        async for batch in self._inner.read(partition, start, until, space=space):
+            await Pause()
+            yield batch
+
+    def partition_of(self, space: str) -> int:
+        return self._inner.partition_of(space)
+
+    async def size_bytes(self) -> int:
+        return await self._inner.size_bytes()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+class SteppedStore(Store):
+    """A store that lets other processes go on before and after every call takes effect, and that may fail there."""
+
+    def __init__(self, inner: Store, fails: Fails, created: list[Generation]) -> None:
+        self._inner = inner
+        self._fails = fails
+        self._created = created
+
+    async def _touch(self, call: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
+        await Pause()
+        if self._fails():
+            raise StorageUnavailable("before it took effect")
+        answer = await call()
+        if self._fails():
+            raise StorageUnavailable("after it took effect")
+        await Pause()
+        return answer
+
+    async def remember_manifest(self, manifest: bytes) -> bytes:
+        return await self._touch(lambda: self._inner.remember_manifest(manifest))
+
+    async def pointer(self, partition: int) -> Pointer:
+        return await self._touch(lambda: self._inner.pointer(partition))
+
+    async def create(self, generation: Generation) -> Pointer:
+        self._created.append(generation)
+        return await self._touch(lambda: self._inner.create(generation))
+
+    async def activate(self, building: Generation) -> bool:
+        return await self._touch(lambda: self._inner.activate(building))
+
+    async def retire(self, generation: Generation) -> bool:
+        return await self._touch(lambda: self._inner.retire(generation))
+
+    async def sweep(self, partition: int) -> None:
+        await self._touch(lambda: self._inner.sweep(partition))
+
+    async def checkpoint(self, generation: Generation) -> Checkpoint | None:
+        return await self._touch(lambda: self._inner.checkpoint(generation))
+
+    async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
+        return await self._touch(lambda: self._inner.commit(generation, expected, new, changes))
+
+    async def read(
+        self,
+        partition: int,
+        rows: Sequence[Need] = (),
+        logs: Sequence[tuple[LogName, int]] = (),
+        generation: Generation | None = None,
+    ) -> Snapshot:
+        return await self._touch(lambda: self._inner.read(partition, rows, logs, generation))
+
+    async def scan(
+        self,
+        generation: Generation,
+        table: str,
+        *,
+        space: str | None = None,
+        after: tuple[str, str, str] | None = None,
+        limit: int,
+    ) -> Chunk:
+        return await self._touch(lambda: self._inner.scan(generation, table, space=space, after=after, limit=limit))
+
+    async def size_bytes(self) -> int:
+        return await self._inner.size_bytes()
+
+    async def close(self) -> None:
+        await self._inner.close()

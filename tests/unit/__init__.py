@@ -1,0 +1,1 @@
+"""Pure parts: examples and properties."""

@@ -1,0 +1,71 @@
+"""What the documentation shows is run: a reader who copies it gets what it promises."""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def blocks(document: str, language: str) -> list[str]:
+    return [code for found, code in _BLOCK.findall((ROOT / document).read_text()) if found == language]
+
+
+def run_python(code: str, folder: Path) -> str:
+    printed = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
+        exec(compile(code, "documentation", "exec"), {"__name__": "__main__"})
+    return printed.getvalue()
+
+
+def test_the_session_of_the_readme_prints_what_it_says(tmp_path: Path) -> None:
+    (session,) = blocks("README.md", "python")
+    (printed,) = blocks("README.md", "text")
+    assert run_python(session, tmp_path) == printed
+
+
+def test_the_commands_of_the_readme_print_what_it_says(tmp_path: Path) -> None:
+    (console,) = blocks("README.md", "console")
+    for command, expected in re.findall(r"^\$ recallog (.*)\n((?:[^$].*\n)*)", console, re.MULTILINE):
+        ended = subprocess.run(
+            [sys.executable, "-m", "recallog_service", *shlex.split(command)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "COLUMNS": "200"},
+        )
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout.startswith(expected.rstrip("\n"))
+
+
+def test_the_projection_of_the_contributors_guide_works(tmp_path: Path) -> None:
+    (example,) = blocks("CONTRIBUTING.md", "python")
+    run_python(example, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "document",
+    sorted(
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.glob("**/*.md")
+        if not {".venv", "build"} & set(path.relative_to(ROOT).parts)
+    ),
+)
+def test_links_lead_somewhere(document: str) -> None:
+    source = ROOT / document
+    for target in re.findall(r"\]\((?!https?://)([^)#]+)(?:#[^)]*)?\)", source.read_text()):
+        assert (source.parent / target).exists(), target
+
+
+def test_every_target_of_the_readme_is_in_the_makefile() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"`?make ([a-z]+)", (ROOT / "README.md").read_text())) <= targets
