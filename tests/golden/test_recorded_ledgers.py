@@ -1,0 +1,85 @@
+"""Recorded ledgers fold to the digests that were recorded with them.
+
+A digest here changes only where a projection's version, or the catalogue's, is raised on purpose: then record it anew.
+"""
+
+import asyncio
+from pathlib import Path
+
+from recallog_projections import built_in
+from recallog_projections.stores.memory import MemoryStore
+from recallog_schemas import codec, kinds
+from recallog_service.demo import village
+from recallog_streams import dead_letters, generations
+from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.projector import Projector
+from recallog_streams.verify import verify
+
+HERE = Path(__file__).parent
+CATALOGUE = (1, "9efc950b99f08107")
+VILLAGE = {
+    "episodic.own": "7ea25b9e8333f1ea",
+    "episodic.shared": "018c3bbffc854c21",
+    "activity.totals": "962f005a19de1484",
+    "activity.spaces": "12edf2ef545c252f",
+    "activity.agents": "313de82ba458aee8",
+    "activity.sessions": "236f97dcab2fedcf",
+    "activity.kinds": "9bde5b4d1ef7ce38",
+    "settings.space": "cf818b47d5b2032e",
+    "settings.agent": "0a099933acf0fc25",
+}
+DOCUMENT_000 = {
+    "dead_letters": "0e772174ee654f62",
+    "dead_letters.count": "9fb022b4fae3b997",
+    "episodic.own": "66f8d3acded0e716",
+    "episodic.shared": "ad1266ca80638723",
+    "activity.totals": "1dff8f8079bd8aa6",
+    "activity.spaces": "a8105d845fd7aaf5",
+    "activity.agents": "ed02da1d7c5bc1cc",
+    "activity.sessions": "4d93b9f436393d78",
+    "activity.kinds": "24c044e2a7da0aee",
+    "identity.size": "157a7e2e0b4212ea",
+    "identity.bucket": "8fe48ea7daa9c3df",
+}
+
+
+async def fold(lines: list[bytes], *, unique_ids: bool) -> tuple[dict[str, str], list[str]]:
+    """The digest of each view (its first 16 digits), and the dead letters."""
+    ledger = MemoryLedger(unique_ids=unique_ids)
+    for line in lines:
+        ledger.append_bytes(line)
+    projector = Projector(ledger, MemoryStore(), built_in.projections())
+    active = await generations.current(projector, 0)
+    checked = await verify(projector, built_in.projections(), active)
+    parked = await dead_letters.all_parked(projector.store, active)
+    digests = {table.table: table.digest[:16] for table in checked if table.items}
+    return digests, [f"{letter.offset} {letter.reason} {letter.detail}" for letter in parked]
+
+
+def test_the_village_of_envelope_1() -> None:
+    digests, parked = asyncio.run(fold(village.RECORDING.read_bytes().splitlines(), unique_ids=True))
+    assert parked == []
+    assert digests == VILLAGE
+
+
+def test_a_run_of_envelope_0() -> None:
+    digests, parked = asyncio.run(fold((HERE / "document_000.jsonl").read_bytes().splitlines(), unique_ids=False))
+    assert parked == [
+        "4 conflict its id names another event, at 0:3",
+        "5 invalid mood: extra_forbidden",
+        "6 invalid at: timezone_aware",
+    ]
+    assert digests == DOCUMENT_000
+
+
+def test_the_catalogue_of_this_version() -> None:
+    assert (kinds.CATALOGUE_VERSION, kinds.digest()) == CATALOGUE
+
+
+def test_envelope_0_in_words() -> None:
+    lines = (HERE / "document_000.jsonl").read_bytes().splitlines()
+    event = codec.decode(lines[2])
+    assert (event.space, event.agent, event.session, event.turn) == ("village-run-7", "miller", None, 2)
+    assert event.at.isoformat() == "2025-11-03T08:00:09.250000+00:00"
+    assert event.payload == {"text": "I heard the crack at dawn.", "model_id": "local-3b", "model_profile": "small"}
+    assert [codec.decode(line).session for line in lines[:2]] == ["s.1", None]

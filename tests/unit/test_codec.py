@@ -1,0 +1,392 @@
+"""Between an event and its bytes: the same event back, the same judgement whichever way it is read."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from recallog_schemas import Event, codec, kinds, limits
+from recallog_schemas.errors import EventTooLarge, FutureSchema, InvalidEvent
+from support.events import MOMENT, event
+
+WIRE = {
+    "envelope": 1, "id": "e-1", "space": "village", "agent": "baker", "kind": "agent.spoke", "at": MOMENT,
+    "payload": {"text": "Bread!"},
+}  # fmt: skip
+
+
+def wire(**fields: Any) -> bytes:
+    return json.dumps(WIRE | fields).encode()
+
+
+def without(*names: str, **fields: Any) -> bytes:
+    return json.dumps({name: value for name, value in (WIRE | fields).items() if name not in names}).encode()
+
+
+def refusal(data: bytes) -> InvalidEvent:
+    with pytest.raises(InvalidEvent) as raised:
+        codec.decode(data)
+    return raised.value
+
+
+# Any valid event.
+
+texts = st.text(st.characters(codec="utf-8"), max_size=30)
+identifiers = st.text(st.characters(codec="utf-8"), min_size=1, max_size=128)
+names = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._@/-]{0,127}\Z")
+unknown_kinds = st.from_regex(r"\A[a-z][a-z0-9_]{0,8}(\.[a-z][a-z0-9_]{0,8}){1,3}\Z").filter(
+    lambda kind: kind not in kinds.CATALOGUE
+)
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+objects = st.dictionaries(texts, json_values, max_size=4)
+optional_identifiers = st.none() | identifiers
+
+
+@st.composite
+def said(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    """A kind and a payload that it allows."""
+    payload = draw(objects)
+    if draw(st.booleans()):
+        return draw(unknown_kinds), payload
+    kind = draw(st.sampled_from(["agent.spoke", "judge.verdict", "tool.used", "agent.reflected", "clock.ticked"]))
+    fields = {"text": texts, "tool": texts, "belief": texts, "based_on": st.lists(identifiers, max_size=3)}
+    known = {"winner": st.none(), "ok": st.booleans()}
+    payload |= {name: draw(values) for name, values in (fields | known).items()}
+    return kind, payload
+
+
+@st.composite
+def events(draw: st.DrawFn) -> Event:
+    kind, payload = draw(said())
+    return Event(
+        id=draw(identifiers),
+        space=draw(names),
+        agent=draw(names),
+        kind=kind,
+        payload=payload,
+        session=draw(optional_identifiers),
+        turn=draw(st.integers(0, limits.TURN_MAX)),
+        at=draw(st.datetimes(datetime(1000, 1, 1), timezones=st.just(UTC))),
+        subject=draw(optional_identifiers),
+        audience=draw(st.none() | st.lists(names, max_size=4).map(tuple)),
+        causation_id=draw(optional_identifiers),
+        correlation_id=draw(optional_identifiers),
+    )
+
+
+@given(events())
+def test_an_event_comes_back_as_it_was_written(said: Event) -> None:
+    data = codec.encode(said)
+    assert codec.decode(data) == said
+    assert codec.encode(codec.decode(data)) == data
+
+
+@given(events())
+def test_what_a_producer_hands_in_whole_is_read_as_the_ledger_reads_it(said: Event) -> None:
+    assert codec.parse(codec.encode(said)) == said
+
+
+@given(events())
+def test_two_writings_of_one_event_have_one_digest(said: Event) -> None:
+    data = codec.encode(said)
+    written_otherwise = json.dumps(json.loads(data), indent=2, sort_keys=True).encode()
+    assert codec.content_digest(written_otherwise) == codec.content_digest(data)
+
+
+# The fast way and the slow way.
+
+
+def the_slow_way(data: bytes) -> Event | None:
+    """What `Event`'s own validation says, with the two rules of the wire: nothing by default, nothing of the future."""
+    try:
+        found = Event.model_validate_json(data)
+    except ValidationError:
+        return None
+    known = kinds.CATALOGUE.get(found.kind)
+    if not found.model_fields_set >= {"id", "at", "envelope"} or (known and found.schema_version > 1):
+        return None
+    return found
+
+
+def the_codec_s(data: bytes) -> Event | None:
+    try:
+        return codec.decode(data)
+    except InvalidEvent:
+        return None
+
+
+FRAGMENTS = [
+    "null", "true", "false", "0", "-0", "1", "-1", "1.0", "1e0", "1e999", "-1e999", "1E400", "0.1", "NaN", "Infinity",
+    "-Infinity", "nan", "2", "9007199254740991", "9007199254740992", "9223372036854775807", "9223372036854775808",
+    "-9223372036854775809", "9" * 400, "9" * 5000, "01", "1.", ".5", "+1", '""', '"x"', '"a b"', '"a.b"', '"A.b"',
+    '"agent.thought"', '"agent.configured"', '"session.ended"', '"image.generated"', '"123"', '"2026-03-01"',
+    '"2026-03-01T12:00:00"', '"2026-03-01T12:00:00+01:00"', '"2026-03-01 12:00:00Z"', '"2026-03-01t12:00:00z"',
+    '"2026-03-01T12:00Z"', '"2026-03-01T12:00:00.123456789Z"', '"2026-13-01T12:00:00Z"', '"0000-01-01T00:00:00Z"',
+    '"0001-01-01T00:00:00+23:59"', '"9999-12-31T23:59:59-23:59"', '"2026-03-01T24:00:00Z"', '"2026-02-29T12:00:00Z"',
+    '"2026-03-01T12:00:60Z"', '" 2026-03-01T12:00:00Z"', '"2026-03-01T12:00:00Z "', '"2026-03-01T12:00:00 Z"',
+    '"\u0662\u0660\u0662\u0666-03-01T12:00:00Z"', '"2026-03-01T12:00:00-00:00"', '"-2026-03-01T12:00:00Z"',
+    "[]", "[1]", '["a"]', '["a", "a"]', '["a b"]', "[null]", '[["a"]]', "{}", '{"text": "x"}', '{"text": 7}',
+    '{"text": "x", "text": 7}', '{"text": 7, "text": "x"}', '{"a": NaN}', '{"a": {"b": [1e999]}}',
+    '{"a": 9223372036854775808}', '{"window": 3}', '{"window": 0}', '{"reward": 1}', '{"reward": "1"}',
+    '{"text": "\\ud800"}', '{"text": "\\ud83d\\ude00"}', '{"\\udfff": 1}', '"\\ud800"', '{"text": "\\u0000"}',
+    '{"text": "\t"}', '{"text": "\\x"}', "[" * 63 + "]" * 63, "[" * 64 + "]" * 64, "[" * 300 + "]" * 300,
+    '{"a":' + "[" * 64 + "]" * 64 + "}", '{"a":' + "[" * 65 + "]" * 65 + "}", '{"a":' * 300 + "1" + "}" * 300,
+    '"' + "x" * 128 + '"', '"' + "x" * 129 + '"', "", "x", "'x'", "/* */ 1", "1,", "{", "}", "[", '"',
+]  # fmt: skip
+
+FIELDS = [*Event.model_fields, "run_id", "actor", "created_at", "session_id", "foo", "", "ID", "self", "__dict__"]
+
+
+@st.composite
+def broken(draw: st.DrawFn) -> bytes:
+    """The wire form of an event with a few things changed, most of which break it."""
+    base = json.loads(codec.encode(draw(events()))) if draw(st.booleans()) else dict(WIRE)
+    parts = [(name, json.dumps(value, ensure_ascii=draw(st.booleans()))) for name, value in base.items()]
+    for _ in range(draw(st.integers(0, 2))):
+        place = draw(st.integers(0, len(parts)))
+        match draw(st.sampled_from(["set", "set", "set", "add", "repeat", "drop"])):
+            case "set" if place < len(parts):
+                parts[place] = (parts[place][0], draw(st.sampled_from(FRAGMENTS)))
+            case "add":
+                parts.insert(place, (draw(st.sampled_from(FIELDS)), draw(st.sampled_from(FRAGMENTS))))
+            case "repeat" if parts:
+                parts.insert(place, (draw(st.sampled_from(parts))[0], draw(st.sampled_from(FRAGMENTS))))
+            case "drop" if place < len(parts):
+                del parts[place]
+    data = ("{" + ", ".join(f"{json.dumps(name)}: {value}" for name, value in parts) + "}").encode()
+    if draw(st.integers(0, 3)) == 0:
+        start = draw(st.integers(0, len(data)))
+        end = min(len(data), start + draw(st.integers(0, 3)))
+        data = data[:start] + draw(st.binary(max_size=3)) + data[end:]
+    return data
+
+
+@settings(max_examples=2500)
+@given(broken())
+@example(b"")
+@example(b"{}")
+def test_the_fast_way_accepts_what_the_slow_way_accepts_and_nothing_else(data: bytes) -> None:
+    expected = the_slow_way(data) if len(data) <= limits.EVENT_BYTES_MAX else None
+    found = the_codec_s(data)
+    assert found == expected
+    assert found is None or expected is None or codec.encode(found) == codec.encode(expected)
+
+
+@pytest.mark.parametrize("name", sorted(FIELDS))
+def test_both_ways_agree_about_every_fragment_in_every_field(name: str) -> None:
+    kinds_of_payload = ["agent.spoke", "agent.configured", "session.ended", "image.generated"]
+    for kind in kinds_of_payload if name in ("payload", "schema_version", "kind") else kinds_of_payload[:1]:
+        for fragment in FRAGMENTS:
+            rest = {field: value for field, value in (WIRE | {"kind": kind}).items() if field != name}
+            inside = json.dumps(rest)[1:-1]
+            data = ("{" + f"{json.dumps(name)}: {fragment}, {inside}" + "}").encode()
+            assert the_codec_s(data) == the_slow_way(data), data
+
+
+# What the wire requires.
+
+
+@pytest.mark.parametrize("name", ["id", "at"])
+def test_in_the_ledger_nothing_is_filled_in_by_default(name: str) -> None:
+    error = refusal(without(name))
+    assert (error.path, error.rule) == (name, "missing")
+
+
+@pytest.mark.parametrize("names", [["id"], ["at"], ["envelope"], ["id", "at", "envelope"]])
+def test_at_a_door_id_time_and_envelope_may_be_absent(names: list[str]) -> None:
+    assert codec.parse(without(*names)).payload == WIRE["payload"]
+
+
+def test_an_optional_field_that_is_unset_is_not_written() -> None:
+    assert set(json.loads(codec.encode(event()))) == {
+        "envelope", "id", "space", "agent", "kind", "turn", "at", "schema_version", "payload",
+    }  # fmt: skip
+
+
+# Golden bytes: envelope 1.
+
+
+def test_the_bytes_of_an_event_never_change() -> None:
+    said = Event(
+        id="e-1", space="village", session="day-1", agent="baker", kind="agent.spoke", turn=3, at=MOMENT,
+        payload={"text": "Brot für 3 €"}, subject="miller", audience=["miller"], causation_id="c", correlation_id="k",
+    )  # fmt: skip
+    assert codec.encode(said) == (
+        '{"envelope":1,"id":"e-1","space":"village","session":"day-1","agent":"baker","kind":"agent.spoke","turn":3,'
+        '"at":"2026-03-01T12:00:00Z","schema_version":1,"payload":{"text":"Brot für 3 €"},"subject":"miller",'
+        '"audience":["miller"],"causation_id":"c","correlation_id":"k"}'
+    ).encode()
+
+
+# Golden bytes: envelope 0, that of the ledger-view memory document.
+
+OLD = (
+    b'{"id":"evt-1","run_id":"run-7","turn":3,"kind":"agent.spoke","actor":"baker","payload":{"text":"Bread!"},'
+    b'"created_at":"2025-11-02T08:30:00+00:00","schema_version":1,"session_id":"chat.1_a-B","model_profile":"fast",'
+    b'"model_id":"m-1"}'
+)
+
+
+def old(**fields: Any) -> bytes:
+    return json.dumps(json.loads(OLD) | fields).encode()
+
+
+def test_an_event_of_document_000_is_read_as_one_of_today() -> None:
+    assert codec.decode(OLD) == Event(
+        id="evt-1",
+        space="run-7",
+        turn=3,
+        kind="agent.spoke",
+        agent="baker",
+        payload={"text": "Bread!", "model_id": "m-1", "model_profile": "fast"},
+        at=datetime(2025, 11, 2, 8, 30, tzinfo=UTC),
+        session="chat.1_a-B",
+    )
+
+
+def test_and_is_written_in_today_s_envelope() -> None:
+    assert codec.encode(codec.decode(OLD)) == (
+        b'{"envelope":1,"id":"evt-1","space":"run-7","session":"chat.1_a-B","agent":"baker","kind":"agent.spoke",'
+        b'"turn":3,"at":"2025-11-02T08:30:00Z","schema_version":1,'
+        b'"payload":{"model_id":"m-1","model_profile":"fast","text":"Bread!"}}'
+    )
+
+
+@pytest.mark.parametrize("session", ["a", "A.b_c-9", "x" * 64])
+def test_an_old_session_id_of_the_document_s_form_is_kept(session: str) -> None:
+    assert codec.decode(old(session_id=session)).session == session
+
+
+@pytest.mark.parametrize("session", ["", "a b", "x" * 65, "ä", "a/b", "a\n", None, 7, ["a"], {}])
+def test_any_other_old_session_id_becomes_none_and_never_an_error(session: object) -> None:
+    assert codec.decode(old(session_id=session)).session is None
+
+
+def test_an_old_model_that_is_null_leaves_no_trace() -> None:
+    assert codec.decode(old(model_id=None, model_profile=None)).payload == {"text": "Bread!"}
+
+
+def test_an_old_payload_s_own_model_id_wins() -> None:
+    payload = {"text": "Bread!", "model_id": "its own"}
+    assert codec.decode(old(payload=payload)).payload["model_id"] == "its own"
+
+
+@pytest.mark.parametrize("name", ["space", "agent", "at", "session", "audience", "foo"])
+def test_an_unknown_field_of_an_old_event_is_refused(name: str) -> None:
+    error = refusal(old(**{name: "x"}))
+    assert (error.path, error.rule) == (name, "extra_forbidden")
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [({"turn": -1}, "turn"), ({"created_at": "2025-11-02T08:30:00"}, "at"), ({"run_id": "a b"}, "space"),
+     ({"actor": ""}, "agent"), ({"payload": {}}, "payload.text"), ({"payload": None}, "payload"), ({"id": None}, "id")],
+)  # fmt: skip
+def test_an_old_event_obeys_today_s_rules(fields: dict[str, Any], path: str) -> None:
+    assert refusal(old(**fields)).path == path
+
+
+def test_a_producer_s_event_without_envelope_is_no_old_event() -> None:
+    assert codec.parse(without("envelope")).space == "village"
+
+
+# The future is judged before all else.
+
+
+@pytest.mark.parametrize("damage", [{}, {"turn": -1}, {"foo": 1}, {"kind": "nodot"}, {"payload": 7}, {"at": 1}])
+def test_a_future_envelope_is_no_broken_one(damage: dict[str, Any]) -> None:
+    for data in (wire(envelope=2, **damage), wire(envelope=10**30, **damage)):
+        error = refusal(data)
+        assert type(error) is FutureSchema
+        assert error.path == "envelope"
+
+
+@pytest.mark.parametrize("damage", [{}, {"turn": -1}, {"foo": 1}, {"payload": {}}, {"payload": 7}, {"at": 1}])
+def test_a_future_schema_version_of_a_known_kind_is_no_broken_one(damage: dict[str, Any]) -> None:
+    error = refusal(wire(schema_version=2, **damage))
+    assert type(error) is FutureSchema
+    assert error.path == "schema_version"
+
+
+def test_the_future_of_an_old_event_s_kind_is_seen_too() -> None:
+    assert type(refusal(old(schema_version=2))) is FutureSchema
+
+
+def test_an_unknown_kind_has_no_schema_version_that_we_could_fall_behind() -> None:
+    assert codec.decode(wire(kind="image.generated", schema_version=7)).schema_version == 7
+
+
+def test_a_door_refuses_the_future_as_the_ledger_does() -> None:
+    with pytest.raises(FutureSchema):
+        codec.parse(wire(envelope=2))
+
+
+@pytest.mark.parametrize("envelope", [0, -1, True, 1.0, "1", None, [1]])
+def test_an_envelope_that_is_no_version_is_broken(envelope: object) -> None:
+    error = refusal(wire(envelope=envelope))
+    assert type(error) is InvalidEvent
+    assert error.path == "envelope"
+
+
+# Bytes that are no JSON.
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"{", b"nonsense", b"null", b"[]", b"7", b'"text"', b"\xff\xfe", b"\x00",
+        wire().decode().encode("utf-16"), wire().decode().encode("utf-16-le"), wire().decode().encode("utf-32"),
+        b"\xef\xbb\xbf" + wire(), wire() + wire(), wire() + b"x",
+        wire().replace(b"Bread", b"\xff"), wire().replace(b"Bread", b"\xc0\xaf"), wire().replace(b"Bread", b"\xed\xa0\x80"),
+        wire().replace(b"Bread", b"\\ud800"), wire().replace(b"Bread", b"\\uDFFF\\uD800"),
+        wire().replace(b'"Bread!"', b"NaN"), wire().replace(b'"Bread!"', b"-Infinity"),
+        wire().replace(b'"Bread!"', b"9" * 5000), wire().replace(b'"Bread!"', b"[" * 100_000),
+        wire().replace(b'"Bread!"', b"[" * 100_000 + b"]" * 100_000),
+    ],
+)  # fmt: skip
+def test_what_is_no_json_of_utf_8_is_unparsable(data: bytes) -> None:
+    assert refusal(data).rule == "unparsable"
+
+
+def test_a_whole_surrogate_pair_is_text() -> None:
+    assert codec.decode(wire().replace(b"Bread!", b"\\ud83c\\udf5e")).text == "🍞"
+
+
+def test_white_space_around_an_event_means_nothing() -> None:
+    assert codec.decode(b" \r\n\t" + wire() + b"\n") == codec.decode(wire())
+
+
+def test_of_a_field_given_twice_the_last_counts() -> None:
+    assert codec.decode(b'{"turn": 1, ' + wire(turn=2)[1:]).turn == 2
+
+
+def test_too_many_bytes_are_refused_before_they_are_looked_at() -> None:
+    with pytest.raises(EventTooLarge):
+        codec.decode(b"x" * (limits.EVENT_BYTES_MAX + 1))
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\udcff"])
+def test_a_producer_s_text_that_utf_8_cannot_hold_is_an_error_and_no_crash(text: str) -> None:
+    with pytest.raises(InvalidEvent):
+        codec.parse(f'{{"space": "{text}"}}')
+
+
+# Names in questions.
+
+
+@pytest.mark.parametrize("name", ["", "a b", "-a", "a\n", "a" * 129])
+def test_a_question_about_what_can_be_no_name_is_a_mistake(name: str) -> None:
+    with pytest.raises(InvalidEvent):
+        codec.check_name(name)

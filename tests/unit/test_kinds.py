@@ -1,0 +1,153 @@
+"""The catalogue: what each kind must say, what it says in words, how much it weighs, who sees it."""
+
+from typing import Any
+
+import pytest
+
+from recallog_schemas import Event, codec, kinds
+from recallog_schemas.errors import InvalidEvent
+
+# The importances of the ledger-view memory document, and those of its code.
+IMPORTANCE = {
+    "verdict.final": 1.00,
+    "user.injected": 0.95,
+    "judge.verdict": 0.90,
+    "agent.reflected": 0.85,
+    "clue.found": 0.80,
+    "hypothesis.proposed": 0.75,
+    "world.observed": 0.70,
+    "agent.spoke": 0.50,
+    "oracle.spoke": 0.50,
+    "agent.thought": 0.40,
+    "run.started": 0.30,
+}
+
+TEXT_KINDS = [
+    "world.observed", "agent.spoke", "agent.thought", "oracle.spoke", "hypothesis.proposed", "clue.found",
+    "user.injected", "judge.verdict", "verdict.final",
+]  # fmt: skip
+
+BOOKKEEPING = {"agent.configured", "space.configured", "clock.ticked", "reflection.failed"}
+
+
+def said(kind: str, **payload: Any) -> Event:
+    return codec.make({"space": "village", "agent": "baker", "kind": kind, "payload": payload})
+
+
+@pytest.mark.parametrize(("kind", "importance"), IMPORTANCE.items())
+def test_a_known_kind_weighs_what_the_memory_model_says(kind: str, importance: float) -> None:
+    assert kinds.kind_of(kind).importance == importance
+
+
+def test_an_unknown_kind_weighs_one_half_is_private_and_is_remembered() -> None:
+    unknown = kinds.kind_of("image.generated")
+    assert unknown.importance == 0.5
+    assert not unknown.shared
+    assert not unknown.bookkeeping
+
+
+def test_five_kinds_are_shared_by_default() -> None:
+    assert kinds.DEFAULT_SHARED_KINDS == {
+        "run.started", "world.observed", "judge.verdict", "user.injected", "agent.reflected",
+    }  # fmt: skip
+
+
+def test_bookkeeping_is_nobody_s_memory() -> None:
+    assert {name for name, kind in kinds.CATALOGUE.items() if kind.bookkeeping} == BOOKKEEPING
+
+
+@pytest.mark.parametrize("kind", TEXT_KINDS)
+def test_most_kinds_say_their_text(kind: str) -> None:
+    assert said(kind, text="The mill burned.").text == "The mill burned."
+
+
+@pytest.mark.parametrize("kind", TEXT_KINDS)
+@pytest.mark.parametrize("payload", [{}, {"text": None}, {"text": 7}, {"text": ["a"]}])
+def test_and_they_are_refused_without_one(kind: str, payload: dict[str, Any]) -> None:
+    with pytest.raises(InvalidEvent) as raised:
+        said(kind, **payload)
+    assert raised.value.path == "payload.text"
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "text"),
+    [
+        ("run.started", {"goal": "Find the chest."}, "Find the chest."),
+        ("run.started", {}, ""),
+        ("agent.reflected", {"belief": "The smith did it.", "text": "other"}, "The smith did it."),
+        ("agent.reflected", {"text": "The smith did it."}, "The smith did it."),
+        ("session.started", {"title": "Day one"}, "Day one"),
+        ("session.started", {}, ""),
+        ("session.ended", {"outcome": "solved", "reward": 1}, "solved"),
+        ("session.ended", {}, ""),
+        ("tool.used", {"tool": "search", "result": "nothing found"}, "search: nothing found"),
+        ("tool.used", {"tool": "search", "result": {"hits": ["ä"]}}, 'search: {"hits": ["ä"]}'),
+        ("tool.used", {"tool": "search"}, "search"),
+        ("agent.configured", {"persona": "Proud."}, ""),
+        ("space.configured", {"shared_kinds": []}, ""),
+        ("reflection.failed", {"trigger": "t-1", "reason": "the model was down"}, ""),
+        ("clock.ticked", {"text": "noon"}, ""),
+    ],
+)
+def test_other_kinds_say_what_the_catalogue_takes(kind: str, payload: dict[str, Any], text: str) -> None:
+    assert said(kind, **payload).text == text
+
+
+def test_the_text_of_a_tool_s_result_is_cut_at_800_characters() -> None:
+    assert said("tool.used", tool="search", result="x" * 1000).text == "search: " + "x" * 792
+
+
+@pytest.mark.parametrize(
+    ("payload", "text"),
+    [
+        ({"goal": "g", "summary": "s", "belief": "b", "text": "t"}, "t"),
+        ({"goal": "g", "summary": "s", "belief": "b"}, "b"),
+        ({"goal": "g", "summary": "s"}, "s"),
+        ({"goal": "g"}, "g"),
+        ({"text": 7, "goal": "g"}, "g"),
+        ({"secret": "never shown"}, ""),
+        ({}, ""),
+    ],
+)
+def test_an_unknown_kind_says_the_first_that_it_has_and_never_its_raw_payload(
+    payload: dict[str, Any], text: str
+) -> None:
+    assert said("image.generated", **payload).text == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "path"),
+    [
+        ("agent.configured", {"window": 0}, "payload.window"),
+        ("agent.configured", {"window": 2001}, "payload.window"),
+        ("agent.configured", {"window": "8"}, "payload.window"),
+        ("agent.configured", {"salience_weights": {"recency": -1.0}}, "payload.salience_weights.recency"),
+        ("agent.configured", {"salience_weights": {"novelty": 1.0}}, "payload.salience_weights.novelty"),
+        ("space.configured", {"shared_kinds": ["agent.spoke", "Bad.Kind"]}, "payload.shared_kinds.1"),
+        ("space.configured", {"shared_kinds": ["a.b"] * 65}, "payload.shared_kinds"),
+        ("run.started", {"shared_kinds": "agent.spoke"}, "payload.shared_kinds"),
+        ("agent.reflected", {"belief": "b", "based_on": [1]}, "payload.based_on.0"),
+        ("agent.reflected", {"based_on": []}, "payload"),
+        ("tool.used", {}, "payload.tool"),
+        ("reflection.failed", {"trigger": "t-1"}, "payload.reason"),
+        ("session.ended", {"reward": "1"}, "payload.reward"),
+    ],
+)
+def test_a_payload_that_its_kind_does_not_allow_is_refused_with_a_path(
+    kind: str, payload: dict[str, Any], path: str
+) -> None:
+    with pytest.raises(InvalidEvent) as raised:
+        said(kind, **payload)
+    assert raised.value.path == path
+
+
+@pytest.mark.parametrize("kind", sorted(kinds.CATALOGUE))
+def test_fields_that_a_kind_does_not_know_are_kept(kind: str) -> None:
+    least = {"tool.used": {"tool": "t"}, "reflection.failed": {"trigger": "t", "reason": "r"}}
+    payload = {"text": "t"} | least.get(kind, {}) | {"mood": ["dark", {"x": 1.5}]}
+    assert said(kind, **payload).payload == payload
+
+
+def test_a_payload_keeps_what_was_said_and_gains_no_defaults() -> None:
+    assert said("agent.reflected", belief="b").payload == {"belief": "b"}
+    assert said("session.ended", reward=1).payload == {"reward": 1}
