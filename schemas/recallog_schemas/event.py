@@ -41,7 +41,10 @@ def _written_out(value: object, validate: Callable[[object], datetime]) -> datet
     # pydantic reads 123 and "123" as seconds since 1970; an event's time is written out, with its zone.
     if not (isinstance(value, datetime) or (isinstance(value, str) and value[4:5] == "-")):
         raise PydanticCustomError("datetime_format", "write the time with its zone, for example 2026-03-01T12:00:00Z")
-    return validate(value).astimezone(UTC)
+    try:
+        return validate(value).astimezone(UTC)
+    except OverflowError:
+        raise PydanticCustomError("datetime_range", "in UTC this time lies outside the years 1 to 9999") from None
 
 
 class _Moment:
@@ -79,22 +82,26 @@ def _check_json(value: object, path: str, depth: int = 0) -> None:
         return
     if isinstance(value, int):
         if not -limits.INTEGER_MAX - 1 <= value <= limits.INTEGER_MAX:
-            raise PydanticCustomError("integer_range", f"{path}: an integer must fit 64 bits; send it as a string")
+            raise _not_json("integer_range", path, "an integer must fit 64 bits; send it as a string")
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise PydanticCustomError("finite_number", f"{path}: NaN and infinity are not JSON; leave the field out")
+            raise _not_json("finite_number", path, "NaN and infinity are not JSON; leave the field out")
     elif depth >= limits.PAYLOAD_DEPTH_MAX:
-        raise PydanticCustomError("depth", f"{path}: nested deeper than {limits.PAYLOAD_DEPTH_MAX} levels")
+        raise _not_json("depth", path, f"nested deeper than {limits.PAYLOAD_DEPTH_MAX} levels")
     elif isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise PydanticCustomError("json_type", f"{path}: the key {key!r} is not a string")
+                raise _not_json("json_type", path, f"the key {key!r} is not a string")
             _check_json(item, f"{path}.{key}", depth + 1)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             _check_json(item, f"{path}.{index}", depth + 1)
     else:
-        raise PydanticCustomError("json_type", f"{path}: {type(value).__name__} is not a JSON value")
+        raise _not_json("json_type", path, f"{type(value).__name__} is not a JSON value")
+
+
+def _not_json(rule: str, path: str, message: str) -> PydanticCustomError:
+    return PydanticCustomError(rule, "{message}", {"path": path, "message": message})
 
 
 class EventFields(BaseModel):
@@ -120,7 +127,7 @@ class EventFields(BaseModel):
     """When it happened, in UTC."""
     schema_version: Annotated[int, Field(ge=1)] = 1
     """Version of the kind's payload."""
-    payload: dict[str, Any] = Field(default_factory=dict)
+    payload: dict[str, Any] = Field(default_factory=dict, validate_default=True)
     """What happened; any JSON object that the kind allows."""
     subject: Identifier | None = None
     """Whose personal data this is: the unit of erasure."""

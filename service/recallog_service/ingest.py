@@ -11,7 +11,7 @@ from recallog_service.formats.item import Item
 
 
 class Problem(View):
-    """What was refused: the line (or the conversation), and why."""
+    """What was refused: the ordinal of its line (or conversation), and in words where and why."""
 
     number: int
     message: str
@@ -28,8 +28,9 @@ class Ingested(View):
 
 
 class _Run:
-    def __init__(self, memory: Memory, acknowledged: Callable[[str, str], None] | None) -> None:
+    def __init__(self, memory: Memory, unit: str, acknowledged: Callable[[str, str], None] | None) -> None:
         self._memory = memory
+        self._unit = unit
         self._acknowledged = acknowledged
         self.added = 0
         self.known = 0
@@ -45,7 +46,7 @@ class _Run:
                 try:
                     await self._append([event])
                 except IdConflict as error:
-                    self.problems.append(Problem(number=number, message=str(error)))
+                    self.problems.append(Problem(number=number, message=f"{self._unit} {number}: {error}"))
                     del items[: items.index((number, event)) + 1]
                     return False
         items.clear()
@@ -67,13 +68,18 @@ async def ingest(
     memory: Memory,
     items: Iterable[Item],
     *,
+    unit: str = "line",
     batch: int,
     keep_going: bool = False,
     progress: Callable[[int, int], None] | None = None,
     acknowledged: Callable[[str, str], None] | None = None,
 ) -> Ingested:
-    """Append all events of `items`. Stops at the first refused one, unless `keep_going`; those before it are in."""
-    run = _Run(memory, acknowledged)
+    """Append all events of `items`. Stops at the first refused one, unless `keep_going`; those before it are in.
+
+    `unit` is what `Item.number` counts, for messages. `acknowledged` is called with the position and the id of each
+    event once it is durable.
+    """
+    run = _Run(memory, unit, acknowledged)
     waiting: list[tuple[int, Event]] = []
     stopped = False
 

@@ -115,6 +115,7 @@ def ingest_command(
                 return await ingest(
                     memory,
                     items,
+                    unit="line" if format is Format.JSONL else "conversation",
                     batch=batch,
                     keep_going=keep_going,
                     progress=advance,
@@ -126,16 +127,15 @@ def ingest_command(
         terminal.print_json(result)
     else:
         for problem in result.problems:
-            terminal.err.print(f"[red]{problem.number}[/] ", end="")
-            terminal.err.print(problem.message, markup=False)
+            terminal.err.print(problem.message, markup=False, style="red")
         terminal.out.print(
             f"{result.added:,} events added, {result.known:,} were there already, {len(result.problems):,} refused, "
             f"{result.spaces:,} spaces"
         )
         if result.stopped:
             terminal.err.print(
-                f"stopped at {result.problems[-1].number}; what stands before it is in. Mend it and run the same "
-                "command again, or skip what is broken with --keep-going"
+                "stopped there; what stands before it is in. Mend it and run the same command again, or skip what is "
+                "broken with --keep-going"
             )
     raise typer.Exit(1 if result.problems else 0)
 
