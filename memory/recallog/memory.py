@@ -122,6 +122,7 @@ class Memory:
         `after` waits for a position of your own to be in the views, and raises `Parked` where it never will be.
         `as_of` answers from the past. An unknown space or agent has an empty view. Raises `OutOfRange`.
         """
+        codec.check_name(agent, "agent")
         settings_row = Need(agent_settings.AGENTS.name, space, agent)
         newest = window or limits.WINDOW_EVENTS
 
@@ -164,6 +165,7 @@ class Memory:
         newest 2,000 of its own and of the shared events; where older ones were dropped, the last page says from which
         position on it is complete.
         """
+        codec.check_name(agent, "agent")
         if not 1 <= limit <= limits.PAGE_ITEMS_MAX:
             raise InvalidEvent(f"limit: between 1 and {limits.PAGE_ITEMS_MAX}, not {limit}", path="limit")
 

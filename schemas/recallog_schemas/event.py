@@ -41,10 +41,7 @@ def _written_out(value: object, validate: Callable[[object], datetime]) -> datet
     # pydantic reads 123 and "123" as seconds since 1970; an event's time is written out, with its zone.
     if not (isinstance(value, datetime) or (isinstance(value, str) and value[4:5] == "-")):
         raise PydanticCustomError("datetime_format", "write the time with its zone, for example 2026-03-01T12:00:00Z")
-    try:
-        return validate(value).astimezone(UTC)
-    except OverflowError:
-        raise PydanticCustomError("datetime_range", "in UTC this time lies outside the years 1 to 9999") from None
+    return validate(value)
 
 
 class _Moment:
@@ -143,6 +140,14 @@ class Event(EventFields):
     Defaults are filled when an event is made, never when bytes are decoded: on the wire `envelope`, `id` and `at`
     are required. Unknown fields are refused; extra data belongs into `payload`.
     """
+
+    @field_validator("at")
+    @classmethod
+    def _in_utc(cls, at: datetime) -> datetime:
+        try:
+            return at.astimezone(UTC)
+        except OverflowError:
+            raise PydanticCustomError("datetime_range", "in UTC this time lies outside the years 1 to 9999") from None
 
     @field_validator("payload")
     @classmethod

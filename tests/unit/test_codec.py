@@ -109,10 +109,15 @@ def test_two_writings_of_one_event_have_one_digest(said: Event) -> None:
 
 
 def the_slow_way(data: bytes) -> Event | None:
-    """What `Event`'s own validation says, with the two rules of the wire: nothing by default, nothing of the future."""
+    """What `Event`'s own validation says, with the rules of the wire: a time in UTC, nothing by default, nothing of
+    the future."""
     try:
         found = Event.model_validate_json(data)
     except ValidationError:
+        return None
+    try:
+        found.at.astimezone(UTC)
+    except OverflowError:
         return None
     known = kinds.CATALOGUE.get(found.kind)
     if not found.model_fields_set >= {"id", "at", "envelope"} or (known and found.schema_version > 1):
