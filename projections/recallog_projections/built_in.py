@@ -1,5 +1,7 @@
 """The views that Recallog keeps."""
 
+from collections.abc import Sequence
+
 from recallog_projections.activity import Activity
 from recallog_projections.episodic import Episodic
 from recallog_projections.projection import Projection
@@ -12,6 +14,11 @@ def projections() -> list[Projection]:
     Settings come last, so that all others judge a record by the settings before it.
     """
     return [Episodic(), Activity(), Settings()]
+
+
+def are_ours(projections: Sequence[Projection]) -> bool:
+    """Whether all of them are built in: their rows need no check as they are written."""
+    return all(isinstance(projection, Episodic | Activity | Settings) for projection in projections)
 
 
 def alone(projection: Projection) -> list[Projection]:

@@ -33,13 +33,13 @@ class Unfetched(BaseException):
 class Rows:
     """Rows as they stand after the records folded so far, with an undo for the record being folded.
 
-    Rows are encoded once, when the batch ends. With `strict` each is encoded as it is written, so that a row that
+    Rows are encoded once, when the batch ends. With `strict` each is encoded as it is written too, so that a row that
     cannot be is found out while the record that wrote it is still being folded.
     """
 
-    def __init__(self, tables: Iterable[Table[Any] | Log[Any]]) -> None:
+    def __init__(self, tables: Iterable[Table[Any] | Log[Any]], *, strict: bool = True) -> None:
         self._tables = {table.name: table for table in tables}
-        self.strict = False
+        self.strict = strict
         self.clear()
 
     def clear(self) -> None:

@@ -87,9 +87,7 @@ def make(fields: dict[str, Any]) -> Event:
 def check_name(name: str, field: str = "space") -> None:
     """Raise `InvalidEvent` where `name` can be no space or agent: a query for it is a mistake, not an empty view."""
     if _NAME.fullmatch(name) is None:
-        raise InvalidEvent(
-            f"{field}: {name!r} is not a name: letters, digits and . _ @ / - , at most 128", path=field
-        )
+        raise InvalidEvent(f"{field}: {name!r} is not a name: letters, digits and . _ @ / - , at most 128", path=field)
 
 
 def canonical(data: bytes) -> bytes:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from recallog_projections import built_in
 from recallog_projections.projection import Log, Need, Projection, Table
 from recallog_projections.rows import Changes, Rows, Unfetched
 from recallog_schemas import Event, Record, codec, kinds, limits
@@ -33,6 +34,7 @@ class Fold:
         self, projections: Sequence[Projection], *, unique_ids: bool, remember_until: datetime | None = None
     ) -> None:
         self._projections = tuple(projections)
+        self._ours = built_in.are_ours(projections)
         self._identity = None if unique_ids else Identity()
         self._remember_until = remember_until
         names = [projection.name for projection in projections]
@@ -52,7 +54,7 @@ class Fold:
         return json.dumps({"projections": versions, **catalogue}, sort_keys=True)
 
     def new_rows(self) -> Rows:
-        return Rows(self.tables)
+        return Rows(self.tables, strict=not self._ours)
 
     async def decide(self, batch: Batch, rows: Rows, fetch: Fetch) -> Changes:
         """What the records of `batch` change. `rows` holds what earlier batches of the same generation have seen."""
@@ -60,13 +62,12 @@ class Fold:
         try:
             return await self._fold(batch.partition, decoded, rows, fetch)
         except ProjectionError:
+            if rows.strict:
+                raise
             # Some row cannot be stored. Folded once more with every row looked at, its record is parked.
             rows.clear()
             rows.strict = True
-            try:
-                return await self._fold(batch.partition, decoded, rows, fetch)
-            finally:
-                rows.strict = False
+            return await self._fold(batch.partition, decoded, rows, fetch)
 
     async def _fold(
         self, partition: int, decoded: Sequence[tuple[int, bytes, Event | InvalidEvent]], rows: Rows, fetch: Fetch
