@@ -16,11 +16,12 @@ AUDIENCE_ONE_IN = 20
 TURNS_OF_SESSION = 200
 
 _BEGAN = datetime(2026, 3, 1, 8, tzinfo=UTC)
-_WORDS = (
+_TEXT = (
     "the mill burned down and nobody saw who carried a lantern past bakery before dawn except old miller whose debt to "
     "the baker was never paid in full so they say it must have been grain dust or perhaps café owner Zoë knows more "
     "than she tells because her window looks onto river where boats come late with flour salt wine letters from city"
-).split()  # noqa: SIM905 - 64 words read better as three lines of text
+)
+_WORDS = _TEXT.split()
 _SHARED = ("world.observed", "world.observed", "user.injected", "agent.reflected")
 _PRIVATE = ("agent.spoke",) * 6 + ("agent.thought",) * 3 + ("clue.found", "tool.used", "shop.sold")
 

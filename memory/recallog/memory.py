@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from datetime import datetime
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -168,6 +169,9 @@ class Memory:
         codec.check_name(agent, "agent")
         if not 1 <= limit <= limits.PAGE_ITEMS_MAX:
             raise InvalidEvent(f"limit: between 1 and {limits.PAGE_ITEMS_MAX}, not {limit}", path="limit")
+        for bound, moment in (("since", since), ("until", until)):
+            if moment is not None and moment.tzinfo is None:
+                raise InvalidEvent(f"{bound}: a time needs its zone: 2026-03-01T12:00:00Z", path=bound)
 
         def wanted(event: Event) -> bool:
             return (
@@ -186,7 +190,7 @@ class Memory:
                 if memory.offset >= (kept_from or 0) and (before is None or memory.offset < before.offset)
             ]
             newest_first = (_remembered(reading.partition, memory) for memory in reversed(memories))
-            found = [memory for memory in newest_first if wanted(memory.event)][: limit + 1]
+            found = list(islice((memory for memory in newest_first if wanted(memory.event)), limit + 1))
             older = found[limit - 1].position if len(found) > limit else None
             return TimelinePage(
                 generation=snapshot.generation.id,

@@ -1,7 +1,6 @@
 """Who was active where: spaces, their sessions and agents, and how many events of which kinds they have."""
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import ClassVar
 
 import msgspec
@@ -51,7 +50,12 @@ class Activity:
 
     def needs(self, record: Record) -> Iterable[Need]:
         event = record.event
-        return _needs(event.space, event.agent, event.kind, event.session)
+        yield Need(TOTALS.name, "")
+        yield Need(SPACES.name, event.space)
+        yield Need(AGENTS.name, event.space, event.agent)
+        yield Need(KINDS.name, event.space, event.kind)
+        if event.session is not None:
+            yield Need(SESSIONS.name, event.space, event.session)
 
     def apply(self, rows: Rows, record: Record) -> None:
         event, offset = record.event, record.offset
@@ -78,14 +82,3 @@ def _count(rows: Rows, table: Table[Span], space: str, owner: str, offset: int) 
         table, Span(1, offset, offset) if span is None else Span(span.events + 1, span.first, offset), space, owner
     )
     return span is None
-
-
-@lru_cache(maxsize=4096)
-def _needs(space: str, agent: str, kind: str, session: str | None) -> tuple[Need, ...]:
-    needs = (
-        Need(TOTALS.name, ""),
-        Need(SPACES.name, space),
-        Need(AGENTS.name, space, agent),
-        Need(KINDS.name, space, kind),
-    )
-    return needs if session is None else (*needs, Need(SESSIONS.name, space, session))

@@ -36,7 +36,7 @@ class Episodic:
     tables = (OWN, SHARED)
 
     def needs(self, record: Record) -> Iterable[Need]:
-        return settings.space_needs(record.event.space) if record.memorable else ()
+        return (Need(settings.SPACES.name, record.event.space),) if record.memorable else ()
 
     def apply(self, rows: Rows, record: Record) -> None:
         if not record.memorable:

@@ -62,17 +62,24 @@ class _Kept(Generic[Row]):
             ) from None
 
     def encode(self, row: Row) -> bytes:
-        """The bytes of `row`. Raises `ProjectionError` where it is not a row of this table, or is too long."""
-        if type(row) is not self.row:
-            raise ProjectionError(f"{self.name!r} holds {self.row.__name__}, not {type(row).__name__}")
+        """The bytes of `row`. Raises `ProjectionError` where there are none, or too many."""
         try:
             data = _encode(row)
-            self._decoder.decode(data)
         except (msgspec.MsgspecError, TypeError, OverflowError, UnicodeEncodeError) as error:
             raise ProjectionError(f"{self.name!r}: {self.row.__name__} cannot be stored: {error}") from None
         if len(data) > limits.ROW_BYTES_MAX:
             raise ProjectionError(f"{self.name!r}: a row of {len(data):,} bytes, the limit is {limits.ROW_BYTES_MAX:,}")
         return data
+
+    def check(self, row: Row) -> None:
+        """Raise `ProjectionError` where `row` is none of this table's, or would not be read back as one."""
+        if type(row) is not self.row:
+            raise ProjectionError(f"{self.name!r} holds {self.row.__name__}, not {type(row).__name__}")
+        data = self.encode(row)
+        try:
+            self._decoder.decode(data)
+        except msgspec.MsgspecError as error:
+            raise ProjectionError(f"{self.name!r}: {self.row.__name__} cannot be read back: {error}") from None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from recallog_projections.projection import Log, LogName, Need, Table
+from recallog_projections.projection import Log, Need, Table
 from recallog_schemas.errors import ProjectionError
 
 Row = TypeVar("Row", bound=msgspec.Struct)
@@ -16,8 +16,10 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 class Changes:
     """What one commit writes: rows (None deletes) and log entries in order."""
 
-    rows: Mapping[Need, bytes | None] = field(default_factory=dict)
-    logs: Mapping[LogName, Sequence[bytes]] = field(default_factory=dict)
+    rows: Mapping[tuple[str, str, str, str], bytes | None] = field(default_factory=dict)
+    """By (table, space, owner, key)."""
+    logs: Mapping[tuple[str, str, str], Sequence[bytes]] = field(default_factory=dict)
+    """By (log, space, owner)."""
     keep: Mapping[str, int] = field(default_factory=dict)
     """By log name: how many of the newest entries stay."""
 
@@ -33,8 +35,8 @@ class Unfetched(BaseException):
 class Rows:
     """Rows as they stand after the records folded so far, with an undo for the record being folded.
 
-    Rows are encoded once, when the batch ends. With `strict` each is encoded as it is written too, so that a row that
-    cannot be is found out while the record that wrote it is still being folded.
+    Rows are encoded once, when the batch ends. With `strict` each is checked as it is written, so that one that cannot
+    be stored is found out while the record that wrote it is still being folded.
     """
 
     def __init__(self, tables: Iterable[Table[Any] | Log[Any]], *, strict: bool = True) -> None:
@@ -60,8 +62,8 @@ class Rows:
 
     def put(self, table: Table[Row], row: Row, space: str, owner: str = "", key: str = "") -> None:
         """Write the row. Raises `ProjectionError` where it is none of this table's."""
-        if type(row) is not table.row or self.strict:
-            table.encode(row)
+        if self.strict:
+            table.check(row)
         place = (table.name, space, owner, key)
         try:
             self._undo.append((place, self._values[place]))
@@ -82,8 +84,8 @@ class Rows:
         """Add `entry` to the end of a log; the oldest entries beyond `log.keep` go."""
         if self._tables.get(log.name) is not log:
             raise ProjectionError(f"the log {log.name!r} is not among those of the projections")
-        if type(entry) is not log.row or self.strict:
-            log.encode(entry)
+        if self.strict:
+            log.check(entry)
         self._entries.append(((log.name, space, owner), log, entry))
 
     def _unfetched(self, place: tuple[str, str, str, str]) -> BaseException:
@@ -116,17 +118,17 @@ class Rows:
     def changes(self) -> Changes:
         """All that changed since the last call, ready for one commit. Raises `ProjectionError`; then `clear`."""
         rows = {
-            Need(*place): None if (row := self._values[place]) is None else self._tables[place[0]].encode(row)
+            place: None if (row := self._values[place]) is None else self._tables[place[0]].encode(row)
             for place in self._changed
         }
-        logs: dict[LogName, list[bytes]] = {}
+        logs: dict[tuple[str, str, str], list[bytes]] = {}
         keep: dict[str, int] = {}
         for place, log, entry in self._entries:
             data = log.encode(entry)
             try:
-                logs[place].append(data)  # type: ignore[index]
+                logs[place].append(data)
             except KeyError:
-                logs[LogName(*place)] = [data]
+                logs[place] = [data]
                 keep[log.name] = log.keep
         self._changed, self._entries, self._entries_before = {}, [], 0
         return Changes(rows, logs, keep)

@@ -2,7 +2,6 @@
 who sees an event at the moment it is said, so what was private then stays private."""
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import msgspec
@@ -37,12 +36,6 @@ SPACES = Table("settings.space", SpaceSettings)
 AGENTS = Table("settings.agent", AgentSettings)
 
 
-@lru_cache(maxsize=4096)
-def space_needs(space: str) -> tuple[Need, ...]:
-    """What `shared_kinds` reads."""
-    return (Need(SPACES.name, space),)
-
-
 def shared_kinds(rows: Rows, space: str) -> Collection[str]:
     """The kinds that all agents of `space` see as of the record being folded."""
     settings = rows.get(SPACES, space)
@@ -63,9 +56,9 @@ class Settings:
 
     def needs(self, record: Record) -> Iterable[Need]:
         event = record.event
+        yield Need(SPACES.name, event.space)
         if event.kind == "agent.configured":
-            return (*space_needs(event.space), Need(AGENTS.name, event.space, event.agent))
-        return space_needs(event.space)
+            yield Need(AGENTS.name, event.space, event.agent)
 
     def apply(self, rows: Rows, record: Record) -> None:
         event = record.event

@@ -46,6 +46,7 @@ class Format:
     remedy: str
     """What to do about a damaged one."""
     synchronous: str
+    page_bytes: int = 4096
     disposable: bool = False
     """Made again from elsewhere, so that what is left of a deleted one is thrown away."""
 
@@ -113,8 +114,9 @@ class SqliteFile:
             self._check_ours(connection)
             # 16 MiB of pages in memory, and the log moved into the file every 16 MiB: pages that many batches change
             # are then written once. No memory-mapping: another process's truncation would be a crash here.
-            for pragma in (f"synchronous={self._format.synchronous}", "cache_size=-16384", "wal_autocheckpoint=4096"):
-                connection.execute(f"PRAGMA {pragma}")
+            connection.execute(f"PRAGMA synchronous={self._format.synchronous}")
+            connection.execute("PRAGMA cache_size=-16384")
+            connection.execute(f"PRAGMA wal_autocheckpoint={(16 << 20) // self._format.page_bytes}")
         except BaseException:
             connection.close()
             raise
@@ -133,6 +135,7 @@ class SqliteFile:
         try:
             connection = self._connect(aside)
             try:
+                connection.execute(f"PRAGMA page_size={self._format.page_bytes}")
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute(f"PRAGMA application_id={self._format.application_id}")
                 connection.execute(f"PRAGMA user_version={self._format.version}")

@@ -6,7 +6,7 @@ Pure but for the rows it asks for. Live projector, rebuild, verification, time t
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +22,10 @@ from recallog_streams.ledger import Batch
 
 Fetch = Callable[[Sequence[Need]], Awaitable[Sequence[bytes | None]]]
 """Rows as they stand at the checkpoint, in the order asked for."""
+
+# The rows of the last batches are still here, and mostly all that a batch needs: a few agents seen for the first time
+# are fetched one by one, and only then is every record asked what it needs.
+_MISSES_BEFORE_ASKING = 4
 
 _REASONS = {"unparsable", "future_schema", "too_large"}
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
@@ -75,14 +79,18 @@ class Fold:
         records = [
             self._record(partition, offset, data, event) for offset, data, event in decoded if isinstance(event, Event)
         ]
-        await _fetch(rows, fetch, rows.missing(self._needs(records)))
         following = iter(records)
+        misses = 0
         for offset, _, event in decoded:
             if isinstance(event, Event):
                 record = next(following)
                 try:
                     parked = self._apply(record, rows)
                 except Unfetched as missing:
+                    rows.undo()
+                    misses += 1
+                    if misses == _MISSES_BEFORE_ASKING:
+                        await _fetch(rows, fetch, rows.missing(self._needs(records)))
                     parked = await self._apply_again(missing, record, rows, fetch)
             else:
                 parked = _rejected(offset, event)
@@ -96,29 +104,22 @@ class Fold:
         return Record(partition, offset, event, data, reached and not kinds.kind_of(event.kind).bookkeeping)
 
     def _needs(self, records: Sequence[Record]) -> Iterator[Need]:
-        # Projections keep the needs of agents that they meet often; such a tuple is looked into once a batch.
-        distinct: dict[int, Iterable[Need]] = {}
         for projection in (*self._projections, *((self._identity,) if self._identity else ())):
             for record in records:
                 try:
-                    needs = projection.needs(record)
-                    kept = needs if isinstance(needs, tuple) else tuple(needs)
-                    distinct[id(kept)] = kept
+                    yield from projection.needs(record)
                 except Exception:  # noqa: BLE001 - needs is a hint; it is `apply` that judges the record
                     continue
-        for needs in distinct.values():
-            yield from needs
 
     async def _apply_again(self, missing: Unfetched, record: Record, rows: Rows, fetch: Fetch) -> Parked | None:
         """Fold a record that touched a row which was not there, as often as it takes until all of them are."""
         for _ in range(limits.PROJECTION_RERUNS_MAX):
-            rows.undo()
-            await _fetch(rows, fetch, [missing.need])
+            await _fetch(rows, fetch, rows.missing([missing.need]))
             try:
                 return self._apply(record, rows)
             except Unfetched as more:
+                rows.undo()
                 missing = more
-        rows.undo()
         return _parked(record, "projection_failed", "reads rows without end")
 
     def _apply(self, record: Record, rows: Rows) -> Parked | None:

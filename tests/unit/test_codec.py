@@ -228,11 +228,14 @@ def test_the_bytes_of_an_event_never_change() -> None:
         id="e-1", space="village", session="day-1", agent="baker", kind="agent.spoke", turn=3, at=MOMENT,
         payload={"text": "Brot für 3 €"}, subject="miller", audience=["miller"], causation_id="c", correlation_id="k",
     )  # fmt: skip
-    assert codec.encode(said) == (
-        '{"envelope":1,"id":"e-1","space":"village","session":"day-1","agent":"baker","kind":"agent.spoke","turn":3,'
-        '"at":"2026-03-01T12:00:00Z","schema_version":1,"payload":{"text":"Brot für 3 €"},"subject":"miller",'
-        '"audience":["miller"],"causation_id":"c","correlation_id":"k"}'
-    ).encode()
+    assert (
+        codec.encode(said)
+        == (
+            '{"envelope":1,"id":"e-1","space":"village","session":"day-1","agent":"baker","kind":"agent.spoke","turn":3,'
+            '"at":"2026-03-01T12:00:00Z","schema_version":1,"payload":{"text":"Brot für 3 €"},"subject":"miller",'
+            '"audience":["miller"],"causation_id":"c","correlation_id":"k"}'
+        ).encode()
+    )
 
 
 # Golden bytes: envelope 0, that of the ledger-view memory document.

@@ -210,7 +210,9 @@ def test_half_of_a_surrogate_pair_is_refused() -> None:
 # Positions.
 
 
-@pytest.mark.parametrize(("text", "expected"), [("0:41", Position(0, 41)), ("41", Position(0, 41)), ("3:0", Position(3, 0))])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("0:41", Position(0, 41)), ("41", Position(0, 41)), ("3:0", Position(3, 0))]
+)
 def test_a_position_is_read_as_it_is_written(text: str, expected: Position) -> None:
     assert Position.parse(text) == expected
     assert Position.parse(str(expected)) == expected

@@ -231,7 +231,9 @@ def test_memory_is_a_pure_function_of_the_ledger(
 
 def test_a_memory_is_shown_with_its_turn_and_kind(tmp_path: Path) -> None:
     events = [said("world.observed", "narrator", 3, "The mill burned."), said("agent.spoke", "baker", 1204, "[Oh]")]
-    assert view(tmp_path, events).format() == "[turn 003][world.observed] The mill burned.\n[turn 1204][agent.spoke] [Oh]"
+    assert (
+        view(tmp_path, events).format() == "[turn 003][world.observed] The mill burned.\n[turn 1204][agent.spoke] [Oh]"
+    )
 
 
 def test_no_memory_says_so(tmp_path: Path) -> None:

@@ -94,18 +94,17 @@ class MemoryStore(Store):
         outcome = judge(pointer, generation, stored, expected.offset, new.offset)
         if outcome is not Outcome.APPLIED or tables is None:
             return outcome
-        for need, data in changes.rows.items():
-            table = tables.rows.setdefault(need.table, {})
-            place = (need.space, need.owner, need.key)
+        for (name, space, owner, key), data in changes.rows.items():
+            table = tables.rows.setdefault(name, {})
             if data is None:
-                table.pop(place, None)
+                table.pop((space, owner, key), None)
             else:
-                table[place] = data
-        for name, entries in changes.logs.items():
-            log = tables.logs.setdefault(name, _Entries())
+                table[space, owner, key] = data
+        for log_name, entries in changes.logs.items():
+            log = tables.logs.setdefault(LogName(*log_name), _Entries())
             log.total += len(entries)
             log.newest.extend(entries)
-            while len(log.newest) > changes.keep[name.log]:
+            while len(log.newest) > changes.keep[log_name[0]]:
                 log.newest.popleft()
         tables.checkpoint = new
         return outcome

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -25,8 +26,9 @@ from recallog_projections.stores.store import (
 from recallog_schemas import limits
 from recallog_schemas.errors import Rebuilding, StorageReplaced
 
-# A log entry's rowid is its log's number and its ordinal in one integer: appending and trimming touch a row by its
-# key, and a tail is one range of the table's own order. 31 bits of logs, 32 of ordinals.
+# A log entry's place is its log's number and its ordinal in one integer (31 bits of logs, 32 of ordinals): a tail is
+# one range of places. Entries themselves lie in the order they came, so that a batch of ten thousand agents writes a
+# few pages of them one after the other, and only the index of places all over; pages are small for the same reason.
 _ORDINAL_BITS = 32
 _ORDINAL_MASK = (1 << _ORDINAL_BITS) - 1
 
@@ -35,6 +37,7 @@ VIEWS = Format(
     application_id=0x52635677,  # "RcVw"
     version=1,
     remedy="Views hold nothing of their own: delete the file, and the next query builds it from the ledger",
+    page_bytes=2048,
     synchronous="NORMAL",  # a commit lost with the power is folded again
     disposable=True,
     schema="""
@@ -48,12 +51,30 @@ VIEWS = Format(
         PRIMARY KEY (generation, name, space, owner, key)
     ) WITHOUT ROWID;
     CREATE TABLE logs (
-        number INTEGER PRIMARY KEY, generation INTEGER, name TEXT, space TEXT, owner TEXT, total INTEGER NOT NULL,
+        number INTEGER PRIMARY KEY, generation INTEGER, name TEXT, space TEXT, owner TEXT,
         UNIQUE (generation, name, space, owner)
     );
-    CREATE TABLE entries (place INTEGER PRIMARY KEY, value BLOB NOT NULL);
+    CREATE TABLE entries (id INTEGER PRIMARY KEY, place INTEGER NOT NULL UNIQUE, value BLOB NOT NULL);
     """,
 )
+
+
+_Places = dict[tuple[str, str, str], int]
+"""By (log, space, owner): the place of its next entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """Where the logs of one generation end, as of a checkpoint: while that stands nobody else has appended."""
+
+    generation: str = ""
+    checkpoint: Checkpoint | None = None
+    logs: _Places = field(default_factory=_Places)
+
+    def as_of(self, generation: Generation, checkpoint: Checkpoint) -> "_Ends":
+        """This, or an empty one where it is of another moment or has grown too long."""
+        current = self.generation == generation.id and self.checkpoint == checkpoint
+        return self if current and len(self.logs) <= limits.CACHED_ROWS_MAX else _Ends()
 
 
 class SqliteStore(Store):
@@ -61,6 +82,7 @@ class SqliteStore(Store):
 
     def __init__(self, path: Path, lock_wait_seconds: float = limits.LOCK_WAIT_SECONDS) -> None:
         self._file = SqliteFile(path, VIEWS, lock_wait_seconds)
+        self._ends = _Ends()
 
     async def _run(self, work: Callable[[sqlite3.Connection], Answer], *, write: bool = False) -> Answer:
         try:
@@ -125,6 +147,8 @@ class SqliteStore(Store):
         return await self._run(lambda connection: _checkpoint(connection, generation))
 
     async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
+        ends = self._ends.as_of(generation, expected)
+
         def work(connection: sqlite3.Connection) -> Outcome:
             pointer = _pointer(connection, generation.partition)
             stored = _checkpoint(connection, generation)
@@ -132,13 +156,17 @@ class SqliteStore(Store):
             if outcome is Outcome.APPLIED:
                 number = _number(connection, generation)
                 _write_rows(connection, number, changes)
-                _write_logs(connection, number, changes)
+                _write_logs(connection, number, changes, ends.logs)
                 connection.execute(
                     "UPDATE generations SET checkpoint = ? WHERE number = ?", (msgspec.msgpack.encode(new), number)
                 )
             return outcome
 
-        return await self._run(work, write=True)
+        self._ends = _Ends()  # good again only when the commit is
+        outcome = await self._run(work, write=True)
+        if outcome is Outcome.APPLIED:
+            self._ends = _Ends(generation.id, new, ends.logs)
+        return outcome
 
     async def read(
         self,
@@ -221,23 +249,38 @@ def _row(connection: sqlite3.Connection, number: int, need: Need) -> bytes | Non
     return row[0] if row else None
 
 
-def _log(connection: sqlite3.Connection, number: int, name: LogName) -> tuple[int, int] | None:
-    """The log's number and how many entries were ever appended to it."""
+def _log(connection: sqlite3.Connection, number: int, name: tuple[str, str, str]) -> int | None:
     row = connection.execute(
-        "SELECT number, total FROM logs WHERE generation = ? AND name = ? AND space = ? AND owner = ?", (number, *name)
+        "SELECT number FROM logs WHERE generation = ? AND name = ? AND space = ? AND owner = ?", (number, *name)
     ).fetchone()
-    return cast("tuple[int, int] | None", row)
+    return cast(int, row[0]) if row else None
+
+
+def _range(log: int) -> tuple[int, int]:
+    """The first and the last place that the entries of a log can have."""
+    return log << _ORDINAL_BITS, log << _ORDINAL_BITS | _ORDINAL_MASK
 
 
 def _tail(connection: sqlite3.Connection, number: int, name: LogName, newest: int) -> Tail:
     log = _log(connection, number, name)
-    if log is None:
-        return Tail([], 0)
-    first, last = log[0] << _ORDINAL_BITS, log[0] << _ORDINAL_BITS | _ORDINAL_MASK
     entries = connection.execute(
-        "SELECT value FROM entries WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT ?", (first, last, newest)
+        "SELECT place, value FROM entries WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT ?",
+        (*_range(log or 0), max(newest, 1)),
     ).fetchall()
-    return Tail([value for (value,) in reversed(entries)], log[1])
+    total = (entries[0][0] & _ORDINAL_MASK) + 1 if entries else 0
+    return Tail([value for _, value in reversed(entries[:newest])], total)
+
+
+def _end(connection: sqlite3.Connection, number: int, name: tuple[str, str, str]) -> int:
+    """The place of the log's next entry; the log is made where there is none."""
+    log = _log(connection, number, name)
+    if log is None:
+        made = connection.execute(
+            "INSERT INTO logs (generation, name, space, owner) VALUES (?, ?, ?, ?)", (number, *name)
+        )
+        return cast(int, made.lastrowid) << _ORDINAL_BITS
+    newest = connection.execute("SELECT max(place) FROM entries WHERE place BETWEEN ? AND ?", _range(log)).fetchone()[0]
+    return log << _ORDINAL_BITS if newest is None else newest + 1
 
 
 def _write_rows(connection: sqlite3.Connection, number: int, changes: Changes) -> None:
@@ -251,29 +294,19 @@ def _write_rows(connection: sqlite3.Connection, number: int, changes: Changes) -
     )
 
 
-def _write_logs(connection: sqlite3.Connection, number: int, changes: Changes) -> None:
+def _write_logs(connection: sqlite3.Connection, number: int, changes: Changes, ends: _Places) -> None:
+    """Append and trim. `ends` knows the places of some logs' next entries, and learns those of the others."""
     added: list[tuple[int, bytes]] = []
     dropped: list[tuple[int, int]] = []
-    totals: list[tuple[int, int]] = []
     for name, entries in changes.logs.items():
-        log, total = _log(connection, number, name) or (0, 0)
-        if not log:
-            log = cast(
-                int,
-                connection.execute(
-                    "INSERT INTO logs (generation, name, space, owner, total) VALUES (?, ?, ?, ?, 0)", (number, *name)
-                ).lastrowid,
-            )
-        keep = changes.keep[name.log]
-        place = log << _ORDINAL_BITS | total
+        place = ends.get(name) or _end(connection, number, name)
+        end = ends[name] = place + len(entries)
+        keep = changes.keep[name[0]]
         added += [(place + n, data) for n, data in enumerate(entries)][-keep:]
-        total += len(entries)
-        totals.append((total, log))
-        if total > keep:
-            dropped.append((log << _ORDINAL_BITS, (log << _ORDINAL_BITS) + total - keep - 1))
+        if end & _ORDINAL_MASK > keep:
+            dropped.append((place & ~_ORDINAL_MASK, end - keep - 1))
     connection.executemany("DELETE FROM entries WHERE place BETWEEN ? AND ?", dropped)
-    connection.executemany("INSERT INTO entries VALUES (?, ?)", added)
-    connection.executemany("UPDATE logs SET total = ? WHERE number = ?", totals)
+    connection.executemany("INSERT INTO entries (place, value) VALUES (?, ?)", added)
 
 
 def _scan_rows(
@@ -337,7 +370,7 @@ def _sweep_some(connection: sqlite3.Connection, partition: int) -> bool:
         if logs:
             connection.executemany(
                 "DELETE FROM entries WHERE place BETWEEN ? AND ?",
-                [(log << _ORDINAL_BITS, log << _ORDINAL_BITS | _ORDINAL_MASK) for (log,) in logs],
+                [_range(log) for (log,) in logs],
             )
             connection.executemany("DELETE FROM logs WHERE number = ?", logs)
             return True

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from collections import deque
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home, Json
 
 _FOLLOW_SECONDS = 0.1
+_TAIL_RECORDS = 20
 
 
 def register(app: typer.Typer) -> None:
@@ -38,11 +40,21 @@ def tail_command(
     async def work() -> None:
         with terminal.opened(home) as (memory, _):
             async with memory:
-                (end, *_more) = await memory.ledger_ends()
-                begin = Position.parse(start) if start else Position(0, max(0, end - 20))
+                begin = Position.parse(start) if start else await _newest(memory, space)
                 await _print_records(memory, begin, space, follow, as_json)
 
     terminal.run(work, as_json=as_json)
+
+
+async def _newest(memory: Memory, space: str | None) -> Position:
+    """Where the last records begin, of one space wherever in the ledger they lie."""
+    if space is None:
+        (end, *_more) = await memory.ledger_ends()
+        return Position(0, max(0, end - _TAIL_RECORDS))
+    newest: deque[Position] = deque([Position(0, 0)], maxlen=_TAIL_RECORDS)
+    async for batch in memory.records(space=space):
+        newest.extend(Position(batch.partition, offset) for offset, _ in batch.records)
+    return newest[0]
 
 
 async def _print_records(memory: Memory, begin: Position, space: str | None, follow: bool, as_json: bool) -> None:
@@ -79,7 +91,10 @@ def export_command(
 
     async def work() -> int:
         refused = 0
-        target = output.open("wb") if output is not None else sys.stdout.buffer
+        try:
+            target = output.open("wb") if output is not None else sys.stdout.buffer
+        except OSError as error:
+            raise typer.BadParameter(f"cannot write {output}: {error.strerror}") from None
         try:
             with terminal.bar("exporting") as advance, terminal.opened(home) as (memory, _):
                 async with memory:

@@ -1,0 +1,244 @@
+"""Kill -9 at random moments, again and again: nothing acknowledged is lost, nothing is doubled, the views are right.
+
+A failing run prints its seed; `RECALLOG_TEST_SEED=<seed>` makes the same choices again (what the system does in between
+it cannot repeat).
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from recallog import Memory
+from recallog_schemas import codec
+from support.cli import environment_of
+from support.events import MOMENT, run
+
+EVENTS = 3000
+BATCH = 20
+
+# The same as the command, without the time that its start takes.
+INGEST = """
+import asyncio, sys
+from pathlib import Path
+from recallog import Memory
+from recallog_service.formats import jsonl
+from recallog_service.ingest import ingest
+
+async def main(file, home):
+    with Path(file).open("rb") as lines:
+        async with Memory.open(home) as memory:
+            await ingest(memory, jsonl.read(lines), batch=20, acknowledged=lambda *said: print(*said, flush=True))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+REBUILD = """
+import asyncio, sys
+from recallog import Memory
+
+async def main(home, what):
+    async with Memory.open(home) as memory:
+        print("begins", flush=True)
+        await (memory.rebuild() if what == "rebuild" else memory.episodic("village", "baker"))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def chance() -> random.Random:
+    seed = int(os.environ.get("RECALLOG_TEST_SEED") or random.SystemRandom().randrange(2**32))
+    print(f"seed: RECALLOG_TEST_SEED={seed}")
+    return random.Random(seed)
+
+
+def file_of(folder: Path, agent: str, events: int = EVENTS) -> Path:
+    """A file of numbered events of one agent."""
+    said = {"envelope": 1, "space": "village", "agent": agent, "at": MOMENT}
+    kinds = ["agent.spoke", "agent.thought", "world.observed"]
+    lines = [
+        json.dumps(said | {"id": f"{agent}-{n}", "kind": kinds[n % 3], "turn": n, "payload": {"text": f"{agent} {n}"}})
+        for n in range(events)
+    ]
+    path = folder / f"{agent}.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def start(*arguments: object) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)], stdout=subprocess.PIPE, text=True, env=environment_of()
+    )
+
+
+def start_ingest(file: Path, home: Path, *, by_command: bool) -> "subprocess.Popen[str]":
+    if by_command:
+        options = ["--home", home, "--acknowledge", "--batch", BATCH]
+        return start("-m", "recallog_service", "ingest", file, *options)
+    return start("-c", INGEST, file, home)
+
+
+def read_ids(process: "subprocess.Popen[str]", lines: int | None) -> list[str]:
+    """The ids of the next acknowledged events, fewer where the process ends."""
+    assert process.stdout is not None
+    ids = []
+    while lines is None or len(ids) < lines:
+        line = process.stdout.readline()
+        if not line.endswith("\n"):
+            break
+        if line.partition(":")[0] == "0":
+            ids.append(line.split()[1])
+    return ids
+
+
+class Kills:
+    """So many are wanted; one that came too late, as the process had ended by itself, does not count."""
+
+    def __init__(self, wanted: int) -> None:
+        self._wanted = wanted
+        self._killed = 0
+
+    def rounds(self) -> Iterator[int]:
+        """Rounds until that many have hit."""
+        for number in range(40):
+            if self._killed >= self._wanted:
+                return
+            yield number
+        pytest.fail("most kills come too late: this machine is too fast for the files of this test")
+
+    def kill(self, process: "subprocess.Popen[str]") -> list[str]:
+        """Kill -9; what the process had acknowledged and nobody had read."""
+        process.kill()
+        unread = read_ids(process, None)
+        assert process.stdout is not None
+        process.stdout.close()
+        code = process.wait(30)
+        assert code in (-9, 0)
+        self._killed += code == -9
+        return unread
+
+
+def finish(process: "subprocess.Popen[str]") -> list[str]:
+    """Let it end by itself."""
+    ids = read_ids(process, None)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(60) == 0
+    return ids
+
+
+def check(home: Path, agents: Sequence[str], acknowledged: set[str]) -> None:
+    """Every event is in the ledger once and in its file's order, and the views are clean."""
+
+    async def work() -> None:
+        async with Memory.open(home) as memory:
+            ids = [codec.decode(data).id async for batch in memory.records() for _, data in batch.records]
+            assert acknowledged <= set(ids)
+            assert len(ids) == len(set(ids))
+            for agent in agents:
+                of_agent = [id_ for id_ in ids if id_.startswith(f"{agent}-")]
+                assert of_agent == [f"{agent}-{n}" for n in range(EVENTS)]
+            report = await memory.verify()
+            assert report.clean
+            assert report.records == EVENTS * len(agents)
+            assert await memory.dead_letters() == []
+
+    run(work())
+
+
+def test_one_ingest_killed_again_and_again_loses_and_doubles_nothing(tmp_path: Path, chance: random.Random) -> None:
+    file, home = file_of(tmp_path, "baker"), tmp_path / "home"
+    acknowledged: set[str] = set()
+    kills = Kills(wanted=22)
+    for attempt in kills.rounds():
+        process = start_ingest(file, home, by_command=attempt % 5 == 0)
+        acknowledged |= set(read_ids(process, len(acknowledged) + chance.randrange(100)))
+        acknowledged |= set(kills.kill(process))
+    assert 0 < len(acknowledged) < EVENTS, "the kills came too early or too late to mean anything"
+    acknowledged |= set(finish(start_ingest(file, home, by_command=True)))
+    assert len(acknowledged) == EVENTS
+    check(home, ["baker"], acknowledged)
+
+
+def test_several_ingests_and_a_reader_killed_together_disturb_neither_each_other_nor_the_views(
+    tmp_path: Path, chance: random.Random
+) -> None:
+    agents = ["baker", "miller", "smith"]
+    home = tmp_path / "home"
+    files = {agent: file_of(tmp_path, agent) for agent in agents}
+    acknowledged: dict[str, set[str]] = {agent: set() for agent in agents}
+    kills = Kills(wanted=20)
+    for _ in kills.rounds():
+        processes = {agent: start_ingest(files[agent], home, by_command=False) for agent in agents}
+        reader = start("-c", REBUILD, home, chance.choice(["rebuild", "episodic"]))
+        watched, *others = chance.sample(agents, len(agents))
+        lines = len(acknowledged[watched]) + chance.randrange(100)
+        acknowledged[watched] |= set(read_ids(processes[watched], lines))
+        for process in processes.values():
+            process.kill()
+        for agent in (watched, *others):
+            acknowledged[agent] |= set(kills.kill(processes[agent]))
+        kills.kill(reader)
+    last = {agent: start_ingest(files[agent], home, by_command=False) for agent in agents}
+    for agent, process in last.items():
+        acknowledged[agent] |= set(finish(process))
+    check(home, agents, set().union(*acknowledged.values()))
+
+
+@pytest.mark.parametrize("what", ["rebuild", "first build"])
+def test_a_build_of_the_views_killed_again_and_again_ends_in_the_same_views(
+    tmp_path: Path, chance: random.Random, what: str
+) -> None:
+    home = tmp_path / "home"
+    for agent in ("baker", "miller"):
+        finish(start_ingest(file_of(tmp_path, agent), home, by_command=False))
+
+    async def digest() -> str:
+        async with Memory.open(home) as memory:
+            report = await memory.verify()
+            assert report.clean
+            assert await memory.dead_letters() == []
+            return report.digest
+
+    expected = run(digest())
+    seconds, kills = usual_seconds(home, what), Kills(wanted=6)
+    for attempt in kills.rounds():
+        if what == "first build" and attempt % 3 == 0:
+            for path in home.glob("views*"):
+                path.unlink()
+        process = start_build(home, what, by_command=attempt % 4 == 3)
+        time.sleep(chance.uniform(0, seconds))
+        kills.kill(process)
+    finish(start("-c", REBUILD, home, what))
+    check(home, ["baker", "miller"], set())
+    assert run(digest()) == expected
+
+
+def start_build(home: Path, what: str, *, by_command: bool) -> "subprocess.Popen[str]":
+    """A process that begins to build the views now."""
+    if by_command:
+        command = ["rebuild"] if what == "rebuild" else ["episodic", "village", "baker"]
+        process = start("-m", "recallog_service", *command, "--home", home)
+        time.sleep(0.5)  # what the command's start takes; it says nothing before it is done
+        return process
+    process = start("-c", REBUILD, home, what)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begins\n"
+    return process
+
+
+def usual_seconds(home: Path, what: str) -> float:
+    """How long one takes that nobody kills."""
+    if what == "first build":
+        for path in home.glob("views*"):
+            path.unlink()
+    process = start_build(home, what, by_command=False)
+    began = time.monotonic()
+    finish(process)
+    return time.monotonic() - began

@@ -1,0 +1,87 @@
+"""Real conversations through the command line: twice, and the second time adds nothing."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from support.cli import recallog
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+def data(name: str) -> Path:
+    """A file of the data beside the project. Where it is absent: a failure in CI, a skip elsewhere."""
+    path = DATA / name
+    if not path.exists():
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{path} is absent, and in CI it must be there")
+        pytest.skip(f"SKIPPED LOUDLY: {path} is absent, so real data was not tested")
+    return path
+
+
+def ingested_twice(home: Path, *arguments: object) -> int:
+    """The number of events that the file holds."""
+    first = recallog("ingest", *arguments, "--home", home, "--json")
+    assert (first.code, first.err) == (0, "")
+    assert first.json["problems"] == []
+    assert first.json["known"] == 0
+    second = recallog("ingest", *arguments, "--home", home, "--json")
+    assert (second.code, second.json["added"]) == (0, 0)
+    assert second.json["known"] == first.json["added"]
+    return int(first.json["added"])
+
+
+def verified(home: Path) -> dict[str, int]:
+    """Every view is equal to a fresh fold, nothing is a dead letter; each space's number of events."""
+    assert recallog("verify", "--home", home).code == 0
+    assert recallog("dead-letters", "list", "--json", "--home", home).json == []
+    return {space["space"]: space["events"] for space in recallog("spaces", "--json", "--home", home).json}
+
+
+def test_locomo_is_a_space_for_each_conversation(tmp_path: Path) -> None:
+    added = ingested_twice(tmp_path, data("locomo-tuning.json"), "--format", "locomo")
+    spaces = verified(tmp_path)
+    assert len(spaces) == 3
+    assert sum(spaces.values()) == added == 1451 + 2 * 70 + 3  # turns, sessions' beginnings and ends, settings
+
+
+def test_both_speakers_of_locomo_remember_what_either_says(tmp_path: Path) -> None:
+    ingested_twice(tmp_path, data("locomo-tuning.json"), "--format", "locomo")
+    (space, *_) = verified(tmp_path)
+    agents = [agent["name"] for agent in recallog("agents", space, "--json", "--home", tmp_path).json]
+    speakers = [agent for agent in agents if agent != "narrator"]
+    assert len(speakers) == 2
+    memories = [
+        recallog("timeline", space, speaker, "--kind", "agent.spoke", "--json", "--home", tmp_path).json["items"]
+        for speaker in speakers
+    ]
+    assert memories[0] == memories[1]
+    assert {item["event"]["agent"] for item in memories[0]} == set(speakers)
+
+
+def test_taubench_is_200_spaces(tmp_path: Path) -> None:
+    arguments = [data("taubench-airline.json"), "--format", "chat", "--messages-key", "traj", "--space", "airline"]
+    added = ingested_twice(tmp_path, *arguments)
+    spaces = verified(tmp_path)
+    assert len(spaces) == 200
+    runs = json.loads(data("taubench-airline.json").read_bytes())
+    messages = [message for run in runs for message in run["traj"]]
+    said = sum(bool(message["content"]) for message in messages if message["role"] != "tool")
+    calls = sum(len(message.get("tool_calls") or []) for message in messages)
+    assert sum(spaces.values()) == added == said + calls + len(runs)  # each run ends with its reward
+    assert all(space.startswith("airline/") for space in spaces)
+    kinds = recallog("status", "--space", next(iter(spaces)), "--json", "--home", tmp_path).json["kinds"]
+    assert {"user.injected", "agent.spoke", "session.ended"} <= {kind["name"] for kind in kinds}
+
+
+def test_a_real_ledger_is_exported_and_ingested_to_an_equal_one(tmp_path: Path) -> None:
+    recallog(
+        "ingest", data("taubench-airline.json"), "--format", "chat", "--messages-key", "traj", "--home", tmp_path / "a"
+    )
+    recallog("export", "--output", tmp_path / "a.jsonl", "--home", tmp_path / "a")
+    assert recallog("ingest", tmp_path / "a.jsonl", "--home", tmp_path / "b").code == 0
+    recallog("export", "--output", tmp_path / "b.jsonl", "--home", tmp_path / "b")
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+    assert (tmp_path / "a.jsonl").stat().st_size > 1_000_000

@@ -1,0 +1,67 @@
+"""The command line, called as a user calls it: in this process where that does, else in one of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from recallog_service.cli import app
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command printed, and what it ended with."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def recallog(*arguments: object, stdin: str | bytes | None = None, **environment: str) -> Result:
+    """Run a command in this process."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin, env=environment)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Result(result.exit_code, result.stdout, result.stderr)
+
+
+def environment_of(**more: str) -> Mapping[str, str]:
+    """This process's environment without settings of ours."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("RECALLOG_")}
+    return plain | more
+
+
+# All is imported before, since the interpreter may live where nobody else can read.
+_AS_NOBODY = """
+import os
+from recallog_service.cli import main
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+main()
+"""
+
+
+def spawn(
+    *arguments: object, stdin: bytes = b"", cwd: Path | None = None, as_nobody: bool = False, **environment: str
+) -> Result:
+    """Run a command in a process of its own; `as_nobody` needs root."""
+    command = ["-c", _AS_NOBODY] if as_nobody else ["-m", "recallog_service"]
+    done = subprocess.run(
+        [sys.executable, *command, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        cwd=cwd,
+        env=environment_of(**environment),
+        check=False,
+        timeout=60,
+    )
+    return Result(done.returncode, done.stdout.decode(), done.stderr.decode())

@@ -1,0 +1,219 @@
+"""One simulated world: producers, readers, rebuilders and operators over one ledger and one store, decided by a seed.
+
+Processes die at any touch of ledger or store, calls fail before or after they took effect, an older copy of the store
+is restored, or all of it is lost. Whoever reads meanwhile, and whoever reads in the end, must see a fold of the ledger.
+"""
+
+import copy
+import random
+from collections.abc import Coroutine
+from typing import Any, ClassVar
+
+from support.folding import NEVER_SEEN, check_views, finish, parked_offsets, remembered
+from support.oracle import Expected, expect
+from support.random_events import AGENTS, SPACES, bytes_of_an_event, poison, random_event
+from support.scheduler import Pause, Process, SteppedLedger, SteppedStore
+
+from recallog_projections import built_in, episodic
+from recallog_projections.activity import Activity
+from recallog_projections.projection import Projection
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.stores.store import Generation
+from recallog_schemas import Event
+from recallog_schemas.errors import Rebuilding, StorageUnavailable, UnknownOutcome, ViewsTooNew
+from recallog_streams import generations
+from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.projector import Projector
+from recallog_streams.verify import verify
+
+STEPS_MAX = 200_000
+"""A world that has not come to rest by then goes round in circles."""
+
+
+class NewActivity(Activity):
+    version: ClassVar[int] = 2
+
+
+def today() -> list[Projection]:
+    return built_in.projections()
+
+
+def tomorrow() -> list[Projection]:
+    """Newer code: it builds a generation of its own."""
+    return [NewActivity() if projection.name == "activity" else projection for projection in today()]
+
+
+class World:
+    """Everything random is drawn from one generator, in an order that the scheduler decides: a seed repeats itself."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = rng = random.Random(seed)
+        self.ledger = MemoryLedger(unique_ids=rng.random() < 0.4, batch_records=rng.choice((1, 2, 3, 5, 8, 100)))
+        self.store = MemoryStore()
+        self.created: list[Generation] = []
+        self.events_left = rng.randrange(5, 61)
+        self.trouble = rng.choice((0.0, 0.01, 0.05))
+        """How often a call fails, or a process dies at a step."""
+        self.disasters = rng.choice((0.0, 0.0, 0.002))
+        """How often the store is lost, or an older copy of it restored."""
+        self.poison = rng.choice((0.0, 0.1, 0.3))
+        self.upgrade = rng.random() < 0.25
+        self.upgraded = False
+        self.restored = 0
+        self.copies: list[dict[str, Any]] = []
+        self._stepped_ledger = SteppedLedger(self.ledger, self.fails)
+        self._stepped_store = SteppedStore(self.store, self.fails, self.created)
+
+    # What happens to it.
+
+    def fails(self) -> bool:
+        return self.rng.random() < self.trouble
+
+    def run(self) -> None:
+        """Let everybody work until the last event is said and read, then judge."""
+        producers = [Process("producer", self.produce()) for _ in range(self.rng.randrange(1, 3))]
+        others = [self.spawn() for _ in range(self.rng.randrange(1, 5))]
+        for _ in range(STEPS_MAX):
+            producers = [process for process in producers if process.alive]
+            others = [process for process in others if process.alive]
+            if not producers and not others:
+                return self.judge()
+            process = self.rng.choice(producers + others)
+            process.step()
+            if process in others and self.rng.random() < self.trouble:
+                process.kill()
+                others.append(self.spawn())
+            elif producers and self.rng.random() < 0.02:
+                others.append(self.spawn())
+            if self.rng.random() < self.disasters:
+                self.restore()
+            if not producers:
+                self.trouble = self.disasters = 0.0
+        raise AssertionError(f"no rest after {STEPS_MAX:,} steps: {[process.name for process in others]}")
+
+    def restore(self) -> None:
+        """Lose the store, or put an older copy of it back."""
+        if self.rng.random() < 0.5:
+            self.copies.append(copy.deepcopy(vars(self.store)))
+            return
+        self.restored += 1
+        vars(self.store).update(copy.deepcopy(self.rng.choice([vars(MemoryStore()), *self.copies])))
+
+    def spawn(self) -> Process:
+        works: list[tuple[str, Coroutine[Any, Any, None]]] = []
+        if self.rng.random() < 0.6:
+            works.append(("reader", self.read()))
+        elif self.rng.random() < 0.7:
+            works.append(("rebuilder", self.rebuild()))
+        else:
+            works.append(("aborter", self.abort()))
+        return Process(*works[0])
+
+    def projector(self) -> Projector:
+        """A new one, as a new process has it; after the upgrade began, some are of newer code."""
+        newer = self.upgrade and self.rng.random() < 0.5
+        self.upgraded = self.upgraded or newer
+        return Projector(self._stepped_ledger, self._stepped_store, tomorrow() if newer else today())
+
+    # Who works in it.
+
+    async def produce(self) -> None:
+        while self.events_left > 0:
+            self.events_left -= 1
+            events = [random_event(self.rng) for _ in range(self.rng.choice((1, 1, 2, 4)))]
+            while True:
+                try:
+                    await self._stepped_ledger.append(events)
+                    break
+                except UnknownOutcome:
+                    continue  # the same ids again: safe
+            self.deliver_again(self.rng.choice(events))
+            if self.rng.random() < self.poison:
+                self.ledger.append_bytes(poison(self.rng))
+            await Pause()
+
+    def deliver_again(self, event: Event) -> None:
+        """A repeat as it was, a repeat written another way, or its id for something else."""
+        if self.ledger.unique_ids or self.rng.random() > 0.2:
+            return
+        values = self.ledger.values()
+        again = self.rng.choice(values)
+        how = self.rng.randrange(3)
+        if how == 0:
+            self.ledger.append_bytes(again)
+        elif how == 1:
+            self.ledger.append_bytes(again.replace(b'":', b'" : '))
+        else:
+            self.ledger.append_bytes(bytes_of_an_event(self.rng, id=event.id, space=event.space))
+
+    async def read(self) -> None:
+        """A few queries of one process, each checked against the oracle at the checkpoint that it saw."""
+        projector = self.projector()
+        for _ in range(self.rng.randrange(1, 6)):
+            (end,), restored = finish(self.ledger.ends()), self.restored
+            try:
+                await generations.current(projector, 0)
+                space, agent = self.rng.choice(SPACES), self.rng.choice((*AGENTS, NEVER_SEEN))
+                snapshot = await self._stepped_store.read(0, logs=episodic.logs(space, agent, 1000))
+            except ViewsTooNew:
+                assert self.upgraded
+                return
+            except Rebuilding:
+                assert restored != self.restored  # an active generation never goes away by itself
+                continue
+            except StorageUnavailable:
+                if self.rng.random() < 0.3:
+                    projector = self.projector()
+                continue
+            seen = snapshot.checkpoint.offset + 1
+            assert seen >= end or restored != self.restored, f"{seen} records decided, asked for {end}"
+            expected = expect(self.ledger.values()[:seen], unique_ids=self.ledger.unique_ids)
+            assert remembered(snapshot) == expected.visible(space, agent)
+
+    async def rebuild(self) -> None:
+        projector = self.projector()
+        try:
+            rebuilt = await generations.rebuild(projector, 0)
+        except StorageUnavailable:
+            return
+        except ViewsTooNew:
+            assert self.upgraded
+            return
+        assert rebuilt.active != rebuilt.replaced
+
+    async def abort(self) -> None:
+        try:
+            await generations.abort(self.projector(), 0)
+        except StorageUnavailable:
+            return
+
+    # What must be true in the end.
+
+    def judge(self) -> None:
+        values = self.ledger.values()
+        expected = expect(values, unique_ids=self.ledger.unique_ids)
+        projector = Projector(self.ledger, self.store, tomorrow() if self.upgraded else today())
+        active = finish(generations.current(projector, 0))
+        check_views(self.store, active, expected)
+        self.check_nothing_is_left(projector)
+        self.check_verifies(projector, active)
+        self.check_a_rebuild_parks_the_same(projector, expected)
+
+    def check_nothing_is_left(self, projector: Projector) -> None:
+        if finish(self.store.pointer(0)).building is not None:
+            finish(generations.abort(projector, 0))
+        finish(self.store.sweep(0))
+        pointer = finish(self.store.pointer(0))
+        assert pointer.building is None
+        left = {generation.id for generation in self.created if finish(self.store.checkpoint(generation)) is not None}
+        assert left <= {pointer.active.id if pointer.active else ""}
+
+    def check_verifies(self, projector: Projector, active: Generation) -> None:
+        compared = finish(verify(projector, tomorrow() if self.upgraded else today(), active))
+        assert [table.difference for table in compared] == [None] * len(compared)
+        assert [table.digest for table in compared] == [table.expected_digest for table in compared]
+
+    def check_a_rebuild_parks_the_same(self, projector: Projector, expected: Expected) -> None:
+        rebuilt = finish(generations.rebuild(projector, 0))
+        assert parked_offsets(self.store, rebuilt.active) == expected.parked
+        check_views(self.store, rebuilt.active, expected)

@@ -1,0 +1,331 @@
+"""The commands: what they print, for people and for programs, and what they end with."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from recallog import Memory
+from recallog_service.cli import app
+from recallog_service.demo.tampering import tamper
+from support.cli import Result, recallog, spawn
+from support.events import event, run
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The path of every command that does something."""
+    if not hasattr(group, "commands"):
+        yield path
+        return
+    for name, command in group.commands.items():
+        yield from commands(command, (*path, name))
+
+
+COMMANDS = sorted(commands(typer.main.get_command(app)))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with thirty events: the baker's and the miller's words and thoughts by turns."""
+    events = [
+        event(
+            ["agent.spoke", "agent.thought"][n % 2],
+            id=f"e-{n}",
+            agent=["baker", "miller"][n // 2 % 2],
+            turn=n,
+            session=f"s-{n // 10}",
+            at=f"2026-03-01T12:{n:02}:00Z",
+            payload={"text": f"the right number [bold]{n}[/]"},
+        )
+        for n in range(30)
+    ]
+
+    async def work() -> None:
+        async with Memory.open(tmp_path / "home") as memory:
+            await memory.publish_many(events)
+
+    run(work())
+    return tmp_path / "home"
+
+
+def clean(result: Result) -> Result:
+    """A command that has done what it should."""
+    assert (result.code, result.err) == (0, ""), result
+    return result
+
+
+def failed(result: Result, code: int, says: str) -> None:
+    """One clear line on stderr, the right exit code, nothing on stdout, no traceback."""
+    assert result.code == code, result
+    assert re.search(says, result.err), result.err
+    assert len(result.err.splitlines()) == 1, result.err
+    assert "Traceback" not in result.err
+    assert result.out == ""
+
+
+# Help.
+
+
+def test_the_commands_are_these() -> None:
+    assert [" ".join(path) for path in COMMANDS] == [
+        "agents", "dead-letters list", "dead-letters retry", "dead-letters show", "demo", "episodic", "export",
+        "ingest", "publish", "rebuild", "schema export", "spaces", "status", "tail", "timeline", "verify",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_command_s_help_shows_an_example_of_it(path: tuple[str, ...]) -> None:
+    shown = clean(recallog(*path, "--help")).out
+    assert f"Example: recallog {' '.join(path)}" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("path", [path for path in COMMANDS if path != ("export",)], ids=" ".join)
+def test_every_command_but_export_speaks_json(path: tuple[str, ...]) -> None:
+    assert "--json" in recallog(*path, "--help", COLUMNS="200").out
+
+
+def test_the_whole_is_a_module_too(tmp_path: Path) -> None:
+    shown = spawn("--help", cwd=tmp_path)
+    assert shown.code == 0
+    assert "Event-sourced memory" in shown.out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nosuch"], ["episodic"], ["episodic", "village"], ["--nosuch"], ["ingest", "x", "--format", "xml"],
+     ["timeline", "village", "baker", "--limit", "0"], ["publish", "v", "a", "k.k", "t", "--turn", "three"],
+     ["ingest", "nosuchfile.jsonl"]],
+)  # fmt: skip
+def test_wrong_use_ends_with_2(tmp_path: Path, arguments: list[str]) -> None:
+    result = recallog(*arguments, RECALLOG_HOME=str(tmp_path / "home"))
+    assert result.code == 2
+    assert "Traceback" not in result.err
+
+
+# publish
+
+
+def test_publish_prints_the_position_and_the_id(tmp_path: Path) -> None:
+    said = ["publish", "village", "baker", "agent.spoke", "Bread!", "--turn", "3", "--id", "e-1", "--home", tmp_path]
+    assert clean(recallog(*said, "--at", "2026-03-01T12:00:00Z")).out == "0:0 e-1\n"
+    assert clean(recallog("episodic", "village", "baker", "--home", tmp_path)).out == "[turn 003][agent.spoke] Bread!\n"
+
+
+def test_publishing_the_same_again_answers_its_first_position(tmp_path: Path) -> None:
+    said = ["publish", "v", "a", "agent.spoke", "t", "--id", "e-1", "--at", "2026-03-01", "--home", tmp_path, "--json"]
+    assert clean(recallog(*said)).json == clean(recallog(*said)).json == {"position": "0:0", "id": "e-1"}
+
+
+def test_publish_takes_every_field(tmp_path: Path) -> None:
+    said = [
+        "publish", "village", "baker", "tool.used", "--payload", '{"tool": "oven", "result": 7}', "--session", "s-1",
+        "--at", "2026-03-01T13:00:00+01:00", "--audience", "miller", "--audience", "smith", "--id", "e-1",
+    ]  # fmt: skip
+    clean(recallog(*said, "--home", tmp_path))
+    assert json.loads(recallog("export", "--home", tmp_path).out) == {
+        "envelope": 1, "id": "e-1", "space": "village", "agent": "baker", "kind": "tool.used", "session": "s-1",
+        "at": "2026-03-01T12:00:00Z", "audience": ["miller", "smith"], "payload": {"tool": "oven", "result": 7},
+        "turn": 0, "schema_version": 1,
+    }  # fmt: skip
+
+
+def test_publish_reads_one_event_from_a_pipe(tmp_path: Path) -> None:
+    said = '{"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}, "id": "e-1"}'
+    assert clean(recallog("publish", "-", "--home", tmp_path, stdin=said)).out == "0:0 e-1\n"
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_dry_run_writes_nothing(tmp_path: Path, as_json: list[str]) -> None:
+    home = tmp_path / "home"
+    result = clean(recallog("publish", "v", "a", "agent.spoke", "t", "--dry-run", "--home", home, *as_json))
+    assert "valid" in result.out
+    assert not home.exists()
+
+
+def test_a_dry_run_refuses_what_publish_would(tmp_path: Path) -> None:
+    failed(recallog("publish", "v", "a", "agent.spoke", "--dry-run", "--home", tmp_path), 1, r"payload\.text")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["v", "a", "nodot", "t"], "kind: "),
+        (["a b", "a", "agent.spoke", "t"], "space: "),
+        (["v", "a", "agent.spoke"], r"payload\.text: "),
+        (["v", "a", "agent.spoke", "t", "--turn", "-1"], "turn: "),
+        (["v", "a", "agent.spoke", "t", "--at", "noon"], "noon.* is not a time"),
+        (["v", "a", "agent.spoke", "--payload", "{"], "--payload is not JSON"),
+        (["v", "a", "agent.spoke", "--payload", "[1]"], "--payload must be a JSON object"),
+        (["v", "a", "image.generated", "--payload", '{"score": NaN}'], r"payload\.score"),
+        (["v", "a"], "kind: "),
+        (["v"], "agent: |kind: "),
+    ],
+)
+def test_a_broken_event_is_one_line_that_names_its_field_and_nothing_is_written(
+    tmp_path: Path, arguments: list[str], says: str
+) -> None:
+    failed(recallog("publish", *arguments, "--home", tmp_path / "home"), 1, says)
+    assert not (tmp_path / "home").exists()
+
+
+def test_an_id_that_is_taken_says_by_which_event(tmp_path: Path) -> None:
+    said = ["publish", "v", "a", "agent.spoke", "--id", "e-1", "--home", tmp_path]
+    clean(recallog(*said, "one"))
+    failed(recallog(*said, "two"), 1, "e-1.*0:0")
+
+
+def test_an_error_is_json_where_json_was_asked_for(tmp_path: Path) -> None:
+    result = recallog("publish", "v", "a", "nodot", "t", "--json", "--home", tmp_path)
+    assert result.code == 1
+    assert json.loads(result.err)["error"] == "InvalidEvent"
+    assert result.out == ""
+
+
+# Questions.
+
+
+def test_episodic_shows_what_an_agent_remembers(home: Path) -> None:
+    shown = clean(recallog("episodic", "village", "baker", "--window", "2", "--home", home)).out
+    assert shown == (
+        "[turn 028][agent.spoke] the right number [bold]28[/]\n[turn 029][agent.thought] the right number [bold]29[/]\n"
+    )
+
+
+@pytest.mark.parametrize("moment", ["0:5", "5", "2026-03-01T12:05:00Z", "2026-03-01T12:05", "2026-03-01T13:05+01:00"])
+def test_episodic_as_of_a_position_or_a_time(home: Path, moment: str) -> None:
+    view = clean(recallog("episodic", "village", "baker", "--as-of", moment, "--json", "--home", home)).json
+    assert [memory["event"]["turn"] for memory in view["memories"]] == [0, 1, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("moment", "code"), [("0:30", 2), ("1:0", 2), ("0:999999999999", 2), ("yesterday", 1), ("2026-13-01", 1)]
+)
+def test_a_moment_that_is_none_is_one_clear_line(home: Path, moment: str, code: int) -> None:
+    failed(recallog("episodic", "village", "baker", "--as-of", moment, "--home", home), code, moment)
+
+
+def test_an_unknown_agent_has_no_memory_and_that_is_no_error(home: Path) -> None:
+    assert clean(recallog("episodic", "village", "nobody", "--home", home)).out == "(no prior memory)\n"
+
+
+def test_a_name_that_can_be_none_is_an_error(home: Path) -> None:
+    failed(recallog("episodic", "the village", "baker", "--home", home), 1, "space: 'the village'")
+    failed(recallog("episodic", "village", "the baker", "--home", home), 1, "agent: 'the baker'")
+
+
+def test_timeline_leads_from_page_to_page(home: Path) -> None:
+    first = recallog("timeline", "village", "baker", "--limit", "10", "--home", home)
+    assert len(first.out.splitlines()) == 10
+    (before,) = re.findall(r"--before (\S+)", first.err)
+    second = clean(recallog("timeline", "village", "baker", "--limit", "10", "--before", before, "--home", home))
+    assert len(second.out.splitlines()) == 6
+    assert "(nothing)" in recallog("timeline", "village", "nobody", "--home", home).out
+
+
+def test_timeline_filters(home: Path) -> None:
+    question = ["timeline", "village", "baker", "--json", "--home", home]
+    thoughts = clean(recallog(*question, "--kind", "agent.thought", "--session", "s-1", "--since", "2026-03-01T12:13Z"))
+    assert [item["event"]["turn"] for item in thoughts.json["items"]] == [13, 17]
+    assert clean(recallog(*question, "--until", "2026-03-01T12:01Z")).json["items"][0]["event"]["turn"] == 0
+
+
+def test_spaces_and_agents_are_counted(home: Path) -> None:
+    (space,) = clean(recallog("spaces", "--json", "--home", home)).json
+    assert (space["space"], space["events"], space["agents"], space["sessions"]) == ("village", 30, 2, 3)
+    agents = clean(recallog("agents", "village", "--json", "--home", home)).json
+    assert [(agent["name"], agent["events"]) for agent in agents] == [("baker", 16), ("miller", 14)]
+    assert "village" in clean(recallog("spaces", "--home", home)).out
+    assert "miller" in clean(recallog("agents", "village", "--home", home)).out
+
+
+def test_tail_shows_the_last_twenty_records(home: Path) -> None:
+    lines = clean(recallog("tail", "--home", home)).out.splitlines()
+    assert len(lines) == 20
+    assert lines[0] == "0:10  2026-03-01 12:10:00  village  miller  agent.spoke  the right number [bold]10[/]"
+
+
+def test_tail_from_a_position(home: Path) -> None:
+    lines = clean(recallog("tail", "--from", "0:28", "--json", "--home", home)).out.splitlines()
+    assert [json.loads(line)["position"] for line in lines] == ["0:28", "0:29"]
+    assert clean(recallog("tail", "--from", "0:30", "--home", home)).out == ""
+
+
+def test_tail_of_a_space_shows_its_last_twenty_wherever_they_lie(home: Path) -> None:
+    clean(recallog("publish", "town", "mayor", "agent.spoke", "Order!", "--home", home))
+    for n in range(25):
+        clean(recallog("publish", "village", "smith", "agent.spoke", f"{n}", "--home", home))
+    (line,) = clean(recallog("tail", "--space", "town", "--home", home)).out.splitlines()
+    assert line.endswith("town  mayor  agent.spoke  Order!")
+
+
+def test_status_tells_how_far_the_views_are(home: Path) -> None:
+    status = clean(recallog("status", "--json", "--home", home)).json
+    assert (status["records"], status["partitions"][0]["lag"]) == (30, 30)
+    clean(recallog("episodic", "village", "baker", "--home", home))
+    assert clean(recallog("status", "--json", "--home", home)).json["partitions"][0]["lag"] == 0
+    assert "30 records, 1 spaces, 2 agents, 3 sessions" in recallog("status", "--home", home).out
+
+
+def test_status_of_a_space(home: Path) -> None:
+    detail = clean(recallog("status", "--space", "village", "--json", "--home", home)).json
+    assert {kind["name"]: kind["events"] for kind in detail["kinds"]} == {"agent.spoke": 15, "agent.thought": 15}
+    assert "miller" in clean(recallog("status", "--space", "village", "--home", home)).out
+    assert "nothing was ever said" in clean(recallog("status", "--space", "nowhere", "--home", home)).out
+
+
+@pytest.mark.parametrize(
+    ("command", "shows"),
+    [
+        (["status"], "0 records"), (["spaces"], "space"), (["agents", "village"], "agent"), (["tail"], ""),
+        (["episodic", "village", "baker"], "(no prior memory)"), (["timeline", "village", "baker"], "(nothing)"),
+        (["verify"], "clean 0 records"), (["rebuild"], "rebuilt 0 records"), (["dead-letters", "list"], "no dead"),
+        (["export"], ""), (["rebuild", "--abort"], "no rebuild"), (["dead-letters", "retry"], "0 of 0 applied"),
+    ],
+)  # fmt: skip
+def test_before_any_event_every_command_answers(tmp_path: Path, command: list[str], shows: str) -> None:
+    assert shows in clean(recallog(*command, "--home", tmp_path / "new" / "home")).out
+
+
+# Verify and rebuild.
+
+
+def test_verify_finds_a_planted_corruption_and_rebuild_repairs_it(home: Path) -> None:
+    shown = clean(recallog("verify", "--home", home)).out
+    assert shown.startswith("clean 30 records")
+    tamper(home / "views.db", "village", "miller")
+    found = recallog("verify", "--home", home)
+    assert found.code == 1
+    assert "differs episodic.own / village / miller" in found.out
+    assert "recallog rebuild" in found.out
+    as_json = recallog("verify", "--json", "--home", home)
+    assert as_json.code == 1
+    assert [table["table"] for table in as_json.json["tables"] if table["difference"]] == ["episodic.own"]
+    assert "rebuilt 30 records" in clean(recallog("rebuild", "--home", home)).out
+    assert clean(recallog("verify", "--home", home)).out == shown
+
+
+def test_rebuild_reports_to_programs(home: Path) -> None:
+    (report,) = clean(recallog("rebuild", "--json", "--home", home)).json
+    assert (report["views"], report["records"], report["replaced"]) == ("built-in", 30, None)
+
+
+def test_dead_letters_of_a_clean_ledger(home: Path) -> None:
+    assert clean(recallog("dead-letters", "list", "--json", "--home", home)).json == []
+    assert clean(recallog("dead-letters", "retry", "--home", home)).out == "0 of 0 applied\n"
+    failed(recallog("dead-letters", "show", "0:3", "--home", home), 2, "0:3 is no dead letter")
+    failed(recallog("dead-letters", "show", "0:99", "--home", home), 2, "no position 0:99")
+    failed(recallog("dead-letters", "show", "x", "--home", home), 2, "not a position")
+
+
+@pytest.mark.parametrize("command", [["tail"], ["export"], ["status"], ["verify"], ["spaces"]])
+def test_the_folder_is_named_by_the_environment_too(home: Path, command: list[str]) -> None:
+    assert recallog(*command, RECALLOG_HOME=str(home)) == recallog(*command, "--home", home)
+
+
+def test_a_setting_of_the_environment_that_cannot_be_is_wrong_use(home: Path) -> None:
+    failed(recallog("status", "--home", home, RECALLOG_LOCK_WAIT_SECONDS="soon"), 2, "RECALLOG_LOCK_WAIT_SECONDS")

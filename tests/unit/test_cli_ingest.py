@@ -1,0 +1,251 @@
+"""Ingest and export: a file goes in once, whatever is broken in it is named, and what comes out goes in again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recallog import Event
+from recallog_schemas import codec
+from support.cli import Result, recallog, spawn
+from support.events import event
+
+
+def line(n: int, **fields: Any) -> str:
+    said = {"id": f"e-{n}", "space": "village", "agent": "baker", "kind": "agent.spoke", "turn": n}
+    return json.dumps(said | {"payload": {"text": f"line {n}"}} | fields)
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    """A hundred lines."""
+    return write(tmp_path / "good.jsonl", [line(n) for n in range(1, 101)])
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A hundred lines of which the 57th lacks its text, and the 80th is no JSON."""
+    lines = [line(n) for n in range(1, 101)]
+    lines[56] = line(57, payload={})
+    lines[79] = '{"id": "e-80", '
+    return write(tmp_path / "broken.jsonl", lines)
+
+
+def ingest(file: object, home: Path, *options: object, stdin: str | None = None) -> Result:
+    return recallog("ingest", file, "--home", home, *options, stdin=stdin)
+
+
+def turns(home: Path) -> list[int]:
+    return [json.loads(found)["turn"] for found in recallog("export", "--home", home).out.splitlines()]
+
+
+# A good file.
+
+
+def test_every_line_is_in_and_in_order(good: Path, home: Path) -> None:
+    result = ingest(good, home)
+    assert (result.code, result.err) == (0, "")
+    assert "100 events added" in result.out
+    assert turns(home) == list(range(1, 101))
+
+
+def test_ingesting_it_twice_adds_nothing(good: Path, home: Path) -> None:
+    ingest(good, home)
+    result = ingest(good, home, "--json")
+    assert (result.code, result.json["added"], result.json["known"]) == (0, 0, 100)
+    assert turns(home) == list(range(1, 101))
+
+
+@pytest.mark.parametrize("batch", [1, 7, 100, 10_000])
+def test_the_size_of_its_batches_makes_no_difference(good: Path, home: Path, batch: int) -> None:
+    assert ingest(good, home, "--batch", batch, "--json").json["added"] == 100
+    assert turns(home) == list(range(1, 101))
+
+
+def test_lines_without_id_and_time_are_filled_in_the_same_way_each_time(tmp_path: Path, home: Path) -> None:
+    bare = [{"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "again"}}] * 5
+    file = write(tmp_path / "bare.jsonl", [json.dumps(fields) for fields in bare])
+    assert ingest(file, home, "--json").json["added"] == 5
+    assert ingest(file, home, "--json").json["added"] == 0
+
+
+def test_it_reads_from_a_pipe(home: Path) -> None:
+    assert ingest("-", home, "--json", stdin=f"{line(1)}\n\n{line(2)}\n").json["added"] == 2
+    assert turns(home) == [1, 2]
+
+
+def test_an_empty_file_adds_nothing(tmp_path: Path, home: Path) -> None:
+    file = tmp_path / "empty.jsonl"
+    file.write_bytes(b"")
+    assert ingest(file, home, "--json").json == {
+        "added": 0, "known": 0, "spaces": 0, "stopped": False, "problems": [],
+    }  # fmt: skip
+
+
+def test_acknowledged_events_are_printed_with_their_positions(good: Path, home: Path) -> None:
+    lines = ingest(good, home, "--acknowledge", "--batch", 30).out.splitlines()
+    assert lines[:100] == [f"0:{n - 1} e-{n}" for n in range(1, 101)]
+
+
+# A broken line.
+
+
+def test_it_stops_at_the_first_broken_line_and_those_before_it_are_in(broken: Path, home: Path) -> None:
+    result = ingest(broken, home)
+    assert result.code == 1
+    assert "line 57: payload.text" in result.err
+    assert "Traceback" not in result.err
+    assert "56 events added" in result.out
+    assert turns(home) == list(range(1, 57))
+
+
+def test_programs_are_told_the_line_too(broken: Path, home: Path) -> None:
+    result = ingest(broken, home, "--json")
+    assert result.code == 1
+    assert result.json["stopped"] is True
+    assert [problem["number"] for problem in result.json["problems"]] == [57]
+
+
+def test_told_to_keep_going_it_skips_what_is_broken_and_lists_it(broken: Path, home: Path) -> None:
+    result = ingest(broken, home, "--keep-going")
+    assert result.code == 1
+    assert "line 57: payload.text" in result.err
+    assert "line 80: not JSON" in result.err
+    assert "98 events added" in result.out
+    assert turns(home) == [n for n in range(1, 101) if n not in (57, 80)]
+
+
+def test_mended_and_run_again_it_adds_the_rest(broken: Path, good: Path, home: Path) -> None:
+    ingest(broken, home)
+    result = ingest(good, home, "--json").json
+    assert (result["added"], result["known"]) == (44, 56)
+    assert turns(home) == list(range(1, 101))
+
+
+# An id that is used again.
+
+
+@pytest.fixture
+def reused(tmp_path: Path) -> Path:
+    """A hundred lines of which the 57th has the id of the third, and says something else."""
+    lines = [line(n) for n in range(1, 101)]
+    lines[56] = line(57, id="e-3")
+    return write(tmp_path / "reused.jsonl", lines)
+
+
+@pytest.mark.parametrize("batch", [1, 10, 500])
+def test_an_id_used_again_inside_the_file_stops_it_there(reused: Path, home: Path, batch: int) -> None:
+    result = ingest(reused, home, "--batch", batch)
+    assert result.code == 1
+    assert "line 57: the id 'e-3'" in result.err
+    assert turns(home) == list(range(1, 57))
+
+
+@pytest.mark.parametrize("batch", [1, 10, 500])
+def test_or_is_skipped_and_listed(reused: Path, home: Path, batch: int) -> None:
+    result = ingest(reused, home, "--batch", batch, "--keep-going", "--json")
+    assert result.code == 1
+    assert (result.json["added"], result.json["stopped"]) == (99, False)
+    assert [problem["number"] for problem in result.json["problems"]] == [57]
+    assert turns(home) == [n for n in range(1, 101) if n != 57]
+
+
+def test_the_same_line_twice_is_no_conflict(tmp_path: Path, home: Path) -> None:
+    same = line(1, at="2026-03-01T12:00:00Z")
+    result = ingest(write(tmp_path / "twice.jsonl", [same, same]), home, "--json")
+    assert (result.code, result.json["added"], result.json["known"]) == (0, 1, 1)
+
+
+def test_an_id_of_the_ledger_that_says_something_else_stops_it_too(good: Path, home: Path) -> None:
+    recallog("publish", "village", "smith", "agent.spoke", "mine", "--id", "e-40", "--home", home)
+    result = ingest(good, home)
+    assert result.code == 1
+    assert "line 40: the id 'e-40'" in result.err
+    assert "0:0" in result.err
+
+
+# What is no such file.
+
+
+def test_a_chat_read_as_events_says_how_to_read_it(tmp_path: Path, home: Path) -> None:
+    file = write(tmp_path / "chat.json", [json.dumps([{"messages": [{"role": "user", "content": "Hi"}]}])])
+    result = ingest(file, home)
+    assert result.code == 1
+    assert "--format chat" in result.err
+    assert ingest(file, home, "--format", "chat", "--json").json["added"] == 1
+
+
+def test_a_binary_file_is_an_error_and_no_crash(tmp_path: Path, home: Path) -> None:
+    file = tmp_path / "picture.png"
+    file.write_bytes(bytes(range(256)) * 100)
+    result = ingest(file, home)
+    assert result.code == 1
+    assert "line 1: not JSON" in result.err
+
+
+@pytest.mark.parametrize("format", ["jsonl", "chat", "locomo"])
+def test_a_file_that_is_not_there_is_wrong_use(tmp_path: Path, home: Path, format: str) -> None:  # noqa: A002
+    result = ingest(tmp_path / "nosuch.jsonl", home, "--format", format)
+    assert result.code == 2
+    assert "nosuch.jsonl" in " ".join(result.err.split()).replace(" ", "")
+    assert not home.exists()
+
+
+def test_a_folder_is_no_file(tmp_path: Path, home: Path) -> None:
+    assert ingest(tmp_path, home).code == 2
+
+
+# Out and in again.
+
+
+def village(home: Path) -> list[Event]:
+    """Events with everything that an envelope can hold, in two spaces."""
+    events = [
+        event(id="ü-1", at="2026-03-01T12:00:00.123456Z", payload={"text": "Brot für 3 € 🍞\n\u2028"}),
+        event("tool.used", payload={"tool": "oven", "result": {"a": [1, 1.5, 1e300, None, True, -(2**63)]}}),
+        event(space="town", session="s", subject="x", audience=["a", "b"], causation_id="c", correlation_id="k"),
+        event("image.generated", payload={}, audience=[]),
+    ]
+    for each in events:
+        assert recallog("publish", "-", "--home", home, stdin=codec.encode(each)).code == 0
+    return events
+
+
+def test_what_is_exported_and_ingested_elsewhere_is_an_equal_ledger(tmp_path: Path, home: Path) -> None:
+    events = village(home)
+    backup = tmp_path / "backup.jsonl"
+    assert recallog("export", "--output", backup, "--home", home).code == 0
+    assert [codec.decode(found) for found in backup.read_bytes().splitlines()] == events
+    assert ingest(backup, tmp_path / "new", "--json").json["added"] == 4
+    assert recallog("export", "--output", tmp_path / "again.jsonl", "--home", tmp_path / "new").code == 0
+    assert (tmp_path / "again.jsonl").read_bytes() == backup.read_bytes()
+
+
+def test_export_writes_the_same_to_a_pipe(tmp_path: Path, home: Path) -> None:
+    village(home)
+    recallog("export", "--output", tmp_path / "backup.jsonl", "--home", home)
+    assert spawn("export", "--home", home).out.encode() == (tmp_path / "backup.jsonl").read_bytes()
+
+
+def test_an_export_of_one_space_holds_that_space(home: Path) -> None:
+    village(home)
+    (found,) = recallog("export", "--space", "town", "--home", home).out.splitlines()
+    assert json.loads(found)["space"] == "town"
+
+
+def test_an_export_that_cannot_be_written_says_so(tmp_path: Path, home: Path) -> None:
+    village(home)
+    result = recallog("export", "--output", tmp_path / "no" / "such" / "folder.jsonl", "--home", home)
+    assert result.code == 2
+    assert "cannot write" in result.err

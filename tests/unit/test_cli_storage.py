@@ -1,0 +1,211 @@
+"""Whatever is wrong with the folder: one clear line, the right exit code, no traceback, nothing written."""
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from recallog import Memory
+from support.cli import Result, recallog, spawn
+from support.events import numbered, run
+
+COMMANDS = [
+    ["publish", "village", "baker", "agent.spoke", "Bread!"],
+    ["episodic", "village", "baker"],
+    ["status"],
+    ["verify"],
+    ["rebuild"],
+    ["tail"],
+    ["export"],
+]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with events and views."""
+
+    async def work() -> None:
+        async with Memory.open(tmp_path / "home") as memory:
+            await memory.publish_many(numbered(200))
+            await memory.episodic("village", "baker")
+
+    run(work())
+    return tmp_path / "home"
+
+
+def failed(result: Result, code: int, says: str) -> None:
+    assert result.code == code, result
+    assert re.search(says, result.err), result.err
+    assert len(result.err.splitlines()) == 1, result.err
+    assert "Traceback" not in result.err
+
+
+def without_log(path: Path) -> None:
+    """Let the file alone hold everything."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+# Files that are not what they should be.
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_ledger_that_some_other_program_made(home: Path, command: list[str]) -> None:
+    (home / "ledger.db").unlink()
+    with closing(sqlite3.connect(home / "ledger.db")) as connection, connection:
+        connection.execute("CREATE TABLE events (mine)")
+    before = (home / "ledger.db").read_bytes()
+    failed(recallog(*command, "--home", home), 3, "is not a ledger of Recallog.*--home")
+    assert (home / "ledger.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_ledger_that_is_no_database(home: Path, command: list[str]) -> None:
+    (home / "ledger.db").write_text("Dear diary, " * 100)
+    failed(recallog(*command, "--home", home), 3, "is not a ledger of Recallog.*--home")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_truncated_ledger(home: Path, command: list[str]) -> None:
+    without_log(home / "ledger.db")
+    whole = (home / "ledger.db").read_bytes()
+    (home / "ledger.db").write_bytes(whole[: len(whole) // 2])
+    failed(recallog(*command, "--home", home), 3, "is truncated.*backup")
+
+
+def test_an_empty_ledger_file(home: Path) -> None:
+    (home / "ledger.db").write_bytes(b"")
+    failed(recallog("status", "--home", home), 3, "is empty.*backup")
+
+
+def test_a_ledger_whose_pages_are_overwritten(home: Path) -> None:
+    without_log(home / "ledger.db")
+    whole = bytearray((home / "ledger.db").read_bytes())
+    whole[8192:] = b"\xa5" * (len(whole) - 8192)
+    (home / "ledger.db").write_bytes(whole)
+    failed(recallog("export", "--home", home), 3, "is damaged|unreadable|corrupt")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_ledger_of_a_newer_recallog(home: Path, command: list[str]) -> None:
+    with closing(sqlite3.connect(home / "ledger.db")) as connection:
+        connection.execute("PRAGMA user_version=99")
+    failed(recallog(*command, "--home", home), 3, "format 99.*Upgrade")
+
+
+def test_views_of_a_newer_recallog(home: Path) -> None:
+    with closing(sqlite3.connect(home / "views.db")) as connection:
+        connection.execute("PRAGMA user_version=99")
+    failed(recallog("episodic", "village", "baker", "--home", home), 3, "format 99.*Upgrade")
+
+
+def test_the_ledger_of_another_folder_under_these_views(home: Path, tmp_path: Path) -> None:
+    recallog("publish", "village", "baker", "agent.spoke", "Bread!", "--home", tmp_path / "other")
+    without_log(tmp_path / "other" / "ledger.db")
+    shutil.copy(tmp_path / "other" / "ledger.db", home / "ledger.db")
+    failed(recallog("episodic", "village", "baker", "--home", home), 3, "another ledger.*Delete the views")
+
+
+def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("I am a file")
+    failed(recallog("status", "--home", tmp_path / "home"), 3, str(tmp_path / "home"))
+
+
+# A folder that this user may not write.
+
+
+@pytest.fixture
+def open_to_all() -> Iterator[Path]:
+    """A folder that every user can look into, unlike those of pytest."""
+    folder = Path(tempfile.mkdtemp(prefix="recallog-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED LOUDLY: only root can become nobody")
+@pytest.mark.parametrize("command", [COMMANDS[0], COMMANDS[1], ["status"]], ids=lambda command: command[0])
+def test_a_folder_that_may_not_be_written(open_to_all: Path, command: list[str]) -> None:
+    recallog("publish", "village", "baker", "agent.spoke", "Bread!", "--home", open_to_all)
+    recallog("episodic", "village", "baker", "--home", open_to_all)
+    before = {path.name: path.read_bytes() for path in open_to_all.iterdir()}
+    failed(spawn(*command, "--home", open_to_all, as_nobody=True), 3, "no right to write")
+    assert {path.name: path.read_bytes() for path in open_to_all.iterdir()} == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED LOUDLY: only root can become nobody")
+def test_a_folder_that_cannot_be_made(open_to_all: Path) -> None:
+    failed(spawn("status", "--home", open_to_all / "new", as_nobody=True), 3, "no right to write")
+
+
+# A lock that another process holds.
+
+HOLDER = """
+import sqlite3, sys
+from filelock import FileLock
+what, path = sys.argv[1:]
+if what == "database":
+    held = sqlite3.connect(path, isolation_level=None)
+    held.execute("BEGIN IMMEDIATE")
+else:
+    held = FileLock(path)
+    held.acquire()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def held(what: str, path: Path) -> Iterator[None]:
+    """Another process that holds a file until the block ends."""
+    command = [sys.executable, "-c", HOLDER, what, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield
+        process.communicate("")
+
+
+def test_a_ledger_that_another_process_writes_to(home: Path) -> None:
+    with held("database", home / "ledger.db"):
+        said = recallog(*COMMANDS[0], "--home", home, RECALLOG_LOCK_WAIT_SECONDS="0.3")
+        failed(said, 3, "another process has held.*ledger.db.*0.3 s; nothing was written")
+        assert recallog("tail", "--home", home).code == 0  # readers do not wait for writers
+
+
+def test_views_that_another_process_folds(home: Path) -> None:
+    recallog(*COMMANDS[0], "--home", home)
+    with held("lock", home / "views.lock"):
+        said = recallog("episodic", "village", "baker", "--home", home, RECALLOG_LOCK_WAIT_SECONDS="0.3")
+        failed(said, 3, "another process has held.*views.lock.*0.3 s")
+    assert recallog("episodic", "village", "baker", "--home", home).code == 0
+
+
+def test_views_that_are_up_to_date_are_read_without_the_lock(home: Path) -> None:
+    with held("lock", home / "views.lock"):
+        result = recallog("episodic", "village", "baker", "--home", home, RECALLOG_LOCK_WAIT_SECONDS="0.3")
+    assert result.code == 0
+
+
+# In a process of its own nothing else appears on stderr.
+
+
+def test_no_traceback_in_a_real_process(home: Path) -> None:
+    (home / "ledger.db").write_text("Dear diary, " * 100)
+    failed(spawn("status", "--home", home), 3, "is not a ledger of Recallog")
+    failed(spawn("publish", "v", "a", "nodot", "t", "--home", home), 1, "kind: ")
+
+
+def test_a_reader_of_the_pipe_that_has_enough_is_no_error_to_speak_of(home: Path) -> None:
+    command = f"{sys.executable} -m recallog_service tail --from 0 --home {home} | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert len(done.stdout.splitlines()) == 1
+    assert "Traceback" not in done.stderr, done.stderr

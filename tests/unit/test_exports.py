@@ -1,0 +1,54 @@
+"""The public names, frozen: whoever changes this list changes what users import."""
+
+import inspect
+
+import recallog
+import recallog.testing
+from recallog import Memory
+
+PUBLIC = [
+    "EpisodicView",
+    "Event",
+    "Memory",
+    "Position",
+    "RecallogError",
+    "Remembered",
+    "Settings",
+    "TimelinePage",
+]
+
+QUESTIONS = [
+    "abort_rebuild", "agents", "close", "dead_letter", "dead_letters", "entries", "episodic", "ledger_ends", "open",
+    "publish", "publish_many", "rebuild", "records", "retry_dead_letters", "row", "space", "spaces",
+    "status", "timeline", "verify",
+]  # fmt: skip
+
+
+def test_the_names_that_users_import() -> None:
+    assert recallog.__all__ == PUBLIC
+    assert recallog.testing.__all__ == ["ProjectionDriver"]
+
+
+def test_each_of_them_is_there() -> None:
+    for name in PUBLIC:
+        assert getattr(recallog, name).__name__ == name
+
+
+def test_what_a_memory_can_be_asked() -> None:
+    methods = {name for name in dir(Memory) if not name.startswith("_")}
+    assert methods == set(QUESTIONS)
+
+
+def test_every_public_method_of_a_memory_is_documented() -> None:
+    for name, method in inspect.getmembers(Memory, inspect.isfunction):
+        assert name.startswith("_") or inspect.getdoc(method), name
+
+
+def test_every_error_of_ours_has_one_base_and_is_documented() -> None:
+    from recallog_schemas import errors
+
+    for name, error in inspect.getmembers(errors, inspect.isclass):
+        if issubclass(error, Exception):
+            assert issubclass(error, recallog.RecallogError), name
+            assert error.__doc__, name
+            assert error.exit_code in (1, 2, 3), name

@@ -1,0 +1,409 @@
+"""A view of one's own: folded beside the built-in ones, built by itself, and what it cannot apply."""
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+import pytest
+
+from recallog import Memory, Position
+from recallog_projections.projection import Log, Need, Table
+from recallog_projections.rows import Rows
+from recallog_schemas import Record
+from recallog_schemas.errors import (
+    NewDeadLetters,
+    OutOfRange,
+    Parked,
+    ProjectionError,
+    RecallogError,
+    ViewsTooNew,
+)
+from support.events import event, run
+
+
+class Spoken(msgspec.Struct, frozen=True):
+    words: int
+
+
+class Line(msgspec.Struct, frozen=True):
+    text: str
+
+
+WORDS = Table("words", Spoken)
+LINES = Log("lines", Line, keep=3)
+
+
+class Words:
+    """How many words each agent has said, and the last lines of its space. Chokes on the words it is told to."""
+
+    name: ClassVar[str] = "words"
+    tables = (WORDS, LINES)
+
+    def __init__(self, chokes_on: str = "", version: int = 1) -> None:
+        self.version = version
+        self._chokes_on = chokes_on
+
+    def needs(self, record: Record) -> Iterable[Need]:
+        return [Need(WORDS.name, record.event.space, record.event.agent)]
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        event = record.event
+        row = rows.get(WORDS, event.space, event.agent) or Spoken(0)
+        rows.put(WORDS, Spoken(row.words + len(event.text.split())), event.space, event.agent)
+        if self._chokes_on and self._chokes_on in event.text:
+            raise ValueError("cannot swallow that")
+        rows.append(LINES, Line(event.text), event.space)
+
+
+class Loudest:
+    """Another one beside it."""
+
+    name: ClassVar[str] = "loudest"
+    version: ClassVar[int] = 1
+    table: ClassVar = Table("loudest", Line)
+    tables = (table,)
+
+    def needs(self, record: Record) -> Iterable[Need]:
+        return []
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        if record.event.text.isupper():
+            rows.put(self.table, Line(record.event.text), record.event.space)
+
+
+SAID = [event(turn=n, payload={"text": text}) for n, text in enumerate(["one", "two two", "bad", "four", "FIVE FIVE"])]
+
+
+async def filled(home: Path) -> None:
+    async with Memory.open(home) as memory:
+        await memory.publish_many(SAID)
+        await memory.episodic("village", "baker")
+
+
+async def words(memory: Memory, agent: str = "baker") -> int | None:
+    row = await memory.row(WORDS, "village", agent)
+    return row.words if row else None
+
+
+# Reading it.
+
+
+def test_its_rows_and_entries_are_read_with_what_was_published_before(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Words()]) as memory:
+            await memory.publish_many(SAID)
+            assert await words(memory) == 7
+            assert [line.text for line in await memory.entries(LINES, "village")] == ["bad", "four", "FIVE FIVE"]
+            assert [line.text for line in await memory.entries(LINES, "village", newest=1)] == ["FIVE FIVE"]
+
+    run(work())
+
+
+def test_a_row_that_was_never_written_is_none(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Words()]) as memory:
+            assert await words(memory, "nobody") is None
+            assert await memory.entries(LINES, "nowhere") == []
+
+    run(work())
+
+
+def test_a_table_of_no_projection_that_is_open_is_an_error(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            with pytest.raises(ProjectionError, match="words"):
+                await words(memory)
+
+    run(work())
+
+
+# Adding and removing it.
+
+
+def test_one_that_is_added_later_is_built_from_the_beginning_by_itself(tmp_path: Path) -> None:
+    async def work() -> None:
+        await filled(tmp_path)
+        async with Memory.open(tmp_path, projections=[Words()]) as memory:
+            assert await words(memory) == 7
+            assert (await memory.verify()).clean
+
+    run(work())
+
+
+def test_without_it_the_memory_opens_as_before_and_with_it_again_it_goes_on(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Words()]) as memory:
+            await memory.publish_many(SAID)
+            assert await words(memory) == 7
+        async with Memory.open(tmp_path) as memory:
+            await memory.publish(event(payload={"text": "six"}))
+            assert len((await memory.episodic("village", "baker")).memories) == 6
+        async with Memory.open(tmp_path, projections=[Words()]) as memory:
+            assert await words(memory) == 8
+
+    run(work())
+
+
+def test_memories_with_different_projections_share_a_folder_without_building_each_other_s_views_again(
+    tmp_path: Path,
+) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as plain, Memory.open(tmp_path, projections=[Words()]) as with_words:
+            await plain.publish_many(SAID)
+            generations = set()
+            for _ in range(3):
+                await with_words.publish(event(payload={"text": "six"}))
+                assert await words(with_words)
+                generations.add((await plain.episodic("village", "baker")).generation)
+                generations.add((await with_words.episodic("village", "baker")).generation)
+            assert len(generations) == 1
+
+    run(work())
+
+
+def test_two_of_them_stand_side_by_side(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Words(), Loudest()]) as memory:
+            await memory.publish_many(SAID)
+            assert await words(memory) == 7
+            assert await memory.row(Loudest.table, "village") == Line("FIVE FIVE")
+            assert {row.views for row in (await memory.status()).partitions} == {"built-in", "words", "loudest"}
+
+    run(work())
+
+
+def test_two_of_one_name_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ProjectionError, match="words"):
+        Memory.open(tmp_path, projections=[Words(), Words()])
+
+
+@pytest.mark.parametrize("name", ["", "Words", "my words", "../words", "words.db", "ä"])
+def test_its_name_is_lower_case_and_safe_as_a_file_s(tmp_path: Path, name: str) -> None:
+    projection = Words()
+    projection.name = name  # type: ignore[misc]
+    with pytest.raises(ProjectionError):
+        Memory.open(tmp_path, projections=[projection])
+
+
+# Versions.
+
+
+def test_a_newer_version_builds_it_anew_by_itself(tmp_path: Path) -> None:
+    class Shouted(Words):
+        def apply(self, rows: Rows, record: Record) -> None:
+            rows.put(WORDS, Spoken(1000), record.event.space, record.event.agent)
+
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Words()]) as memory:
+            await memory.publish_many(SAID)
+            assert await words(memory) == 7
+        async with Memory.open(tmp_path, projections=[Shouted(version=2)]) as memory:
+            assert await words(memory) == 1000
+            assert (await memory.verify()).clean
+
+    run(work())
+
+
+def test_an_older_version_does_not_undo_what_a_newer_one_has_built(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Words(version=2)]) as memory:
+            await memory.publish_many(SAID)
+            await words(memory)
+        async with Memory.open(tmp_path, projections=[Words(version=1)]) as memory:
+            with pytest.raises(ViewsTooNew):
+                await words(memory)
+            assert len((await memory.episodic("village", "baker")).memories) == 5
+
+    run(work())
+
+
+# What it cannot apply.
+
+
+def test_what_it_cannot_apply_is_a_dead_letter_of_its_own_and_the_others_go_on(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
+            await memory.publish_many(SAID)
+            assert await words(memory) == 6  # what the raising record had written is undone
+            (letter,) = await memory.dead_letters()
+            assert (letter.views, letter.position, letter.reason) == ("words", Position(0, 2), "projection_failed")
+            assert letter.detail == "words: ValueError: cannot swallow that"
+            assert (letter.space, letter.id, letter.kind) == ("village", SAID[2].id, "agent.spoke")
+            assert len((await memory.episodic("village", "baker", after=letter.position)).memories) == 5
+
+    run(work())
+
+
+def test_a_dead_letter_is_shown_with_its_content(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
+            await memory.publish_many(SAID)
+            detail = await memory.dead_letter(Position(0, 2))
+            assert '"text":"bad"' in detail.content
+            with pytest.raises(OutOfRange, match="no dead letter"):
+                await memory.dead_letter(Position(0, 1))
+            with pytest.raises(OutOfRange):
+                await memory.dead_letter(Position(0, 99))
+
+    run(work())
+
+
+def test_a_retry_that_would_not_help_builds_nothing(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
+            await memory.publish_many(SAID)
+            await memory.dead_letters()
+            before = await memory.status()
+            assert [letter.position for letter in await memory.retry_dead_letters()] == [Position(0, 2)]
+            assert await memory.status() == before
+
+    run(work())
+
+
+def test_once_the_projection_is_mended_a_retry_applies_it(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
+            await memory.publish_many(SAID)
+            await memory.dead_letters()
+        async with Memory.open(tmp_path, projections=[Words()]) as memory:
+            assert len(await memory.dead_letters()) == 1
+            assert await memory.retry_dead_letters() == []
+            assert await words(memory) == 7
+            assert (await memory.verify()).clean
+
+    run(work())
+
+
+def test_with_nothing_parked_a_retry_does_nothing(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Words()]) as memory:
+            await memory.publish_many(SAID)
+            assert await memory.retry_dead_letters() == []
+
+    run(work())
+
+
+def test_verification_finds_a_mended_projection_whose_views_were_not_built_again(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
+            await memory.publish_many(SAID)
+            await memory.dead_letters()
+        async with Memory.open(tmp_path, projections=[Words()]) as memory:
+            report = await memory.verify()
+            assert not report.clean
+            assert {check.views for check in report.tables if check.difference} == {"words"}
+
+    run(work())
+
+
+def test_a_rebuild_that_would_lose_what_is_remembered_does_not_cut_over(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Words()]) as memory:
+            await memory.publish_many(SAID)
+            assert await words(memory) == 7
+        async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
+            with pytest.raises(NewDeadLetters, match=r"0:2.*--accept"):
+                await memory.rebuild()
+            assert await words(memory) == 7
+            assert len(await memory.abort_rebuild()) == 1
+            assert await words(memory) == 7
+
+    run(work())
+
+
+def test_unless_it_is_told_to(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Words()]) as memory:
+            await memory.publish_many(SAID)
+            assert await words(memory) == 7
+        async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
+            reports = await memory.rebuild(accept=True)
+            assert [report.views for report in reports] == ["built-in", "words"]
+            assert await words(memory) == 6
+            assert len(await memory.dead_letters()) == 1
+
+    run(work())
+
+
+# Bytes in the ledger that nobody can read.
+
+
+def plant(home: Path, data: bytes) -> Position:
+    """Write a record past all of our code."""
+    with closing(sqlite3.connect(home / "ledger.db")) as connection, connection:
+        (offset,) = connection.execute("SELECT coalesce(max(offset) + 1, 0) FROM events").fetchone()
+        (space,) = connection.execute("SELECT number FROM spaces WHERE name = 'village'").fetchone()
+        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (offset, space, f"planted-{offset}", data))
+    return Position(0, offset)
+
+
+def test_bytes_that_are_no_event_never_stop_the_stream(tmp_path: Path) -> None:
+    async def work() -> None:
+        await filled(tmp_path)
+        places = [plant(tmp_path, data) for data in (b"\xffrubbish", b"[" * 9000, b'{"envelope": 7}', b"{}")]
+        async with Memory.open(tmp_path) as memory:
+            await memory.publish(event(turn=99))
+            assert (await memory.episodic("village", "baker")).memories[-1].event.turn == 99
+            letters = await memory.dead_letters()
+            assert [letter.position for letter in letters] == places
+            assert [letter.reason for letter in letters] == ["unparsable", "unparsable", "future_schema", "invalid"]
+            assert (await memory.verify()).clean
+            (status,) = (await memory.status()).partitions
+            assert (status.dead_letters, status.incomplete) == (4, True)
+
+    run(work())
+
+
+def test_waiting_for_a_record_that_is_a_dead_letter_says_so_at_once(tmp_path: Path) -> None:
+    async def work() -> None:
+        await filled(tmp_path)
+        place = plant(tmp_path, b"\xffrubbish")
+        async with Memory.open(tmp_path) as memory:
+            for question in (
+                memory.episodic("village", "baker", after=place),
+                memory.timeline("village", "baker", after=place),
+            ):
+                with pytest.raises(Parked, match=f"{place}.*unparsable.*dead-letters show"):
+                    await question
+            assert (await memory.dead_letter(place)).content == "\\xffrubbish"
+
+    run(work())
+
+
+def test_the_past_is_readable_around_a_record_that_nobody_can_read(tmp_path: Path) -> None:
+    async def work() -> None:
+        await filled(tmp_path)
+        place = plant(tmp_path, b"\xffrubbish")
+        async with Memory.open(tmp_path) as memory:
+            assert len((await memory.episodic("village", "baker", as_of=place)).memories) == 5
+
+    run(work())
+
+
+def test_what_can_never_be_read_is_no_reason_to_rebuild(tmp_path: Path) -> None:
+    async def work() -> None:
+        await filled(tmp_path)
+        plant(tmp_path, b"\xffrubbish")
+        async with Memory.open(tmp_path) as memory:
+            generation = (await memory.episodic("village", "baker")).generation
+            assert len(await memory.retry_dead_letters()) == 1
+            assert (await memory.episodic("village", "baker")).generation == generation
+
+    run(work())
+
+
+def test_rows_that_cannot_be_stored_park_their_record_alone(tmp_path: Path) -> None:
+    class Fat(Words):
+        def apply(self, rows: Rows, record: Record) -> None:
+            rows.append(LINES, Line(record.event.text * (300_000 if record.event.text == "bad" else 1)), "village")
+
+    async def work() -> None:
+        async with Memory.open(tmp_path, projections=[Fat()]) as memory:
+            await memory.publish_many(SAID)
+            assert [line.text for line in await memory.entries(LINES, "village")] == ["two two", "four", "FIVE FIVE"]
+            assert [letter.position for letter in await memory.dead_letters()] == [Position(0, 2)]
+
+    run(work())

@@ -1,0 +1,153 @@
+"""`recallog.testing`: a projection of one's own tested without files, services or an event loop."""
+
+import asyncio
+import itertools
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+
+from recallog.testing import ProjectionDriver
+from recallog_projections.projection import Log, Need, Table
+from recallog_projections.rows import Rows
+from recallog_schemas import Event, Position, Record, codec
+from recallog_schemas.errors import IdConflict, ProjectionError
+from support.events import event
+
+
+class Debt(msgspec.Struct, frozen=True):
+    sacks: int
+
+
+DEBTS = Table("debts", Debt)
+RECEIPTS = Log("receipts", Debt, keep=2)
+
+
+class Debts:
+    """Who owes how many sacks."""
+
+    name: ClassVar[str] = "debts"
+    version: ClassVar[int] = 1
+    tables = (DEBTS, RECEIPTS)
+
+    def needs(self, record: Record) -> Iterable[Need]:
+        return [Need(DEBTS.name, record.event.space, record.event.agent)]
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        sacks = record.event.payload["sacks"]
+        row = rows.get(DEBTS, record.event.space, record.event.agent) or Debt(0)
+        rows.put(DEBTS, Debt(row.sacks + sacks), record.event.space, record.event.agent)
+        rows.append(RECEIPTS, Debt(sacks), record.event.space)
+
+
+def owes(agent: str, sacks: int, **fields: Any) -> Event:
+    return event("debt.grew", agent=agent, payload={"sacks": sacks}, **fields)
+
+
+def test_given_events_the_rows_are_there() -> None:
+    driver = ProjectionDriver(Debts())
+    assert driver.given(owes("miller", 9), owes("smith", 1), owes("miller", 2)) == [Position(0, n) for n in range(3)]
+    assert driver.row(DEBTS, "village", "miller") == Debt(11)
+    assert driver.row(DEBTS, "village", "baker") is None
+    assert driver.entries(RECEIPTS, "village") == [Debt(1), Debt(2)]
+
+
+def test_more_events_are_folded_on() -> None:
+    driver = ProjectionDriver(Debts())
+    driver.given(owes("miller", 9))
+    driver.given(owes("miller", 1))
+    assert driver.row(DEBTS, "village", "miller") == Debt(10)
+
+
+def test_a_record_that_cannot_be_applied_is_an_error_that_says_where_and_why() -> None:
+    with pytest.raises(ProjectionError, match=r"0:1.*projection_failed.*KeyError"):
+        ProjectionDriver(Debts()).given(owes("miller", 9), event())
+
+
+def test_unless_dead_letters_are_what_is_tested() -> None:
+    driver = ProjectionDriver(Debts(), dead_letters_allowed=True)
+    driver.given(owes("miller", 9), event(), owes("miller", 1))
+    (letter,) = driver.dead_letters()
+    assert (letter.offset, letter.reason) == (1, "projection_failed")
+    assert driver.row(DEBTS, "village", "miller") == Debt(10)
+
+
+def test_bytes_of_other_producers_can_be_folded() -> None:
+    driver = ProjectionDriver(Debts(), dead_letters_allowed=True)
+    driver.ledger.append_bytes(codec.encode(owes("miller", 4)))
+    driver.ledger.append_bytes(b"rubbish")
+    driver.fold()
+    assert driver.row(DEBTS, "village", "miller") == Debt(4)
+    assert [letter.reason for letter in driver.dead_letters()] == ["unparsable"]
+
+
+def test_an_id_counts_once_as_in_the_embedded_ledger() -> None:
+    driver = ProjectionDriver(Debts())
+    driver.given(owes("miller", 9, id="d-1"))
+    with pytest.raises(IdConflict):
+        driver.given(owes("miller", 8, id="d-1"))
+
+
+def test_and_where_the_ledger_keeps_copies_the_view_counts_it_once() -> None:
+    driver = ProjectionDriver(Debts(), unique_ids=False, dead_letters_allowed=True)
+    same, other = owes("miller", 9, id="d-1"), owes("miller", 8, id="d-1")
+    assert driver.given(same, same, other) == [Position(0, n) for n in range(3)]
+    assert driver.row(DEBTS, "village", "miller") == Debt(9)
+    assert [letter.reason for letter in driver.dead_letters()] == ["conflict"]
+
+
+def test_a_pure_projection_passes_the_check() -> None:
+    driver = ProjectionDriver(Debts())
+    driver.given(*(owes(f"agent-{n % 3}", n) for n in range(10)))
+    driver.check()
+
+
+def test_the_check_finds_state_that_is_kept_between_records() -> None:
+    class Counting(Debts):
+        calls = itertools.count(1)
+
+        def apply(self, rows: Rows, record: Record) -> None:
+            rows.put(DEBTS, Debt(next(self.calls)), record.event.space, record.event.agent)
+
+    driver = ProjectionDriver(Counting())
+    driver.given(*(owes("miller", 1) for _ in range(5)))
+    with pytest.raises(ProjectionError, match=r"debts.*state of its own"):
+        driver.check()
+
+
+def test_a_need_that_was_not_named_is_fetched_all_the_same() -> None:
+    class Forgetful(Debts):
+        def needs(self, record: Record) -> Iterable[Need]:
+            return []
+
+    driver = ProjectionDriver(Forgetful())
+    driver.given(owes("miller", 9), owes("smith", 1), owes("miller", 2))
+    driver.check()
+    assert driver.row(DEBTS, "village", "miller") == Debt(11)
+
+
+def test_a_projection_cannot_write_what_it_did_not_declare() -> None:
+    class Meddling(Debts):
+        def apply(self, rows: Rows, record: Record) -> None:
+            rows.put(Table("others", Debt), Debt(1), record.event.space)
+
+    with pytest.raises(ProjectionError, match="others"):
+        ProjectionDriver(Meddling()).given(owes("miller", 9))
+
+
+def test_rows_must_be_immutable() -> None:
+    class Loose(msgspec.Struct):
+        sacks: int
+
+    with pytest.raises(ProjectionError, match="frozen"):
+        Table("loose", Loose)
+
+
+def test_it_works_inside_a_running_event_loop() -> None:
+    async def work() -> Debt | None:
+        driver = ProjectionDriver(Debts())
+        driver.given(owes("miller", 9))
+        return driver.row(DEBTS, "village", "miller")
+
+    assert asyncio.run(work()) == Debt(9)

@@ -1,0 +1,155 @@
+"""What memory knew at a position, and what had happened by a time."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from recallog import Event, Memory, Position
+from recallog.time_travel import AsOf
+from recallog_schemas.errors import OutOfRange, RecallogError
+from support.events import event, run
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def minute(n: int) -> datetime:
+    return NOON + timedelta(minutes=n)
+
+
+def spoke(n: int, **fields: object) -> Event:
+    return event(id=f"e-{n}", turn=n, at=minute(n), **fields)
+
+
+def remembered(home: Path, events: list[Event], as_of: AsOf | None, agent: str = "baker") -> list[int]:
+    """The turns that `agent` remembered."""
+
+    async def work() -> list[int]:
+        async with Memory.open(home) as memory:
+            await memory.publish_many(events)
+            view = await memory.episodic("village", agent, as_of=as_of, window=100)
+            page = await memory.timeline("village", agent, as_of=as_of, limit=100)
+            assert view.memories == page.items
+            return [memory.event.turn for memory in view.memories]
+
+    return run(work())
+
+
+# A position: what memory knew then.
+
+
+def test_as_of_a_position_memory_is_what_it_was_right_after_it(tmp_path: Path) -> None:
+    events = [spoke(n) for n in range(5)]
+    for n in range(5):
+        assert remembered(tmp_path, events, Position(0, n)) == list(range(n + 1))
+
+
+def test_every_past_answer_equals_the_one_that_was_given_then(tmp_path: Path) -> None:
+    shared = event("space.configured", agent="narrator", payload={"shared_kinds": ["agent.spoke"]})
+    window = event("agent.configured", payload={"window": 2})
+    thought = spoke(3, agent="miller", audience=["baker"])
+    run_of_events = [spoke(1), spoke(2, agent="miller"), thought, shared, spoke(4, agent="miller"), window, spoke(5)]
+
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            then = []
+            for each in run_of_events:
+                position = await memory.publish(each)
+                then.append((position, await memory.episodic("village", "baker")))
+            for position, view in then:
+                past = await memory.episodic("village", "baker", as_of=position)
+                assert (past.memories, past.window) == (view.memories, view.window)
+                assert past.checkpoint == view.checkpoint == position
+
+    run(work())
+
+
+def test_the_window_of_then_counts_and_not_that_of_today(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            positions = await memory.publish_many([spoke(n) for n in range(20)])
+            await memory.publish(event("agent.configured", payload={"window": 3}))
+            assert (await memory.episodic("village", "baker")).window == 3
+            assert (await memory.episodic("village", "baker", as_of=positions[-1])).window == 8
+
+    run(work())
+
+
+def test_positions_of_other_spaces_are_moments_too(tmp_path: Path) -> None:
+    events = [spoke(0), event(space="town"), spoke(1), event(space="town"), spoke(2)]
+    assert remembered(tmp_path, events, Position(0, 1)) == [0]
+    assert remembered(tmp_path, events, Position(0, 3)) == [0, 1]
+
+
+def test_travel_sees_further_back_than_the_views_keep(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await memory.publish_many([spoke(n) for n in range(2100)])
+            view = await memory.episodic("village", "baker", as_of=Position(0, 4))
+            assert [memory.event.turn for memory in view.memories] == [0, 1, 2, 3, 4]
+
+    run(work())
+
+
+@pytest.mark.parametrize("position", [Position(0, 3), Position(0, 10**12), Position(1, 0), Position(0, -1)])
+def test_a_position_that_the_ledger_does_not_hold_is_an_error(tmp_path: Path, position: Position) -> None:
+    with pytest.raises(OutOfRange):
+        remembered(tmp_path, [spoke(n) for n in range(3)], position)
+
+
+def test_an_empty_ledger_has_no_positions(tmp_path: Path) -> None:
+    with pytest.raises(OutOfRange, match="empty"):
+        remembered(tmp_path, [], Position(0, 0))
+
+
+def test_the_past_of_an_unknown_space_or_agent_is_empty(tmp_path: Path) -> None:
+    assert remembered(tmp_path, [spoke(0)], Position(0, 0), agent="nobody") == []
+
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            assert (await memory.episodic("nowhere", "baker", as_of=Position(0, 0))).memories == ()
+            assert (await memory.episodic("nowhere", "baker", as_of=NOON)).memories == ()
+
+    run(work())
+
+
+# A time: what had happened by then.
+
+
+def test_as_of_a_time_memory_holds_what_had_happened_by_then(tmp_path: Path) -> None:
+    events = [spoke(n) for n in range(5)]
+    assert remembered(tmp_path, events, minute(2)) == [0, 1, 2]
+    assert remembered(tmp_path, events, minute(-1)) == []
+    assert remembered(tmp_path, events, minute(99)) == [0, 1, 2, 3, 4]
+
+
+def test_a_time_is_a_moment_in_whatever_zone_it_is_given(tmp_path: Path) -> None:
+    moment = minute(2).astimezone(timezone(timedelta(hours=5, minutes=30)))
+    assert remembered(tmp_path, [spoke(n) for n in range(5)], moment) == [0, 1, 2]
+
+
+def test_an_event_told_late_counts_from_when_it_happened(tmp_path: Path) -> None:
+    events = [spoke(5), spoke(1), spoke(3)]
+    assert remembered(tmp_path, events, minute(3)) == [1, 3]
+
+
+def test_settings_that_were_made_later_still_decide_who_sees_what(tmp_path: Path) -> None:
+    sharing = event("space.configured", agent="narrator", at=minute(9), payload={"shared_kinds": ["agent.spoke"]})
+    assert remembered(tmp_path, [sharing, spoke(1, agent="miller")], minute(2)) == [1]
+
+
+def test_a_time_without_its_zone_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RecallogError, match="zone"):
+        remembered(tmp_path, [spoke(0)], datetime(2026, 3, 1, 12))
+
+
+def test_travel_changes_nothing(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await memory.publish_many([spoke(n) for n in range(5)])
+            before, status = await memory.episodic("village", "baker"), await memory.status()
+            await memory.episodic("village", "baker", as_of=Position(0, 1))
+            assert await memory.episodic("village", "baker") == before
+            assert await memory.status() == status
+
+    run(work())
