@@ -23,7 +23,7 @@ from recallog_schemas.views import (
 from recallog_streams import dead_letters, generations
 from recallog_streams.dead_letters import Parked
 from recallog_streams.ledger import record_at
-from recallog_streams.projector import GenerationGone, Progress
+from recallog_streams.projector import Progress
 from recallog_streams.verify import Compared
 from recallog_streams.verify import verify as compare
 
@@ -101,7 +101,7 @@ async def _compared(views: Views, partition: int, progress: Progress | None) -> 
         active = await generations.current(views.projector, partition, progress)
         try:
             return await compare(views.builder, views.projections, active, progress)
-        except GenerationGone:
+        except Rebuilding:
             continue  # a rebuild cut over meanwhile
 
 
@@ -173,10 +173,17 @@ async def list_dead_letters(parts: Parts, progress: Progress | None) -> list[Dea
     found: list[DeadLetter] = []
     for views in parts.all_views():
         for partition in range(len(await parts.ledger.ends())):
-            active = await generations.current(views.projector, partition, progress)
-            parked = await dead_letters.all_parked(views.store, active)
-            found += [_letter(views, partition, letter) for letter in parked]
+            found += [_letter(views, partition, parked) for parked in await _parked(views, partition, progress)]
     return found
+
+
+async def _parked(views: Views, partition: int, progress: Progress | None) -> list[Parked]:
+    while True:
+        active = await generations.current(views.projector, partition, progress)
+        try:
+            return await dead_letters.all_parked(views.store, active)
+        except Rebuilding:
+            continue  # a rebuild cut over meanwhile
 
 
 async def show_dead_letter(parts: Parts, at: Position, progress: Progress | None) -> DeadLetterDetail:

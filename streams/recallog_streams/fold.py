@@ -25,7 +25,7 @@ Fetch = Callable[[Sequence[Need]], Awaitable[Sequence[bytes | None]]]
 
 # The rows of the last batches are still here, and mostly all that a batch needs: a few agents seen for the first time
 # are fetched one by one, and only then is every record asked what it needs.
-_MISSES_BEFORE_ASKING = 4
+_MISSES_BEFORE_ASKING = 16
 
 _REASONS = {"unparsable", "future_schema", "too_large"}
 _ADDRESS = re.compile(r"0x[0-9a-f]+")

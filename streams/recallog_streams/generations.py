@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 
 from recallog_projections.stores.store import Generation
-from recallog_schemas.errors import NewDeadLetters, OutOfRange, ViewsTooNew
+from recallog_schemas.errors import NewDeadLetters, OutOfRange, Rebuilding, ViewsTooNew
 from recallog_streams import dead_letters
 from recallog_streams.dead_letters import Parked
 from recallog_streams.projector import GenerationGone, Progress, Projector
@@ -40,7 +40,7 @@ async def current(projector: Projector, partition: int, progress: Progress | Non
                 await projector.catch_up(active, until, progress)
                 return active
             await _build(projector, partition, until, progress, accept=False)
-        except GenerationGone:
+        except Rebuilding:
             # A cutover went on meanwhile; or the pointer names what the store has lost, which is then built again.
             lost = active if active is not None and await projector.store.checkpoint(active) is None else None
 
@@ -57,7 +57,7 @@ async def rebuild(
     while True:
         try:
             return await _build(projector, partition, until, progress, accept=accept)
-        except GenerationGone:
+        except Rebuilding:
             continue  # another process cut over or gave up meanwhile
 
 

@@ -91,9 +91,9 @@ class Expected:
                 offsets.setdefault((said.space, getattr(said, what)), []).append(said.offset)
         return {place: (len(found), found[0], found[-1]) for place, found in offsets.items()}
 
-    def totals(self) -> tuple[int, int, int, int]:
-        """Events, spaces, agents and sessions."""
-        return (len(self.counted), len(self.spaces), len(self.spans("agent")), len(self.spans("session")))
+    def totals(self) -> tuple[int, int, int]:
+        """Spaces, agents and sessions."""
+        return (len(self.spaces), len(self.spans("agent")), len(self.spans("session")))
 
 
 def expect(values: Sequence[bytes], *, unique_ids: bool) -> Expected:

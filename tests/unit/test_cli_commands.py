@@ -328,4 +328,4 @@ def test_the_folder_is_named_by_the_environment_too(home: Path, command: list[st
 
 
 def test_a_setting_of_the_environment_that_cannot_be_is_wrong_use(home: Path) -> None:
-    failed(recallog("status", "--home", home, RECALLOG_LOCK_WAIT_SECONDS="soon"), 2, "RECALLOG_LOCK_WAIT_SECONDS")
+    failed(recallog("status", "--home", home, RECALLOG_LOCK_WAIT_SECONDS="-1"), 2, "RECALLOG_LOCK_WAIT_SECONDS: Input")

@@ -209,3 +209,8 @@ def test_a_reader_of_the_pipe_that_has_enough_is_no_error_to_speak_of(home: Path
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60)
     assert len(done.stdout.splitlines()) == 1
     assert "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+def test_an_export_to_a_full_disk_is_no_success(home: Path) -> None:
+    failed(recallog("export", "--output", "/dev/full", "--home", home), 3, "No space left")

@@ -78,7 +78,7 @@ def events(draw: st.DrawFn) -> Event:
         payload=payload,
         session=draw(optional_identifiers),
         turn=draw(st.integers(0, limits.TURN_MAX)),
-        at=draw(st.datetimes(datetime(1000, 1, 1), timezones=st.just(UTC))),
+        at=draw(st.datetimes(timezones=st.just(UTC))),
         subject=draw(optional_identifiers),
         audience=draw(st.none() | st.lists(names, max_size=4).map(tuple)),
         causation_id=draw(optional_identifiers),
@@ -357,7 +357,8 @@ def test_an_envelope_that_is_no_version_is_broken(envelope: object) -> None:
         b"", b"{", b"nonsense", b"null", b"[]", b"7", b'"text"', b"\xff\xfe", b"\x00",
         wire().decode().encode("utf-16"), wire().decode().encode("utf-16-le"), wire().decode().encode("utf-32"),
         b"\xef\xbb\xbf" + wire(), wire() + wire(), wire() + b"x",
-        wire().replace(b"Bread", b"\xff"), wire().replace(b"Bread", b"\xc0\xaf"), wire().replace(b"Bread", b"\xed\xa0\x80"),
+        wire().replace(b"Bread", b"\xff"), wire().replace(b"Bread", b"\xc0\xaf"),
+        wire().replace(b"Bread", b"\xed\xa0\x80"),
         wire().replace(b"Bread", b"\\ud800"), wire().replace(b"Bread", b"\\uDFFF\\uD800"),
         wire().replace(b'"Bread!"', b"NaN"), wire().replace(b'"Bread!"', b"-Infinity"),
         wire().replace(b'"Bread!"', b"9" * 5000), wire().replace(b'"Bread!"', b"[" * 100_000),
@@ -385,10 +386,9 @@ def test_too_many_bytes_are_refused_before_they_are_looked_at() -> None:
         codec.decode(b"x" * (limits.EVENT_BYTES_MAX + 1))
 
 
-@pytest.mark.parametrize("text", ["\ud800", "\udcff"])
-def test_a_producer_s_text_that_utf_8_cannot_hold_is_an_error_and_no_crash(text: str) -> None:
+def test_a_producer_s_text_that_utf_8_cannot_hold_is_an_error_and_no_crash() -> None:
     with pytest.raises(InvalidEvent):
-        codec.parse(f'{{"space": "{text}"}}')
+        codec.parse('{"space": "\ud800"}')
 
 
 # Names in questions.

@@ -18,7 +18,6 @@ from recallog_schemas.errors import (
     OutOfRange,
     Parked,
     ProjectionError,
-    RecallogError,
     ViewsTooNew,
 )
 from support.events import event, run

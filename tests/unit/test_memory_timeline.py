@@ -28,7 +28,9 @@ async def pages(memory: Memory, **question: Any) -> list[TimelinePage]:
     """From the newest page to the oldest."""
     found = [await memory.timeline("village", "baker", **question)]
     while (older := found[-1].older) is not None:
+        assert older == found[-1].items[0].position
         found.append(await memory.timeline("village", "baker", before=older, **question))
+        assert all(item.position < older for item in found[-1].items)
     return found
 
 
@@ -117,7 +119,7 @@ def test_filters_hold_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize("bound", ["since", "until"])
 def test_a_time_without_its_zone_is_an_error(tmp_path: Path, bound: str) -> None:
     with pytest.raises(RecallogError, match="zone"):
-        walk(tmp_path, day(1), **{bound: datetime(2026, 3, 1)})
+        walk(tmp_path, day(1), **{bound: NOON.replace(tzinfo=None)})
 
 
 # What the views keep.

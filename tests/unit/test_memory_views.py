@@ -189,7 +189,7 @@ def test_another_ledger_under_the_same_views_is_refused_with_a_remedy(tmp_path: 
         shutil.copy(yours / "ledger.db", mine / "ledger.db")
         async with Memory.open(mine) as memory:
             for question in (memory.episodic("village", "baker"), memory.rebuild(), memory.verify()):
-                with pytest.raises(LedgerMismatch, match="another ledger.*Delete the views"):
+                with pytest.raises(LedgerMismatch, match=r"another ledger.*Delete the views"):
                     await question
         delete_views(mine)
         async with Memory.open(mine) as memory:

@@ -140,7 +140,7 @@ def test_settings_that_were_made_later_still_decide_who_sees_what(tmp_path: Path
 
 def test_a_time_without_its_zone_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RecallogError, match="zone"):
-        remembered(tmp_path, [spoke(0)], datetime(2026, 3, 1, 12))
+        remembered(tmp_path, [spoke(0)], NOON.replace(tzinfo=None))
 
 
 def test_travel_changes_nothing(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from recallog import Memory, Position, Settings
 from recallog.time_travel import AsOf
-from recallog_schemas.errors import InvalidEvent, RecallogError
+from recallog_schemas.errors import InvalidEvent, RecallogError, StorageUnavailable
 
 Answer = TypeVar("Answer")
 
@@ -40,7 +40,12 @@ def run(work: Callable[[], Coroutine[Any, Any, Answer]], *, as_json: bool = Fals
         fail(error, as_json=as_json)
     except ValidationError as error:
         first = error.errors()[0]
-        fail(InvalidEvent(f"RECALLOG_{first['loc'][0]}: {first['msg']}".upper()), as_json=as_json, code=2)
+        name = f"RECALLOG_{first['loc'][0]}".upper()
+        fail(InvalidEvent(f"{name}: {first['msg']}"), as_json=as_json, code=2)
+    except BrokenPipeError:
+        raise  # whoever reads our output has enough: typer ends the command without a word
+    except OSError as error:
+        fail(StorageUnavailable(f"the output cannot be written: {error.strerror or error}"), as_json=as_json)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
