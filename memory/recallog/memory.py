@@ -211,7 +211,7 @@ class Memory:
 
             async def answer(reading: Reading) -> list[SpaceView]:
                 rows = reading.scan(activity.SPACES.name)
-                return [_space(reading.partition, item.space, item.data) async for item in rows]
+                return [_space(reading, offset, item.space, item.data) async for item, offset in rows]
 
             found += await self._retried(partition, answer)
         return sorted(found, key=lambda space: space.space)
@@ -228,14 +228,14 @@ class Memory:
             (row,) = snapshot.rows
             by_table = {
                 table.name: tuple(
-                    [_span(reading.partition, item.owner, item.data) async for item in reading.scan(table.name, space)]
+                    [_span(reading.partition, row.owner, row.data) async for row, _ in reading.scan(table.name, space)]
                 )
                 for table in (activity.AGENTS, activity.SESSIONS, activity.KINDS)
             }
             return SpaceDetail(
                 generation=snapshot.generation.id,
                 checkpoint=position(reading.partition, snapshot.checkpoint.offset),
-                space=_space(reading.partition, space, row) if row else None,
+                space=_space(reading, snapshot.checkpoint.offset, space, row) if row else None,
                 agents=by_table[activity.AGENTS.name],
                 sessions=by_table[activity.SESSIONS.name],
                 kinds=by_table[activity.KINDS.name],
@@ -243,25 +243,33 @@ class Memory:
 
         return await self._answer(space, answer, None, None)
 
-    async def row(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
-        """One row of a projection of your own."""
+    async def row(
+        self, table: Table[Row], space: str, owner: str = "", key: str = "", *, after: Position | None = None
+    ) -> Row | None:
+        """One row of a projection of your own. `after` as for `episodic`."""
 
         async def answer(reading: Reading) -> Row | None:
             (data,) = (await reading.read([Need(table.name, space, owner, key)])).rows
             return None if data is None else table.decode(data)
 
-        return await self._retried(self._parts.ledger.partition_of(space), answer, self._views_of(table))
+        return await self._answer(space, answer, after, None, self._views_of(table))
 
     async def entries(
-        self, log: Log[Row], space: str, owner: str = "", *, newest: int = limits.PAGE_ITEMS
+        self,
+        log: Log[Row],
+        space: str,
+        owner: str = "",
+        *,
+        newest: int = limits.PAGE_ITEMS,
+        after: Position | None = None,
     ) -> list[Row]:
-        """The newest entries of a log of a projection of your own, oldest first."""
+        """The newest entries of a log of a projection of your own, oldest first. `after` as for `episodic`."""
 
         async def answer(reading: Reading) -> list[Row]:
             (tail,) = (await reading.read(logs=[(LogName(log.name, space, owner), newest)])).logs
             return [log.decode(data) for data in tail.entries]
 
-        return await self._retried(self._parts.ledger.partition_of(space), answer, self._views_of(log))
+        return await self._answer(space, answer, after, None, self._views_of(log))
 
     # Operators
 
@@ -317,6 +325,7 @@ class Memory:
         answer: Callable[[Reading], Awaitable[Answer]],
         after: Position | None,
         as_of: AsOf | None,
+        views: Views | None = None,
     ) -> Answer:
         codec.check_name(space)
         partition = self._parts.ledger.partition_of(space)
@@ -330,7 +339,7 @@ class Memory:
                 await _refuse_parked(reading, after)
             return await answer(reading)
 
-        return await self._retried(partition, checked)
+        return await self._retried(partition, checked, views)
 
     def _views_of(self, table: Table[Row] | Log[Row]) -> Views:
         for views in self._parts.all_views():
@@ -387,9 +396,11 @@ def _remembered(partition: int, memory: episodic.Memory) -> Remembered:
     return Remembered.model_construct(position=Position(partition, memory.offset), event=event, text=event.text)
 
 
-def _space(partition: int, space: str, data: bytes) -> SpaceView:
-    row = activity.SPACES.decode(data)
+def _space(reading: Reading, checkpoint: int, space: str, data: bytes) -> SpaceView:
+    row, partition = activity.SPACES.decode(data), reading.partition
     return SpaceView(
+        generation=reading.generation.id,
+        checkpoint=position(partition, checkpoint),
         space=space,
         events=row.events,
         agents=row.agents,

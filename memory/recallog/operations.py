@@ -3,11 +3,12 @@
 import hashlib
 import time
 
+from recallog.reading import position
 from recallog.time_travel import travel
 from recallog.wiring import Parts, Views
 from recallog_projections import activity
 from recallog_projections.projection import Need
-from recallog_projections.stores.store import Pointer
+from recallog_projections.stores.store import Generation, Pointer
 from recallog_schemas import Position, codec
 from recallog_schemas.errors import OutOfRange, Rebuilding, RecallogError
 from recallog_schemas.views import (
@@ -91,23 +92,26 @@ async def verify(parts: Parts, progress: Progress | None) -> VerifyReport:
     ends = await parts.ledger.ends()
     for views in parts.all_views():
         for partition in range(len(ends)):
-            checks += [_check(views, table) for table in await _compared(views, partition, progress)]
+            active, compared = await _compared(views, partition, progress)
+            checks += [_check(views, active, table) for table in compared]
     whole = hashlib.sha256("\n".join(check.digest for check in checks).encode()).hexdigest()
     return VerifyReport(records=sum(ends), tables=tuple(checks), digest=whole)
 
 
-async def _compared(views: Views, partition: int, progress: Progress | None) -> list[Compared]:
+async def _compared(views: Views, partition: int, progress: Progress | None) -> tuple[Generation, list[Compared]]:
     while True:
         active = await generations.current(views.projector, partition, progress)
         try:
-            return await compare(views.builder, views.projections, active, progress)
+            return active, await compare(views.builder, views.projections, active, progress)
         except Rebuilding:
             continue  # a rebuild cut over meanwhile
 
 
-def _check(views: Views, compared: Compared) -> TableCheck:
+def _check(views: Views, active: Generation, compared: Compared) -> TableCheck:
     difference = compared.difference
     return TableCheck(
+        generation=active.id,
+        checkpoint=position(active.partition, compared.checkpoint),
         views=views.name,
         table=compared.table,
         rows=compared.items,

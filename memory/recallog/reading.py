@@ -20,13 +20,13 @@ class Reading:
         """Rows and log tails in one atomic call. Raises `Rebuilding` where the generation was replaced meanwhile."""
         return await self.store.read(self.partition, rows, logs, self.generation)
 
-    async def scan(self, table: str, space: str | None = None) -> AsyncIterator[Item]:
-        """All rows of a table, in order; of one space, where it is given."""
+    async def scan(self, table: str, space: str | None = None) -> AsyncIterator[tuple[Item, int]]:
+        """All rows of a table, in order, each with the offset it was read at; of one space, where it is given."""
         after = None
         while True:
             chunk = await self.store.scan(self.generation, table, space=space, after=after, limit=limits.SCAN_ITEMS)
             for item in chunk.items:
-                yield item
+                yield item, chunk.checkpoint.offset
             if chunk.last:
                 return
             after = chunk.items[-1].place

@@ -122,7 +122,7 @@ class EventFields(BaseModel):
     """The space's step counter."""
     at: Annotated[datetime, _Moment] = Field(default_factory=_now)
     """When it happened, in UTC."""
-    schema_version: Annotated[int, Field(ge=1)] = 1
+    schema_version: Annotated[int, Field(ge=1, le=limits.INTEGER_MAX)] = 1
     """Version of the kind's payload."""
     payload: dict[str, Any] = Field(default_factory=dict, validate_default=True)
     """What happened; any JSON object that the kind allows."""

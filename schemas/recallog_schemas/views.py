@@ -58,7 +58,7 @@ class TimelinePage(ComputedAt):
     None where nothing was dropped, and on other pages."""
 
 
-class SpaceView(View):
+class SpaceView(ComputedAt):
     """Activity in one space. `events` counts every event, bookkeeping too."""
 
     space: str
@@ -152,7 +152,7 @@ class Difference(View):
         return " / ".join(part for part in (self.table, self.space, self.owner, self.key) if part)
 
 
-class TableCheck(View):
+class TableCheck(ComputedAt):
     """One table of the views compared with a fresh fold: its rows, its canonical digest, and what differs first."""
 
     views: str

@@ -29,9 +29,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One table: its number of rows, the digest (sha256, hex) of the view's rows and of the fold's."""
+    """One table: its number of rows, the digest (sha256, hex) of the view's rows and of the fold's.
+
+    `checkpoint` is the offset that the views had decided when the last of its rows were read.
+    """
 
     table: str
+    checkpoint: int
     items: int
     digest: str
     expected_digest: str
@@ -72,7 +76,9 @@ async def _compare(
         _add(expected_hash, expected)
         last = chunk.last
         after = chunk.items[-1].place if chunk.items else after
-    return Compared(table, items, found_hash.hexdigest(), expected_hash.hexdigest(), difference)
+    return Compared(
+        table, chunk.checkpoint.offset, items, found_hash.hexdigest(), expected_hash.hexdigest(), difference
+    )
 
 
 async def _between(

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from support.events import run
 
 from recallog_projections.projection import LogName, Need
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import Checkpoint, Generation, Item, Outcome, Pointer, Store
 from recallog_schemas.errors import InvariantViolation, Rebuilding
+from support.events import run
 
 A = Generation("aaaa", 0, "code 1", 0)
 B = Generation("bbbb", 0, "code 2", 5)
@@ -368,9 +368,9 @@ class StoreContract(ABC):
 
     def test_rows_deleted_between_two_pages_are_no_error(self, store: Store) -> None:
         needs = [Need("t", "village", "", key) for key in "abc"]
-        build(store, A, 0, Changes(rows={need: b"1" for need in needs}))
+        build(store, A, 0, Changes(rows=dict.fromkeys(needs, b"1")))
         page = run(store.scan(A, "t", limit=1))
-        commit(store, A, 0, 1, Changes(rows={need: None for need in needs}))
+        commit(store, A, 0, 1, Changes(rows=dict.fromkeys(needs)))
         chunk = run(store.scan(A, "t", after=page.items[-1].place, limit=1))
         assert (chunk.checkpoint, chunk.items, chunk.last) == (at(1), [], True)
 

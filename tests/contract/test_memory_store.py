@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from contract.store_contract import StoreContract
-
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation, Store
 

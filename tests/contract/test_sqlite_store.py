@@ -6,17 +6,17 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from contract.store_contract import A, B, StoreContract, activate, at, build, commit, data_of, entries, row, tail
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.events import run
 
+from contract.store_contract import A, B, StoreContract, activate, at, build, commit, data_of, entries, row, tail
 from recallog_projections.projection import LogName, Need
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_projections.stores.store import Chunk, Generation, Outcome, Pointer, Store
 from recallog_schemas.errors import Rebuilding, StorageError
+from support.events import run
 
 
 class TestSqliteStore(StoreContract):

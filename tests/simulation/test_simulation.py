@@ -3,6 +3,7 @@
 import os
 
 import pytest
+
 from support.world import World
 
 SEEDS = 2_400

@@ -3,8 +3,6 @@
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
-from support.oracle import Expected
-
 from recallog_projections import activity, built_in, episodic, settings
 from recallog_projections.projection import Need, Projection
 from recallog_projections.stores.memory import MemoryStore
@@ -13,6 +11,7 @@ from recallog_streams import dead_letters
 from recallog_streams.ledger import Ledger
 from recallog_streams.memory_ledger import MemoryLedger
 from recallog_streams.projector import Projector
+from support.oracle import Expected
 
 Answer = TypeVar("Answer")
 

@@ -4,9 +4,8 @@ import json
 import random
 from typing import Any
 
-from support.events import MOMENT
-
 from recallog_schemas import Event, limits
+from support.events import MOMENT
 
 SPACES = ("village", "city")
 AGENTS = ("baker", "miller", "smith", "judge")

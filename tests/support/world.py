@@ -9,11 +9,6 @@ import random
 from collections.abc import Coroutine
 from typing import Any, ClassVar
 
-from support.folding import NEVER_SEEN, check_views, finish, parked_offsets, remembered
-from support.oracle import Expected, expect
-from support.random_events import AGENTS, SPACES, bytes_of_an_event, poison, random_event
-from support.scheduler import Pause, Process, SteppedLedger, SteppedStore
-
 from recallog_projections import built_in, episodic
 from recallog_projections.activity import Activity
 from recallog_projections.projection import Projection
@@ -25,6 +20,10 @@ from recallog_streams import generations
 from recallog_streams.memory_ledger import MemoryLedger
 from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
+from support.folding import NEVER_SEEN, check_views, finish, parked_offsets, remembered
+from support.oracle import Expected, expect
+from support.random_events import AGENTS, SPACES, bytes_of_an_event, poison, random_event
+from support.scheduler import Pause, Process, SteppedLedger, SteppedStore
 
 STEPS_MAX = 200_000
 """A world that has not come to rest by then goes round in circles."""

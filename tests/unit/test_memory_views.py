@@ -43,8 +43,8 @@ async def answers(memory: Memory) -> dict[str, object]:
         view = await memory.episodic("village", agent)
         page = await memory.timeline("village", agent, limit=1000)
         found[agent] = (view.memories, view.window, view.checkpoint, page.items, page.kept_from)
-    found["space"] = (await memory.space("village")).model_dump(exclude={"generation"})
-    found["spaces"] = await memory.spaces()
+    found["space"] = (await memory.space("village")).model_dump(exclude={"generation": True, "space": {"generation"}})
+    found["spaces"] = [space.model_dump(exclude={"generation"}) for space in await memory.spaces()]
     return found
 
 

@@ -51,6 +51,8 @@ def publish_command(
 
     async def work() -> None:
         if space == "-":
+            if any(value is not None for value in (agent, kind, text, payload, session, at, id, audience)) or turn:
+                raise typer.BadParameter("with - the whole event comes from stdin; leave out all else but --dry-run")
             event = codec.parse(sys.stdin.buffer.read())
         else:
             fields = {

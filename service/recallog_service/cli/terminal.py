@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,9 @@ Home = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 At = Annotated[str | None, typer.Option("--as-of", help="Answer from the past: a position (0:41) or a time.")]
+
+_WIDTH_OF_A_FILE = 10_000
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -106,12 +110,13 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title:
     table = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*(_plain(str(cell)) for cell in row))
-    out.print(table)
+    # A table in a pipe or a file is as wide as its rows; only a terminal's edge may cut them.
+    (out if out.is_terminal else Console(width=_WIDTH_OF_A_FILE, highlight=False)).print(table)
 
 
 def print_lines(text: str) -> None:
-    """Text as it is: brackets are no markup."""
-    out.print(text, markup=False)
+    """Text as it is: brackets are no markup, and control characters of what somebody said do nothing here."""
+    out.print(_harmless(text), markup=False)
 
 
 def as_of(text: str | None) -> AsOf | None:
@@ -131,4 +136,8 @@ def moment(text: str) -> datetime:
 
 
 def _plain(text: str) -> str:
-    return text.replace("[", "\\[")
+    return _harmless(text).replace("[", "\\[")
+
+
+def _harmless(text: str) -> str:
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
