@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from recallog_schemas import limits
@@ -181,7 +181,6 @@ DEFAULT_SHARED_KINDS = frozenset(name for name, kind in CATALOGUE.items() if kin
 """World, verdicts, visitors, run starts and reflections: the five that the ledger-view memory document names."""
 
 _VALIDATE = {name: kind.payload.__pydantic_validator__.validate_python for name, kind in CATALOGUE.items()}
-_ONE_TEXT = frozenset(name for name, kind in CATALOGUE.items() if kind.payload is Text)
 
 
 def kind_of(name: str) -> Kind:
@@ -192,9 +191,20 @@ def kind_of(name: str) -> Kind:
 def check(name: str, payload: Mapping[str, Any]) -> None:
     """Raise pydantic's `ValidationError` where `payload` is not one of the kind `name`."""
     validate = _VALIDATE.get(name)
-    # Most events are of a kind that asks for one text; for them this is the model's whole judgement, at a third.
-    if validate is not None and not (name in _ONE_TEXT and type(payload.get("text")) is str):
+    if validate is not None:
         validate(payload)
+
+
+def _asks_for_more_than_a_text(kind: Kind) -> bool:
+    try:
+        kind.payload.model_validate({"text": ""})
+    except ValidationError:
+        return True
+    return False
+
+
+MORE_THAN_A_TEXT = frozenset(kind.name for kind in CATALOGUE.values() if _asks_for_more_than_a_text(kind))
+"""The kinds that a payload of one text does not satisfy. Nearly all events have just that."""
 
 
 def text_of(name: str, payload: Mapping[str, Any]) -> str:
