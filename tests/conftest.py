@@ -4,7 +4,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Shared assertions report what they compared, as those of a test module do.
-pytest.register_assert_rewrite("contract.ledger_contract", "contract.store_contract", "support.world", "support.folding")
+pytest.register_assert_rewrite(
+    "contract.ledger_contract", "contract.store_contract", "support.world", "support.folding"
+)
 
 # A slow machine is no failure; the same examples every time, so that a red build is red again on the next machine.
 settings.register_profile("recallog", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -74,7 +74,9 @@ class LedgerContract(ABC):
         assert read(ledger, 1, 1) == []
 
     def test_an_event_is_read_as_it_was_appended(self, ledger: Ledger) -> None:
-        said = event(turn=42, session="s1", audience=("miller",), payload={"text": "Überraschung 🎂", "n": [1, 2.5, None]})
+        said = event(
+            turn=42, session="s1", audience=("miller",), payload={"text": "Überraschung 🎂", "n": [1, 2.5, None]}
+        )
         run(ledger.append([said]))
         assert events_in(ledger) == [said]
 
@@ -192,7 +194,9 @@ class UniqueIdsContract(LedgerContract):
             run(ledger.append([event(id="e2"), event(id="e1", payload={"text": "Cake!"}), event(id="e3")]))
         assert [said.id for said in events_in(ledger)] == ["e1"]
 
-    def test_an_id_with_two_contents_in_one_call_is_refused_and_nothing_of_the_call_written(self, ledger: Ledger) -> None:
+    def test_an_id_with_two_contents_in_one_call_is_refused_and_nothing_of_the_call_written(
+        self, ledger: Ledger
+    ) -> None:
         with pytest.raises(IdConflict, match="e1"):
             run(ledger.append([event(id="e1"), event(id="e1", payload={"text": "Cake!"})]))
         assert end(ledger) == 0

@@ -129,7 +129,9 @@ def test_sweeping_takes_all_that_a_large_generation_has(store: SqliteStore, path
     activate(store, B, 3)
     run(store.sweep(0))
     with closing(sqlite3.connect(path)) as connection:
-        left = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("rows", "logs", "entries")]
+        left = [
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("rows", "logs", "entries")
+        ]
     assert left == [0, 0, 0]
 
 
@@ -159,9 +161,7 @@ def test_it_answers_whatever_the_store_in_memory_answers(
         found: list[object] = [await store.create(A)]
         for offset, changes in enumerate(commits):
             found.append(await store.commit(A, at(offset - 1), at(offset), changes))
-            snapshot = await store.read(
-                0, list(changes.rows), [(name, newest) for name in changes.logs], generation=A
-            )
+            snapshot = await store.read(0, list(changes.rows), [(name, newest) for name in changes.logs], generation=A)
             found += [list(snapshot.rows), [(list(tail.entries), tail.total) for tail in snapshot.logs]]
         for table in ("t", "u", "l", "m"):
             found += await pages(store, table)

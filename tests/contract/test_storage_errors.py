@@ -107,7 +107,7 @@ def test_a_newer_format_asks_for_an_upgrade(use: Callable[[Path], None], path: P
 
 def test_a_folder_in_the_files_place_is_a_storage_error(use: Callable[[Path], None], path: Path) -> None:
     path.mkdir()
-    with pytest.raises(StorageError, match="a.db"):
+    with pytest.raises(StorageError, match=r"a\.db"):
         use(path)
 
 
@@ -209,7 +209,8 @@ async def main():
     resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
     for turn in range(10_000):
         try:
-            await ledger.append([Event(space="village", agent="a", kind="agent.spoke", turn=turn, payload={"text": "x" * 900})])
+            payload = {"text": "x" * 900}
+            await ledger.append([Event(space="village", agent="a", kind="agent.spoke", turn=turn, payload=payload)])
         except StorageError as error:
             print(turn, type(error).__name__)
             import os; sys.stdout.flush(); os._exit(0)
@@ -326,10 +327,12 @@ def test_a_ledger_put_back_goes_on_with_all_its_events(ledger: SqliteLedger, pat
     assert [said.turn for said in events_in(ledger)] == [0, 1, 2, 3]
 
 
-def test_a_ledger_exchanged_while_open_is_noticed_and_the_new_one_is_untouched(ledger: SqliteLedger, path: Path) -> None:
+def test_a_ledger_exchanged_while_open_is_noticed_and_the_new_one_is_untouched(
+    ledger: SqliteLedger, path: Path
+) -> None:
     other = path.with_name("other.db")
     use_ledger(other)
-    os.replace(other, path)
+    other.replace(path)
     before = path.read_bytes()
     with pytest.raises(StorageReplaced):
         run(ledger.append(numbered(1, first=3)))

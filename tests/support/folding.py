@@ -48,9 +48,7 @@ def folded(
 
 def all_rows(projector: Projector, generation: Generation) -> dict[str, dict[tuple[str, str, str], bytes]]:
     """Every table and log of the generation."""
-    return {
-        table.name: rows_of(projector.store, generation, table.name) for table in projector.fold.tables
-    }
+    return {table.name: rows_of(projector.store, generation, table.name) for table in projector.fold.tables}
 
 
 def rows_of(store: Store, generation: Generation, table: str) -> dict[tuple[str, str, str], bytes]:

@@ -1,0 +1,194 @@
+"""The fold decides every record, whatever a projection does."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+
+from recallog_projections import built_in
+from recallog_projections.projection import Need, Table
+from recallog_projections.rows import Rows
+from recallog_schemas import Record, codec
+from recallog_schemas.errors import InvariantViolation, ProjectionError
+from recallog_streams import dead_letters
+from support.events import event, numbered
+from support.folding import finish, folded, ledger_of, rows_of
+
+
+class Count(msgspec.Struct, frozen=True):
+    value: int
+
+
+COUNTS = Table("counts", Count)
+STRANGE = Table("strange", Count)
+
+
+class Counting:
+    """Counts the events of each agent; a subclass misbehaves."""
+
+    name: ClassVar[str] = "counting"
+    version: ClassVar[int] = 1
+    tables: ClassVar = (COUNTS,)
+
+    def needs(self, record: Record) -> Iterable[Need]:
+        return [Need(COUNTS.name, record.event.space, record.event.agent)]
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        space, agent = record.event.space, record.event.agent
+        count = rows.get(COUNTS, space, agent) or Count(0)
+        rows.put(COUNTS, Count(count.value + 1), space, agent)
+
+
+def fold(projection: Any, *events: Any, batch_records: int = 1000) -> tuple[dict[tuple[str, str, str], int], list[str]]:
+    """The counts, and what was parked, when `projection` is folded with the built-in ones."""
+    ledger = ledger_of([codec.encode(said) for said in events], batch_records=batch_records)
+    projector, generation = folded(ledger, [projection, *built_in.projections()])
+    counts = rows_of(projector.store, generation, COUNTS.name)
+    parked = finish(dead_letters.all_parked(projector.store, generation))
+    return (
+        {place: COUNTS.decode(data).value for place, data in counts.items()},
+        [f"{letter.offset} {letter.reason}: {letter.detail}" for letter in parked],
+    )
+
+
+BAKER = ("village", "baker", "")
+
+
+def test_a_projection_that_declares_no_needs_gives_the_same_rows() -> None:
+    class Undeclared(Counting):
+        def needs(self, record: Record) -> Iterable[Need]:
+            return ()
+
+    assert fold(Undeclared(), *numbered(5)) == fold(Counting(), *numbered(5)) == ({BAKER: 5}, [])
+
+
+@pytest.mark.parametrize("needs", [None, [1, "x"], [Need("nowhere", "village")], 7])
+def test_nonsense_for_needs_costs_fetches_and_changes_nothing(needs: object) -> None:
+    class Nonsense(Counting):
+        def needs(self, record: Record) -> Iterable[Need]:
+            return needs  # type: ignore[return-value]
+
+    assert fold(Nonsense(), *numbered(40)) == ({BAKER: 40}, [])
+
+
+def test_needs_that_raise_cost_fetches_and_change_nothing() -> None:
+    class Raising(Counting):
+        def needs(self, record: Record) -> Iterable[Need]:
+            raise KeyError("text")
+
+    assert fold(Raising(), *numbered(40)) == ({BAKER: 40}, [])
+
+
+def test_a_record_that_a_projection_raises_on_is_parked_and_the_others_are_folded() -> None:
+    class Raising(Counting):
+        def apply(self, rows: Rows, record: Record) -> None:
+            super().apply(rows, record)
+            if record.event.turn == 2:
+                raise ValueError("two is too many")
+
+    assert fold(Raising(), *numbered(4)) == (
+        {BAKER: 3},
+        ["2 projection_failed: counting: ValueError: two is too many"],
+    )
+
+
+def test_a_record_that_one_projection_raises_on_is_in_no_other_view_either() -> None:
+    class Raising(Counting):
+        def apply(self, rows: Rows, record: Record) -> None:
+            if record.event.turn == 1:
+                raise ValueError
+
+    ledger = ledger_of([codec.encode(said) for said in numbered(3)])
+    projector, generation = folded(ledger, [*built_in.projections(), Raising()])
+    assert len(rows_of(projector.store, generation, "episodic.own")) == 2
+
+
+def test_an_address_in_an_error_does_not_make_two_folds_differ() -> None:
+    class Raising(Counting):
+        def apply(self, rows: Rows, record: Record) -> None:
+            raise ValueError(f"cannot count {object()!r}")
+
+    assert fold(Raising(), *numbered(1))[1] == [
+        "0 projection_failed: counting: ValueError: cannot count <object object at 0x…>"
+    ]
+
+
+@pytest.mark.parametrize("row", ["no row", None, Count("text"), Count(2**80), Count(object())])  # type: ignore[arg-type]
+def test_a_row_that_cannot_be_stored_parks_its_record(row: object) -> None:
+    class Nonsense(Counting):
+        def apply(self, rows: Rows, record: Record) -> None:
+            if record.event.turn == 1:
+                rows.put(COUNTS, row, record.event.space, record.event.agent)  # type: ignore[type-var]
+            else:
+                super().apply(rows, record)
+
+    counts, parked = fold(Nonsense(), *numbered(3))
+    assert counts == {BAKER: 2}
+    assert [letter.split(": counting: ")[0] for letter in parked] == ["1 projection_failed"]
+
+
+def test_a_row_that_cannot_be_stored_parks_its_record_also_where_the_same_batch_overwrites_it() -> None:
+    class Nonsense(Counting):
+        def apply(self, rows: Rows, record: Record) -> None:
+            rows.put(COUNTS, Count("x" if record.event.turn == 0 else 1), record.event.space, record.event.agent)  # type: ignore[arg-type]
+
+    together, apart = (fold(Nonsense(), *numbered(2), batch_records=records) for records in (10, 1))
+    assert together == apart
+    assert len(together[1]) == 1
+
+
+def test_a_table_that_no_projection_declares_parks_the_record() -> None:
+    class Foreign(Counting):
+        def apply(self, rows: Rows, record: Record) -> None:
+            rows.get(STRANGE, record.event.space)
+
+    assert fold(Foreign(), *numbered(1))[1] == [
+        "0 projection_failed: counting: ProjectionError: the table 'strange' is not among those of the projections"
+    ]
+
+
+def test_reading_rows_without_end_parks_the_record() -> None:
+    class Endless(Counting):
+        def apply(self, rows: Rows, record: Record) -> None:
+            number = 0
+            while rows.get(COUNTS, "village", key=str(number)) is None:
+                number += 1
+
+    assert fold(Endless(), *numbered(1))[1] == ["0 projection_failed: reads rows without end"]
+
+
+def test_a_projection_that_catches_every_exception_does_not_swallow_a_missing_row() -> None:
+    class Careless(Counting):
+        def needs(self, record: Record) -> Iterable[Need]:
+            return ()
+
+        def apply(self, rows: Rows, record: Record) -> None:
+            try:
+                super().apply(rows, record)
+            except Exception:  # noqa: BLE001 - what this test is about
+                rows.put(COUNTS, Count(-1), record.event.space, record.event.agent)
+
+    assert fold(Careless(), *numbered(3)) == ({BAKER: 3}, [])
+
+
+def test_a_violated_invariant_is_no_dead_letter() -> None:
+    class Impossible(Counting):
+        def apply(self, rows: Rows, record: Record) -> None:
+            raise InvariantViolation("two and two are five")
+
+    with pytest.raises(InvariantViolation):
+        fold(Impossible(), *numbered(1))
+
+
+def test_two_projections_of_one_name_are_refused() -> None:
+    with pytest.raises(ProjectionError, match="same name"):
+        folded(ledger_of([]), [Counting(), Counting()])
+
+
+def test_an_event_is_judged_by_the_settings_before_it() -> None:
+    shares = event("run.started", agent="narrator", id="r", payload={"goal": "go", "shared_kinds": ["agent.spoke"]})
+    ledger = ledger_of([codec.encode(said) for said in (shares, *numbered(2))])
+    projector, generation = folded(ledger)
+    shared = rows_of(projector.store, generation, "episodic.shared")
+    assert len(shared) == 3  # run.started by the default kinds, what was spoken by its own

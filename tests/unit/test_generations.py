@@ -1,0 +1,178 @@
+"""Generations: first start, upgrade, rebuild, cutover, and what is refused."""
+
+import json
+from collections.abc import Sequence
+from typing import ClassVar
+
+import msgspec
+import pytest
+
+from recallog_projections import built_in
+from recallog_projections.activity import Activity
+from recallog_projections.projection import Projection
+from recallog_projections.rows import Changes, Rows
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.stores.store import Checkpoint, Outcome
+from recallog_schemas import Record, codec
+from recallog_schemas.errors import LedgerMismatch, NewDeadLetters, OutOfRange, ViewsTooNew
+from recallog_streams import generations
+from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.projector import Projector
+from support.events import numbered
+from support.folding import finish, ledger_of
+
+
+class NewerActivity(Activity):
+    version: ClassVar[int] = 2
+
+
+class Refusing(NewerActivity):
+    def apply(self, rows: Rows, record: Record) -> None:
+        if record.event.turn == 3:
+            raise ValueError("not this one")
+        super().apply(rows, record)
+
+
+def projector_of(ledger: MemoryLedger, store: MemoryStore, activity: Activity | None = None) -> Projector:
+    projections: Sequence[Projection] = [
+        (activity or projection) if projection.name == "activity" else projection
+        for projection in built_in.projections()
+    ]
+    return Projector(ledger, store, projections)
+
+
+@pytest.fixture
+def ledger() -> MemoryLedger:
+    return ledger_of([codec.encode(said) for said in numbered(10)], batch_records=3)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+def test_the_first_question_builds_the_first_generation(ledger: MemoryLedger, store: MemoryStore) -> None:
+    active = finish(generations.current(projector_of(ledger, store), 0))
+    pointer = finish(store.pointer(0))
+    assert (pointer.active, pointer.building) == (active, None)
+    assert finish(store.checkpoint(active)).offset == 9  # type: ignore[union-attr]
+
+
+def test_the_next_question_folds_only_what_is_new(ledger: MemoryLedger, store: MemoryStore) -> None:
+    projector = projector_of(ledger, store)
+    first = finish(generations.current(projector, 0))
+    finish(ledger.append(numbered(2, first=10)))
+    seen: list[tuple[int, int]] = []
+    assert finish(generations.current(projector, 0, lambda *progress: seen.append(progress))) == first
+    assert seen == [(12, 12)]
+
+
+def test_newer_code_builds_a_generation_of_its_own_and_cuts_over(ledger: MemoryLedger, store: MemoryStore) -> None:
+    old = finish(generations.current(projector_of(ledger, store), 0))
+    new = finish(generations.current(projector_of(ledger, store, NewerActivity()), 0))
+    assert finish(store.pointer(0)).active == new != old
+    assert finish(store.checkpoint(old)) is None
+
+
+def test_a_commit_of_the_replaced_generation_is_refused(ledger: MemoryLedger, store: MemoryStore) -> None:
+    old = finish(generations.current(projector_of(ledger, store), 0))
+    checkpoint = finish(store.checkpoint(old))
+    finish(generations.rebuild(projector_of(ledger, store), 0))
+    assert checkpoint is not None
+    outcome = finish(store.commit(old, checkpoint, Checkpoint(checkpoint.offset + 1), Changes()))
+    assert outcome is Outcome.RETIRED
+
+
+def test_older_code_gives_way(ledger: MemoryLedger, store: MemoryStore) -> None:
+    new = finish(generations.current(projector_of(ledger, store, NewerActivity()), 0))
+    for ask in (generations.current, generations.rebuild):
+        with pytest.raises(ViewsTooNew, match="activity: 2, here 1"):
+            finish(ask(projector_of(ledger, store), 0))
+    assert finish(store.pointer(0)).active == new
+
+
+def test_code_with_an_older_catalogue_gives_way(ledger: MemoryLedger, store: MemoryStore) -> None:
+    projector = projector_of(ledger, store)
+    theirs = msgspec.structs.replace(
+        projector.new_generation(0, 0), code=json.dumps({**json.loads(projector.fold.code), "catalogue": 99})
+    )
+    finish(store.create(theirs))
+    assert finish(store.activate(theirs))
+    with pytest.raises(ViewsTooNew, match="catalogue of kinds: 99"):
+        finish(generations.current(projector, 0))
+
+
+def test_a_rebuild_joins_the_one_that_a_crash_left_behind(ledger: MemoryLedger, store: MemoryStore) -> None:
+    projector = projector_of(ledger, store)
+    finish(generations.current(projector, 0))
+    left = finish(store.create(projector.new_generation(0, 10))).building
+    assert left is not None
+    finish(projector.catch_up(left, 4))
+    rebuilt = finish(generations.rebuild(projector_of(ledger, store), 0))
+    assert (rebuilt.active, rebuilt.joined) == (left, True)
+
+
+def test_a_generation_that_other_code_left_unfinished_is_given_up(ledger: MemoryLedger, store: MemoryStore) -> None:
+    old = projector_of(ledger, store)
+    left = finish(store.create(old.new_generation(0, 10))).building
+    active = finish(generations.current(projector_of(ledger, store, NewerActivity()), 0))
+    assert active != left
+    assert finish(store.pointer(0)).building is None
+
+
+def test_an_aborted_rebuild_leaves_the_live_views(ledger: MemoryLedger, store: MemoryStore) -> None:
+    projector = projector_of(ledger, store)
+    active = finish(generations.current(projector, 0))
+    left = finish(store.create(projector.new_generation(0, 10))).building
+    assert finish(generations.abort(projector, 0)) == left
+    assert finish(generations.abort(projector, 0)) is None
+    assert finish(generations.current(projector, 0)) == active
+
+
+def test_new_dead_letters_hold_the_cutover_back_until_they_are_accepted(
+    ledger: MemoryLedger, store: MemoryStore
+) -> None:
+    old = finish(generations.current(projector_of(ledger, store), 0))
+    refusing = projector_of(ledger, store, Refusing())
+    for ask in (generations.current, generations.rebuild):
+        with pytest.raises(NewDeadLetters, match=r"0:3 \(projection_failed"):
+            finish(ask(refusing, 0))
+    assert finish(store.pointer(0)).active == old
+    rebuilt = finish(generations.rebuild(refusing, 0, accept=True))
+    assert (rebuilt.replaced, rebuilt.joined) == (old, True)
+    assert finish(store.pointer(0)).active == rebuilt.active
+
+
+def test_an_active_generation_that_the_store_has_lost_is_built_again(ledger: MemoryLedger, store: MemoryStore) -> None:
+    lost = finish(generations.current(projector_of(ledger, store), 0))
+    del store._tables[lost.id]
+    active = finish(generations.current(projector_of(ledger, store), 0))
+    assert active != lost
+    assert finish(store.checkpoint(active)).offset == 9  # type: ignore[union-attr]
+
+
+def test_views_of_another_ledger_are_refused(ledger: MemoryLedger, store: MemoryStore) -> None:
+    finish(generations.current(projector_of(ledger, store), 0))
+    other = ledger_of([codec.encode(said) for said in numbered(10)])
+    with pytest.raises(LedgerMismatch, match="another ledger"):
+        finish(generations.current(projector_of(other, store), 0))
+
+
+def test_a_ledger_that_lost_its_last_decided_record_is_refused(ledger: MemoryLedger, store: MemoryStore) -> None:
+    finish(generations.current(projector_of(ledger, store), 0))
+    del ledger._values[-1]
+    with pytest.raises(LedgerMismatch, match="is missing"):
+        finish(generations.current(projector_of(ledger, store), 0))
+
+
+def test_a_ledger_in_which_that_record_is_another_one_is_refused(ledger: MemoryLedger, store: MemoryStore) -> None:
+    finish(generations.current(projector_of(ledger, store), 0))
+    ledger._values[-1] = ("village", codec.encode(numbered(1, first=99)[0]))
+    with pytest.raises(LedgerMismatch, match="is another one"):
+        finish(generations.current(projector_of(ledger, store), 0))
+
+
+@pytest.mark.parametrize("position", [(0, 10), (0, -1), (1, 0), (-1, 0)])
+def test_a_position_that_the_ledger_does_not_hold_is_out_of_range(position: tuple[int, int]) -> None:
+    with pytest.raises(OutOfRange, match=r"the last position is 0:9|the ledger is empty"):
+        generations.check_position([10], *position)

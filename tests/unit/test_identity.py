@@ -1,0 +1,90 @@
+"""Where a ledger stores a repeated event again, the views count it once."""
+
+import random
+
+import msgspec
+import pytest
+
+from recallog_projections.rows import Rows
+from recallog_schemas import Record, codec
+from recallog_streams import dead_letters
+from recallog_streams.identity import BUCKET_EVENTS, BUCKETS, SIZES, Conflict, Identity
+from support.events import event
+from support.folding import finish, folded, ledger_of, rows_of
+
+
+class EmptyRows(Rows):
+    """Rows of a store that has none yet."""
+
+    def missing_is_none(self) -> "EmptyRows":
+        self._values = _NoneYet()
+        return self
+
+
+class _NoneYet(dict):  # type: ignore[type-arg]
+    def __missing__(self, place: object) -> None:
+        self[place] = None
+
+
+def test_it_is_exact_over_thousands_of_ids_however_its_buckets_are_split() -> None:
+    dice = random.Random(7)
+    rows, identity = EmptyRows(Identity.tables).missing_is_none(), Identity()
+    known: dict[tuple[str, str], tuple[int, str]] = {}
+    for offset in range(6_000):
+        space, id_ = dice.choice("ab"), f"id-{dice.randrange(3_000)}"
+        text = dice.choice(["one", "two"]) if dice.random() < 0.1 else "one"
+        said = event(space=space, id=id_, at="2026-03-01T12:00:00Z", payload={"text": text})
+        first = known.get((space, id_))
+        if first is not None and first[1] != text:
+            with pytest.raises(Conflict) as conflict:
+                identity.first_seen(rows, said, offset, codec.encode(said))
+            assert conflict.value.first == first[0]
+        else:
+            assert identity.first_seen(rows, said, offset, codec.encode(said)) == (first is None)
+        known.setdefault((space, id_), (offset, text))
+    sizes = {space: rows.get(SIZES, space) for space in "ab"}
+    for space, size in sizes.items():
+        assert size is not None
+        assert size.events == sum(found == space for found, _ in known)
+        assert size.buckets >= size.events / BUCKET_EVENTS - 1
+
+
+def fold(*values: bytes) -> tuple[list[int], list[str]]:
+    """Offsets that are remembered, and what was parked."""
+    projector, generation = folded(ledger_of(values, unique_ids=False))
+    own = rows_of(projector.store, generation, "episodic.own").values()
+    parked = finish(dead_letters.all_parked(projector.store, generation))
+    return [msgspec.msgpack.decode(data)[0] for data in own], [f"{p.offset} {p.reason}: {p.detail}" for p in parked]
+
+
+SAID = codec.encode(event(id="debt-1", payload={"text": "nine sacks"}))
+
+
+def test_a_repeat_is_skipped() -> None:
+    assert fold(SAID, SAID, SAID) == ([0], [])
+
+
+def test_a_repeat_written_with_other_white_space_is_skipped() -> None:
+    assert fold(SAID, SAID.replace(b'":', b'" : ')) == ([0], [])
+
+
+def test_the_same_id_with_other_content_is_parked_and_the_first_stays() -> None:
+    other = SAID.replace(b"nine", b"ten")
+    assert fold(SAID, other, SAID) == ([0], ["1 conflict: its id names another event, at 0:0"])
+
+
+def test_the_same_id_in_another_space_is_another_event() -> None:
+    remembered, parked = fold(SAID, SAID.replace(b'"village"', b'"hamlet"'))
+    assert (sorted(remembered), parked) == ([0, 1], [])
+
+
+def test_an_entry_takes_thirty_bytes() -> None:
+    values = [codec.encode(event(id=f"id-{n}")) for n in range(500)]
+    projector, generation = folded(ledger_of(values, unique_ids=False))
+    buckets = rows_of(projector.store, generation, BUCKETS.name).values()
+    assert sum(len(BUCKETS.decode(data).entries) for data in buckets) == 500 * 30
+
+
+def test_it_needs_the_size_of_the_space() -> None:
+    said = codec.decode(SAID)
+    assert [need.table for need in Identity().needs(Record(0, 0, said, SAID, True))] == [SIZES.name]
