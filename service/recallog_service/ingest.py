@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pydantic import Field
 
 from recallog import Event, Memory
-from recallog_schemas.errors import IdConflict
+from recallog_schemas.errors import IdConflict, StorageError, UnknownOutcome
 from recallog_schemas.views import View
 from recallog_service.formats.item import Item
 
@@ -53,8 +53,14 @@ class _Run:
         return True
 
     async def _append(self, events: list[Event]) -> None:
-        ends = await self._memory.ledger_ends()
-        positions = await self._memory.publish_many(events)
+        try:
+            ends = await self._memory.ledger_ends()
+            positions = await self._memory.publish_many(events)
+        except (StorageError, UnknownOutcome) as error:
+            done = self.added + self.known
+            raise type(error)(
+                f"{error}. {done:,} events before are in; run the same ingest again for the rest"
+            ) from None
         new = sum(position.offset >= ends[position.partition] for position in set(positions))
         self.added += new
         self.known += len(events) - new
