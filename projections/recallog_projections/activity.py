@@ -10,7 +10,7 @@ from recallog_projections.rows import Rows
 from recallog_schemas import Record
 
 
-class Span(msgspec.Struct, frozen=True, array_like=True):
+class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How many events, and the offsets of the first and the last."""
 
     events: int
@@ -18,7 +18,7 @@ class Span(msgspec.Struct, frozen=True, array_like=True):
     last: int
 
 
-class SpaceSpan(msgspec.Struct, frozen=True, array_like=True):
+class SpaceSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     events: int
     first: int
     last: int
@@ -26,7 +26,7 @@ class SpaceSpan(msgspec.Struct, frozen=True, array_like=True):
     sessions: int
 
 
-class Totals(msgspec.Struct, frozen=True, array_like=True):
+class Totals(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Of the whole partition."""
 
     spaces: int

@@ -12,7 +12,7 @@ from recallog_projections.rows import Rows
 from recallog_schemas import Record, limits
 
 
-class Memory(msgspec.Struct, frozen=True, array_like=True):
+class Memory(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One remembered event: where it lies, and its bytes as they stand in the ledger."""
 
     offset: int

@@ -63,6 +63,8 @@ class Rows:
     def put(self, table: Table[Row], row: Row, space: str, owner: str = "", key: str = "") -> None:
         """Write the row. Raises `ProjectionError` where it is none of this table's."""
         if self.strict:
+            if self._tables.get(table.name) is not table:
+                raise ProjectionError(f"the table {table.name!r} is not among those of the projections")
             table.check(row)
         place = (table.name, space, owner, key)
         try:
@@ -85,18 +87,27 @@ class Rows:
         if self._tables.get(log.name) is not log:
             raise ProjectionError(f"the log {log.name!r} is not among those of the projections")
         if self.strict:
+            if not isinstance(log, Log):
+                raise ProjectionError(f"{log.name!r} is a table, not a log")
+            if not _is_address((space, owner)):
+                raise ProjectionError(f"{(space, owner)!r} is no address of a log: space and owner are text")
             log.check(entry)
         self._entries.append(((log.name, space, owner), log, entry))
 
     def _unfetched(self, place: tuple[str, str, str, str]) -> BaseException:
         if not isinstance(self._tables.get(place[0]), Table):
             return ProjectionError(f"the table {place[0]!r} is not among those of the projections")
+        if not _is_address(place):
+            return ProjectionError(f"{place[1:]!r} is no address of a row: space, owner and key are text")
         return Unfetched(Need(*place))
 
     def missing(self, needs: Iterable[Need]) -> list[Need]:
         """Those of `needs` that are not here yet, each once; what is no address of a table is passed over."""
         missing = {need: None for need in needs if need not in self._values}
-        return [need for need in missing if isinstance(need, Need) and isinstance(self._tables.get(need.table), Table)]
+        return [need for need in missing if isinstance(need, Need) and self._is_row(need)]
+
+    def _is_row(self, need: Need) -> bool:
+        return isinstance(self._tables.get(need.table), Table) and _is_address(need)
 
     def fetched(self, need: Need, data: bytes | None) -> None:
         """Take in a row as it stands in the store."""
@@ -135,3 +146,12 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+def _is_address(place: tuple[str, ...]) -> bool:
+    """Whether every part is text that a store can keep; a session that is None is the usual slip."""
+    try:
+        "".join(place).encode()
+    except (TypeError, UnicodeEncodeError):
+        return False
+    return True

@@ -90,7 +90,7 @@ class Fold:
                     rows.undo()
                     misses += 1
                     if misses == _MISSES_BEFORE_ASKING:
-                        await _fetch(rows, fetch, rows.missing(self._needs(records)))
+                        await _fetch(rows, fetch, self._missing(rows, records))
                     parked = await self._apply_again(missing, record, rows, fetch)
             else:
                 parked = _rejected(offset, event)
@@ -102,6 +102,12 @@ class Fold:
     def _record(self, partition: int, offset: int, data: bytes, event: Event) -> Record:
         reached = self._remember_until is None or event.at <= self._remember_until
         return Record(partition, offset, event, data, reached and not kinds.kind_of(event.kind).bookkeeping)
+
+    def _missing(self, rows: Rows, records: Sequence[Record]) -> list[Need]:
+        try:
+            return rows.missing(self._needs(records))
+        except TypeError:
+            return []  # some projection's need is not even hashable
 
     def _needs(self, records: Sequence[Record]) -> Iterator[Need]:
         for projection in (*self._projections, *((self._identity,) if self._identity else ())):
@@ -134,12 +140,12 @@ class Fold:
         for projection in self._projections:
             try:
                 projection.apply(rows, record)
-            except InvariantViolation:
+            except (InvariantViolation, MemoryError):
                 raise
             except Exception as error:  # noqa: BLE001 - one bad record or projection must not stop the stream
                 rows.undo()
-                said = _ADDRESS.sub("0x…", str(error))
-                return _parked(record, "projection_failed", f"{projection.name}: {type(error).__name__}: {said}")
+                said = f"{projection.name}: {type(error).__name__}: {_said(error)}"
+                return _parked(record, "projection_failed", said)
         return None
 
     async def _park(self, parked: Parked, rows: Rows, fetch: Fetch) -> None:
@@ -173,6 +179,14 @@ def _rejected(offset: int, error: InvalidEvent) -> Parked:
 def _parked(record: Record, reason: str, detail: str) -> Parked:
     event = record.event
     return Parked(record.offset, reason, _storable(detail), event.space, event.id, event.kind)
+
+
+def _said(error: Exception) -> str:
+    """The error's words without addresses in memory, which no two folds share."""
+    try:
+        return _ADDRESS.sub("0x…", str(error))
+    except Exception:  # noqa: BLE001 - a projection's own error may fail at that too
+        return ""
 
 
 def _storable(detail: str) -> str:

@@ -20,14 +20,14 @@ ENTRY_BYTES = ID_BYTES + CONTENT_BYTES + OFFSET_BYTES
 BUCKET_EVENTS = 16
 
 
-class Size(msgspec.Struct, frozen=True, array_like=True):
+class Size(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How many ids of a space are known, in how many buckets."""
 
     events: int
     buckets: int
 
 
-class Bucket(msgspec.Struct, frozen=True, array_like=True):
+class Bucket(msgspec.Struct, frozen=True, array_like=True, gc=False):
     entries: bytes
 
 

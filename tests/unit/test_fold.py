@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from recallog_projections import built_in
-from recallog_projections.projection import Need, Table
+from recallog_projections.projection import Log, Need, Table
 from recallog_projections.rows import Rows
 from recallog_schemas import Record, codec
 from recallog_schemas.errors import InvariantViolation, ProjectionError
@@ -21,7 +21,9 @@ class Count(msgspec.Struct, frozen=True):
 
 
 COUNTS = Table("counts", Count)
+SEEN = Log("counts.seen", Count)
 STRANGE = Table("strange", Count)
+IMPOSTOR = Table("activity.totals", Count)
 
 
 class Counting:
@@ -29,7 +31,7 @@ class Counting:
 
     name: ClassVar[str] = "counting"
     version: ClassVar[int] = 1
-    tables: ClassVar = (COUNTS,)
+    tables: ClassVar = (COUNTS, SEEN)
 
     def needs(self, record: Record) -> Iterable[Need]:
         return [Need(COUNTS.name, record.event.space, record.event.agent)]
@@ -63,21 +65,41 @@ def test_a_projection_that_declares_no_needs_gives_the_same_rows() -> None:
     assert fold(Undeclared(), *numbered(5)) == fold(Counting(), *numbered(5)) == ({BAKER: 5}, [])
 
 
-@pytest.mark.parametrize("needs", [None, [1, "x"], [Need("nowhere", "village")], 7])
+NEW_AGENTS = [event(agent=f"guest-{n}") for n in range(40)]
+"""So many rows that are not there yet that the projections are asked what they need."""
+
+
+@pytest.mark.parametrize(
+    "needs",
+    [
+        None,
+        7,
+        [1, "x"],
+        [["a list"]],
+        [Need("nowhere", "village")],
+        [Need("counts.seen", "village")],
+        [Need("counts", None)],  # type: ignore[arg-type]
+        [Need("counts", ["a list"])],  # type: ignore[arg-type]
+        [Need(["a list"], "village")],  # type: ignore[arg-type]
+        [Need("counts", "\ud800")],
+    ],
+    ids=repr,
+)
 def test_nonsense_for_needs_costs_fetches_and_changes_nothing(needs: object) -> None:
     class Nonsense(Counting):
         def needs(self, record: Record) -> Iterable[Need]:
             return needs  # type: ignore[return-value]
 
-    assert fold(Nonsense(), *numbered(40)) == ({BAKER: 40}, [])
+    assert fold(Nonsense(), *NEW_AGENTS) == fold(Counting(), *NEW_AGENTS)
 
 
 def test_needs_that_raise_cost_fetches_and_change_nothing() -> None:
     class Raising(Counting):
         def needs(self, record: Record) -> Iterable[Need]:
+            yield Need("counts", "village")
             raise KeyError("text")
 
-    assert fold(Raising(), *numbered(40)) == ({BAKER: 40}, [])
+    assert fold(Raising(), *NEW_AGENTS) == fold(Counting(), *NEW_AGENTS)
 
 
 def test_a_record_that_a_projection_raises_on_is_parked_and_the_others_are_folded() -> None:
@@ -148,6 +170,59 @@ def test_a_table_that_no_projection_declares_parks_the_record() -> None:
     ]
 
 
+NO_ADDRESSES = [
+    ("village", None, ""),
+    (None, "", ""),
+    ("village", 5, ""),
+    ("village", "", b"key"),
+    ("village", "\ud800", ""),
+]
+
+
+@pytest.mark.parametrize("place", NO_ADDRESSES, ids=repr)
+def test_a_row_at_no_address_parks_the_record_instead_of_stopping_the_store(place: tuple[Any, Any, Any]) -> None:
+    class Sessions(Counting):
+        """The usual slip: rows by `event.session`, which may be None."""
+
+        def needs(self, record: Record) -> Iterable[Need]:
+            return [Need(COUNTS.name, *place)]
+
+        def apply(self, rows: Rows, record: Record) -> None:
+            rows.put(COUNTS, rows.get(COUNTS, *place) or Count(1), *place)
+
+    counts, parked = fold(Sessions(), *NEW_AGENTS)
+    assert counts == {}
+    assert len(parked) == 40
+    assert "is no address of a row" in parked[0]
+
+
+@pytest.mark.parametrize(
+    "place", [("village", None), (None, ""), ("village", ["a list"]), ("village", "\ud800")], ids=repr
+)
+def test_an_entry_of_a_log_at_no_address_parks_the_record(place: tuple[Any, Any]) -> None:
+    class Sessions(Counting):
+        def apply(self, rows: Rows, record: Record) -> None:
+            rows.append(SEEN, Count(1), *place)
+
+    assert "is no address of a log" in fold(Sessions(), event())[1][0]
+
+
+def test_appending_to_a_table_parks_the_record() -> None:
+    class Confused(Counting):
+        def apply(self, rows: Rows, record: Record) -> None:
+            rows.append(COUNTS, Count(1), "village")  # type: ignore[arg-type]
+
+    assert "is a table, not a log" in fold(Confused(), event())[1][0]
+
+
+def test_a_table_that_only_shares_the_name_of_another_parks_the_record() -> None:
+    class Impostor(Counting):
+        def apply(self, rows: Rows, record: Record) -> None:
+            rows.put(IMPOSTOR, Count(1), "")
+
+    assert "'activity.totals' is not among those" in fold(Impostor(), event())[1][0]
+
+
 def test_reading_rows_without_end_parks_the_record() -> None:
     class Endless(Counting):
         def apply(self, rows: Rows, record: Record) -> None:
@@ -179,6 +254,66 @@ def test_a_violated_invariant_is_no_dead_letter() -> None:
 
     with pytest.raises(InvariantViolation):
         fold(Impossible(), *numbered(1))
+
+
+def test_a_machine_out_of_memory_is_no_dead_letter() -> None:
+    class Large(Counting):
+        def apply(self, rows: Rows, record: Record) -> None:
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        fold(Large(), *numbered(1))
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (Wordless(), "counting: Wordless: "),
+        (ValueError("half \ud800 pair"), "counting: ValueError: half ? pair"),
+        (ValueError("x" * 10_000), "counting: ValueError: " + "x" * 478),
+        (KeyError("text"), "counting: KeyError: 'text'"),
+    ],
+    ids=["no words", "no text", "long", "short"],
+)
+def test_whatever_a_projection_raises_its_dead_letter_can_be_stored(error: Exception, says: str) -> None:
+    class Raising(Counting):
+        def apply(self, rows: Rows, record: Record) -> None:
+            raise error
+
+    assert fold(Raising(), event())[1] == [f"0 projection_failed: {says}"]
+
+
+OLD = (
+    b'{"id":"a","run_id":"village","actor":"baker","kind":"agent.spoke","turn":1,"payload":{"text":"Bread!"},'
+    b'"created_at":"2026-01-01T00:00:00Z"'
+)
+JSON_THAT_ONLY_SOME_READ = {
+    "half a surrogate pair as a field": OLD + b',"\\ud800":1}',
+    "half a surrogate pair as the session": OLD + b',"session_id":"\\ud800"}',
+    "half a surrogate pair in UTF-8": OLD + b',"session_id":"\xed\xa0\x80"}',
+    "a byte order mark": b"\xef\xbb\xbf" + OLD + b"}",
+    "UTF-16": (OLD + b"}").decode().encode("utf-16"),
+    "a number beyond all floats": OLD + b',"session_id":1e400}',
+    "a field of 200,000 characters": OLD + b',"' + b"x" * 200_000 + b'":1}',
+    "a field that is there twice": codec.encode(event())[:-1] + b',"session":1e400,"session":"morning"}',
+    "a payload nested deep": codec.encode(event())[:-1] + b',"payload":{"a":' + b"[" * 5_000 + b"]" * 5_000 + b"}}",
+}
+
+
+@pytest.mark.parametrize("unique_ids", [True, False])
+@pytest.mark.parametrize("data", JSON_THAT_ONLY_SOME_READ.values(), ids=JSON_THAT_ONLY_SOME_READ)
+def test_json_that_only_some_readers_take_never_stops_the_stream(data: bytes, unique_ids: bool) -> None:
+    ledger = ledger_of([data, *(codec.encode(said) for said in numbered(2)), data], unique_ids=unique_ids)
+    projector, generation = folded(ledger)
+    assert finish(projector.store.checkpoint(generation)).offset == 3  # type: ignore[union-attr]
+    parked = finish(dead_letters.all_parked(projector.store, generation))
+    assert all(len(letter.detail) <= 500 for letter in parked)
+    assert {0, 3} >= {letter.offset for letter in parked}
 
 
 def test_two_projections_of_one_name_are_refused() -> None:

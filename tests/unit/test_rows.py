@@ -1,0 +1,183 @@
+"""The rows of one batch: what is read, what is written, and what a record takes back when it is undone."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from recallog_projections.projection import Log, Need, Table
+from recallog_projections.rows import Changes, Rows, Unfetched
+from recallog_schemas.errors import ProjectionError, StorageCorrupt
+
+
+class Debt(msgspec.Struct, frozen=True):
+    sacks: int
+
+
+class Loose(msgspec.Struct):
+    sacks: int
+
+
+DEBTS = Table("debts", Debt)
+PAID = Log("paid", Debt, keep=3)
+BAKER = Need("debts", "village", "baker")
+
+
+@pytest.fixture
+def rows() -> Rows:
+    """The baker owes nothing yet; what the miller owes is not fetched."""
+    rows = Rows([DEBTS, PAID])
+    rows.fetched(BAKER, None)
+    return rows
+
+
+def owe(rows: Rows, sacks: int) -> None:
+    rows.put(DEBTS, Debt(sacks), "village", "baker")
+
+
+def owed(rows: Rows) -> Debt | None:
+    return rows.get(DEBTS, "village", "baker")
+
+
+def written(changes: Changes) -> dict[tuple[str, ...], Debt | None]:
+    return {tuple(place): None if data is None else DEBTS.decode(data) for place, data in changes.rows.items()}
+
+
+def test_a_row_that_is_not_there_is_none(rows: Rows) -> None:
+    assert owed(rows) is None
+
+
+def test_a_row_of_the_store_is_read(rows: Rows) -> None:
+    rows.fetched(Need("debts", "village", "miller"), DEBTS.encode(Debt(9)))
+    assert rows.get(DEBTS, "village", "miller") == Debt(9)
+
+
+def test_a_written_row_is_read_back_before_it_is_stored(rows: Rows) -> None:
+    owe(rows, 9)
+    assert owed(rows) == Debt(9)
+
+
+def test_a_row_that_was_written_is_not_fetched_over(rows: Rows) -> None:
+    owe(rows, 9)
+    rows.fetched(BAKER, DEBTS.encode(Debt(1)))
+    assert owed(rows) == Debt(9)
+
+
+@pytest.mark.parametrize("touch", ["get", "put", "delete"])
+def test_touching_a_row_that_is_not_fetched_says_which(rows: Rows, touch: str) -> None:
+    arguments: dict[str, tuple[Any, ...]] = {"get": (DEBTS,), "put": (DEBTS, Debt(1)), "delete": (DEBTS,)}
+    with pytest.raises(Unfetched) as missing:
+        getattr(rows, touch)(*arguments[touch], "village", "miller", "key")
+    assert missing.value.need == Need("debts", "village", "miller", "key")
+
+
+def test_a_batch_writes_the_last_value_of_a_row(rows: Rows) -> None:
+    owe(rows, 1)
+    owe(rows, 2)
+    assert written(rows.changes()) == {BAKER: Debt(2)}
+
+
+def test_a_deleted_row_is_gone_and_deleted_by_the_commit(rows: Rows) -> None:
+    owe(rows, 1)
+    rows.delete(DEBTS, "village", "baker")
+    assert owed(rows) is None
+    assert written(rows.changes()) == {BAKER: None}
+
+
+def test_changes_are_handed_out_once(rows: Rows) -> None:
+    owe(rows, 1)
+    rows.append(PAID, Debt(1), "village")
+    rows.keep()
+    rows.changes()
+    assert rows.changes() == Changes()
+    assert owed(rows) == Debt(1)
+
+
+def test_entries_are_handed_out_in_their_order_with_how_many_stay(rows: Rows) -> None:
+    for sacks in range(5):
+        rows.append(PAID, Debt(sacks), "village", "baker")
+    changes = rows.changes()
+    assert [PAID.decode(data).sacks for data in changes.logs["paid", "village", "baker"]] == [0, 1, 2, 3, 4]
+    assert changes.keep == {"paid": 3}
+
+
+def test_undoing_a_record_takes_back_its_rows_and_entries(rows: Rows) -> None:
+    owe(rows, 1)
+    rows.append(PAID, Debt(1), "village")
+    rows.keep()
+    owe(rows, 2)
+    owe(rows, 3)
+    rows.append(PAID, Debt(3), "village")
+    rows.undo()
+    assert owed(rows) == Debt(1)
+    changes = rows.changes()
+    assert written(changes) == {BAKER: Debt(1)}
+    assert changes.logs == {("paid", "village", ""): [PAID.encode(Debt(1))]}
+
+
+def test_undoing_a_record_brings_back_what_it_deleted(rows: Rows) -> None:
+    owe(rows, 1)
+    rows.keep()
+    rows.delete(DEBTS, "village", "baker")
+    rows.undo()
+    assert owed(rows) == Debt(1)
+
+
+def test_undoing_the_first_record_leaves_a_row_that_was_not_there_absent(rows: Rows) -> None:
+    owe(rows, 1)
+    rows.undo()
+    assert owed(rows) is None
+    assert set(written(rows.changes()).values()) <= {None}
+
+
+def test_undoing_keeps_what_was_fetched_meanwhile(rows: Rows) -> None:
+    owe(rows, 1)
+    rows.fetched(Need("debts", "village", "miller"), DEBTS.encode(Debt(9)))
+    rows.undo()
+    assert rows.get(DEBTS, "village", "miller") == Debt(9)
+
+
+def test_undoing_twice_is_undoing_once(rows: Rows) -> None:
+    owe(rows, 1)
+    rows.keep()
+    owe(rows, 2)
+    rows.undo()
+    rows.undo()
+    assert owed(rows) == Debt(1)
+
+
+def test_cleared_rows_are_fetched_again(rows: Rows) -> None:
+    owe(rows, 1)
+    rows.clear()
+    assert len(rows) == 0
+    assert rows.changes() == Changes()
+    with pytest.raises(Unfetched):
+        owed(rows)
+
+
+def test_only_rows_that_are_not_here_are_missing_each_once(rows: Rows) -> None:
+    miller = Need("debts", "village", "miller")
+    assert rows.missing([BAKER, miller, miller]) == [miller]
+
+
+def test_what_is_no_row_of_these_tables_is_not_missing(rows: Rows) -> None:
+    nonsense: list[Any] = ["debts", 7, Need("paid", "village"), Need("nowhere", "x"), Need("debts", None)]  # type: ignore[arg-type]
+    assert rows.missing(nonsense) == []
+
+
+@pytest.mark.parametrize("row", [None, "text", Loose(1), Debt("many")])  # type: ignore[arg-type]
+def test_a_row_of_another_type_is_refused_where_it_is_written(rows: Rows, row: Any) -> None:
+    with pytest.raises(ProjectionError, match="debts"):
+        rows.put(DEBTS, row, "village", "baker")
+    assert owed(rows) is None
+
+
+def test_rows_that_can_be_changed_in_place_are_refused() -> None:
+    """Undoing gives back the row as it was read; nobody may have changed it meanwhile."""
+    with pytest.raises(ProjectionError, match="frozen=True"):
+        Table("loose", Loose)
+
+
+def test_damaged_bytes_of_a_row_are_corrupt_views() -> None:
+    with pytest.raises(StorageCorrupt, match="recallog rebuild"):
+        DEBTS.decode(b"\xff\xff")
