@@ -6,6 +6,7 @@ whoever builds next joins the generation that is there.
 """
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 
 from recallog_projections.stores.store import Generation
@@ -100,13 +101,14 @@ async def _build(
     await projector.catch_up(building, max(until, building.until), progress)
     while True:
         if replaced is not None and not accept:
-            await _refuse_new_dead_letters(projector, replaced, building)
+            with suppress(Rebuilding):  # it is gone: one who had joined cut over first, which activate finds out
+                await _refuse_new_dead_letters(projector, replaced, building)
         if await store.activate(building):
             await store.sweep(partition)
             return Rebuilt(replaced, building, joined=building != wanted)
         now = await store.pointer(partition)
         if now.active == building:  # one who had joined cut over first
-            return Rebuilt(replaced, building, joined=True)
+            return Rebuilt(replaced, building, joined=building != wanted)
         ahead = await store.checkpoint(now.active) if now.active else None
         if now.building != building or ahead is None:
             raise GenerationGone(f"the generation {building.id} is retired")

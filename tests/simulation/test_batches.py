@@ -2,31 +2,43 @@
 
 import random
 
-import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from recallog_projections import episodic
-from support.folding import all_rows, finish, folded, ledger_of, remembered
+from recallog_schemas import codec
+from support.folding import NEVER_SEEN, all_rows, check_views, finish, folded, ledger_of, remembered
 from support.oracle import expect
-from support.random_events import AGENTS, SPACES, bytes_of_an_event, poison
+from support.random_events import AGENTS, SPACES, bytes_of_an_event, bytes_of_document_000, poison, random_event
+
+SEEDS = st.integers(0, 2**32)
+SIZES = st.integers(1, 60)
 
 
-def recorded(seed: int) -> tuple[list[bytes], bool]:
-    """A ledger with repeats, conflicts and poison in it, and whether its ids are unique."""
+def recorded(seed: int, size: int) -> tuple[list[bytes], bool]:
+    """A ledger with settings, audiences, repeats, conflicts and poison in it, and whether its ids are unique."""
     dice = random.Random(seed)
     unique_ids = dice.random() < 0.5
     values: list[bytes] = []
-    for _ in range(dice.randrange(5, 60)):
-        values.append(bytes_of_an_event(dice))
-        if dice.random() < 0.15:
-            values.append(poison(dice))
-        if not unique_ids and dice.random() < 0.2:
+    for _ in range(size):
+        chance = dice.random()
+        if chance < 0.8 or (unique_ids and chance < 0.9) or not values:
+            values.append(codec.encode(random_event(dice)))
+        elif chance < 0.85:
             values.append(dice.choice(values))
+        elif chance < 0.9:
+            values.append(
+                dice.choice((bytes_of_an_event, bytes_of_document_000))(dice, id=f"taken-{dice.randrange(3)}")
+            )
+        else:
+            values.append(poison(dice))
     return values, unique_ids
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_the_rows_are_the_same_wherever_batches_end(seed: int) -> None:
-    values, unique_ids = recorded(seed)
+@settings(max_examples=60)
+@given(seed=SEEDS, size=SIZES)
+def test_the_rows_are_the_same_wherever_batches_end(seed: int, size: int) -> None:
+    values, unique_ids = recorded(seed, size)
     folds = [
         all_rows(*folded(ledger_of(values, unique_ids=unique_ids, batch_records=records)))
         for records in (1, 2, 3, 7, 1000)
@@ -34,15 +46,23 @@ def test_the_rows_are_the_same_wherever_batches_end(seed: int) -> None:
     assert all(rows == folds[0] for rows in folds)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_at_every_position_an_agent_sees_exactly_what_it_may(seed: int) -> None:
-    values, unique_ids = recorded(seed)
-    for until in random.Random(seed).sample(range(len(values) + 1), 5):
-        projector, generation = folded(ledger_of(values, unique_ids=unique_ids), until=until)
-        expected = expect(values[:until], unique_ids=unique_ids)
-        for space in SPACES:
-            for agent in AGENTS:
-                snapshot = finish(
-                    projector.store.read(0, logs=episodic.logs(space, agent, 10_000), generation=generation)
-                )
-                assert remembered(snapshot) == expected.visible(space, agent)
+@settings(max_examples=150)
+@given(seed=SEEDS, size=SIZES)
+def test_every_view_is_what_the_oracle_says(seed: int, size: int) -> None:
+    values, unique_ids = recorded(seed, size)
+    projector, generation = folded(ledger_of(values, unique_ids=unique_ids))
+    check_views(projector.store, generation, expect(values, unique_ids=unique_ids))
+
+
+@settings(max_examples=60)
+@given(seed=SEEDS, size=SIZES, data=st.data())
+def test_at_every_position_an_agent_sees_exactly_what_it_may(seed: int, size: int, data: st.DataObject) -> None:
+    values, unique_ids = recorded(seed, size)
+    until = data.draw(st.integers(0, len(values)), label="until")
+    projector, generation = folded(ledger_of(values, unique_ids=unique_ids, batch_records=7), until=until)
+    expected = expect(values[:until], unique_ids=unique_ids)
+    for space in SPACES:
+        for agent in (*AGENTS, "ghost", NEVER_SEEN):
+            wanted = episodic.logs(space, agent, 10_000)
+            snapshot = finish(projector.store.read(0, logs=wanted, generation=generation))
+            assert remembered(snapshot) == expected.visible(space, agent)

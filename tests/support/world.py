@@ -6,7 +6,6 @@ is restored, or all of it is lost. Whoever reads meanwhile, and whoever reads in
 
 import copy
 import random
-from collections.abc import Coroutine
 from typing import Any, ClassVar
 
 from recallog_projections import built_in, episodic
@@ -51,14 +50,21 @@ class World:
         self.store = MemoryStore()
         self.created: list[Generation] = []
         self.events_left = rng.randrange(5, 61)
-        self.trouble = rng.choice((0.0, 0.01, 0.05))
-        """How often a call fails, or a process dies at a step."""
+        self.failures = rng.choice((0.0, 0.01, 0.1))
+        """How often a call fails, before or after it took effect; its process goes on, mostly with the same projector."""
+        self.deaths = rng.choice((0.0, 0.01, 0.05))
+        """How often a process dies at a step."""
+        self.crowd = rng.choice((0.0, 0.005, 0.02))
+        """How often one more comes. Alone, a projector folds on from the rows of its last batch, as it mostly does."""
+        self.together = rng.choice((0.0, 0.3))
+        """How many of them are tasks of a process that is there already, and share its projector."""
         self.disasters = rng.choice((0.0, 0.0, 0.002))
         """How often the store is lost, or an older copy of it restored."""
         self.poison = rng.choice((0.0, 0.1, 0.3))
         self.upgrade = rng.random() < 0.25
         self.upgraded = False
         self.restored = 0
+        self.projectors: list[Projector] = []
         self.copies: list[dict[str, Any]] = []
         self._stepped_ledger = SteppedLedger(self.ledger, self.fails)
         self._stepped_store = SteppedStore(self.store, self.fails, self.created)
@@ -66,7 +72,7 @@ class World:
     # What happens to it.
 
     def fails(self) -> bool:
-        return self.rng.random() < self.trouble
+        return self.rng.random() < self.failures
 
     def run(self) -> None:
         """Let everybody work until the last event is said and read, then judge."""
@@ -79,15 +85,15 @@ class World:
                 return self.judge()
             process = self.rng.choice(producers + others)
             process.step()
-            if process in others and self.rng.random() < self.trouble:
+            if process in others and self.rng.random() < self.deaths:
                 process.kill()
                 others.append(self.spawn())
-            elif producers and self.rng.random() < 0.02:
+            elif producers and (not others or self.rng.random() < self.crowd):
                 others.append(self.spawn())
             if self.rng.random() < self.disasters:
                 self.restore()
             if not producers:
-                self.trouble = self.disasters = 0.0
+                self.failures = self.deaths = self.disasters = 0.0
         raise AssertionError(f"no rest after {STEPS_MAX:,} steps: {[process.name for process in others]}")
 
     def restore(self) -> None:
@@ -99,20 +105,22 @@ class World:
         vars(self.store).update(copy.deepcopy(self.rng.choice([vars(MemoryStore()), *self.copies])))
 
     def spawn(self) -> Process:
-        works: list[tuple[str, Coroutine[Any, Any, None]]] = []
-        if self.rng.random() < 0.6:
-            works.append(("reader", self.read()))
-        elif self.rng.random() < 0.7:
-            works.append(("rebuilder", self.rebuild()))
-        else:
-            works.append(("aborter", self.abort()))
-        return Process(*works[0])
+        chance = self.rng.random()
+        if chance < 0.6:
+            return Process("reader", self.read())
+        if chance < 0.9:
+            return Process("rebuilder", self.rebuild())
+        return Process("aborter", self.abort())
 
     def projector(self) -> Projector:
         """A new one, as a new process has it; after the upgrade began, some are of newer code."""
+        if self.projectors and self.rng.random() < self.together:
+            return self.rng.choice(self.projectors)
         newer = self.upgrade and self.rng.random() < 0.5
         self.upgraded = self.upgraded or newer
-        return Projector(self._stepped_ledger, self._stepped_store, tomorrow() if newer else today())
+        projector = Projector(self._stepped_ledger, self._stepped_store, tomorrow() if newer else today())
+        self.projectors.append(projector)
+        return projector
 
     # Who works in it.
 
@@ -148,7 +156,7 @@ class World:
     async def read(self) -> None:
         """A few queries of one process, each checked against the oracle at the checkpoint that it saw."""
         projector = self.projector()
-        for _ in range(self.rng.randrange(1, 6)):
+        for _ in range(self.rng.choice((1, 3, 30))):
             (end,), restored = finish(self.ledger.ends()), self.restored
             try:
                 await generations.current(projector, 0)
@@ -161,7 +169,7 @@ class World:
                 assert restored != self.restored  # an active generation never goes away by itself
                 continue
             except StorageUnavailable:
-                if self.rng.random() < 0.3:
+                if self.rng.random() < 0.1:
                     projector = self.projector()
                 continue
             seen = snapshot.checkpoint.offset + 1
