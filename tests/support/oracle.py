@@ -6,7 +6,7 @@ down once more in the slowest and plainest way. It judges only what the suites w
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -96,8 +96,13 @@ class Expected:
         return (len(self.spaces), len(self.spans("agent")), len(self.spans("session")))
 
 
-def expect(values: Sequence[bytes], *, unique_ids: bool) -> Expected:
-    """The views of a ledger that holds `values` from offset 0 on."""
+def expect(
+    values: Sequence[bytes], *, unique_ids: bool, refuses: Callable[[dict[str, Any]], bool] = lambda _: False
+) -> Expected:
+    """The views of a ledger that holds `values` from offset 0 on.
+
+    `refuses` says which events some projection raises on. Those are parked, and their ids stay free.
+    """
     expected = Expected()
     content_of: dict[tuple[str, str], str] = {}
     for offset, data in enumerate(values):
@@ -114,7 +119,10 @@ def expect(values: Sequence[bytes], *, unique_ids: bool) -> Expected:
             if first is not None:
                 (expected.repeated if content == first else expected.parked).append(offset)
                 continue
-            content_of[space, fields["id"]] = content
+        if refuses(fields):
+            expected.parked.append(offset)
+            continue
+        content_of[space, fields["id"]] = content
         in_force = expected.shared_kinds.get(space)
         shared = kind in (SHARED_BY_DEFAULT if in_force is None else in_force) and fields.get("audience") is None
         expected.counted.append(

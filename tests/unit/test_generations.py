@@ -20,6 +20,7 @@ from recallog_streams.memory_ledger import MemoryLedger
 from recallog_streams.projector import Projector
 from support.events import numbered
 from support.folding import finish, ledger_of
+from support.scheduler import Process, SteppedStore
 
 
 class NewerActivity(Activity):
@@ -56,6 +57,24 @@ def test_the_first_question_builds_the_first_generation(ledger: MemoryLedger, st
     pointer = finish(store.pointer(0))
     assert (pointer.active, pointer.building) == (active, None)
     assert finish(store.checkpoint(active)).offset == 9  # type: ignore[union-attr]
+
+
+def test_nobody_reads_the_first_generation_before_it_has_reached_the_end(
+    ledger: MemoryLedger, store: MemoryStore
+) -> None:
+    projector = Projector(ledger, SteppedStore(store, lambda: False, []), built_in.projections())
+    builder = Process("builder", _asked(projector))
+    reached = []
+    while builder.alive:
+        builder.step()
+        active = finish(store.pointer(0)).active
+        if active is not None:
+            reached.append(finish(store.checkpoint(active)).offset)  # type: ignore[union-attr]
+    assert set(reached) == {9}
+
+
+async def _asked(projector: Projector) -> None:
+    await generations.current(projector, 0)
 
 
 def test_the_next_question_folds_only_what_is_new(ledger: MemoryLedger, store: MemoryStore) -> None:
