@@ -3,19 +3,37 @@
 An agent's memory is not a separate store. It is a set of views computed from one durable ledger.
 """
 
+from recallog.context import Context
 from recallog.memory import Memory
 from recallog.settings import Settings
 from recallog_schemas import Event, Position
 from recallog_schemas.errors import RecallogError
-from recallog_schemas.views import EpisodicView, Remembered, TimelinePage
+from recallog_schemas.views import (
+    BeliefsView,
+    EpisodicView,
+    Explanation,
+    Reaction,
+    ReflectionView,
+    Remembered,
+    SalientView,
+    SceneView,
+    TimelinePage,
+)
 
 __all__ = [
+    "BeliefsView",
+    "Context",
     "EpisodicView",
     "Event",
+    "Explanation",
     "Memory",
     "Position",
+    "Reaction",
     "RecallogError",
+    "ReflectionView",
     "Remembered",
+    "SalientView",
+    "SceneView",
     "Settings",
     "TimelinePage",
 ]

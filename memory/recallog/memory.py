@@ -1,6 +1,6 @@
 """The facade: publish events, ask what agents remember, rebuild and verify the views."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from itertools import islice
 from os import PathLike
@@ -10,26 +10,39 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from recallog import operations
+from recallog import context as prompts
+from recallog import explain as explaining
+from recallog import operations, reflections, salient, wiring
+from recallog.context import Context, Wanted
+from recallog.reactor import Background, Reactor
 from recallog.reading import Reading, position
+from recallog.salient import Asked
 from recallog.settings import Settings
 from recallog.time_travel import AsOf, travel
 from recallog.wiring import Views, embedded
 from recallog_projections import activity, episodic
 from recallog_projections import settings as agent_settings
 from recallog_projections.projection import Log, LogName, Need, Projection, Table
-from recallog_projections.stores.store import Snapshot
+from recallog_projections.settings import AgentSettings
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent, InvariantViolation, OutOfRange, Parked, ProjectionError, Rebuilding
+from recallog_schemas.kinds import SalienceWeights
 from recallog_schemas.views import (
+    AgentSettingsView,
     AgentView,
+    BeliefsView,
     DeadLetter,
     DeadLetterDetail,
     EpisodicView,
+    Explanation,
+    Reaction,
     RebuildReport,
-    Remembered,
+    ReflectionView,
+    SalientView,
+    SceneView,
     SpaceDetail,
     SpaceView,
+    StandingTrigger,
     Status,
     TimelinePage,
     VerifyReport,
@@ -37,11 +50,17 @@ from recallog_schemas.views import (
 from recallog_streams import dead_letters, generations
 from recallog_streams.ledger import Batch
 from recallog_streams.projector import Progress
+from recallog_streams.reflectors.port import Reflector
 
 Answer = TypeVar("Answer")
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 _READ_TRIES = 5
+_SPANS: Sequence[Table[activity.AgentSpan] | Table[activity.Span]] = (
+    activity.AGENTS,
+    activity.SESSIONS,
+    activity.KINDS,
+)
 
 
 class Memory:
@@ -56,10 +75,22 @@ class Memory:
     Any number of processes may open one folder. Queries see everything that was in the ledger when they began.
     """
 
-    def __init__(self, settings: Settings, projections: Sequence[Projection], progress: Progress | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        projections: Sequence[Projection] = (),
+        progress: Progress | None = None,
+        reactors: bool = False,
+        reflector: Reflector | None = None,
+    ) -> None:
         self.settings = settings
         self._parts = embedded(settings, projections)
         self._progress = progress
+        self._kept = settings.log_events
+        self._reflector = reflector
+        self._reactors = reactors
+        self._reactor: Reactor | None = None
+        self._background: Background | None = None
 
     @classmethod
     def open(
@@ -68,17 +99,23 @@ class Memory:
         *,
         projections: Sequence[Projection] = (),
         progress: Progress | None = None,
+        reactors: bool = False,
+        reflector: Reflector | None = None,
     ) -> Self:
         """A memory in the folder `home` (default: `RECALLOG_HOME`, else `./.recallog`), made with the first use.
 
         `projections` are views of your own, each kept in a file of its own; read them with `row` and `entries`.
-        `progress` is called with (done, total) while a query has to build the views first.
+        `progress` is called with (done, total) while a query has to build the views first. With `reactors`, and
+        inside `async with`, reflections that fall due are answered in the background by `reflector` (default: as
+        `RECALLOG_REFLECTOR` says, else the offline one).
         """
-        if isinstance(home, Settings):
-            return cls(home, projections, progress)
-        return cls(Settings(home=Path(home)) if home is not None else Settings(), projections, progress)
+        if not isinstance(home, Settings):
+            home = Settings(home=Path(home)) if home is not None else Settings()
+        return cls(home, projections, progress, reactors, reflector)
 
     async def __aenter__(self) -> Self:
+        if self._reactors:
+            self._background = Background(self._own_reactor(), self._parts.ledger)
         return self
 
     async def __aexit__(
@@ -87,7 +124,11 @@ class Memory:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the files. Nothing is lost without it."""
+        """Let go of the files, and stop the reactor. Nothing is lost without it."""
+        if self._background is not None:
+            await self._background.stop()
+        if self._reactor is not None:
+            await self._reactor.close()
         await self._parts.ledger.close()
         for views in self._parts.all_views():
             await views.store.close()
@@ -105,7 +146,22 @@ class Memory:
         where that id says something else, `EventTooLarge`, `StorageError`, `UnknownOutcome`; calling again with the
         same events is safe after each of them. At most `limits.APPEND_EVENTS_MAX` events in one call.
         """
-        return await self._parts.ledger.append(events)
+        positions = await self._parts.ledger.append(events)
+        if self._background is not None:
+            self._background.wake()
+        return positions
+
+    # Reactors
+
+    async def react(self, space: str | None = None, progress: Progress | None = None) -> list[Reaction]:
+        """Answer the reflections that are due now, in one space or in all, each once; what was done.
+
+        The answer is an `agent.reflected` event or, where the reflector fails after its retries, `reflection.failed`,
+        so that the memory goes on. What falls due by these answers stands for the next call. Raises
+        `ReflectorMisconfigured`, and `LockTimeout` while another process reacts. `progress` is called with triggers
+        (answered, to answer).
+        """
+        return await self._own_reactor().react(space, progress)
 
     # Consumers
 
@@ -128,22 +184,22 @@ class Memory:
         newest = window or limits.WINDOW_EVENTS
 
         async def answer(reading: Reading) -> EpisodicView:
-            snapshot = await reading.read([settings_row], episodic.logs(space, agent, newest))
-            size = window or self._window(snapshot)
+            look = await reading.look([settings_row], episodic.logs(space, agent, newest))
+            own = look.row(agent_settings.AGENTS, space, agent)
+            size = window or (own and own.window) or limits.WINDOW_EVENTS
             if size > newest:
-                snapshot = await reading.read([settings_row], episodic.logs(space, agent, size))
-            memories = episodic.window(episodic.merge(*snapshot.logs), size)
+                look = await reading.look([settings_row], episodic.logs(space, agent, size))
+            memories = episodic.window(look.memories(space, agent), size)
             return EpisodicView(
-                generation=snapshot.generation.id,
-                checkpoint=position(reading.partition, snapshot.checkpoint.offset),
+                **look.computed_at,
                 space=space,
                 agent=agent,
                 window=size,
-                memories=tuple(_remembered(reading.partition, memory) for memory in memories),
+                memories=tuple(look.remembered(memory.offset, memory.data) for memory in memories),
             )
 
-        if window is not None and not 1 <= window <= limits.LOG_EVENTS_KEPT:
-            raise InvalidEvent(f"window: between 1 and {limits.LOG_EVENTS_KEPT}, not {window}", path="window")
+        if window is not None and not 1 <= window <= self._kept:
+            raise InvalidEvent(f"window: between 1 and {self._kept}, not {window}", path="window")
         return await self._answer(space, answer, after, as_of)
 
     async def timeline(
@@ -182,19 +238,19 @@ class Memory:
             )
 
         async def answer(reading: Reading) -> TimelinePage:
-            snapshot = await reading.read(logs=episodic.logs(space, agent, limits.LOG_EVENTS_KEPT))
-            kept_from = episodic.kept_from(*snapshot.logs)
+            look = await reading.look(logs=episodic.logs(space, agent, self._kept))
+            tails = look.tail(episodic.OWN, space, agent), look.tail(episodic.SHARED, space)
+            kept_from = episodic.kept_from(*tails)
             memories = [
                 memory
-                for memory in episodic.merge(*snapshot.logs)
+                for memory in episodic.merge(*tails)
                 if memory.offset >= (kept_from or 0) and (before is None or memory.offset < before.offset)
             ]
-            newest_first = (_remembered(reading.partition, memory) for memory in reversed(memories))
+            newest_first = (look.remembered(memory.offset, memory.data) for memory in reversed(memories))
             found = list(islice((memory for memory in newest_first if wanted(memory.event)), limit + 1))
             older = found[limit - 1].position if len(found) > limit else None
             return TimelinePage(
-                generation=snapshot.generation.id,
-                checkpoint=position(reading.partition, snapshot.checkpoint.offset),
+                **look.computed_at,
                 space=space,
                 agent=agent,
                 items=tuple(reversed(found[:limit])),
@@ -203,6 +259,172 @@ class Memory:
             )
 
         return await self._answer(space, answer, after, as_of)
+
+    async def salient(
+        self,
+        space: str,
+        agent: str,
+        query: str | None = None,
+        *,
+        top_k: int | None = None,
+        turn: int | None = None,
+        after: Position | None = None,
+        as_of: AsOf | None = None,
+    ) -> SalientView:
+        """The events that matter most to `agent` now, of the newest 2,000 that it may see, oldest first.
+
+        salience = 0.30 relevance to `query` + 0.40 recency + 0.30 importance, unless `agent.configured` weighs them
+        otherwise; without a query relevance is 0. `top_k` defaults to the agent's, else 8; `turn`, from which recency
+        is measured, to the highest that the space has seen. `after` and `as_of` as for `episodic`.
+        """
+        asked = self._asked(agent, query, top_k, turn)
+
+        async def answer(reading: Reading) -> SalientView:
+            return await salient.salient(reading, space, agent, asked, self._kept)
+
+        return await self._answer(space, answer, after, as_of)
+
+    async def reflection(
+        self, space: str, agent: str, *, after: Position | None = None, as_of: AsOf | None = None
+    ) -> ReflectionView:
+        """Whether `agent` owes a reflection: since which position, after how many events, and on what.
+
+        `reflection.answer(belief)` makes the event that answers it. `after` and `as_of` as for `episodic`.
+        """
+        codec.check_name(agent, "agent")
+
+        async def answer(reading: Reading) -> ReflectionView:
+            return await reflections.reflection_of(reading, space, agent, self._kept)
+
+        return await self._answer(space, answer, after, as_of)
+
+    async def beliefs(
+        self,
+        space: str,
+        agent: str,
+        reader: str | None = None,
+        *,
+        after: Position | None = None,
+        as_of: AsOf | None = None,
+    ) -> BeliefsView:
+        """The newest 64 reflections of `agent`, oldest first; only those that `reader` may see, where one is named.
+
+        So others can read what it believes without its memory. `after` and `as_of` as for `episodic`.
+        """
+        for name in (agent, reader):
+            if name is not None:
+                codec.check_name(name, "agent")
+
+        async def answer(reading: Reading) -> BeliefsView:
+            return await reflections.beliefs_of(reading, space, agent, reader)
+
+        return await self._answer(space, answer, after, as_of)
+
+    async def scene(self, space: str, *, after: Position | None = None, as_of: AsOf | None = None) -> SceneView:
+        """What all agents have before their eyes: the newest shared event of each scene kind, oldest first.
+
+        `space.configured {scene_kinds}` names the kinds, by default `world.observed` and `run.started`. `after` and
+        `as_of` as for `episodic`.
+        """
+
+        async def answer(reading: Reading) -> SceneView:
+            return await prompts.scene_of(reading, space)
+
+        return await self._answer(space, answer, after, as_of)
+
+    async def context(
+        self,
+        space: str,
+        agent: str,
+        *,
+        scene: str | None = None,
+        query: str | None = None,
+        extra: str | None = None,
+        output_format: str | None = None,
+        budget_tokens: int | None = None,
+        turn: int | None = None,
+        after: Position | None = None,
+        as_of: AsOf | None = None,
+    ) -> Context:
+        """The prompt of `agent`: a `str` that also says what it was computed at, and whether a reflection is due.
+
+        `scene` defaults to the scene view. Memory is the agent's window or, with `use_salience`, what is salient to
+        `query` (default: the scene). `extra` and `output_format` come last. `budget_tokens` (four characters each)
+        takes away actions, memories and beliefs, the oldest or weakest first, and nothing else: what cannot be taken
+        away may exceed it. When a reflection is due, the prompt asks for it. `after` and `as_of` as for `episodic`.
+        """
+        self._asked(agent, query, None, turn)
+        if budget_tokens is not None and budget_tokens < 1:
+            raise InvalidEvent(f"budget_tokens: at least 1, not {budget_tokens}", path="budget_tokens")
+        wanted = Wanted(scene, query, extra, output_format, budget_tokens, turn)
+
+        async def answer(reading: Reading) -> Context:
+            return await prompts.context(reading, space, agent, wanted, self._kept)
+
+        return await self._answer(space, answer, after, as_of)
+
+    async def explain(
+        self,
+        space: str,
+        event_id: str,
+        agent: str,
+        *,
+        query: str | None = None,
+        top_k: int | None = None,
+        turn: int | None = None,
+        after: Position | None = None,
+        as_of: AsOf | None = None,
+    ) -> Explanation:
+        """Whether `agent` has an event before its eyes, and why: each term of its salience, its rank and its age.
+
+        An event that the agent may not see shows nothing but that. `query`, `top_k` and `turn` as for `salient`,
+        `after` and `as_of` as for `episodic`.
+        """
+        asked = self._asked(agent, query, top_k, turn)
+
+        async def answer(reading: Reading) -> Explanation:
+            return await explaining.explain(
+                reading, self._parts.ledger, space, event_id, agent, asked, self._kept, as_of
+            )
+
+        return await self._answer(space, answer, after, as_of)
+
+    async def agent_settings(
+        self, space: str, agent: str, *, after: Position | None = None, as_of: AsOf | None = None
+    ) -> AgentSettingsView:
+        """What `agent` is set to, defaults filled in. `after` and `as_of` as for `episodic`."""
+        codec.check_name(agent, "agent")
+
+        async def answer(reading: Reading) -> AgentSettingsView:
+            look = await reading.look([Need(agent_settings.AGENTS.name, space, agent)])
+            own = look.row(agent_settings.AGENTS, space, agent) or AgentSettings()
+            return AgentSettingsView(
+                **look.computed_at,
+                space=space,
+                agent=agent,
+                window=own.window or limits.WINDOW_EVENTS,
+                use_salience=own.use_salience or False,
+                salience_weights=SalienceWeights(**(own.salience_weights or {})),
+                salience_top_k=own.salience_top_k or limits.SALIENT_EVENTS,
+                reflection_threshold=own.reflection_threshold,
+                persona=own.persona,
+                goal=own.goal,
+            )
+
+        return await self._answer(space, answer, after, as_of)
+
+    async def standing(self, space: str | None = None) -> list[StandingTrigger]:
+        """The reflections that are due, of one space or of all, by space and agent."""
+        if space is not None:
+            codec.check_name(space)
+            partitions: Iterable[int] = [self._parts.ledger.partition_of(space)]
+        else:
+            partitions = range(len(await self._parts.ledger.ends()))
+
+        async def answer(reading: Reading) -> list[StandingTrigger]:
+            return [trigger async for trigger in reflections.standing(reading, space)]
+
+        return [trigger for partition in partitions for trigger in await self._retried(partition, answer)]
 
     async def spaces(self) -> list[SpaceView]:
         """All spaces, by name."""
@@ -228,9 +450,12 @@ class Memory:
             (row,) = snapshot.rows
             by_table = {
                 table.name: tuple(
-                    [_span(reading.partition, row.owner, row.data) async for row, _ in reading.scan(table.name, space)]
+                    [
+                        _span(reading.partition, row.owner, table.decode(row.data))
+                        async for row, _ in reading.scan(table.name, space)
+                    ]
                 )
-                for table in (activity.AGENTS, activity.SESSIONS, activity.KINDS)
+                for table in _SPANS
             }
             return SpaceDetail(
                 generation=snapshot.generation.id,
@@ -341,6 +566,20 @@ class Memory:
 
         return await self._retried(partition, checked, views)
 
+    def _own_reactor(self) -> Reactor:
+        if self._reactor is None:
+            reflector = self._reflector or wiring.reflector(self.settings)
+            self._reactor = Reactor(self, self._parts.ledger, reflector, self._parts.reactors_lock)
+        return self._reactor
+
+    def _asked(self, agent: str, query: str | None, top_k: int | None, turn: int | None) -> Asked:
+        codec.check_name(agent, "agent")
+        if top_k is not None and not 1 <= top_k <= self._kept:
+            raise InvalidEvent(f"top_k: between 1 and {self._kept:,}, not {top_k}", path="top_k")
+        if turn is not None and not 0 <= turn <= limits.TURN_MAX:
+            raise InvalidEvent(f"turn: between 0 and {limits.TURN_MAX:,}, not {turn}", path="turn")
+        return Asked(query or "", top_k, turn)
+
     def _views_of(self, table: Table[Row] | Log[Row]) -> Views:
         for views in self._parts.all_views():
             if table in views.projector.fold.tables:
@@ -375,10 +614,6 @@ class Memory:
             )
         return await travel(ledger, views.projections, space, as_of, self._progress)
 
-    def _window(self, snapshot: Snapshot) -> int:
-        (row,) = snapshot.rows
-        return (agent_settings.AGENTS.decode(row).window if row else None) or limits.WINDOW_EVENTS
-
 
 async def _refuse_parked(reading: Reading, after: Position) -> None:
     key = dead_letters.key_of(after.offset)
@@ -389,11 +624,6 @@ async def _refuse_parked(reading: Reading, after: Position) -> None:
             f"the record at {after} is a dead letter ({letter.reason}: {letter.detail}) and will show in no view. "
             f"See it: recallog dead-letters show {after}"
         )
-
-
-def _remembered(partition: int, memory: episodic.Memory) -> Remembered:
-    event = codec.decode(memory.data)
-    return Remembered.model_construct(position=Position(partition, memory.offset), event=event, text=event.text)
 
 
 def _space(reading: Reading, checkpoint: int, space: str, data: bytes) -> SpaceView:
@@ -410,8 +640,7 @@ def _space(reading: Reading, checkpoint: int, space: str, data: bytes) -> SpaceV
     )
 
 
-def _span(partition: int, name: str, data: bytes) -> AgentView:
-    row = activity.AGENTS.decode(data)
+def _span(partition: int, name: str, row: activity.Span | activity.AgentSpan) -> AgentView:
     return AgentView(
         name=name, events=row.events, first=Position(partition, row.first), last=Position(partition, row.last)
     )

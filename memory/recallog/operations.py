@@ -2,14 +2,17 @@
 
 import hashlib
 import time
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
 
-from recallog.reading import position
+from recallog import reflections
+from recallog.reading import Reading, position
 from recallog.time_travel import travel
 from recallog.wiring import Parts, Views
 from recallog_projections import activity
 from recallog_projections.projection import Need
 from recallog_projections.stores.store import Generation, Pointer
-from recallog_schemas import Position, codec
+from recallog_schemas import Position, codec, limits
 from recallog_schemas.errors import OutOfRange, Rebuilding, RecallogError
 from recallog_schemas.views import (
     DeadLetter,
@@ -17,8 +20,10 @@ from recallog_schemas.views import (
     Difference,
     PartitionStatus,
     RebuildReport,
+    StandingTrigger,
     Status,
     TableCheck,
+    Unreflected,
     VerifyReport,
 )
 from recallog_streams import dead_letters, generations
@@ -28,18 +33,24 @@ from recallog_streams.projector import Progress
 from recallog_streams.verify import Compared
 from recallog_streams.verify import verify as compare
 
+Answer = TypeVar("Answer")
+
 
 async def status(parts: Parts) -> Status:
     """The state as it is, without folding anything."""
     manifest = await parts.ledger.manifest()
     ends = await parts.ledger.ends()
     partitions, totals = [], activity.Totals(0, 0, 0)
+    standing: list[StandingTrigger] = []
+    unreflected: list[Unreflected] = []
     for views in parts.all_views():
         for partition, end in enumerate(ends):
             row, rows = await _partition_status(views, partition, end)
             partitions.append(row)
             if views is parts.views and rows is not None:
                 totals = _sum(totals, rows)
+                standing += await _as_it_is(views, partition, reflections.standing)
+                unreflected += await _as_it_is(views, partition, reflections.unreflected)
     return Status(
         ledger=manifest.ledger,
         records=sum(ends),
@@ -47,9 +58,22 @@ async def status(parts: Parts) -> Status:
         agents=totals.agents,
         sessions=totals.sessions,
         partitions=tuple(partitions),
+        standing=tuple(standing[: limits.STATUS_ITEMS]),
+        standing_total=len(standing),
+        unreflected=tuple(unreflected[: limits.STATUS_ITEMS]),
+        unreflected_total=len(unreflected),
         ledger_bytes=await parts.ledger.size_bytes(),
         views_bytes=sum([await views.store.size_bytes() for views in parts.all_views()]),
     )
+
+
+async def _as_it_is(views: Views, partition: int, query: Callable[[Reading], AsyncIterator[Answer]]) -> list[Answer]:
+    """The answer of the active generation as far as it is; nothing where there is none."""
+    active = (await views.store.pointer(partition)).active
+    try:
+        return [item async for item in query(Reading(views.store, partition, active))] if active is not None else []
+    except Rebuilding:
+        return []
 
 
 async def _partition_status(views: Views, partition: int, end: int) -> tuple[PartitionStatus, activity.Totals | None]:

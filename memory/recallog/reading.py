@@ -1,11 +1,18 @@
 """One consistent look at the views, live or past."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypedDict, TypeVar
 
-from recallog_projections.projection import LogName, Need
+import msgspec
+
+from recallog_projections import episodic
+from recallog_projections.projection import Log, LogName, Need, Table, Tail
 from recallog_projections.stores.store import Generation, Item, Snapshot, Store
-from recallog_schemas import Position, limits
+from recallog_schemas import Position, codec, limits
+from recallog_schemas.views import Remembered
+
+Row = TypeVar("Row", bound=msgspec.Struct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +27,11 @@ class Reading:
         """Rows and log tails in one atomic call. Raises `Rebuilding` where the generation was replaced meanwhile."""
         return await self.store.read(self.partition, rows, logs, self.generation)
 
+    async def look(self, rows: Iterable[Need] = (), logs: Iterable[tuple[LogName, int]] = ()) -> "Look":
+        """The same, by name."""
+        wanted_rows, wanted_logs = list(dict.fromkeys(rows)), list(dict(logs).items())
+        return Look(await self.read(wanted_rows, wanted_logs), wanted_rows, wanted_logs)
+
     async def scan(self, table: str, space: str | None = None) -> AsyncIterator[tuple[Item, int]]:
         """All rows of a table, in order, each with the offset it was read at; of one space, where it is given."""
         after = None
@@ -30,6 +42,43 @@ class Reading:
             if chunk.last:
                 return
             after = chunk.items[-1].place
+
+
+class ComputedAt(TypedDict):
+    """The fields that every answer has."""
+
+    generation: str
+    checkpoint: Position | None
+
+
+class Look:
+    """What one atomic read found, by name."""
+
+    def __init__(self, snapshot: Snapshot, rows: Sequence[Need], logs: Sequence[tuple[LogName, int]]) -> None:
+        self.partition = snapshot.generation.partition
+        checkpoint = position(self.partition, snapshot.checkpoint.offset)
+        self.computed_at: ComputedAt = {"generation": snapshot.generation.id, "checkpoint": checkpoint}
+        self._rows = dict(zip(rows, snapshot.rows, strict=True))
+        self._tails = {name: tail for (name, _), tail in zip(logs, snapshot.logs, strict=True)}
+        self._newest = dict(logs)
+
+    def row(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
+        data = self._rows[Need(table.name, space, owner, key)]
+        return None if data is None else table.decode(data)
+
+    def tail(self, log: Log[Row], space: str, owner: str = "") -> Tail:
+        return self._tails[LogName(log.name, space, owner)]
+
+    def memories(self, space: str, agent: str) -> list[episodic.Memory]:
+        """The newest events that `agent` may see, in ledger order: as many as were asked for of each log."""
+        newest = self._newest[LogName(episodic.OWN.name, space, agent)]
+        merged = episodic.merge(self.tail(episodic.OWN, space, agent), self.tail(episodic.SHARED, space))
+        return episodic.window(merged, newest)
+
+    def remembered(self, offset: int, data: bytes) -> Remembered:
+        """An event that the views keep, as answers show it."""
+        event = codec.decode(data)
+        return Remembered.model_construct(position=Position(self.partition, offset), event=event, text=event.text)
 
 
 def position(partition: int, offset: int) -> Position | None:

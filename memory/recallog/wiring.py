@@ -10,15 +10,18 @@ from recallog_projections import built_in
 from recallog_projections.projection import Projection
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_projections.stores.store import Store
-from recallog_schemas.errors import ProjectionError
+from recallog_schemas.errors import ProjectionError, ReflectorMisconfigured
 from recallog_streams.ledger import Ledger
 from recallog_streams.projector import Projector
+from recallog_streams.reflectors.extractive import Extractive
+from recallog_streams.reflectors.port import Reflector
 from recallog_streams.sqlite_ledger import SqliteLedger
 
 LEDGER_FILE = "ledger.db"
 VIEWS = "views"
 VIEWS_FILE = f"{VIEWS}.db"
 LOCK_FILE = f"{VIEWS}.lock"
+REACTORS_LOCK_FILE = "reactors.lock"
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -47,6 +50,8 @@ class Parts:
     own: Sequence[Views]
     """One for each projection of the user's, in a store of its own: it is built by itself, and what it cannot apply
     is missing nowhere else."""
+    reactors_lock: FolderLock
+    """One process answers triggers at a time."""
 
     def all_views(self) -> list[Views]:
         return [self.views, *self.own]
@@ -75,6 +80,27 @@ def embedded(settings: Settings, own: Sequence[Projection] = ()) -> Parts:
             )
     return Parts(
         ledger,
-        views("built-in", VIEWS, built_in.projections()),
+        views("built-in", VIEWS, built_in.projections(settings.log_events)),
         [views(projection.name, f"{VIEWS}-{projection.name}", built_in.alone(projection)) for projection in own],
+        FolderLock(settings.home / REACTORS_LOCK_FILE, settings.lock_wait_seconds),
+    )
+
+
+def reflector(settings: Settings) -> Reflector:
+    """Who answers when a reflection is due. Raises `ReflectorMisconfigured`."""
+    if settings.reflector == "extractive":
+        return Extractive()
+    if settings.reflector_model is None:
+        raise ReflectorMisconfigured(
+            f"the reflector is {settings.reflector!r}, and no model is named. Set RECALLOG_REFLECTOR_MODEL, or leave "
+            "RECALLOG_REFLECTOR unset for the one that needs no model"
+        )
+    # Only those who ask a model need its client, which takes longer to import than all the rest.
+    from recallog_streams.reflectors.endpoint import ChatEndpoint
+
+    return ChatEndpoint(
+        settings.reflector,
+        settings.reflector_model,
+        api_key=settings.reflector_api_key.get_secret_value() if settings.reflector_api_key else None,
+        timeout_seconds=settings.reflector_timeout_seconds,
     )

@@ -18,6 +18,14 @@ class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
     last: int
 
 
+class AgentSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    events: int
+    first: int
+    last: int
+    turn: int
+    """The highest turn in which it acted."""
+
+
 class SpaceSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     events: int
     first: int
@@ -36,7 +44,7 @@ class Totals(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 TOTALS = Table("activity.totals", Totals)
 SPACES = Table("activity.spaces", SpaceSpan)
-AGENTS = Table("activity.agents", Span)
+AGENTS = Table("activity.agents", AgentSpan)
 SESSIONS = Table("activity.sessions", Span)
 KINDS = Table("activity.kinds", Span)
 
@@ -45,7 +53,7 @@ class Activity:
     """Fold of every record, bookkeeping too, into counts. Tables are keyed by space, then agent, session or kind."""
 
     name: ClassVar[str] = "activity"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     tables = (TOTALS, SPACES, AGENTS, SESSIONS, KINDS)
 
     def needs(self, record: Record) -> Iterable[Need]:
@@ -59,7 +67,11 @@ class Activity:
 
     def apply(self, rows: Rows, record: Record) -> None:
         event, offset = record.event, record.offset
-        new_agent = _count(rows, AGENTS, event.space, event.agent, offset)
+        agent = rows.get(AGENTS, event.space, event.agent)
+        new_agent = agent is None
+        agent = agent or AgentSpan(0, offset, offset, event.turn)
+        turn = max(agent.turn, event.turn)
+        rows.put(AGENTS, AgentSpan(agent.events + 1, agent.first, offset, turn), event.space, event.agent)
         new_session = event.session is not None and _count(rows, SESSIONS, event.space, event.session, offset)
         _count(rows, KINDS, event.space, event.kind, offset)
         old = rows.get(SPACES, event.space)

@@ -3,22 +3,30 @@
 from collections.abc import Sequence
 
 from recallog_projections.activity import Activity
+from recallog_projections.beliefs import Beliefs
 from recallog_projections.episodic import Episodic
 from recallog_projections.projection import Projection
+from recallog_projections.reflection import Reflection
+from recallog_projections.salience import Salience
+from recallog_projections.scene import Scene
 from recallog_projections.settings import Settings
+from recallog_schemas import limits
+
+_OURS = Episodic | Salience | Reflection | Beliefs | Scene | Activity | Settings
 
 
-def projections() -> list[Projection]:
-    """All built-in projections in the order in which they are folded.
+def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
+    """All built-in projections in the order in which they are folded; logs of events keep the newest `log_events`.
 
-    Settings come last, so that all others judge a record by the settings before it.
+    Reflection comes after episodic, whose logs it measures. Settings come last, so that all others judge a record by
+    the settings before it.
     """
-    return [Episodic(), Activity(), Settings()]
+    return [Episodic(log_events), Salience(), Reflection(), Beliefs(), Scene(), Activity(), Settings()]
 
 
 def are_ours(projections: Sequence[Projection]) -> bool:
     """Whether all of them are built in: their rows need no check as they are written."""
-    return all(isinstance(projection, Episodic | Activity | Settings) for projection in projections)
+    return all(isinstance(projection, _OURS) for projection in projections)
 
 
 def alone(projection: Projection) -> list[Projection]:

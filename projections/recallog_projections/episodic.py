@@ -1,22 +1,27 @@
 """What an agent remembers of late: its own events, those addressed to it, and the shared ones of its space."""
 
+import dataclasses
 from collections.abc import Iterable, Sequence
-from heapq import merge as merge_sorted
+from operator import attrgetter
 from typing import ClassVar
 
 import msgspec
 
-from recallog_projections import settings, visibility
+from recallog_projections import settings, visibility, words
 from recallog_projections.projection import Log, LogName, Need, Tail
 from recallog_projections.rows import Rows
-from recallog_schemas import Record, limits
+from recallog_schemas import Record, kinds, limits
 
 
 class Memory(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One remembered event: where it lies, and its bytes as they stand in the ledger."""
+    """One remembered event: where it lies, its bytes as they stand in the ledger, and what salience needs of it."""
 
     offset: int
     data: bytes
+    turn: int
+    importance: float
+    words: str | None
+    """The distinct words of its text, see `words.kept`."""
 
 
 OWN = Log("episodic.own", Memory, limits.LOG_EVENTS_KEPT)
@@ -32,8 +37,12 @@ class Episodic:
     """
 
     name: ClassVar[str] = "episodic"
-    version: ClassVar[int] = 1
-    tables = (OWN, SHARED)
+    version: ClassVar[int] = 2
+
+    def __init__(self, keep: int = limits.LOG_EVENTS_KEPT) -> None:
+        """`keep` is how many of the newest events each log keeps."""
+        self._own, self._shared = (dataclasses.replace(log, keep=keep) for log in (OWN, SHARED))
+        self.tables = (self._own, self._shared)
 
     def needs(self, record: Record) -> Iterable[Need]:
         return (Need(settings.SPACES.name, record.event.space),) if record.memorable else ()
@@ -42,12 +51,13 @@ class Episodic:
         if not record.memorable:
             return
         event = record.event
-        memory = Memory(record.offset, record.data)
+        importance = kinds.kind_of(event.kind).importance
+        memory = Memory(record.offset, record.data, event.turn, importance, words.kept(event.text))
         if visibility.is_shared(event, settings.shared_kinds(rows, event.space)):
-            rows.append(SHARED, memory, event.space)
+            rows.append(self._shared, memory, event.space)
         else:
             for reader in visibility.readers(event):
-                rows.append(OWN, memory, event.space, reader)
+                rows.append(self._own, memory, event.space, reader)
 
 
 def logs(space: str, agent: str, newest: int) -> list[tuple[LogName, int]]:
@@ -57,13 +67,10 @@ def logs(space: str, agent: str, newest: int) -> list[tuple[LogName, int]]:
 
 def merge(own: Tail, shared: Tail) -> list[Memory]:
     """The memories of both logs in ledger order."""
-    return list(
-        merge_sorted(
-            [OWN.decode(data) for data in own.entries],
-            [SHARED.decode(data) for data in shared.entries],
-            key=lambda memory: memory.offset,
-        )
-    )
+    memories = [OWN.decode(data) for data in own.entries]
+    memories += [SHARED.decode(data) for data in shared.entries]
+    memories.sort(key=attrgetter("offset"))
+    return memories
 
 
 def kept_from(own: Tail, shared: Tail) -> int | None:

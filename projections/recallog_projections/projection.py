@@ -19,7 +19,10 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Need(NamedTuple):
-    """The address of one row. `space` is "" for rows of the whole partition."""
+    """The address of one row, or of one log whose total is needed (then without a key).
+
+    `space` is "" for rows of the whole partition.
+    """
 
     table: str
     space: str

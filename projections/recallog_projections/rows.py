@@ -1,6 +1,6 @@
 """The rows of one batch in memory: what projections read and write while they fold it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -42,11 +42,15 @@ class Rows:
     def __init__(self, tables: Iterable[Table[Any] | Log[Any]], *, strict: bool = True) -> None:
         self._tables = {table.name: table for table in tables}
         self.strict = strict
+        self.writable: Collection[str] | None = None
+        """The names of the tables that may be written now; None: all of them. Looked at with `strict` only."""
         self.clear()
 
     def clear(self) -> None:
         """Forget everything, also what was fetched."""
         self._values: dict[tuple[str, str, str, str], Any] = {}
+        self._totals: dict[tuple[str, str, str], int] = {}
+        self._appended: dict[tuple[str, str, str], int] = {}
         self._changed: dict[tuple[str, str, str, str], None] = {}
         self._entries: list[tuple[tuple[str, str, str], Log[Any], Any]] = []
         self._undo: list[tuple[tuple[str, str, str, str], Any]] = []
@@ -63,8 +67,7 @@ class Rows:
     def put(self, table: Table[Row], row: Row, space: str, owner: str = "", key: str = "") -> None:
         """Write the row. Raises `ProjectionError` where it is none of this table's."""
         if self.strict:
-            if self._tables.get(table.name) is not table:
-                raise ProjectionError(f"the table {table.name!r} is not among those of the projections")
+            self._check_writable(table)
             table.check(row)
         place = (table.name, space, owner, key)
         try:
@@ -75,6 +78,8 @@ class Rows:
         self._changed[place] = None
 
     def delete(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> None:
+        if self.strict:
+            self._check_writable(table)
         place = (table.name, space, owner, key)
         if place not in self._values:
             raise self._unfetched(place)
@@ -87,12 +92,36 @@ class Rows:
         if self._tables.get(log.name) is not log:
             raise ProjectionError(f"the log {log.name!r} is not among those of the projections")
         if self.strict:
+            self._check_writable(log)
             if not isinstance(log, Log):
                 raise ProjectionError(f"{log.name!r} is a table, not a log")
             if not _is_address((space, owner)):
                 raise ProjectionError(f"{(space, owner)!r} is no address of a log: space and owner are text")
             log.check(entry)
-        self._entries.append(((log.name, space, owner), log, entry))
+        place = (log.name, space, owner)
+        self._entries.append((place, log, entry))
+        self._appended[place] = self._appended.get(place, 0) + 1
+
+    def _check_writable(self, table: Table[Any] | Log[Any]) -> None:
+        if self._tables.get(table.name) is not table:
+            raise ProjectionError(f"the table {table.name!r} is not among those of the projections")
+        if self.writable is not None and table.name not in self.writable:
+            raise ProjectionError(
+                f"the table {table.name!r} belongs to another projection; it may be read, not written"
+            )
+
+    def total(self, log: Log[Row], space: str, owner: str = "") -> int:
+        """How many entries were ever appended to a log, those of the record being folded included."""
+        place = (log.name, space, owner)
+        try:
+            return self._totals[place] + self._appended.get(place, 0)
+        except KeyError:
+            pass
+        if not isinstance(self._tables.get(log.name), Log):
+            raise ProjectionError(f"the log {log.name!r} is not among those of the projections")
+        if not _is_address(place):
+            raise ProjectionError(f"{place[1:]!r} is no address of a log: space and owner are text")
+        raise Unfetched(Need(*place))
 
     def _unfetched(self, place: tuple[str, str, str, str]) -> BaseException:
         if not isinstance(self._tables.get(place[0]), Table):
@@ -104,15 +133,23 @@ class Rows:
     def missing(self, needs: Iterable[Need]) -> list[Need]:
         """Those of `needs` that are not here yet, each once; what is no address of a table is passed over."""
         missing = {need: None for need in needs if need not in self._values}
-        return [need for need in missing if isinstance(need, Need) and self._is_row(need)]
+        return [need for need in missing if isinstance(need, Need) and self._is_missing(need)]
 
-    def _is_row(self, need: Need) -> bool:
-        return isinstance(self._tables.get(need.table), Table) and _is_address(need)
+    def _is_missing(self, need: Need) -> bool:
+        return need.table in self._tables and need[:3] not in self._totals and _is_address(need)
+
+    def is_log(self, need: Need) -> bool:
+        """Whether a log's total is needed, and not a row."""
+        return isinstance(self._tables[need.table], Log)
 
     def fetched(self, need: Need, data: bytes | None) -> None:
         """Take in a row as it stands in the store."""
         if need not in self._values:
             self._values[need] = None if data is None else self._tables[need.table].decode(data)
+
+    def fetched_total(self, need: Need, total: int) -> None:
+        """Take in a log's total as it stands in the store: what this batch appends comes on top."""
+        self._totals.setdefault(need[:3], total)
 
     def keep(self) -> None:
         """The record is decided: what it wrote stays."""
@@ -123,6 +160,8 @@ class Rows:
         """Forget what the record has written so far."""
         for place, row in reversed(self._undo):
             self._values[place] = row
+        for log, _, _ in self._entries[self._entries_before :]:
+            self._appended[log] -= 1
         del self._entries[self._entries_before :]
         self._undo.clear()
 
@@ -141,7 +180,9 @@ class Rows:
             except KeyError:
                 logs[place] = [data]
                 keep[log.name] = log.keep
-        self._changed, self._entries, self._entries_before = {}, [], 0
+        for place in self._totals.keys() & self._appended.keys():
+            self._totals[place] += self._appended[place]
+        self._changed, self._entries, self._entries_before, self._appended = {}, [], 0, {}
         return Changes(rows, logs, keep)
 
     def __len__(self) -> int:

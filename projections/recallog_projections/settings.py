@@ -51,7 +51,7 @@ class Settings:
     """
 
     name: ClassVar[str] = "settings"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     tables = (SPACES, AGENTS)
 
     def needs(self, record: Record) -> Iterable[Need]:
@@ -64,7 +64,7 @@ class Settings:
         event = record.event
         if event.kind == "agent.configured":
             settings = rows.get(AGENTS, event.space, event.agent) or AgentSettings()
-            rows.put(AGENTS, _changed(settings, event.payload, _AGENT_FIELDS), event.space, event.agent)
+            rows.put(AGENTS, _changed(settings, event.payload), event.space, event.agent)
         elif event.kind == "space.configured":
             space = rows.get(SPACES, event.space) or SpaceSettings()
             rows.put(SPACES, _space(space, event.payload), event.space)
@@ -73,8 +73,12 @@ class Settings:
             rows.put(SPACES, _space(space, {"shared_kinds": event.payload["shared_kinds"]}), event.space)
 
 
-def _changed(settings: AgentSettings, payload: Mapping[str, Any], fields: frozenset[str]) -> AgentSettings:
-    return msgspec.structs.replace(settings, **{name: payload[name] for name in payload if name in fields})
+def _changed(settings: AgentSettings, payload: Mapping[str, Any]) -> AgentSettings:
+    changed = {name: value for name, value in payload.items() if name in _AGENT_FIELDS}
+    if changed.get("salience_weights") is not None:
+        # JSON has no floats: a weight of 1 must be the same row before and after it was stored.
+        changed["salience_weights"] = {name: float(weight) for name, weight in changed["salience_weights"].items()}
+    return msgspec.structs.replace(settings, **changed)
 
 
 def _space(settings: SpaceSettings, payload: Mapping[str, Any]) -> SpaceSettings:

@@ -22,6 +22,7 @@ from recallog_schemas.errors import (
     LockTimeout,
     RecallogError,
     StorageCorrupt,
+    StorageError,
     StorageForeign,
     StorageFull,
     StorageReadOnly,
@@ -48,7 +49,9 @@ class Format:
     synchronous: str
     page_bytes: int = 4096
     disposable: bool = False
-    """Made again from elsewhere, so that what is left of a deleted one is thrown away."""
+    """Made again from elsewhere, so that an older version, and what is left of a deleted one, is thrown away."""
+    identity: str = ""
+    """Query for what tells this file from others of its format: a process that had one open takes no other for it."""
 
 
 class SqliteFile:
@@ -60,13 +63,20 @@ class SqliteFile:
         self._lock_wait_seconds = lock_wait_seconds
         self._connection: sqlite3.Connection | None = None
         self._inode = -1
+        self._identity: object = None
+        self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"recallog-{format.what}")
 
     async def run(self, work: Callable[[sqlite3.Connection], Answer], *, write: bool = False) -> Answer:
         """The answer of `work`, run in one transaction. Raises a `StorageError`; then nothing was written."""
+        if self._closed:
+            raise StorageError(f"the memory is closed, and with it the {self._format.what} {self.path}; open it again")
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work, write)
 
     async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         self._thread.shutdown()
 
@@ -107,11 +117,21 @@ class SqliteFile:
 
     def _open(self) -> sqlite3.Connection:
         if not self.path.exists():
+            if self._identity is not None:
+                raise self._replaced()
             self._make()
-        self._check_whole()
+        # Before connecting: if the file is exchanged in between, `_check_in_place` sees it.
+        inode = self.path.stat().st_ino
         connection = self._connect(self.path)
         try:
-            self._check_ours(connection)
+            self._check_whole(connection)
+            if self._check_ours(connection) < self._format.version:
+                # With the old file still open: no other process can be the last to close it, which would delete the
+                # write-ahead log by its name, by then that of the new file.
+                self._make(instead_of=inode)
+                connection.close()
+                return self._open()
+            self._check_same(connection)
             # 16 MiB of pages in memory, and the log moved into the file every 16 MiB: pages that many batches change
             # are then written once. No memory-mapping: another process's truncation would be a crash here.
             connection.execute(f"PRAGMA synchronous={self._format.synchronous}")
@@ -120,20 +140,28 @@ class SqliteFile:
         except BaseException:
             connection.close()
             raise
-        self._connection, self._inode = connection, self.path.stat().st_ino
+        self._connection, self._inode = connection, inode
         return connection
 
-    def _connect(self, path: Path) -> sqlite3.Connection:
+    def _connect(self, path: Path, mode: str = "rw") -> sqlite3.Connection:
         return sqlite3.connect(
-            path, timeout=self._lock_wait_seconds, isolation_level=None, check_same_thread=False, cached_statements=256
+            f"{path.absolute().as_uri()}?mode={mode}",  # "rw": a file deleted just now is not made again, empty
+            uri=True,
+            timeout=self._lock_wait_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
         )
 
-    def _make(self) -> None:
-        """Write a new file aside and give it its name in one step, so that nobody ever sees half a file."""
+    def _make(self, instead_of: int | None = None) -> None:
+        """Write a new file aside and give it its name in one step, so that nobody ever sees half a file.
+
+        `instead_of` is the inode of a file that it replaces; whoever has that open notices before the next use.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         aside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.new")
         try:
-            connection = self._connect(aside)
+            connection = self._connect(aside, "rwc")
             try:
                 connection.execute(f"PRAGMA page_size={self._format.page_bytes}")
                 connection.execute("PRAGMA journal_mode=WAL")
@@ -143,6 +171,8 @@ class SqliteFile:
             finally:
                 connection.close()
             with FileLock(f"{self.path}.making", timeout=self._lock_wait_seconds):
+                if instead_of is not None and self._inode_in_place() == instead_of:
+                    self.path.unlink()
                 if not self.path.exists():  # if it does, another process was faster: its file is as good
                     self._clear_leftovers()
                     os.link(aside, self.path)
@@ -166,22 +196,33 @@ class SqliteFile:
         log.unlink(missing_ok=True)
         index.unlink(missing_ok=True)
 
-    def _check_whole(self) -> None:
-        """SQLite takes an empty file for a new database, and notices missing pages only when it reads them."""
-        size = self.path.stat().st_size
-        with self.path.open("rb") as file:
-            header = file.read(100)
-        if size == 0:
-            raise StorageCorrupt(f"the {self._format.what} {self.path} is empty. {self._format.remedy}")
-        if header[:16] != b"SQLite format 3\0" or len(header) < 100:
-            raise self._foreign()
-        page_size = int.from_bytes(header[16:18], "big")
-        pages = int.from_bytes(header[28:32], "big")
-        wal = Path(f"{self.path}-wal")
-        if size < pages * (65536 if page_size == 1 else page_size) and not (wal.exists() and wal.stat().st_size):
-            raise StorageCorrupt(f"the {self._format.what} {self.path} is truncated. {self._format.remedy}")
+    def _check_whole(self, connection: sqlite3.Connection) -> None:
+        """SQLite takes an empty file for a new database, and does not miss a part of the last page.
 
-    def _check_ours(self, connection: sqlite3.Connection) -> None:
+        Never open the file beside SQLite to look into it: closing it again would drop the locks of every connection
+        that this process has to it (POSIX), and another process would delete the write-ahead log under them.
+        """
+        if self.path.stat().st_size == 0:
+            raise StorageCorrupt(f"the {self._format.what} {self.path} is empty. {self._format.remedy}")
+        try:
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+        except sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code == sqlite3.SQLITE_NOTADB:
+                raise self._foreign() from error
+            if code == sqlite3.SQLITE_CORRUPT:
+                raise self._truncated() from error
+            raise
+        log = Path(f"{self.path}-wal")  # what is in it counts as pages, and is not in the file yet
+        if self.path.stat().st_size < pages * page_bytes and not (log.exists() and log.stat().st_size):
+            raise self._truncated()
+
+    def _truncated(self) -> StorageCorrupt:
+        return StorageCorrupt(f"the {self._format.what} {self.path} is truncated. {self._format.remedy}")
+
+    def _check_ours(self, connection: sqlite3.Connection) -> int:
+        """The version of the file's format. Raises where this code can do nothing with it."""
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application_id != self._format.application_id:
@@ -191,6 +232,21 @@ class SqliteFile:
                 f"the {self._format.what} {self.path} has format {version}; this version of Recallog reads up to "
                 f"{self._format.version}. Upgrade it: pip install --upgrade recallog"
             )
+        if version < self._format.version and not self._format.disposable:
+            raise StorageForeign(
+                f"the {self._format.what} {self.path} has format {version}; this version of Recallog reads "
+                f"{self._format.version} only. Export it with the version that wrote it, and ingest the export"
+            )
+        return int(version)
+
+    def _check_same(self, connection: sqlite3.Connection) -> None:
+        """A file put back in the place of a deleted one may be a copy of it, but nothing else."""
+        if not self._format.identity:
+            return
+        identity = connection.execute(self._format.identity).fetchone()
+        if self._identity not in (None, identity):
+            raise self._replaced()
+        self._identity = identity
 
     def _foreign(self) -> StorageForeign:
         return StorageForeign(
@@ -199,16 +255,21 @@ class SqliteFile:
 
     def _check_in_place(self) -> None:
         """A file deleted under an open connection would take writes and lose them with the process."""
-        try:
-            in_place = self.path.stat().st_ino == self._inode
-        except FileNotFoundError:
-            in_place = False
-        if not in_place:
+        if self._inode_in_place() != self._inode:
             self._close()
-            raise StorageReplaced(
-                f"the {self._format.what} {self.path} was deleted or exchanged while it was open; nothing was written. "
-                "Put it back, then try again"
-            )
+            raise self._replaced()
+
+    def _inode_in_place(self) -> int | None:
+        try:
+            return self.path.stat().st_ino
+        except FileNotFoundError:
+            return None
+
+    def _replaced(self) -> StorageReplaced:
+        return StorageReplaced(
+            f"the {self._format.what} {self.path} was deleted or exchanged while it was open; nothing was written. "
+            "Put it back, then try again"
+        )
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:

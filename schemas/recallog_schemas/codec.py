@@ -4,18 +4,23 @@ Bytes are UTF-8 JSON. What they mean is judged in this order, so that old code a
 they can judge at all: future schema, then old envelope (upcast), then the envelope's fields, then the payload's.
 """
 
-import hashlib
 import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError, SchemaValidator, from_json
 
-from recallog_schemas import kinds, limits, upcasting
+from recallog_schemas import kinds, limits, triggers, upcasting
 from recallog_schemas.errors import EventTooLarge, FutureSchema, InvalidEvent
 from recallog_schemas.event import ENVELOPE_VERSION, NAME_PATTERN, Event, EventFields, check_payload, fields_of
+
+Parameters = ParamSpec("Parameters")
+Answer = TypeVar("Answer")
 
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
@@ -28,6 +33,26 @@ _IN_OTHER_WORDS = {
 }
 _NAME = re.compile(NAME_PATTERN)
 _REQUIRED = frozenset({"envelope", "id", "at"})
+
+
+def _on_any_stack(work: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+    """`work` that says the same however deep its caller stands: where the stack ends, it is done on a new one.
+
+    That has room for some 900 levels, and events end at some 200.
+    """
+
+    @wraps(work)
+    def done(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
+        try:
+            return work(*args, **kwargs)
+        except RecursionError:
+            with ThreadPoolExecutor(1) as elsewhere:
+                answer = elsewhere.submit(work, *args, **kwargs)
+            if isinstance(answer.exception(), RecursionError):
+                raise InvalidEvent("nested deeper than any event", rule="unparsable") from None
+            return answer.result()
+
+    return done
 
 
 def encode(event: Event) -> bytes:
@@ -46,13 +71,14 @@ def decode(data: bytes) -> Event:
     try:
         event: Event = _validate_fields(data)
         check_payload(event.kind, event.schema_version, event.payload)
-    except (ValidationError, PydanticCustomError):
+    except (ValidationError, PydanticCustomError, RecursionError):
         return _decode_slowly(data)
     if event.schema_version > 1 or event.at.tzinfo != UTC or not event.model_fields_set >= _REQUIRED:
         return _decode_slowly(data)
     return event
 
 
+@_on_any_stack
 def _decode_slowly(data: bytes) -> Event:
     """What the fast way could not take: an old envelope, a future one, or a broken record that must be named."""
     fields = _fields(data)
@@ -60,6 +86,7 @@ def _decode_slowly(data: bytes) -> Event:
     return _validated(upcasting.upcast(fields) if "envelope" not in fields else fields, _REQUIRED)
 
 
+@_on_any_stack
 def parse(data: bytes | str) -> Event:
     """An event as a person or a producer hands it in: like `decode`, but `id`, `at` and `envelope` may be absent.
 
@@ -74,6 +101,7 @@ def parse(data: bytes | str) -> Event:
     return event
 
 
+@_on_any_stack
 def make(fields: dict[str, Any]) -> Event:
     """`Event(**fields)` for fields of unknown quality. Raises `InvalidEvent` with the field's path."""
     try:
@@ -90,14 +118,20 @@ def check_name(name: str, field: str = "space") -> None:
         raise InvalidEvent(f"{field}: {name!r} is not a name: letters, digits and . _ @ / - , at most 128", path=field)
 
 
+@_on_any_stack
 def canonical(data: bytes) -> bytes:
     """The same JSON with sorted keys and no white space: what two writings of one event have in common."""
     return _encode_sorted(msgspec.json.decode(data))
 
 
-def content_digest(data: bytes, size: int = 8) -> bytes:
-    """`size` bytes (blake2b) that two records share when they say the same."""
-    return hashlib.blake2b(canonical(data), digest_size=size).digest()
+def meaning(event: Event, data: bytes) -> bytes:
+    """What two records of one id share where the second is a repeat and no conflict; `data` are the event's bytes.
+
+    Their canonical JSON. Answers to one trigger share the trigger: of those the first one counts, whatever the others
+    say.
+    """
+    trigger = triggers.answered_by(event)
+    return canonical(data) if trigger is None else trigger.id.encode()
 
 
 def schema_digest() -> str:
@@ -116,7 +150,7 @@ def _check_size(data: bytes) -> None:
 
 def _fields(data: bytes) -> dict[str, Any]:
     # The parser of the fast way: the json module's limit of depth hangs on its caller's stack, and a record would be
-    # another dead letter in another process.
+    # another dead letter in another process. This one counts its levels itself, up to some 200.
     try:
         fields = from_json(data, allow_inf_nan=False)
     except ValueError as error:

@@ -7,6 +7,7 @@ RecallogError
 ├── IdConflict                  its id is taken by another event of its space
 ├── OutOfRange                  a position that the ledger does not hold (yet)
 ├── Parked                      the awaited record is a dead letter
+├── NothingDue                  an answer where no trigger stands
 ├── Rebuilding                  the views are not there yet
 ├── NewDeadLetters              a rebuild that parks what the live views remember
 ├── ViewsTooNew                 the views were built by newer code
@@ -22,6 +23,8 @@ RecallogError
 │   ├── StorageReplaced         the file under an open ledger is gone, or another one
 │   └── LedgerMismatch          the views belong to another ledger
 ├── UnknownOutcome              the write may or may not have happened
+├── ReflectorFailed             a reflector has not answered its question
+├── ReflectorMisconfigured      a reflector can answer no question until its settings change
 └── InvariantViolation          a defect of Recallog itself
 
 Each message says what happened and what to do next. `retryable` says whether the same call can succeed later.
@@ -66,6 +69,12 @@ class OutOfRange(RecallogError):
 
 class Parked(RecallogError):
     """The record that a reader waits for is a dead letter: it will never show in a view."""
+
+
+class NothingDue(RecallogError):
+    """There is no trigger to answer."""
+
+    exit_code = 2
 
 
 class Rebuilding(RecallogError):
@@ -139,6 +148,29 @@ class UnknownOutcome(RecallogError):
     """The write may or may not be durable. Sending the same events (same ids) again is safe."""
 
     retryable = True
+    exit_code = 3
+
+
+class ReflectorFailed(RecallogError):
+    """A reflector could not answer a question, or what it answered is no belief.
+
+    Unlike with other errors, `retryable` hangs on the failure: a busy model may answer later, a question that the model
+    refuses is refused again. `retry_after_seconds` is what the reflector asked to wait for, where it did.
+    """
+
+    exit_code = 3
+    retryable: bool  # type: ignore[misc]  # of each failure, not of the class
+
+    def __init__(self, reason: str, *, retryable: bool, retry_after_seconds: float | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retryable = retryable
+        self.retry_after_seconds = retry_after_seconds
+
+
+class ReflectorMisconfigured(RecallogError):
+    """A wrong address, model or API key. Asking again is of no use before an operator has changed them."""
+
     exit_code = 3
 
 

@@ -192,6 +192,8 @@ class Record(msgspec.Struct, frozen=True):
     """The event's bytes as they stand in the ledger."""
     memorable: bool
     """False for bookkeeping kinds, and for events that time travel has not reached: folded, but nobody's memory."""
+    reached: bool = True
+    """False for events that happened later than the moment that is asked about: only what they set counts."""
 
     @property
     def position(self) -> Position:

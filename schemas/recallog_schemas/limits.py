@@ -21,8 +21,12 @@ LOCK_WAIT_SECONDS = 10.0
 # Views. Logs keep the newest events an agent may need; a row is bounded so that one commit is.
 LOG_EVENTS_KEPT = 2_000
 LOG_EVENTS_MAX = 10_000
-ROW_BYTES_MAX = EVENT_BYTES_MAX + 1024
+WORDS_KEPT_CHARS_MAX = 8_000  # a longer text's words are split again for each query, and not kept beside it
+ROW_BYTES_MAX = EVENT_BYTES_MAX + 4 * WORDS_KEPT_CHARS_MAX + 1024
 WINDOW_EVENTS = 8
+SALIENT_EVENTS = 8
+BELIEFS_KEPT = 64
+VISITOR_EVENTS = 3
 PAGE_ITEMS = 50
 PAGE_ITEMS_MAX = 1_000
 SCAN_ITEMS = 1_000
@@ -31,6 +35,24 @@ PROJECTION_RERUNS_MAX = 1_000  # rows that one record may read beyond those its 
 
 # The projector keeps the rows of its last batches; beyond this many it starts afresh.
 CACHED_ROWS_MAX = 20_000
+# Texts whose words salience keeps split, about 2 KB each: two full logs and some more.
+CACHED_WORDS_MAX = 8_192
 
 # Time travel folds the space's prefix at query time.
 AS_OF_RECORDS_MAX = 2_000_000
+
+# Reflection and the prompt. Counts are those of the ledger-view memory document and of its code.
+REFLECTION_EVENTS = 20
+PROMPT_BELIEFS = 8
+PROMPT_ACTIONS = 15
+EVIDENCE_CHARS_MAX = 200
+SCENE_KINDS_MAX = SHARED_KINDS_MAX
+UNREFLECTED_TURNS = 30
+STATUS_ITEMS = 100
+
+# Reflectors: what one is shown, what it may answer, and how long it is waited for between attempts.
+REFLECTOR_TEXT_CHARS_MAX = 2_000  # of each text in a prompt: 20 events of 256 KiB would fit no model's context
+REFLECTOR_REPLY_BYTES_MAX = 1024 * 1024
+REFLECTOR_REASON_CHARS_MAX = 500
+REFLECTOR_WAIT_SECONDS_MAX = 60.0
+BELIEF_CHARS_MAX = 2_000

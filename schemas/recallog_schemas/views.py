@@ -4,7 +4,10 @@ from collections.abc import Iterable
 
 from pydantic import BaseModel, ConfigDict
 
+from recallog_schemas import triggers
+from recallog_schemas.errors import NothingDue
 from recallog_schemas.event import Event, Position
+from recallog_schemas.kinds import SalienceWeights
 
 
 class View(BaseModel):
@@ -43,6 +46,205 @@ class EpisodicView(ComputedAt):
     def format(self) -> str:
         """The memories as a prompt shows them, one a line; `(no prior memory)` where there are none."""
         return lines(self.memories) or "(no prior memory)"
+
+
+class AgentSettingsView(ComputedAt):
+    """What an agent is set to, defaults filled in. `agent.configured` events set it."""
+
+    space: str
+    agent: str
+    window: int
+    use_salience: bool
+    salience_weights: SalienceWeights
+    salience_top_k: int
+    reflection_threshold: int | None
+    """How many events make a reflection due; None: none ever is."""
+    persona: str | None
+    goal: str | None
+
+
+class Salient(Remembered):
+    """One event with its salience: score = w_rel * relevance + w_rec * recency + w_imp * importance."""
+
+    score: float
+    relevance: float
+    """0 to 1: Jaccard similarity of its words with those of the query."""
+    recency: float
+    """0 to 1: exp(-0.1 * turns ago)."""
+    importance: float
+    """0 to 1: its kind's, by the catalogue."""
+
+    def line(self) -> str:
+        return f"[turn {self.event.turn:03d}][{self.event.kind}][sal={self.score:.2f}] {self.text}"
+
+
+class SalientView(ComputedAt):
+    """Of the newest events that an agent may see, those that matter most now, oldest first."""
+
+    space: str
+    agent: str
+    query: str
+    turn: int
+    """The turn that recency was measured from."""
+    top_k: int
+    weights: SalienceWeights
+    considered: int
+    """How many events were scored."""
+    memories: tuple[Salient, ...]
+
+    def format(self) -> str:
+        """The memories as a prompt shows them, one a line; `(no salient memories)` where there are none."""
+        return lines(self.memories) or "(no salient memories)"
+
+
+class Belief(Remembered):
+    """One reflection of an agent. `text` is the belief."""
+
+    based_on: tuple[str, ...]
+    """Ids of the events it rests on, as the agent named them."""
+
+
+class BeliefsView(ComputedAt):
+    """What an agent has come to believe, oldest first; only what `reader` may see of it, where one is named."""
+
+    space: str
+    agent: str
+    reader: str | None
+    beliefs: tuple[Belief, ...]
+
+    def format(self) -> str:
+        """The beliefs, one a line; `(no beliefs)` where there are none."""
+        return lines(self.beliefs) or "(no beliefs)"
+
+
+class SceneView(ComputedAt):
+    """What all agents of a space have before their eyes: the newest event of each of its scene kinds, oldest first."""
+
+    space: str
+    kinds: tuple[str, ...]
+    events: tuple[Remembered, ...]
+
+    def format(self) -> str:
+        """The scene in words, one event a line; `(no scene)` where there is none."""
+        return "\n".join(shown.text for shown in self.events if shown.text) or "(no scene)"
+
+
+class ReflectionView(ComputedAt):
+    """Whether an agent owes a reflection, since when, and on what."""
+
+    space: str
+    agent: str
+    due: bool
+    threshold: int | None
+    """How many events make one due; None: none ever is."""
+    events: int
+    """Those that the agent could see since its last reflection."""
+    since: Position | None
+    """From this record on it is due. None where it is not, or where that is further back than the views keep."""
+    last: Position | None
+    """The agent's last reflection (or failed one), from which the count starts; None before the first."""
+    turn: int
+    """The space's turn."""
+    trigger: str | None
+    """What an answer names as its cause; None where none is due."""
+    on: tuple[Remembered, ...]
+    """The newest of the events that are counted, at most 20, oldest first."""
+
+    def answer(
+        self,
+        belief: str,
+        based_on: Iterable[str] | None = None,
+        *,
+        turn: int | None = None,
+        session: str | None = None,
+    ) -> Event:
+        """The `agent.reflected` that answers the trigger, ready to be published: of several answers the first counts.
+
+        `based_on` are ids of events, by default those of `on`; `turn` is the space's by default. Raises `NothingDue`,
+        or pydantic's `ValidationError`.
+        """
+        trigger = triggers.parse(self.trigger)
+        if trigger is None:
+            raise NothingDue(
+                f"{self.agent!r} owes no reflection in {self.space!r}: {self.events} of {self.threshold} events. "
+                "Publish an agent.reflected of your own, or wait until one is due"
+            )
+        ids = [shown.event.id for shown in self.on] if based_on is None else list(based_on)
+        return Event(
+            id=trigger.answer_id,
+            space=self.space,
+            session=session,
+            agent=self.agent,
+            kind="agent.reflected",
+            turn=self.turn if turn is None else turn,
+            payload={"belief": belief, "based_on": ids},
+            causation_id=trigger.id,
+        )
+
+
+class StandingTrigger(View):
+    """A reflection that is due and not answered yet."""
+
+    space: str
+    agent: str
+    trigger: str
+    events: int
+    threshold: int
+
+
+class Reaction(View):
+    """What a reactor did about one trigger."""
+
+    space: str
+    agent: str
+    trigger: str
+    kind: str
+    """agent.reflected, or reflection.failed."""
+    text: str
+    """The belief, or why there is none."""
+    based_on: tuple[str, ...]
+    position: Position
+    """Of the answer that counts: an earlier one, where somebody else was faster."""
+
+
+class Explanation(ComputedAt):
+    """Whether an agent has an event before its eyes, and why."""
+
+    space: str
+    agent: str
+    event_id: str
+    verdict: str
+    """remembered, outscored, out_of_window, not_kept, not_visible, bookkeeping, dead_letter, or unknown."""
+    why: str
+    """The verdict in a sentence."""
+    position: Position | None
+    """Where the event lies; None where it is unknown."""
+    in_episodic: bool
+    newer: int | None
+    """How many newer events the agent may see."""
+    window: int
+    in_salient: bool
+    rank: int | None
+    """Among all scored events, from 1."""
+    top_k: int
+    considered: int
+    query: str
+    turn: int
+    weights: SalienceWeights
+    memory: Salient | None
+    """The event with each term of its score; None where the agent may not see it, or the views no longer keep it."""
+
+    def sum(self) -> str:
+        """The score as a sum of its weighted terms, for people; "" where there is none."""
+        if self.memory is None:
+            return ""
+        terms = (
+            (self.weights.relevance, "relevance", self.memory.relevance),
+            (self.weights.recency, "recency", self.memory.recency),
+            (self.weights.importance, "importance", self.memory.importance),
+        )
+        written = " + ".join(f"{weight:.2f} x {name} {value:.3f}" for weight, name, value in terms)
+        return f"{written} = {self.memory.score:.3f}"
 
 
 class TimelinePage(ComputedAt):
@@ -124,6 +326,15 @@ class PartitionStatus(View):
     """Some dead letters are of a future schema: newer code can read them."""
 
 
+class Unreflected(View):
+    """An agent that has no reflection threshold and runs on: its window no longer holds what it has seen."""
+
+    space: str
+    agent: str
+    turn: int
+    """The highest turn in which it acted."""
+
+
 class Status(View):
     """The whole at a glance, as it is: asking folds nothing."""
 
@@ -134,6 +345,12 @@ class Status(View):
     agents: int
     sessions: int
     partitions: tuple[PartitionStatus, ...]
+    standing: tuple[StandingTrigger, ...]
+    """Reflections that are due; the first 100 of `standing_total`."""
+    standing_total: int
+    unreflected: tuple[Unreflected, ...]
+    """Agents past turn 30 for which reflection is off; the first 100 of `unreflected_total`."""
+    unreflected_total: int
     ledger_bytes: int
     views_bytes: int
 

@@ -34,13 +34,13 @@ def key_of(offset: int) -> str:
     return f"{offset:020d}"
 
 
-async def all_parked(store: Store, generation: Generation, *, until: int | None = None) -> list[Parked]:
-    """The generation's dead letters by offset; only those below `until`, where it is given."""
+async def all_parked(store: Store, generation: Generation, *, beyond: int = -1) -> list[Parked]:
+    """The generation's dead letters behind the offset `beyond`, by offset."""
     found: list[Parked] = []
-    after = None
+    after = ("", "", key_of(beyond)) if beyond >= 0 else None
     while True:
         chunk = await store.scan(generation, TABLE.name, after=after, limit=limits.SCAN_ITEMS)
         found += [TABLE.decode(item.data) for item in chunk.items]
-        if chunk.last or (until is not None and found and found[-1].offset >= until):
-            return [parked for parked in found if until is None or parked.offset < until]
+        if chunk.last:
+            return found
         after = chunk.items[-1].place

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from recallog_projections import built_in
-from recallog_projections.projection import Log, Need, Projection, Table
+from recallog_projections.projection import Log, LogName, Need, Projection, Table
 from recallog_projections.rows import Changes, Rows, Unfetched
 from recallog_schemas import Event, Record, codec, kinds, limits
 from recallog_schemas.errors import InvalidEvent, InvariantViolation, ProjectionError
@@ -20,8 +20,8 @@ from recallog_streams.dead_letters import Count, Parked
 from recallog_streams.identity import Conflict, Identity
 from recallog_streams.ledger import Batch
 
-Fetch = Callable[[Sequence[Need]], Awaitable[Sequence[bytes | None]]]
-"""Rows as they stand at the checkpoint, in the order asked for."""
+Fetch = Callable[[Sequence[Need], Sequence[LogName]], Awaitable[tuple[Sequence[bytes | None], Sequence[int]]]]
+"""Rows and the totals of logs as they stand at the checkpoint, in the order asked for."""
 
 # The rows of the last batches are still here, and mostly all that a batch needs: a few agents seen for the first time
 # are fetched one by one, and only then is every record asked what it needs.
@@ -38,6 +38,7 @@ class Fold:
         self, projections: Sequence[Projection], *, unique_ids: bool, remember_until: datetime | None = None
     ) -> None:
         self._projections = tuple(projections)
+        self._folded = [(each, frozenset(table.name for table in each.tables)) for each in projections]
         self._ours = built_in.are_ours(projections)
         self._identity = None if unique_ids else Identity()
         self._remember_until = remember_until
@@ -55,7 +56,8 @@ class Fold:
         """What writes the rows, as JSON: other code never writes the same generation."""
         versions = {projection.name: projection.version for projection in self._projections}
         catalogue = {"catalogue": kinds.CATALOGUE_VERSION, "digest": codec.schema_digest()}
-        return json.dumps({"projections": versions, **catalogue}, sort_keys=True)
+        keep = {table.name: table.keep for table in self.tables if isinstance(table, Log)}
+        return json.dumps({"projections": versions, "keep": keep, **catalogue}, sort_keys=True)
 
     def new_rows(self) -> Rows:
         return Rows(self.tables, strict=not self._ours)
@@ -101,7 +103,8 @@ class Fold:
 
     def _record(self, partition: int, offset: int, data: bytes, event: Event) -> Record:
         reached = self._remember_until is None or event.at <= self._remember_until
-        return Record(partition, offset, event, data, reached and not kinds.kind_of(event.kind).bookkeeping)
+        memorable = reached and not kinds.kind_of(event.kind).bookkeeping
+        return Record(partition, offset, event, data, memorable, reached)
 
     def _missing(self, rows: Rows, records: Sequence[Record]) -> list[Need]:
         try:
@@ -129,6 +132,7 @@ class Fold:
         return _parked(record, "projection_failed", "reads rows without end")
 
     def _apply(self, record: Record, rows: Rows) -> Parked | None:
+        rows.writable = None
         if self._identity is not None:
             try:
                 if not self._identity.first_seen(rows, record.event, record.offset, record.data):
@@ -137,7 +141,8 @@ class Fold:
                 return _parked(
                     record, "conflict", f"its id names another event, at {record.partition}:{conflict.first}"
                 )
-        for projection in self._projections:
+        for projection, tables in self._folded:
+            rows.writable = tables
             try:
                 projection.apply(rows, record)
             except (InvariantViolation, MemoryError):
@@ -149,6 +154,7 @@ class Fold:
         return None
 
     async def _park(self, parked: Parked, rows: Rows, fetch: Fetch) -> None:
+        rows.writable = None
         place = Need(dead_letters.TABLE.name, "", "", dead_letters.key_of(parked.offset))
         await _fetch(rows, fetch, rows.missing([place, Need(dead_letters.COUNT.name, "")]))
         count = rows.get(dead_letters.COUNT, "") or Count()
@@ -158,9 +164,15 @@ class Fold:
 
 
 async def _fetch(rows: Rows, fetch: Fetch, needs: Sequence[Need]) -> None:
-    if needs:
-        for need, data in zip(needs, await fetch(needs), strict=True):
-            rows.fetched(need, data)
+    if not needs:
+        return
+    of_rows = [need for need in needs if not rows.is_log(need)]
+    of_logs = [need for need in needs if rows.is_log(need)]
+    values, totals = await fetch(of_rows, [LogName(*need[:3]) for need in of_logs])
+    for need, data in zip(of_rows, values, strict=True):
+        rows.fetched(need, data)
+    for need, total in zip(of_logs, totals, strict=True):
+        rows.fetched_total(need, total)
 
 
 def _decoded(data: bytes) -> Event | InvalidEvent:

@@ -9,10 +9,9 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass
 
-from recallog_projections.stores.store import Generation
+from recallog_projections.stores.store import Checkpoint, Generation, Store
 from recallog_schemas.errors import NewDeadLetters, OutOfRange, Rebuilding, ViewsTooNew
 from recallog_streams import dead_letters
-from recallog_streams.dead_letters import Parked
 from recallog_streams.projector import GenerationGone, Progress, Projector
 
 
@@ -71,17 +70,6 @@ async def abort(projector: Projector, partition: int) -> Generation | None:
     return pointer.building
 
 
-async def new_dead_letters(projector: Projector, old: Generation, new: Generation) -> list[Parked]:
-    """What `new` parks and `old` does not, up to the checkpoint of `old`."""
-    store = projector.store
-    checkpoint = await store.checkpoint(old)
-    if checkpoint is None:
-        raise GenerationGone(f"the generation {old.id} is gone")
-    known = {parked.offset for parked in await dead_letters.all_parked(store, old)}
-    parked = await dead_letters.all_parked(store, new, until=checkpoint.offset + 1)
-    return [letter for letter in parked if letter.offset not in known]
-
-
 async def _build(
     projector: Projector, partition: int, until: int, progress: Progress | None, *, accept: bool
 ) -> Rebuilt:
@@ -94,25 +82,28 @@ async def _build(
     if pointer.building is not None and await _is_useless(projector, pointer.building):
         await store.retire(pointer.building)
     wanted = projector.new_generation(partition, until)
-    building = (await store.create(wanted)).building
+    pointer = await store.create(wanted)
+    building, replaced = pointer.building, pointer.active
     if building is None or building.code != mine:
         raise GenerationGone("another process builds with other code")
-    replaced = pointer.active if pointer.active and await store.checkpoint(pointer.active) else None
-    await projector.catch_up(building, max(until, building.until), progress)
+    if replaced is not None and await store.checkpoint(replaced) is None:
+        replaced = None
+    until, judged = max(until, building.until), -1
     while True:
+        done = await projector.catch_up(building, until, progress)
         if replaced is not None and not accept:
-            with suppress(Rebuilding):  # it is gone: one who had joined cut over first, which activate finds out
-                await _refuse_new_dead_letters(projector, replaced, building)
-        if await store.activate(building):
+            with suppress(Rebuilding):  # one of the two is gone, which the next lines find out
+                judged = await _judge(store, replaced, building, done, judged)
+        if await store.activate(building, unless_beyond=None if replaced is None or accept else judged):
             await store.sweep(partition)
             return Rebuilt(replaced, building, joined=building != wanted)
         now = await store.pointer(partition)
         if now.active == building:  # one who had joined cut over first
             return Rebuilt(replaced, building, joined=building != wanted)
-        ahead = await store.checkpoint(now.active) if now.active else None
-        if now.building != building or ahead is None:
+        if now.building != building:
             raise GenerationGone(f"the generation {building.id} is retired")
-        await projector.catch_up(building, ahead.offset + 1, progress)
+        # To the ledger's end, not to where the active one is: it will be further by then.
+        until = (await projector.ledger.ends())[partition]
 
 
 async def _is_useless(projector: Projector, building: Generation) -> bool:
@@ -120,19 +111,34 @@ async def _is_useless(projector: Projector, building: Generation) -> bool:
     return building.code != projector.fold.code or await projector.store.checkpoint(building) is None
 
 
-async def _refuse_new_dead_letters(projector: Projector, active: Generation, building: Generation) -> None:
-    parked = await new_dead_letters(projector, active, building)
-    if parked:
-        first = parked[0]
+async def _judge(store: Store, active: Generation, building: Generation, done: Checkpoint, judged: int) -> int:
+    """The offset up to which the active generation may be replaced by `building`, which has decided up to `done`.
+
+    Up to there `building` parks nothing that the active one remembers, or can come to remember meanwhile. Up to
+    `judged` that is known already: a round costs what came since the last one, and what `building` has decided without
+    parking it needs no comparison. So a live writer that never rests is overtaken by a builder that is about as fast.
+
+    Raises `NewDeadLetters`, or `GenerationGone`.
+    """
+    parked = await dead_letters.all_parked(store, building, beyond=judged)
+    if not parked:
+        return done.offset
+    live = await store.checkpoint(active)
+    if live is None:
+        raise GenerationGone(f"the generation {active.id} is gone")
+    known = {letter.offset for letter in await dead_letters.all_parked(store, active, beyond=judged)}
+    new = [letter for letter in parked if letter.offset <= live.offset and letter.offset not in known]
+    if new:
         raise NewDeadLetters(
-            f"{len(parked):,} record(s) that the live views remember are dead letters in the new generation, the first "
-            f"at {active.partition}:{first.offset} ({first.reason}: {first.detail}). The live views stay. Cut over all "
-            "the same: recallog rebuild --accept; give it up: recallog rebuild --abort"
+            f"{len(new):,} record(s) that the live views remember are dead letters in the new generation, the first "
+            f"at {active.partition}:{new[0].offset} ({new[0].reason}: {new[0].detail}). The live views stay. Cut over "
+            "all the same: recallog rebuild --accept; give it up: recallog rebuild --abort"
         )
+    return min([done.offset, *(letter.offset - 1 for letter in parked if letter.offset > live.offset)])
 
 
 def _refuse_newer(theirs: str, mine: str) -> None:
-    """Old code that rebuilt what newer code has built would take turns with it for ever."""
+    """Old code that rebuilt what newer code has built would take turns with it for ever; so would shorter logs."""
     built, ours = json.loads(theirs), json.loads(mine)
     versions = {**built["projections"], "the catalogue of kinds": built["catalogue"]}
     known = {**ours["projections"], "the catalogue of kinds": ours["catalogue"]}
@@ -141,6 +147,13 @@ def _refuse_newer(theirs: str, mine: str) -> None:
         raise ViewsTooNew(
             f"the views were built by a newer version ({newer[0]}: {versions[newer[0]]}, here {known[newer[0]]}). "
             "Upgrade this process: pip install --upgrade recallog"
+        )
+    longer = sorted(log for log, keep in built.get("keep", {}).items() if keep > ours["keep"].get(log, keep))
+    if longer and versions == known:
+        raise ViewsTooNew(
+            f"the views keep {built['keep'][longer[0]]:,} entries of {longer[0]}, and this process is set to "
+            f"{ours['keep'][longer[0]]:,}. Set RECALLOG_LOG_EVENTS alike for all processes of a folder; to keep less, "
+            "delete its views, and they are built again"
         )
 
 

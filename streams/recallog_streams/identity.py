@@ -14,6 +14,7 @@ import msgspec
 from recallog_projections.projection import Need, Table
 from recallog_projections.rows import Rows
 from recallog_schemas import Event, Record, codec
+from recallog_schemas.errors import InvalidEvent
 
 ID_BYTES, CONTENT_BYTES, OFFSET_BYTES = 16, 8, 6
 ENTRY_BYTES = ID_BYTES + CONTENT_BYTES + OFFSET_BYTES
@@ -56,7 +57,7 @@ class Identity:
         space = event.space
         size = rows.get(SIZES, space) or Size(0, 1)
         id_ = hashlib.blake2b(event.id.encode(), digest_size=ID_BYTES).digest()
-        content = _content_digest(data)
+        content = _content_digest(event, data)
         number = _bucket_of(id_, size.buckets)
         entries = _entries(rows, space, number)
         for start in range(0, len(entries), ENTRY_BYTES):
@@ -74,13 +75,14 @@ class Identity:
         return True
 
 
-def _content_digest(data: bytes) -> bytes:
+def _content_digest(event: Event, data: bytes) -> bytes:
     try:
-        return codec.content_digest(data, CONTENT_BYTES)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        said = codec.meaning(event, data)
+    except (InvalidEvent, msgspec.MsgspecError, UnicodeDecodeError):
         # The codec takes some JSON that has no canonical form (a byte order mark, a field given twice, 1e400 in a field
         # that the old envelope drops). It must not stop the stream; it says the same as its own bytes and no others.
-        return hashlib.blake2b(data, digest_size=CONTENT_BYTES).digest()
+        said = data
+    return hashlib.blake2b(said, digest_size=CONTENT_BYTES).digest()
 
 
 def _entries(rows: Rows, space: str, number: int) -> bytes:

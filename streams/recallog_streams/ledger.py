@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import msgspec
 
-from recallog_schemas import Event, Position, limits
-from recallog_schemas.errors import RecallogError
+from recallog_schemas import Event, Position, codec, limits
+from recallog_schemas.errors import InvalidEvent, RecallogError
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -60,8 +60,14 @@ class Ledger(ABC):
     def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         """Batches from `start` up to but not including `until`; of one space only, where `space` is given.
 
-        The last batch's `next` is `until`, also where it ends in holes. `until` must not lie past the end.
+        A batch holds at most `limits.READ_BATCH_RECORDS` records and `limits.READ_BATCH_BYTES` bytes, or one record
+        that is larger. The last batch's `next` is `until`, also where it ends in holes. `until` must not lie past the
+        end.
         """
+
+    @abstractmethod
+    async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
+        """Where the event `id` of `space` lies first; None where there is none."""
 
     @abstractmethod
     def partition_of(self, space: str) -> int:
@@ -82,6 +88,16 @@ def check_append(events: Sequence[Event]) -> None:
         raise RecallogError(
             f"{len(events):,} events in one call, the limit is {limits.APPEND_EVENTS_MAX:,}; publish them in parts"
         )
+
+
+def is_repeat(first: bytes, event: Event, data: bytes) -> bool:
+    """Whether `event`, written as `data`, says what the record `first` of the same id says."""
+    if first == data:
+        return True
+    try:
+        return codec.meaning(codec.decode(first), first) == codec.meaning(event, data)
+    except InvalidEvent:
+        return False  # some other program wrote the first one
 
 
 async def record_at(ledger: Ledger, partition: int, offset: int) -> bytes | None:

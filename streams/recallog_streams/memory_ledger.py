@@ -5,10 +5,11 @@ It can be told to allow repeated ids, as Kafka does.
 
 import secrets
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 
 from recallog_schemas import Event, Position, codec, limits
-from recallog_schemas.errors import IdConflict
-from recallog_streams.ledger import Batch, Ledger, Manifest, check_append
+from recallog_schemas.errors import IdConflict, InvalidEvent
+from recallog_streams.ledger import Batch, Ledger, Manifest, check_append, is_repeat
 
 
 class MemoryLedger(Ledger):
@@ -31,7 +32,7 @@ class MemoryLedger(Ledger):
         positions = []
         for event, data in zip(events, values, strict=True):
             first = self._offsets.get((event.space, event.id)) if self.unique_ids else None
-            if first is not None and codec.canonical(self._values[first][1]) != codec.canonical(data):
+            if first is not None and not is_repeat(self._values[first][1], event, data):
                 del self._values[before:]
                 self._offsets = {key: offset for key, offset in self._offsets.items() if offset < before}
                 raise IdConflict(f"the id {event.id!r} of space {event.space!r} already names the event at 0:{first}")
@@ -55,14 +56,26 @@ class MemoryLedger(Ledger):
 
     async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         while start < until:
+            records: list[tuple[int, bytes]] = []
+            room_bytes = limits.READ_BATCH_BYTES
             following = min(start + self._batch_records, until)
-            records = [
-                (start + n, data)
-                for n, (found, data) in enumerate(self._values[start:following])
-                if space is None or found == space
-            ]
+            for offset, (found, data) in enumerate(self._values[start:following], start):
+                if space is None or found == space:
+                    room_bytes -= len(data)
+                    if room_bytes < 0 and records:
+                        following = offset
+                        break
+                    records.append((offset, data))
             yield Batch(partition, start, following, records)
             start = following
+
+    async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
+        for offset, (_, data) in enumerate(self._values):
+            with suppress(InvalidEvent):
+                event = codec.decode(data)
+                if (event.space, event.id) == (space, id):
+                    return Position(0, offset)
+        return None
 
     def partition_of(self, space: str) -> int:
         return 0

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from recallog_projections.projection import Need, Projection
+from recallog_projections.projection import LogName, Need, Projection
 from recallog_projections.rows import Rows
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Store
 from recallog_schemas import limits
@@ -93,14 +93,17 @@ class Projector:
         if cache is None or cache.checkpoint != checkpoint or len(cache.rows) > limits.CACHED_ROWS_MAX:
             cache = _Cache(checkpoint, self.fold.new_rows())
 
-        async def fetch(needs: Sequence[Need]) -> Sequence[bytes | None]:
+        async def fetch(
+            needs: Sequence[Need], logs: Sequence[LogName]
+        ) -> tuple[Sequence[bytes | None], Sequence[int]]:
+            totals = [(log, 0) for log in logs]
             try:
-                snapshot = await self.store.read(generation.partition, needs, generation=generation)
+                snapshot = await self.store.read(generation.partition, needs, totals, generation)
             except Rebuilding as error:
                 raise GenerationGone(f"the generation {generation.id} is gone") from error
             if snapshot.checkpoint != checkpoint:
                 raise _Moved
-            return snapshot.rows
+            return snapshot.rows, [tail.total for tail in snapshot.logs]
 
         try:
             with _uncollected():

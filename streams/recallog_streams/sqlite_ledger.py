@@ -9,7 +9,7 @@ from typing import ClassVar
 from recallog_projections.sqlite_file import Format, SqliteFile
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import IdConflict
-from recallog_streams.ledger import Batch, Ledger, Manifest, check_append
+from recallog_streams.ledger import Batch, Ledger, Manifest, check_append, is_repeat
 
 LEDGER = Format(
     what="ledger",
@@ -17,6 +17,7 @@ LEDGER = Format(
     version=1,
     remedy="Keep a copy of it, then restore your backup of the folder",
     synchronous="FULL",  # an acknowledged event survives the power going out
+    identity="SELECT id FROM manifest",
     schema="""
     CREATE TABLE manifest (id TEXT NOT NULL);
     INSERT INTO manifest VALUES (lower(hex(randomblob(16))));
@@ -67,11 +68,18 @@ class SqliteLedger(Ledger):
 
     async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         while start < until:
-            records = await self._file.run(partial(_read, start=start, until=until, space=space))
-            full = len(records) == limits.READ_BATCH_RECORDS
-            following = records[-1][0] + 1 if full else until
-            yield Batch(partition, start, following, records)
-            start = following
+            batch = await self._file.run(partial(_read, start=start, until=until, space=space))
+            yield batch
+            start = batch.next
+
+    async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
+        def work(connection: sqlite3.Connection) -> tuple[int] | None:
+            sql = "SELECT offset FROM events WHERE space = (SELECT number FROM spaces WHERE name = ?) AND id = ?"
+            row: tuple[int] | None = connection.execute(sql, (space, id)).fetchone()
+            return row
+
+        row = await self._file.run(work)
+        return Position(0, row[0]) if row else None
 
     def partition_of(self, space: str) -> int:
         return 0
@@ -102,7 +110,7 @@ def _append_one(connection: sqlite3.Connection, event: Event, space: int, id_: s
         connection.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (offset, space, id_, data))
         return offset
     offset, first = int(row[0]), row[1]
-    if first != data and codec.canonical(first) != codec.canonical(data):
+    if not is_repeat(first, event, data):
         raise IdConflict(
             f"the id {id_!r} of space {event.space!r} already names the event at {Position(0, offset)}, and this one "
             f"({event.kind} by {event.agent}) says something else; nothing was written. Give it an id of its own"
@@ -110,8 +118,8 @@ def _append_one(connection: sqlite3.Connection, event: Event, space: int, id_: s
     return offset
 
 
-def _read(connection: sqlite3.Connection, start: int, until: int, space: str | None) -> list[tuple[int, bytes]]:
-    """The next records, at most `limits.READ_BATCH_RECORDS` of them."""
+def _read(connection: sqlite3.Connection, start: int, until: int, space: str | None) -> Batch:
+    """The next records, within the limits of a batch."""
     values: list[object] = [start, until]
     if space is None:
         sql = "SELECT offset, value FROM events WHERE offset >= ? AND offset < ?"
@@ -121,4 +129,12 @@ def _read(connection: sqlite3.Connection, start: int, until: int, space: str | N
             "AND offset >= ? AND offset < ?"
         )
         values = [space, *values]
-    return connection.execute(f"{sql} ORDER BY offset LIMIT ?", [*values, limits.READ_BATCH_RECORDS]).fetchall()
+    records: list[tuple[int, bytes]] = []
+    room_bytes = limits.READ_BATCH_BYTES
+    for record in connection.execute(f"{sql} ORDER BY offset LIMIT ?", [*values, limits.READ_BATCH_RECORDS]):
+        room_bytes -= len(record[1])
+        if room_bytes < 0 and records:
+            break
+        records.append(record)
+    full = room_bytes < 0 or len(records) == limits.READ_BATCH_RECORDS
+    return Batch(0, start, records[-1][0] + 1 if full else until, records)

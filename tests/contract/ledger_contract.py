@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,45 @@ class LedgerContract(ABC):
         run(ledger.append(numbered(limits.READ_BATCH_RECORDS)))
         found = read(ledger)
         assert (len(offsets(found)), found[-1].next) == (limits.READ_BATCH_RECORDS, limits.READ_BATCH_RECORDS)
+
+    @pytest.mark.parametrize("space", [None, "village"])
+    def test_large_records_come_in_batches_of_bounded_bytes(self, ledger: Ledger, space: str | None) -> None:
+        large = [event(turn=n, payload={"text": "x" * 200 * 1024}) for n in range(90)]
+        run(ledger.append([*numbered(3, space="city"), *large[:45], *numbered(3, space="city", first=3), *large[45:]]))
+        found = read(ledger, space=space)
+        sizes = [[len(data) for _, data in batch.records] for batch in found]
+        assert max(sum(batch) for batch in sizes) <= limits.READ_BATCH_BYTES
+        assert all(sum(batch) + following[0] > limits.READ_BATCH_BYTES for batch, following in pairwise(sizes))
+        assert [batch.start for batch in found[1:]] == [batch.next for batch in found[:-1]]
+        assert [said for said in events_in(ledger, space) if said.space == "village"] == large
+
+    def test_a_record_larger_than_a_batch_may_be_comes_alone(
+        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run(ledger.append(numbered(3)))
+        monkeypatch.setattr(limits, "READ_BATCH_BYTES", 1)
+        assert [(batch.start, batch.next, len(batch.records)) for batch in read(ledger)] == [
+            (0, 1, 1), (1, 2, 1), (2, 3, 1),
+        ]  # fmt: skip
+
+    def test_an_event_is_found_by_its_id(self, ledger: Ledger) -> None:
+        run(ledger.append([event(id="e1"), event(id="e2"), event(id="e3")]))
+        assert run(ledger.find("village", "e2")) == Position(0, 1)
+
+    def test_an_id_is_looked_for_in_its_space_alone(self, ledger: Ledger) -> None:
+        run(ledger.append([event(id="e1"), event(id="e1", space="city"), event(id="e2")]))
+        assert run(ledger.find("city", "e1")) == Position(0, 1)
+        assert run(ledger.find("city", "e2")) is None
+
+    @pytest.mark.parametrize("space", ["village", "nobody.was.here"])
+    def test_an_id_that_nothing_has_is_found_nowhere(self, ledger: Ledger, space: str) -> None:
+        run(ledger.append([event(id="e1")]))
+        assert run(ledger.find(space, "e2")) is None
+
+    def test_of_an_event_sent_twice_the_first_is_found(self, ledger: Ledger) -> None:
+        run(ledger.append([event(id="e0"), said := event(id="e1")]))
+        run(ledger.append([said]))
+        assert run(ledger.find("village", "e1")) == Position(0, 1)
 
     def test_too_many_events_in_one_call_are_refused_and_none_is_written(self, ledger: Ledger) -> None:
         with pytest.raises(RecallogError, match="limit is 10,000"):

@@ -20,6 +20,7 @@ ELSEWHERE = Generation("dddd", 1, "code 1", 0)
 START = Checkpoint()
 ROW = Need("t", "village", "baker", "k")
 LOG = LogName("l", "village", "baker")
+KEEP = 47
 
 
 def at(offset: int) -> Checkpoint:
@@ -135,6 +136,27 @@ class StoreContract(ABC):
         assert not run(store.activate(B))
         assert run(store.pointer(0)) == Pointer(active=A, building=B)
 
+    @pytest.mark.parametrize(("judged", "taken"), [(2, False), (3, True), (4, True)])
+    def test_one_that_was_compared_with_less_than_the_active_one_has_decided_does_not_take_over(
+        self, store: Store, judged: int, taken: bool
+    ) -> None:
+        activate(store, A, 3)
+        build(store, B, 4)
+        assert run(store.activate(B, unless_beyond=judged)) == taken
+        assert run(store.pointer(0)) == (Pointer(active=B) if taken else Pointer(active=A, building=B))
+
+    def test_one_that_is_behind_does_not_take_over_however_far_it_was_compared(self, store: Store) -> None:
+        activate(store, A, 3)
+        build(store, B, 2)
+        assert not run(store.activate(B, unless_beyond=9))
+
+    def test_where_nothing_is_active_or_left_of_it_there_was_nothing_to_compare(self, store: Store) -> None:
+        build(store, A, 3)
+        assert run(store.activate(A, unless_beyond=-1))
+        build(store, B, 0)
+        self.lose_checkpoint(store, A)
+        assert run(store.activate(B, unless_beyond=-1))
+
     @pytest.mark.parametrize("stranger", [A, C], ids=["active", "unknown"])
     def test_only_the_building_generation_takes_over(self, store: Store, stranger: Generation) -> None:
         activate(store, A, 3)
@@ -160,6 +182,16 @@ class StoreContract(ABC):
         run(store.retire(A))
         build(store, B)
         assert data_of(store, B) is None
+
+    def test_a_retired_generation_can_be_read_until_it_is_swept(self, store: Store) -> None:
+        activate(store, A, 3, row(b"a"))
+        activate(store, B, 3)
+        build(store, C, 2, row(b"c"))
+        run(store.retire(C))
+        assert (run(store.checkpoint(A)), run(store.checkpoint(C))) == (at(3), at(2))
+        assert (data_of(store, A), data_of(store, C)) == (b"a", b"c")
+        run(store.sweep(0))
+        assert (run(store.checkpoint(A)), run(store.checkpoint(C))) == (None, None)
 
     def test_sweeping_deletes_what_no_pointer_names(self, store: Store) -> None:
         activate(store, A, 3, Changes({ROW: b"1"}, {LOG: [b"1"]}, {"l": 10}))
@@ -328,6 +360,18 @@ class StoreContract(ABC):
         last = before + 8
         assert tail(store, A) == ([b"%d" % n for n in range(last - 3, last)], last)
 
+    @pytest.mark.parametrize("newest", [0, 1, KEEP, KEEP + 100])
+    @pytest.mark.parametrize("appended", [1, 5, 100])
+    def test_a_log_ends_and_begins_where_it_should_however_it_was_appended(
+        self, store: Store, appended: int, newest: int
+    ) -> None:
+        build(store, A, 0)
+        for offset, total in enumerate(range(appended, 301, appended)):
+            commit(store, A, offset, offset + 1, entries(appended, first=total - appended, keep=KEEP))
+            if total % 5 == 0:
+                kept = range(max(0, total - min(newest, KEEP)), total)
+                assert tail(store, A, newest) == ([b"%d" % n for n in kept], total)
+
     def test_logs_of_two_owners_are_two(self, store: Store) -> None:
         other = LogName("l", "village", "miller")
         build(store, A, 0, Changes(logs={LOG: [b"1"], other: [b"2"]}, keep={"l": 5}))
@@ -350,6 +394,25 @@ class StoreContract(ABC):
             Item("village", "baker", f"{3:020d}", b"3"),
             Item("village", "baker", f"{4:020d}", b"4"),
         ]
+
+    @pytest.mark.parametrize("limit", [1, 3, 7, KEEP, 1000])
+    @pytest.mark.parametrize("appended", [1, 5, 100])
+    def test_a_scan_returns_the_same_items_however_a_log_was_appended(
+        self, store: Store, appended: int, limit: int
+    ) -> None:
+        other = LogName("l", "village", "abel")
+        build(store, A, 0, entries(2, keep=KEEP, log=other))
+        for offset in range(300 // appended):
+            commit(store, A, offset, offset + 1, entries(appended, first=offset * appended, keep=KEEP))
+        kept = [Item("village", "baker", f"{n:020d}", b"%d" % n) for n in range(300 - KEEP, 300)]
+        assert scanned(store, A, "l", limit)[2:] == kept
+        assert scanned(store, A, "l", limit, space="village")[2:] == kept
+
+    @pytest.mark.parametrize("key", ["k", "7", "9" * 30])
+    def test_behind_the_last_row_a_scan_finds_nothing_whatever_its_key(self, store: Store, key: str) -> None:
+        build(store, A, 0, row(b"1", Need("t", "village", "baker", key)))
+        chunk = run(store.scan(A, "t", after=("village", "baker", key), limit=3))
+        assert (chunk.items, chunk.last) == ([], True)
 
     @pytest.mark.parametrize("table", ["t", "l"])
     def test_a_scan_of_one_space_leaves_out_the_others(self, store: Store, table: str) -> None:

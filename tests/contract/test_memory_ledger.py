@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from contract.ledger_contract import RepeatedIdsContract, UniqueIdsContract
+from recallog_schemas import Position, codec
 from recallog_streams.memory_ledger import MemoryLedger
+from support.events import event, run
 
 
 class TestMemoryLedgerWithUniqueIds(UniqueIdsContract):
@@ -14,3 +16,12 @@ class TestMemoryLedgerWithUniqueIds(UniqueIdsContract):
 class TestMemoryLedgerWithRepeatedIds(RepeatedIdsContract):
     def make(self, folder: Path) -> MemoryLedger:
         return MemoryLedger(unique_ids=False)
+
+
+def test_an_event_that_came_as_bytes_is_found_among_bytes_that_are_none() -> None:
+    ledger = MemoryLedger(unique_ids=False)
+    ledger.append_bytes(b"nonsense")
+    ledger.append_bytes(codec.encode(event(id="e1")))
+    run(ledger.append([event(id="e1")]))
+    assert run(ledger.find("village", "e1")) == Position(0, 1)
+    assert run(ledger.find("village", "nonsense")) is None

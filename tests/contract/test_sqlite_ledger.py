@@ -105,6 +105,40 @@ def test_two_ledgers_on_one_file_see_what_the_other_appends(path: Path) -> None:
         run(second.close())
 
 
+VISITOR = """
+import asyncio, sys
+from pathlib import Path
+from recallog_streams.sqlite_ledger import SqliteLedger
+
+async def main():
+    ledger = SqliteLedger(Path(sys.argv[1]))
+    print(*await ledger.ends())
+    await ledger.close()
+
+asyncio.run(main())
+"""
+
+
+def test_a_visitor_that_closes_the_file_takes_nothing_from_a_process_that_opened_it_twice(path: Path) -> None:
+    # The second opening dropped the locks of the first (POSIX drops a process's locks on a file with the first
+    # descriptor that it closes). The visitor took itself for the last user and deleted the write-ahead log: what was
+    # acknowledged from then on was lost.
+    def visit() -> int:
+        return int(subprocess.run([sys.executable, "-c", VISITOR, str(path)], capture_output=True, check=True).stdout)
+
+    first, second = SqliteLedger(path), SqliteLedger(path)
+    try:
+        run(first.append(numbered(2)))
+        assert end(second) == 2
+        assert visit() == 2
+        run(first.append(numbered(2, first=2)))
+        assert visit() == 4
+    finally:
+        run(first.close())
+        run(second.close())
+    assert [said.turn for said in reopened(path)[0]] == [0, 1, 2, 3]
+
+
 def test_a_ledger_makes_the_folder_that_it_lives_in(tmp_path: Path) -> None:
     ledger = SqliteLedger(tmp_path / "a" / "b" / "ledger.db")
     run(ledger.append(numbered(1)))

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contract.store_contract import A, B, StoreContract, activate, at, build, commit, data_of, entries, row, tail
+from contract.store_contract import LOG, A, B, StoreContract, activate, at, build, commit, data_of, entries, row, tail
 from recallog_projections.projection import LogName, Need
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_projections.stores.store import Chunk, Generation, Outcome, Pointer, Store
-from recallog_schemas.errors import Rebuilding, StorageError
+from recallog_schemas.errors import Rebuilding, StorageCorrupt, StorageError
 from support.events import run
 
 
@@ -130,9 +130,47 @@ def test_sweeping_takes_all_that_a_large_generation_has(store: SqliteStore, path
     run(store.sweep(0))
     with closing(sqlite3.connect(path)) as connection:
         left = [
-            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("rows", "logs", "entries")
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("rows", "logs", "segments")
         ]
     assert left == [0, 0, 0]
+
+
+# What a log is in the file.
+
+
+def segments(path: Path) -> list[tuple[int, int]]:
+    """Ordinal of the first entry, and count, of each segment."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT place & 4294967295, count FROM segments ORDER BY place").fetchall()
+
+
+def test_what_one_commit_appends_to_a_log_lies_in_few_segments(store: SqliteStore, path: Path) -> None:
+    build(store, A, 0, entries(2))
+    commit(store, A, 0, 1, entries(70, first=2))
+    assert segments(path) == [(0, 2), (2, 32), (34, 32), (66, 6)]
+
+
+def test_only_whole_segments_are_trimmed(store: SqliteStore, path: Path) -> None:
+    build(store, A, 0, entries(5, keep=8))
+    commit(store, A, 0, 1, entries(5, first=5, keep=8))
+    commit(store, A, 1, 2, entries(5, first=10, keep=8))
+    assert segments(path) == [(5, 5), (10, 5)]
+
+
+def test_of_a_commit_with_more_than_is_kept_only_the_newest_are_written(store: SqliteStore, path: Path) -> None:
+    build(store, A, 0, entries(5, keep=8))
+    commit(store, A, 0, 1, entries(50, first=5, keep=8))
+    assert segments(path) == [(47, 8)]
+
+
+def test_a_damaged_segment_says_how_the_views_are_built_again(store: SqliteStore, path: Path) -> None:
+    activate(store, A, 0, entries(3))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE segments SET entries = x'93c401'")
+    for look in (store.read(0, logs=[(LOG, 1)]), store.scan(A, LOG.log, limit=1)):
+        with pytest.raises(StorageCorrupt, match="recallog rebuild"):
+            run(look)
+    assert tail(store, A, 0) == ([], 3)
 
 
 # Whatever is committed, both stores answer the same.
@@ -140,19 +178,24 @@ def test_sweeping_takes_all_that_a_large_generation_has(store: SqliteStore, path
 _names = st.sampled_from(["", "a", "b", "B", "ä", "a.b", "a/b", "10", "9"])
 _needs = st.builds(Need, st.sampled_from(["t", "u"]), _names, _names, _names)
 _log_names = st.builds(LogName, st.sampled_from(["l", "m"]), _names, _names)
+_entries = st.builds(
+    lambda entries, times: entries * times,
+    st.lists(st.binary(max_size=4), min_size=1, max_size=9),
+    st.sampled_from([1, 1, 1, 12]),  # of many segments
+)
 _changes = st.builds(
-    lambda rows, logs: Changes(rows, logs, {"l": 3, "m": 7}),
+    lambda rows, logs: Changes(rows, logs, {"l": 3, "m": 70}),
     st.dictionaries(_needs, st.none() | st.binary(max_size=4), max_size=8),
-    st.dictionaries(_log_names, st.lists(st.binary(max_size=4), min_size=1, max_size=9), max_size=4),
+    st.dictionaries(_log_names, _entries, max_size=4),
 )
 
 
 @settings(max_examples=60)
 @given(
     commits=st.lists(_changes, max_size=8),
-    limit=st.integers(1, 5),
+    limit=st.integers(1, 5) | st.integers(20, 50),
     space=st.none() | _names,
-    newest=st.integers(0, 9),
+    newest=st.integers(0, 9) | st.integers(30, 80),
 )
 def test_it_answers_whatever_the_store_in_memory_answers(
     tmp_path_factory: pytest.TempPathFactory, commits: list[Changes], limit: int, space: str | None, newest: int

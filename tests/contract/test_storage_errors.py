@@ -5,13 +5,17 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
 from contract.ledger_contract import end, events_in
-from recallog_projections.stores.sqlite import SqliteStore
+from recallog_projections.sqlite_file import SqliteFile
+from recallog_projections.stores.sqlite import VIEWS, SqliteStore
 from recallog_projections.stores.store import Generation
 from recallog_schemas import limits
 from recallog_schemas.errors import (
@@ -23,7 +27,7 @@ from recallog_schemas.errors import (
     StorageReplaced,
     StorageTooNew,
 )
-from recallog_streams.sqlite_ledger import SqliteLedger
+from recallog_streams.sqlite_ledger import LEDGER, SqliteLedger
 from support.events import event, numbered, run
 
 
@@ -105,10 +109,86 @@ def test_a_newer_format_asks_for_an_upgrade(use: Callable[[Path], None], path: P
     refused(use, path, StorageTooNew, "pip install --upgrade")
 
 
+def test_a_ledger_of_an_older_format_is_refused(path: Path) -> None:
+    use_ledger(path)
+    make_older(path, LEDGER.version)
+    refused(use_ledger, path, StorageForeign, "with the version that wrote it")
+
+
 def test_a_folder_in_the_files_place_is_a_storage_error(use: Callable[[Path], None], path: Path) -> None:
     path.mkdir()
     with pytest.raises(StorageError, match=r"a\.db"):
         use(path)
+
+
+# Views of an older format.
+
+
+def make_older(path: Path, version: int) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE relics (bone TEXT)")
+        connection.execute(f"PRAGMA user_version={version - 1}")
+
+
+def tables(path: Path) -> set[str]:
+    """Those of a file that is whole."""
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+
+
+def test_views_of_an_older_format_are_made_anew(path: Path) -> None:
+    use_store(path)
+    of_today = tables(path)
+    make_older(path, VIEWS.version)
+    use_store(path)
+    assert tables(path) == of_today
+
+
+def test_the_write_ahead_log_of_older_views_is_no_part_of_the_new_ones(path: Path) -> None:
+    use_store(path)
+    of_today = tables(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as old:
+        make_older(path, VIEWS.version)
+        old.execute("INSERT INTO relics VALUES ('femur')")
+        use_store(path)
+        old.execute("INSERT INTO relics VALUES ('tibia')")
+    use_store(path)
+    assert tables(path) == of_today
+
+
+def test_an_older_recallog_that_has_the_views_open_is_told_to_upgrade(path: Path) -> None:
+    old = SqliteFile(path, replace(VIEWS, version=VIEWS.version - 1))
+    try:
+        run(old.run(lambda connection: None, write=True))
+        use_store(path)
+        with pytest.raises(StorageReplaced):
+            run(old.run(lambda connection: None, write=True))
+        with pytest.raises(StorageTooNew, match="pip install --upgrade"):
+            run(old.run(lambda connection: None, write=True))
+    finally:
+        run(old.close())
+    use_store(path)
+
+
+def test_older_views_that_many_open_at_once_are_made_anew_once(path: Path) -> None:
+    use_store(path)
+    make_older(path, VIEWS.version)
+    start = Barrier(8)
+
+    def building(number: int) -> str:
+        store = SqliteStore(path)
+        start.wait()
+        try:
+            pointer = run(store.create(Generation(f"g{number}", 0, "code", 0)))
+        finally:
+            run(store.close())
+        assert pointer.building is not None
+        return pointer.building.id
+
+    with ThreadPoolExecutor(8) as threads:
+        assert len(set(threads.map(building, range(8)))) == 1
+    assert "relics" not in tables(path)
 
 
 # What is damaged.
@@ -317,6 +397,53 @@ def test_a_ledger_deleted_while_open_is_not_begun_anew_by_the_next_call(ledger: 
             run(ledger.append(numbered(1, first=3)))
 
 
+def delete(path: Path) -> None:
+    """With all that belongs to it."""
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def test_a_ledger_deleted_with_its_log_is_not_begun_anew_either(ledger: SqliteLedger, path: Path) -> None:
+    delete(path)
+    for _ in range(3):
+        with pytest.raises(StorageReplaced, match="Put it back"):
+            run(ledger.append(numbered(1, first=3)))
+        assert not path.exists()
+
+
+def test_a_copy_of_a_deleted_ledger_takes_its_place(ledger: SqliteLedger, path: Path) -> None:
+    copies = {name: name.read_bytes() for name in (path, Path(f"{path}-wal"))}
+    delete(path)
+    with pytest.raises(StorageReplaced):
+        run(ledger.append(numbered(1, first=3)))
+    for name, content in copies.items():
+        name.write_bytes(content)
+    run(ledger.append(numbered(1, first=3)))
+    assert [said.turn for said in events_in(ledger)] == [0, 1, 2, 3]
+
+
+def test_another_ledger_never_takes_the_place_of_a_deleted_one(ledger: SqliteLedger, path: Path) -> None:
+    delete(path)
+    use_ledger(path)
+    before = path.read_bytes()
+    for _ in range(3):
+        with pytest.raises(StorageReplaced, match="exchanged"):
+            run(ledger.append(numbered(1, first=3)))
+    assert path.read_bytes() == before
+
+
+def test_deleted_views_are_made_anew(path: Path) -> None:
+    store = SqliteStore(path)
+    try:
+        for name in ("g1", "g2"):
+            pointer = run(store.create(Generation(name, 0, "code", 0)))
+            assert pointer.building is not None
+            assert pointer.building.id == name
+            delete(path)
+    finally:
+        run(store.close())
+
+
 def test_a_ledger_put_back_goes_on_with_all_its_events(ledger: SqliteLedger, path: Path) -> None:
     kept = path.with_name("kept.db")
     path.rename(kept)
@@ -348,6 +475,21 @@ def test_a_new_ledger_never_holds_records_of_a_deleted_one(ledger: SqliteLedger,
             run(other.ends())
     finally:
         run(other.close())
+
+
+# What is closed.
+
+
+def test_a_closed_ledger_says_that_it_is(ledger: SqliteLedger) -> None:
+    run(ledger.close())
+    with pytest.raises(StorageError, match=r"closed.*open it again") as raised:
+        run(ledger.ends())
+    assert not raised.value.retryable
+
+
+def test_closing_twice_is_closing(ledger: SqliteLedger) -> None:
+    run(ledger.close())
+    run(ledger.close())
 
 
 def test_the_limit_of_an_event_is_checked_before_the_file_is_touched(path: Path) -> None:

@@ -6,33 +6,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recallog_projections import episodic
-from recallog_schemas import codec
 from support.folding import NEVER_SEEN, all_rows, check_views, finish, folded, ledger_of, remembered
 from support.oracle import expect
-from support.random_events import AGENTS, SPACES, bytes_of_an_event, bytes_of_document_000, poison, random_event
+from support.random_events import AGENTS, SPACES, random_ledger
 
 SEEDS = st.integers(0, 2**32)
 SIZES = st.integers(1, 60)
 
 
 def recorded(seed: int, size: int) -> tuple[list[bytes], bool]:
-    """A ledger with settings, audiences, repeats, conflicts and poison in it, and whether its ids are unique."""
+    """A random ledger, and whether its ids are unique."""
     dice = random.Random(seed)
     unique_ids = dice.random() < 0.5
-    values: list[bytes] = []
-    for _ in range(size):
-        chance = dice.random()
-        if chance < 0.8 or (unique_ids and chance < 0.9) or not values:
-            values.append(codec.encode(random_event(dice)))
-        elif chance < 0.85:
-            values.append(dice.choice(values))
-        elif chance < 0.9:
-            values.append(
-                dice.choice((bytes_of_an_event, bytes_of_document_000))(dice, id=f"taken-{dice.randrange(3)}")
-            )
-        else:
-            values.append(poison(dice))
-    return values, unique_ids
+    return random_ledger(dice, size, unique_ids=unique_ids), unique_ids
 
 
 @settings(max_examples=60)

@@ -1,9 +1,11 @@
 """Views as plain values: folded in memory, read back table by table, compared with the oracle."""
 
 from collections.abc import Coroutine, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
-from recallog_projections import activity, built_in, episodic, settings
+from recallog.reading import Reading
+from recallog_projections import activity, built_in, episodic, salience, scene, settings
 from recallog_projections.projection import Need, Projection
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation, Snapshot, Store
@@ -17,6 +19,7 @@ Answer = TypeVar("Answer")
 
 NEVER_SEEN = "stranger"
 """An agent that no event names."""
+SETTINGS = tuple(settings.AgentSettings.__struct_fields__)
 
 
 def finish(work: Coroutine[Any, Any, Answer]) -> Answer:
@@ -36,14 +39,24 @@ def ledger_of(values: Sequence[bytes], *, unique_ids: bool = True, batch_records
 
 
 def folded(
-    ledger: Ledger, projections: Sequence[Projection] | None = None, *, until: int | None = None
+    ledger: Ledger,
+    projections: Sequence[Projection] | None = None,
+    *,
+    until: int | None = None,
+    remember_until: datetime | None = None,
 ) -> tuple[Projector, Generation]:
     """A fresh generation that has decided everything below `until`, or below the ledger's end."""
-    projector = Projector(ledger, MemoryStore(), built_in.projections() if projections is None else projections)
+    ours = built_in.projections() if projections is None else projections
+    projector = Projector(ledger, MemoryStore(), ours, remember_until=remember_until)
     generation = finish(projector.store.create(projector.new_generation(0, 0))).building
     assert generation is not None
     finish(projector.catch_up(generation, finish(ledger.ends())[0] if until is None else until))
     return projector, generation
+
+
+def reading_of(projector: Projector, generation: Generation) -> Reading:
+    """What queries read from."""
+    return Reading(projector.store, generation.partition, generation)
 
 
 def all_rows(projector: Projector, generation: Generation) -> dict[str, dict[tuple[str, str, str], bytes]]:
@@ -79,6 +92,7 @@ def check_views(store: Store, generation: Generation, expected: Expected) -> Non
             assert remembered(snapshot) == expected.visible(space, agent), (space, agent)
     _check_activity(store, generation, expected)
     _check_settings(store, generation, expected)
+    _check_clocks(store, generation, expected)
 
 
 def _check_activity(store: Store, generation: Generation, expected: Expected) -> None:
@@ -86,6 +100,9 @@ def _check_activity(store: Store, generation: Generation, expected: Expected) ->
         spans = {place[:2]: table.decode(data) for place, data in rows_of(store, generation, table.name).items()}
         found = {place: (span.events, span.first, span.last) for place, span in spans.items()}
         assert found == expected.spans(what), what
+    agents = rows_of(store, generation, activity.AGENTS.name)
+    turns = {place[:2]: activity.AGENTS.decode(data).turn for place, data in agents.items()}
+    assert turns == expected.last_turns()
     totals = [activity.TOTALS.decode(data) for data in rows_of(store, generation, activity.TOTALS.name).values()]
     found_totals = [(row.spaces, row.agents, row.sessions) for row in totals]
     assert found_totals == ([expected.totals()] if expected.counted else [])
@@ -99,8 +116,21 @@ def _check_settings(store: Store, generation: Generation, expected: Expected) ->
     assert {space: kinds for space, kinds in found.items() if kinds is not None} == {
         space: tuple(sorted(set(kinds))) for space, kinds in expected.shared_kinds.items() if kinds is not None
     }
-    agents = rows_of(store, generation, settings.AGENTS.name)
-    windows = {place[:2]: settings.AGENTS.decode(data).window for place, data in agents.items()}
-    assert {place: size for place, size in windows.items() if size is not None} == {
-        place: size for place, size in expected.windows.items() if size is not None
+    scenes = {place[0]: scene.scene_kinds(settings.SPACES.decode(data)) for place, data in rows.items()}
+    assert scenes == {space: tuple(expected.scene_kinds(space)) for space in scenes}
+    agents = {
+        place[:2]: settings.AGENTS.decode(data)
+        for place, data in rows_of(store, generation, settings.AGENTS.name).items()
     }
+    for space in expected.spaces:
+        for agent in expected.agents(space):
+            found_row = agents.pop((space, agent), settings.AgentSettings())
+            wanted = {name: expected.setting(space, agent, name) for name in SETTINGS}
+            assert {name: getattr(found_row, name) for name in SETTINGS} == wanted, (space, agent)
+    assert agents == {}
+
+
+def _check_clocks(store: Store, generation: Generation, expected: Expected) -> None:
+    rows = rows_of(store, generation, salience.CLOCK.name)
+    found = {place[0]: salience.CLOCK.decode(data).turn for place, data in rows.items()}
+    assert found == {space: expected.clock(space) for space in expected.spaces}

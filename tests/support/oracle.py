@@ -4,10 +4,13 @@ It shares no code with the fold: JSON is read with `json.loads`, the rules are t
 down once more in the slowest and plainest way. It judges only what the suites write; a full schema it is not.
 """
 
+import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +28,30 @@ NEEDS_TEXT = {
     "verdict.final",
 }
 KNOWN = NEEDS_TEXT | BOOKKEEPING | {"run.started", "agent.reflected", "tool.used", "session.started", "session.ended"}
+IMPORTANCE = {
+    "run.started": 0.30,
+    "world.observed": 0.70,
+    "agent.spoke": 0.50,
+    "agent.thought": 0.40,
+    "oracle.spoke": 0.50,
+    "hypothesis.proposed": 0.75,
+    "clue.found": 0.80,
+    "user.injected": 0.95,
+    "judge.verdict": 0.90,
+    "verdict.final": 1.00,
+    "agent.reflected": 0.85,
+    "tool.used": 0.40,
+    "session.started": 0.30,
+    "session.ended": 0.30,
+}
+IMPORTANCE_OF_UNKNOWN_KINDS = 0.5
+TEXT_FIELDS = {"run.started": ["goal"], "session.started": ["title"], "session.ended": ["outcome"]}
+ANSWERS = {"agent.reflected", "reflection.failed"}
+
+EVENTS_KEPT = 2_000
+BELIEFS_KEPT = 64
+VISITOR_EVENTS = 3
+REFLECTION_EVENTS = 20
 
 REQUIRED = {"envelope", "id", "at", "space", "agent", "kind"}
 OPTIONAL = {"session", "turn", "schema_version", "payload", "subject", "audience", "causation_id", "correlation_id"}
@@ -41,16 +68,83 @@ class Said:
 
     offset: int
     data: bytes
-    space: str
-    agent: str
-    kind: str
-    session: str | None
-    audience: list[str] | None
+    fields: dict[str, Any]
     shared: bool
     """Its kind was shared when it was said, and it is addressed to nobody."""
+    happened: bool
+    """By the moment that is asked about."""
+
+    @property
+    def space(self) -> str:
+        return str(self.fields["space"])
+
+    @property
+    def agent(self) -> str:
+        return str(self.fields["agent"])
+
+    @property
+    def kind(self) -> str:
+        return str(self.fields["kind"])
+
+    @property
+    def session(self) -> str | None:
+        return self.fields.get("session")
+
+    @property
+    def turn(self) -> int:
+        return int(self.fields.get("turn", 0))
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        return self.fields.get("payload", {})
+
+    @property
+    def audience(self) -> list[str] | None:
+        return self.fields.get("audience")
+
+    @property
+    def memorable(self) -> bool:
+        return self.happened and self.kind not in BOOKKEEPING
+
+    @property
+    def text(self) -> str:
+        if self.kind == "tool.used":
+            result = self.payload.get("result")
+            return (self.payload["tool"] + ("" if result is None else f": {result}"))[:800]
+        fields = ["belief", "text"] if self.kind == "agent.reflected" else TEXT_FIELDS.get(self.kind, ["text"])
+        if self.kind not in KNOWN:
+            fields = ["text", "belief", "summary", "goal"]
+        found = [self.payload[name] for name in fields if isinstance(self.payload.get(name), str)]
+        return found[0] if found else ""
 
     def is_seen_by(self, agent: str) -> bool:
         return self.shared or agent == self.agent or agent in (self.audience or [])
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One event with its salience."""
+
+    said: Said
+    score: float
+    relevance: float
+    recency: float
+    importance: float
+
+
+@dataclass(frozen=True)
+class Owed:
+    """Where an agent stands with its reflections."""
+
+    due: bool
+    threshold: int | None
+    counted: list[Said]
+    """The events since its last answer."""
+    since: int | None
+    """The offset from which on it has been due without a break."""
+    ordinal: int
+    last: int | None
+    trigger: str | None
 
 
 @dataclass
@@ -64,15 +158,14 @@ class Expected:
     """Those of the parked ones that only newer code can judge."""
     repeated: list[int] = field(default_factory=list)
     shared_kinds: dict[str, list[str] | None] = field(default_factory=dict)
-    windows: dict[tuple[str, str], int | None] = field(default_factory=dict)
+
+    def memories(self, space: str, agent: str) -> list[Said]:
+        """What `agent` may see, in ledger order."""
+        return [said for said in self.counted if said.space == space and said.memorable and said.is_seen_by(agent)]
 
     def visible(self, space: str, agent: str) -> list[tuple[int, bytes]]:
-        """What `agent` remembers, in ledger order."""
-        return [
-            (said.offset, said.data)
-            for said in self.counted
-            if said.space == space and said.kind not in BOOKKEEPING and said.is_seen_by(agent)
-        ]
+        """Where that lies, and its bytes."""
+        return [(said.offset, said.data) for said in self.memories(space, agent)]
 
     @property
     def spaces(self) -> list[str]:
@@ -91,17 +184,132 @@ class Expected:
                 offsets.setdefault((said.space, getattr(said, what)), []).append(said.offset)
         return {place: (len(found), found[0], found[-1]) for place, found in offsets.items()}
 
+    def last_turns(self) -> dict[tuple[str, str], int]:
+        """By space and agent: the highest turn in which it acted."""
+        turns: dict[tuple[str, str], int] = {}
+        for said in self.counted:
+            turns[said.space, said.agent] = max(said.turn, turns.get((said.space, said.agent), 0))
+        return turns
+
     def totals(self) -> tuple[int, int, int]:
         """Spaces, agents and sessions."""
         return (len(self.spaces), len(self.spans("agent")), len(self.spans("session")))
 
+    # Settings: the last word on each field counts, and null is the default.
+
+    def setting(self, space: str, agent: str, field: str) -> Any:
+        """What `agent` is set to, None where that is the default."""
+        set_to = [
+            said.payload[field]
+            for said in self.counted
+            if (said.space, said.agent, said.kind) == (space, agent, "agent.configured") and field in said.payload
+        ]
+        return set_to[-1] if set_to else None
+
+    def scene_kinds(self, space: str) -> list[str]:
+        """The kinds of the scene, each once."""
+        set_to = [
+            said.payload["scene_kinds"]
+            for said in self.counted
+            if (said.space, said.kind) == (space, "space.configured") and "scene_kinds" in said.payload
+        ]
+        kinds = set_to[-1] if set_to and set_to[-1] is not None else ["world.observed", "run.started"]
+        return [kind for number, kind in enumerate(kinds) if kind not in kinds[:number]]
+
+    # What is computed from all that.
+
+    def clock(self, space: str) -> int:
+        """The highest turn of the space, that of bookkeeping too."""
+        return max([said.turn for said in self.counted if said.space == space and said.happened], default=0)
+
+    def ranked(self, space: str, agent: str, query: str = "", turn: int | None = None) -> list[Scored]:
+        """The newest events that `agent` may see, the strongest first and of equal ones the newer first."""
+        now = self.clock(space) if turn is None else turn
+        weights = {"relevance": 0.30, "recency": 0.40, "importance": 0.30}
+        weights |= self.setting(space, agent, "salience_weights") or {}
+        asked = set(query.lower().split())
+        scored = []
+        for said in self.memories(space, agent)[-EVENTS_KEPT:]:
+            words = set(said.text.lower().split())
+            relevance = len(asked & words) / len(asked | words) if asked and words else 0.0
+            recency = math.exp(-0.1 * max(0, now - said.turn))
+            importance = IMPORTANCE.get(said.kind, IMPORTANCE_OF_UNKNOWN_KINDS)
+            terms = (relevance, recency, importance)
+            score = weights["relevance"] * relevance + weights["recency"] * recency + weights["importance"] * importance
+            scored.append(Scored(said, score, *terms))
+        return sorted(scored, key=lambda one: (-one.score, -one.said.offset))
+
+    def top_k(self, space: str, agent: str) -> int:
+        return self.setting(space, agent, "salience_top_k") or 8
+
+    def salient(
+        self, space: str, agent: str, query: str = "", turn: int | None = None, top_k: int | None = None
+    ) -> list[Scored]:
+        """The strongest, in ledger order."""
+        strongest = self.ranked(space, agent, query, turn)[: top_k or self.top_k(space, agent)]
+        return sorted(strongest, key=lambda one: one.said.offset)
+
+    def reflection(self, space: str, agent: str) -> Owed:
+        """Record by record, as somebody would who keeps a tally."""
+        tally: list[Said] = []
+        threshold: int | None = None
+        since: int | None = None
+        last: int | None = None
+        ordinal = 0
+        for said in self.counted:
+            if said.space != space:
+                continue
+            if said.agent == agent and said.kind in ANSWERS:
+                older = [trigger_of(space, agent, number) for number in range(ordinal)]
+                if said.happened and said.fields.get("causation_id") not in older:
+                    tally, last, ordinal = [], said.offset, ordinal + 1
+            elif said.memorable and said.is_seen_by(agent):
+                tally.append(said)
+            if said.agent == agent and said.kind == "agent.configured" and "reflection_threshold" in said.payload:
+                threshold = said.payload["reflection_threshold"]
+            if threshold is None or len(tally) < threshold:
+                since = None
+            elif since is None:
+                since = said.offset
+        due = since is not None
+        return Owed(due, threshold, tally, since, ordinal, last, trigger_of(space, agent, ordinal) if due else None)
+
+    def beliefs(self, space: str, agent: str, reader: str | None = None) -> list[Said]:
+        """The newest reflections of `agent`; of those the ones that `reader` may see."""
+        own = [said for said in self.memories(space, agent) if (said.agent, said.kind) == (agent, "agent.reflected")]
+        return [said for said in own[-BELIEFS_KEPT:] if reader is None or said.is_seen_by(reader)]
+
+    def scene(self, space: str) -> list[Said]:
+        """The newest shared event of each of the scene's kinds, in ledger order."""
+        shared = [said for said in self.counted if said.space == space and said.memorable and said.shared]
+        newest = {said.kind: said for said in shared}
+        return sorted(
+            [newest[kind] for kind in self.scene_kinds(space) if kind in newest], key=lambda said: said.offset
+        )
+
+    def visitors(self, space: str, agent: str) -> list[Said]:
+        """What visitors said last that `agent` may see."""
+        return [said for said in self.memories(space, agent) if said.kind == "user.injected"][-VISITOR_EVENTS:]
+
+
+@lru_cache(maxsize=10_000)
+def trigger_of(space: str, agent: str, ordinal: int) -> str:
+    """The id of the reflection that `agent` owes after `ordinal` answers."""
+    owner = hashlib.blake2b(f"reflection.due\n{space}\n{agent}".encode(), digest_size=16).hexdigest()
+    return f"reflection.due/{owner}/{ordinal}"
+
 
 def expect(
-    values: Sequence[bytes], *, unique_ids: bool, refuses: Callable[[dict[str, Any]], bool] = lambda _: False
+    values: Sequence[bytes],
+    *,
+    unique_ids: bool,
+    refuses: Callable[[dict[str, Any]], bool] = lambda _: False,
+    happened_by: datetime | None = None,
 ) -> Expected:
     """The views of a ledger that holds `values` from offset 0 on.
 
-    `refuses` says which events some projection raises on. Those are parked, and their ids stay free.
+    `refuses` says which events some projection raises on. Those are parked, and their ids stay free. What happened
+    after `happened_by` counts for identity, settings and visibility only.
     """
     expected = Expected()
     content_of: dict[tuple[str, str], str] = {}
@@ -125,15 +333,12 @@ def expect(
         content_of[space, fields["id"]] = content
         in_force = expected.shared_kinds.get(space)
         shared = kind in (SHARED_BY_DEFAULT if in_force is None else in_force) and fields.get("audience") is None
-        expected.counted.append(
-            Said(offset, data, space, fields["agent"], kind, fields.get("session"), fields.get("audience"), shared)
-        )
+        happened = happened_by is None or datetime.fromisoformat(fields["at"]) <= happened_by
+        expected.counted.append(Said(offset, data, fields, shared, happened))
         if kind == "space.configured" and "shared_kinds" in payload:
             expected.shared_kinds[space] = payload["shared_kinds"]
         if kind == "run.started" and payload.get("shared_kinds") is not None:
             expected.shared_kinds[space] = payload["shared_kinds"]
-        if kind == "agent.configured" and "window" in payload:
-            expected.windows[space, fields["agent"]] = payload["window"]
     return expected
 
 
@@ -160,7 +365,18 @@ def understood(data: bytes) -> "tuple[dict[str, Any], str] | str":
         session = fields.pop("session_id", None)
         if session is not None and re.fullmatch(r"[A-Za-z0-9._-]{1,64}", session):
             fields["session"] = session
-    return (fields, content) if _is_event(fields) else "bad"
+    if not _is_event(fields):
+        return "bad"
+    return fields, _trigger_answered_by(fields) or content
+
+
+def _trigger_answered_by(fields: dict[str, Any]) -> str | None:
+    """Two answers under the one id that a trigger has for them say the same, whatever they say."""
+    ordinal = (fields.get("causation_id") or "").rpartition("/")[2]
+    if fields["kind"] not in ANSWERS or re.fullmatch("[0-9]+", ordinal) is None:
+        return None
+    trigger = trigger_of(fields["space"], fields["agent"], int(ordinal))
+    return trigger if (fields["causation_id"], fields["id"]) == (trigger, f"{trigger}/answer") else None
 
 
 def _is_event(fields: dict[str, Any]) -> bool:

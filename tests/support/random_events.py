@@ -2,10 +2,13 @@
 
 import json
 import random
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
-from recallog_schemas import Event, limits
+from recallog_schemas import Event, codec, limits
 from support.events import MOMENT
+from support.oracle import trigger_of
 
 SPACES = ("village", "city")
 AGENTS = ("baker", "miller", "smith", "judge")
@@ -18,27 +21,65 @@ KINDS = (
     "judge.verdict",
     "clue.found",
     "agent.reflected",
+    "agent.reflected",
+    "reflection.failed",
     "shop.opened",
+    "tool.used",
     "clock.ticked",
     "space.configured",
     "run.started",
     "agent.configured",
+    "agent.configured",
 )
+WORDS = (
+    *("bread", "Bread", "BREAD", "flour", "mill", "the", "the", "of", "river", "BÄCKER", "bäcker", "straße", "STRASSE"),
+    *("İstanbul", "istanbul", "ΜΎΛΟΣ", "μύλος", "μύλοσ", "面包", "🥖", "e\u0301", "é"),
+)
+SPACING = (" ", " ", " ", "  ", "\t", "\n", "\r\n", "\u00a0", "\u3000", "\x1c", "\u200b")
+"""All but the last are white space to `str.split`."""
 
 
-def random_event(rng: random.Random) -> Event:
+def random_event(rng: random.Random, spaces: Sequence[str] = SPACES, agents: Sequence[str] = AGENTS) -> Event:
     kind = rng.choice(KINDS)
+    space, agent = rng.choice(spaces), rng.choice(agents)
     return Event(
         id=f"{rng.getrandbits(64):x}",
-        space=rng.choice(SPACES),
-        agent=rng.choice(AGENTS),
+        space=space,
+        agent=agent,
         kind=kind,
-        turn=rng.randrange(100),
+        turn=random_turn(rng),
         session=rng.choice((None, None, "morning", "evening")),
         payload=_payload(rng, kind),
         audience=random_audience(rng),
-        at=MOMENT,  # type: ignore[arg-type]
+        causation_id=random_cause(rng, space, agent) if rng.random() < 0.6 else None,
+        at=random_moment(rng),
     )
+
+
+def random_turn(rng: random.Random) -> int:
+    """Turns that jump, and go back."""
+    return rng.choice((rng.randrange(100), rng.randrange(100), rng.randrange(10), 0, 1_000, limits.TURN_MAX // 2))
+
+
+def random_moment(rng: random.Random) -> datetime:
+    """Within an hour, to the minute, in no order."""
+    return datetime.fromisoformat(MOMENT) + timedelta(minutes=rng.randrange(60))
+
+
+def random_cause(rng: random.Random, space: str, agent: str) -> str:
+    """A trigger of the agent's own (an old one, the present one, or one that is still to come), another's, or none."""
+    own = trigger_of(space, agent, rng.randrange(4))
+    another = trigger_of(rng.choice(SPACES), rng.choice(AGENTS), rng.randrange(3))
+    nonsense = rng.choice(("e-17", "reflection.due/0/0", f"{own}/answer", f" {own}", own.upper(), own[:-1]))
+    return rng.choice((own, own, own, another, nonsense))
+
+
+def random_text(rng: random.Random) -> str:
+    """Words that repeat, in any case and script, with any white space between; now and then more than views keep."""
+    text = "".join(rng.choice(WORDS) + rng.choice(SPACING) for _ in range(rng.randrange(6)))
+    if rng.random() < 0.02:
+        text += "".join(f"{rng.choice(WORDS)}{number} " for number in range(limits.WORDS_KEPT_CHARS_MAX // 6))
+    return f"{text}word {rng.randrange(1000)}"
 
 
 def random_audience(rng: random.Random) -> tuple[str, ...] | None:
@@ -49,18 +90,78 @@ def random_audience(rng: random.Random) -> tuple[str, ...] | None:
 
 def _payload(rng: random.Random, kind: str) -> dict[str, Any]:
     if kind == "space.configured":
-        return {"shared_kinds": rng.choice((None, [], _some_kinds(rng)))} if rng.random() < 0.8 else {}
+        return _some_of(
+            rng,
+            shared_kinds=rng.choice((None, [], _some_kinds(rng))),
+            scene_kinds=rng.choice((None, [], _some_kinds(rng))),
+        )
     if kind == "run.started":
-        return rng.choice(({}, {"goal": "bread"}, {"shared_kinds": _some_kinds(rng)}))
+        return rng.choice(({}, {"goal": random_text(rng)}, {"goal": "", "shared_kinds": _some_kinds(rng)}))
     if kind == "agent.configured":
-        return {"window": rng.choice((None, 1, 3, 20))}
+        return _some_of(
+            rng,
+            window=rng.choice((None, 1, 3, 20)),
+            use_salience=rng.choice((None, True, False)),
+            salience_weights=rng.choice((None, {}, {"recency": 0}, _weights(rng), _weights(rng))),
+            salience_top_k=rng.choice((None, 1, 2, 5, 30)),
+            reflection_threshold=rng.choice((None, 1, 2, 3, 5, 8, 20)),
+            persona=rng.choice((None, "Proud.")),
+            goal=rng.choice((None, "Bread for all.")),
+        )
     if kind == "agent.reflected":
-        return {"belief": f"bread {rng.randrange(10)}"}
-    return {"text": f"word {rng.randrange(1000)}"}
+        return {rng.choice(("belief", "belief", "text")): random_text(rng)}
+    if kind == "reflection.failed":
+        return {"trigger": "any", "reason": "the model was silent"}
+    if kind == "tool.used":
+        return {"tool": "oven", "result": rng.choice((None, random_text(rng)))}
+    return {"text": random_text(rng)}
+
+
+def _some_of(rng: random.Random, **fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if rng.random() < 0.5}
+
+
+def _weights(rng: random.Random) -> dict[str, float]:
+    """Whole numbers too: JSON has no other way to write 1.0 in some languages."""
+    return {name: rng.choice((0, 1, 0.5, rng.random())) for name in ("relevance", "recency", "importance")}
 
 
 def _some_kinds(rng: random.Random) -> list[str]:
-    return rng.sample(sorted(set(KINDS)), k=rng.randrange(1, 5))
+    return rng.choices(sorted(set(KINDS)), k=rng.randrange(1, 7))
+
+
+def random_answer(rng: random.Random) -> bytes:
+    """An answer under the id that a trigger has for it: of those to one trigger the first counts."""
+    space, agent = rng.choice(SPACES), rng.choice(AGENTS)
+    trigger = trigger_of(space, agent, rng.randrange(3))
+    answers = {
+        "agent.reflected": {"belief": random_text(rng)},
+        "reflection.failed": {"trigger": trigger, "reason": "?"},
+    }
+    kind, payload = rng.choice(list(answers.items()))
+    named = {"id": f"{trigger}/answer", "causation_id": trigger}
+    return bytes_of_an_event(rng, space=space, agent=agent, kind=kind, payload=payload, **named)
+
+
+def random_ledger(rng: random.Random, size: int, *, unique_ids: bool) -> list[bytes]:
+    """Records with settings, audiences, reflections and poison in them; repeats and conflicts too, where ids are not
+    unique. In some ledgers two agents are alone, and much happens to each."""
+    spaces, agents = rng.choice(((SPACES, AGENTS), (SPACES[:1], AGENTS[:2])))
+    values: list[bytes] = []
+    for _ in range(size):
+        chance = rng.random()
+        if chance < 0.8 or (unique_ids and chance < 0.92) or not values:
+            values.append(codec.encode(random_event(rng, spaces, agents)))
+        elif chance < 0.84:
+            values.append(rng.choice(values))
+        elif chance < 0.88:
+            write = rng.choice((bytes_of_an_event, bytes_of_document_000))
+            values.append(write(rng, id=f"taken-{rng.randrange(3)}"))
+        elif chance < 0.92:
+            values.append(random_answer(rng))
+        else:
+            values.append(poison(rng))
+    return values
 
 
 def bytes_of_an_event(rng: random.Random, **changed: Any) -> bytes:
@@ -71,7 +172,7 @@ def bytes_of_an_event(rng: random.Random, **changed: Any) -> bytes:
         "space": rng.choice(SPACES),
         "agent": rng.choice(AGENTS),
         "kind": "agent.spoke",
-        "turn": rng.randrange(100),
+        "turn": random_turn(rng),
         "at": MOMENT,
         "payload": {"text": f"word {rng.randrange(1000)}"},
     } | changed

@@ -86,6 +86,10 @@ class SteppedLedger(Ledger):
             await Pause()
             yield batch
 
+    async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
+        await Pause()
+        return await self._inner.find(space, id)
+
     def partition_of(self, space: str) -> int:
         return self._inner.partition_of(space)
 
@@ -124,8 +128,8 @@ class SteppedStore(Store):
         self._created.append(generation)
         return await self._touch(lambda: self._inner.create(generation))
 
-    async def activate(self, building: Generation) -> bool:
-        return await self._touch(lambda: self._inner.activate(building))
+    async def activate(self, building: Generation, *, unless_beyond: int | None = None) -> bool:
+        return await self._touch(lambda: self._inner.activate(building, unless_beyond=unless_beyond))
 
     async def retire(self, generation: Generation) -> bool:
         return await self._touch(lambda: self._inner.retire(generation))

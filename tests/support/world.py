@@ -25,7 +25,7 @@ from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
 from support.folding import NEVER_SEEN, check_views, finish, parked_offsets, remembered
 from support.oracle import Expected, expect
-from support.random_events import AGENTS, SPACES, bytes_of_an_event, poison, random_event
+from support.random_events import AGENTS, SPACES, bytes_of_an_event, poison, random_answer, random_event
 from support.scheduler import Pause, Process, SteppedLedger, SteppedStore
 
 STEPS_MAX = 200_000
@@ -33,7 +33,7 @@ STEPS_MAX = 200_000
 
 
 class NewActivity(Activity):
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = Activity.version + 1
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -193,16 +193,18 @@ class World:
             await Pause()
 
     def deliver_again(self, event: Event) -> None:
-        """A repeat as it was, a repeat written another way, or its id for something else."""
+        """A repeat as it was, a repeat written another way, its id for something else, or an answer given again."""
         if self.ledger.unique_ids or self.rng.random() > 0.2:
             return
         values = self.ledger.values()
         again = self.rng.choice(values)
-        how = self.rng.randrange(3)
+        how = self.rng.randrange(4)
         if how == 0:
             self.ledger.append_bytes(again)
         elif how == 1:
             self.ledger.append_bytes(again.replace(b'":', b'" : '))
+        elif how == 2:
+            self.ledger.append_bytes(random_answer(self.rng))
         else:
             self.ledger.append_bytes(bytes_of_an_event(self.rng, id=event.id, space=event.space))
 

@@ -72,8 +72,9 @@ def failed(result: Result, code: int, says: str) -> None:
 
 def test_the_commands_are_these() -> None:
     assert [" ".join(path) for path in COMMANDS] == [
-        "agents", "dead-letters list", "dead-letters retry", "dead-letters show", "demo", "episodic", "export",
-        "ingest", "publish", "rebuild", "schema export", "spaces", "status", "tail", "timeline", "verify",
+        "agents", "beliefs", "context", "dead-letters list", "dead-letters retry", "dead-letters show", "demo",
+        "episodic", "explain", "export", "ingest", "publish", "react", "rebuild", "reflection", "salient", "scene",
+        "schema export", "spaces", "status", "tail", "timeline", "verify", "watch",
     ]  # fmt: skip
 
 

@@ -1,6 +1,8 @@
 """Between an event and its bytes: the same event back, the same judgement whichever way it is read."""
 
+import inspect
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -99,10 +101,10 @@ def test_what_a_producer_hands_in_whole_is_read_as_the_ledger_reads_it(said: Eve
 
 
 @given(events())
-def test_two_writings_of_one_event_have_one_digest(said: Event) -> None:
+def test_two_writings_of_one_event_have_one_canonical_form(said: Event) -> None:
     data = codec.encode(said)
     written_otherwise = json.dumps(json.loads(data), indent=2, sort_keys=True).encode()
-    assert codec.content_digest(written_otherwise) == codec.content_digest(data)
+    assert codec.canonical(written_otherwise) == codec.canonical(data)
 
 
 # The fast way and the slow way.
@@ -400,13 +402,52 @@ def test_a_question_about_what_can_be_no_name_is_a_mistake(name: str) -> None:
         codec.check_name(name)
 
 
-def test_deep_json_is_the_same_dead_letter_however_deep_its_reader_stands() -> None:
-    data = wire().replace(b'"Bread!"', b"[" * 940 + b"]" * 940)
+# Deep JSON, and readers that stand deep in the stack.
 
-    def from_below(levels: int) -> str:
-        return from_below(levels - 1) if levels else str(refusal(data))
+STACKS = [100, 300, 700, 950]  # of 1,000; the first hundred are pytest's
 
-    assert from_below(0) == from_below(200)
+
+def verdict(work: Callable[[bytes], object], data: bytes, *, stack: int) -> object:
+    """What `work` says of `data` where `stack` callers stand below it: its answer, or the field and rule broken."""
+
+    def from_below(callers: int) -> object:
+        if callers > 0:
+            return from_below(callers - 1)
+        try:
+            return work(data)
+        except InvalidEvent as error:
+            return error.path, error.rule, str(error)
+
+    return from_below(stack - len(inspect.stack(0)))
+
+
+@pytest.mark.parametrize("levels", [60, 150, 199, 250, 500, 940, 1100, 100_000])
+@pytest.mark.parametrize("name", ["session", "payload", "audience", "at", "envelope", "foo", "text"])
+def test_deep_json_is_judged_the_same_however_deep_its_reader_stands(name: str, levels: int) -> None:
+    deep = b"[" * levels + b"]" * levels
+    data = wire(**{name: "@"} if name != "text" else {"payload": {"text": "@"}}).replace(b'"@"', deep)
+    for work in (codec.decode, codec.parse):
+        assert len({verdict(work, data, stack=stack) for stack in STACKS}) == 1
+
+
+def test_an_event_is_taken_however_deep_its_reader_stands() -> None:
+    nested = json.loads('{"a":' * limits.PAYLOAD_DEPTH_MAX + "1" + "}" * limits.PAYLOAD_DEPTH_MAX)
+    said = event(payload={"text": "x", "nested": nested})
+    for work in (codec.decode, codec.parse):
+        assert [verdict(work, codec.encode(said), stack=stack) for stack in STACKS] == [said] * len(STACKS)
+
+
+def test_a_deep_old_session_id_has_one_canonical_form_however_deep_its_reader_stands() -> None:
+    # The upcast drops it, so the event is taken, and writing its bytes in order ran out of the stack.
+    data = OLD.replace(b'"chat.1_a-B"', b"[" * 199 + b"]" * 199)
+    assert codec.decode(data).session is None
+    assert len({verdict(codec.canonical, data, stack=stack) for stack in STACKS}) == 1
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_what_is_too_deep_for_an_event_has_no_canonical_form(stack: int) -> None:
+    found = verdict(codec.canonical, b"[" * 5000 + b"]" * 5000, stack=stack)
+    assert found == ("", "unparsable", "nested deeper than any event")
 
 
 def test_a_time_that_utc_cannot_hold_is_an_error_and_no_crash() -> None:

@@ -26,6 +26,13 @@ def run_python(code: str, folder: Path) -> str:
     return printed.getvalue()
 
 
+def test_the_agent_of_the_guide_prints_what_it_says_in_forty_lines(tmp_path: Path) -> None:
+    agent, *snippets = blocks("docs/build-an-agent.md", "python")
+    (printed,) = blocks("docs/build-an-agent.md", "text")
+    assert len(agent.splitlines()) <= 40
+    assert run_python("\n".join([agent, *snippets]), tmp_path) == printed
+
+
 def test_the_session_of_the_readme_prints_what_it_says(tmp_path: Path) -> None:
     (session,) = blocks("README.md", "python")
     (printed,) = blocks("README.md", "text")

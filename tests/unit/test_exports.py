@@ -7,20 +7,15 @@ import recallog.testing
 from recallog import Memory
 
 PUBLIC = [
-    "EpisodicView",
-    "Event",
-    "Memory",
-    "Position",
-    "RecallogError",
-    "Remembered",
-    "Settings",
-    "TimelinePage",
-]
+    "BeliefsView", "Context", "EpisodicView", "Event", "Explanation", "Memory", "Position", "Reaction",
+    "RecallogError", "ReflectionView", "Remembered", "SalientView", "SceneView", "Settings", "TimelinePage",
+]  # fmt: skip
 
 QUESTIONS = [
-    "abort_rebuild", "agents", "close", "dead_letter", "dead_letters", "entries", "episodic", "ledger_ends", "open",
-    "publish", "publish_many", "rebuild", "records", "retry_dead_letters", "row", "space", "spaces",
-    "status", "timeline", "verify",
+    "abort_rebuild", "agent_settings", "agents", "beliefs", "close", "context", "dead_letter", "dead_letters",
+    "entries", "episodic", "explain", "ledger_ends", "open", "publish", "publish_many", "react", "rebuild", "records",
+    "reflection", "retry_dead_letters", "row", "salient", "scene", "space", "spaces", "standing", "status", "timeline",
+    "verify",
 ]  # fmt: skip
 
 

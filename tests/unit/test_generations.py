@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import ClassVar
 
 import msgspec
@@ -12,19 +13,20 @@ from recallog_projections.activity import Activity
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Changes, Rows
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.stores.store import Checkpoint, Outcome
+from recallog_projections.stores.store import Checkpoint, Outcome, Store
 from recallog_schemas import Record, codec
 from recallog_schemas.errors import LedgerMismatch, NewDeadLetters, OutOfRange, ViewsTooNew
 from recallog_streams import generations
+from recallog_streams.fold import digest_of
 from recallog_streams.memory_ledger import MemoryLedger
 from recallog_streams.projector import Projector
 from support.events import numbered
-from support.folding import finish, ledger_of
-from support.scheduler import Process, SteppedStore
+from support.folding import finish, ledger_of, parked_offsets
+from support.scheduler import Process, SteppedLedger, SteppedStore
 
 
 class NewerActivity(Activity):
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = Activity.version + 1
 
 
 class Refusing(NewerActivity):
@@ -34,12 +36,16 @@ class Refusing(NewerActivity):
         super().apply(rows, record)
 
 
-def projector_of(ledger: MemoryLedger, store: MemoryStore, activity: Activity | None = None) -> Projector:
+def projector_of(ledger: MemoryLedger, store: Store, activity: Activity | None = None) -> Projector:
     projections: Sequence[Projection] = [
         (activity or projection) if projection.name == "activity" else projection
         for projection in built_in.projections()
     ]
     return Projector(ledger, store, projections)
+
+
+def stepped(store: MemoryStore) -> SteppedStore:
+    return SteppedStore(store, lambda: False, [])
 
 
 @pytest.fixture
@@ -62,8 +68,7 @@ def test_the_first_question_builds_the_first_generation(ledger: MemoryLedger, st
 def test_nobody_reads_the_first_generation_before_it_has_reached_the_end(
     ledger: MemoryLedger, store: MemoryStore
 ) -> None:
-    projector = Projector(ledger, SteppedStore(store, lambda: False, []), built_in.projections())
-    builder = Process("builder", _asked(projector))
+    builder = Process("builder", _asked(Projector(ledger, stepped(store), built_in.projections())))
     reached = []
     while builder.alive:
         builder.step()
@@ -105,7 +110,7 @@ def test_a_commit_of_the_replaced_generation_is_refused(ledger: MemoryLedger, st
 def test_older_code_gives_way(ledger: MemoryLedger, store: MemoryStore) -> None:
     new = finish(generations.current(projector_of(ledger, store, NewerActivity()), 0))
     for ask in (generations.current, generations.rebuild):
-        with pytest.raises(ViewsTooNew, match="activity: 2, here 1"):
+        with pytest.raises(ViewsTooNew, match=f"activity: {NewerActivity.version}, here {Activity.version}"):
             finish(ask(projector_of(ledger, store), 0))
     assert finish(store.pointer(0)).active == new
 
@@ -160,6 +165,80 @@ def test_new_dead_letters_hold_the_cutover_back_until_they_are_accepted(
     rebuilt = finish(generations.rebuild(refusing, 0, accept=True))
     assert (rebuilt.replaced, rebuilt.joined) == (old, True)
     assert finish(store.pointer(0)).active == rebuilt.active
+
+
+@pytest.mark.parametrize("ahead_by", range(0, 60))
+def test_a_record_that_the_live_views_came_to_remember_between_comparison_and_cutover_holds_it_back(
+    store: MemoryStore, ahead_by: int
+) -> None:
+    """The new generation had parked it already, and took the place of views that were compared without it."""
+    ledger = ledger_of([codec.encode(said) for said in numbered(3)])
+    live = projector_of(ledger, store)
+    old = finish(generations.current(live, 0))
+    ledger.append_bytes(codec.encode(numbered(1, first=3)[0]))
+    builder = Process("builder", _refused_or_first(projector_of(ledger, stepped(store), Refusing())))
+    for _ in range(ahead_by):
+        if builder.alive:
+            builder.step()
+    if finish(store.pointer(0)).active == old:
+        finish(live.catch_up(old, 4))
+    remembered_it = finish(store.checkpoint(old)) == Checkpoint(3, 3, digest_of(ledger.values()[3]))
+    while builder.alive:
+        builder.step()
+    assert (finish(store.pointer(0)).active == old) == remembered_it
+
+
+async def _refused_or_first(projector: Projector) -> None:
+    with suppress(NewDeadLetters):
+        await generations.rebuild(projector, 0)
+
+
+@pytest.mark.parametrize("ahead_by", range(0, 80, 4))
+def test_a_record_that_both_park_holds_no_cutover_back(store: MemoryStore, ahead_by: int) -> None:
+    ledger = ledger_of([codec.encode(said) for said in numbered(3)])
+    live = projector_of(ledger, store, Refusing())
+    old = finish(generations.current(live, 0))
+    for said in numbered(3, first=3):
+        ledger.append_bytes(codec.encode(said))
+    builder = Process("builder", _rebuilt(projector_of(ledger, stepped(store), Refusing())))
+    for offset in (3, 4, 5):
+        for _ in range(ahead_by):
+            if builder.alive:
+                builder.step()
+        if finish(store.pointer(0)).active == old:
+            finish(live.catch_up(old, offset + 1))
+    while builder.alive:
+        builder.step()
+    active = finish(store.pointer(0)).active
+    assert active is not None
+    assert (active != old, parked_offsets(store, active)) == (True, [3])
+
+
+async def _rebuilt(projector: Projector) -> None:
+    await generations.rebuild(projector, 0)
+
+
+def test_a_live_writer_that_is_as_fast_and_never_rests_does_not_put_the_cutover_off_for_ever(
+    ledger: MemoryLedger, store: MemoryStore
+) -> None:
+    old = finish(generations.current(projector_of(ledger, store), 0))
+
+    async def live() -> None:
+        projector = Projector(SteppedLedger(ledger, lambda: False), stepped(store), built_in.projections())
+        for said in numbered(1_000, first=10):
+            ledger.append_bytes(codec.encode(said))
+            await generations.current(projector, 0)
+
+    builder = Process(
+        "builder", _rebuilt(Projector(SteppedLedger(ledger, lambda: False), stepped(store), built_in.projections()))
+    )
+    writer = Process("writer", live())
+    while builder.alive:
+        builder.step()
+        writer.step()
+    assert writer.alive
+    writer.kill()
+    assert finish(store.pointer(0)).active != old
 
 
 def test_an_active_generation_that_the_store_has_lost_is_built_again(ledger: MemoryLedger, store: MemoryStore) -> None:

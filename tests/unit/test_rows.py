@@ -161,7 +161,7 @@ def test_only_rows_that_are_not_here_are_missing_each_once(rows: Rows) -> None:
 
 
 def test_what_is_no_row_of_these_tables_is_not_missing(rows: Rows) -> None:
-    nonsense: list[Any] = ["debts", 7, Need("paid", "village"), Need("nowhere", "x"), Need("debts", None)]  # type: ignore[arg-type]
+    nonsense: list[Any] = ["debts", 7, Need("nowhere", "x"), Need("debts", None)]  # type: ignore[arg-type]
     assert rows.missing(nonsense) == []
 
 
@@ -181,3 +181,60 @@ def test_rows_that_can_be_changed_in_place_are_refused() -> None:
 def test_damaged_bytes_of_a_row_are_corrupt_views() -> None:
     with pytest.raises(StorageCorrupt, match="recallog rebuild"):
         DEBTS.decode(b"\xff\xff")
+
+
+# Totals of logs.
+
+
+def test_the_total_of_a_log_counts_what_the_store_has_and_what_the_batch_appends(rows: Rows) -> None:
+    rows.fetched_total(Need("paid", "village", "baker"), 40)
+    rows.append(PAID, Debt(1), "village", "baker")
+    rows.append(PAID, Debt(2), "village", "miller")
+    assert rows.total(PAID, "village", "baker") == 41
+
+
+def test_a_total_that_is_fetched_late_counts_what_the_batch_has_appended_before(rows: Rows) -> None:
+    rows.append(PAID, Debt(1), "village", "baker")
+    rows.keep()
+    with pytest.raises(Unfetched) as missing:
+        rows.total(PAID, "village", "baker")
+    rows.fetched_total(missing.value.need, 40)
+    assert rows.total(PAID, "village", "baker") == 41
+
+
+def test_a_total_outlives_its_batch(rows: Rows) -> None:
+    rows.fetched_total(Need("paid", "village", "baker"), 40)
+    rows.append(PAID, Debt(1), "village", "baker")
+    rows.keep()
+    rows.changes()
+    rows.append(PAID, Debt(2), "village", "baker")
+    assert rows.total(PAID, "village", "baker") == 42
+
+
+def test_undoing_a_record_takes_its_entries_out_of_the_total(rows: Rows) -> None:
+    rows.fetched_total(Need("paid", "village", "baker"), 40)
+    rows.append(PAID, Debt(1), "village", "baker")
+    rows.undo()
+    assert rows.total(PAID, "village", "baker") == 40
+
+
+def test_a_log_whose_total_is_known_is_not_missing(rows: Rows) -> None:
+    need = Need("paid", "village", "baker")
+    assert rows.missing([need]) == [need]
+    rows.fetched_total(need, 0)
+    assert rows.missing([need]) == []
+
+
+def test_the_total_of_a_table_is_refused(rows: Rows) -> None:
+    with pytest.raises(ProjectionError, match="debts"):
+        rows.total(DEBTS, "village")  # type: ignore[arg-type]
+
+
+def test_a_table_of_another_projection_may_be_read_and_not_written(rows: Rows) -> None:
+    """A projection could write the count of dead letters, or another's rows, and no check noticed."""
+    rows.writable = {"paid"}
+    assert owed(rows) is None
+    for write in (lambda: owe(rows, 1), lambda: rows.delete(DEBTS, "village", "baker")):
+        with pytest.raises(ProjectionError, match="belongs to another projection"):
+            write()
+    rows.append(PAID, Debt(1), "village", "baker")

@@ -18,6 +18,7 @@ from recallog_projections.stores.store import (
     Pointer,
     Snapshot,
     Store,
+    is_beyond,
     judge,
     ordinal_key,
 )
@@ -61,13 +62,13 @@ class MemoryStore(Store):
             self._pointers[generation.partition] = pointer
         return pointer
 
-    async def activate(self, building: Generation) -> bool:
+    async def activate(self, building: Generation, *, unless_beyond: int | None = None) -> bool:
         pointer = await self.pointer(building.partition)
         mine = self._tables.get(building.id)
         if pointer.building != building or mine is None:
             return False
         active = self._tables.get(pointer.active.id) if pointer.active else None
-        if active is not None and active.checkpoint.offset > mine.checkpoint.offset:
+        if active is not None and is_beyond(active.checkpoint, mine.checkpoint.offset, unless_beyond):
             return False
         self._pointers[building.partition] = Pointer(active=building)
         return True

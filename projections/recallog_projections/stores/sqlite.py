@@ -8,9 +8,11 @@ from typing import cast
 
 import msgspec
 
-from recallog_projections.projection import LogName, Need, Tail
+from recallog_projections.projection import LogName, Need
 from recallog_projections.rows import Changes
 from recallog_projections.sqlite_file import Answer, Format, SqliteFile
+from recallog_projections.stores import sqlite_logs
+from recallog_projections.stores.sqlite_logs import Places
 from recallog_projections.stores.store import (
     Checkpoint,
     Chunk,
@@ -20,27 +22,21 @@ from recallog_projections.stores.store import (
     Pointer,
     Snapshot,
     Store,
+    is_beyond,
     judge,
-    ordinal_key,
 )
 from recallog_schemas import limits
 from recallog_schemas.errors import Rebuilding, StorageReplaced
 
-# A log entry's place is its log's number and its ordinal in one integer (31 bits of logs, 32 of ordinals): a tail is
-# one range of places. Entries themselves lie in the order they came, so that a batch of ten thousand agents writes a
-# few pages of them one after the other, and only the index of places all over; pages are small for the same reason.
-_ORDINAL_BITS = 32
-_ORDINAL_MASK = (1 << _ORDINAL_BITS) - 1
-
 VIEWS = Format(
     what="views file",
     application_id=0x52635677,  # "RcVw"
-    version=1,
+    version=2,
     remedy="Views hold nothing of their own: delete the file, and the next query builds it from the ledger",
     page_bytes=2048,
     synchronous="NORMAL",  # a commit lost with the power is folded again
     disposable=True,
-    schema="""
+    schema=f"""
     CREATE TABLE manifest (ledger BLOB NOT NULL);
     CREATE TABLE pointers (partition INTEGER PRIMARY KEY, active BLOB, building BLOB);
     CREATE TABLE generations (
@@ -50,17 +46,9 @@ VIEWS = Format(
         generation INTEGER, name TEXT, space TEXT, owner TEXT, key TEXT, value BLOB NOT NULL,
         PRIMARY KEY (generation, name, space, owner, key)
     ) WITHOUT ROWID;
-    CREATE TABLE logs (
-        number INTEGER PRIMARY KEY, generation INTEGER, name TEXT, space TEXT, owner TEXT,
-        UNIQUE (generation, name, space, owner)
-    );
-    CREATE TABLE entries (id INTEGER PRIMARY KEY, place INTEGER NOT NULL UNIQUE, value BLOB NOT NULL);
+    {sqlite_logs.SCHEMA}
     """,
 )
-
-
-_Places = dict[tuple[str, str, str], int]
-"""By (log, space, owner): the place of its next entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +57,7 @@ class _Ends:
 
     generation: str = ""
     checkpoint: Checkpoint | None = None
-    logs: _Places = field(default_factory=_Places)
+    logs: Places = field(default_factory=Places)
 
     def as_of(self, generation: Generation, checkpoint: Checkpoint) -> "_Ends":
         """This, or an empty one where it is of another moment or has grown too long."""
@@ -117,12 +105,14 @@ class SqliteStore(Store):
 
         return await self._run(work, write=True)
 
-    async def activate(self, building: Generation) -> bool:
+    async def activate(self, building: Generation, *, unless_beyond: int | None = None) -> bool:
         def work(connection: sqlite3.Connection) -> bool:
             pointer = _pointer(connection, building.partition)
             mine = _checkpoint(connection, building)
             active = _checkpoint(connection, pointer.active) if pointer.active else None
-            if pointer.building != building or mine is None or (active and active.offset > mine.offset):
+            if pointer.building != building or mine is None:
+                return False
+            if active is not None and is_beyond(active, mine.offset, unless_beyond):
                 return False
             _set_pointer(connection, building.partition, Pointer(active=building))
             return True
@@ -156,7 +146,7 @@ class SqliteStore(Store):
             if outcome is Outcome.APPLIED:
                 number = _number(connection, generation)
                 _write_rows(connection, number, changes)
-                _write_logs(connection, number, changes, ends.logs)
+                sqlite_logs.append(connection, number, changes, ends.logs)
                 connection.execute(
                     "UPDATE generations SET checkpoint = ? WHERE number = ?", (msgspec.msgpack.encode(new), number)
                 )
@@ -185,7 +175,7 @@ class SqliteStore(Store):
                 wanted,
                 checkpoint,
                 [_row(connection, number, need) for need in rows],
-                [_tail(connection, number, name, newest) for name, newest in logs],
+                [sqlite_logs.tail(connection, number, name, newest) for name, newest in logs],
             )
 
         return await self._run(work)
@@ -205,7 +195,7 @@ class SqliteStore(Store):
                 raise Rebuilding(f"the generation {generation.id} is gone; read again")
             number = _number(connection, generation)
             items = _scan_rows(connection, number, table, space, after, limit + 1)
-            items = items or _scan_logs(connection, number, table, space, after, limit + 1)
+            items = items or sqlite_logs.scan(connection, number, table, space, after, limit + 1)
             return Chunk(checkpoint, items[:limit], last=len(items) <= limit)
 
         return await self._run(work)
@@ -249,40 +239,6 @@ def _row(connection: sqlite3.Connection, number: int, need: Need) -> bytes | Non
     return row[0] if row else None
 
 
-def _log(connection: sqlite3.Connection, number: int, name: tuple[str, str, str]) -> int | None:
-    row = connection.execute(
-        "SELECT number FROM logs WHERE generation = ? AND name = ? AND space = ? AND owner = ?", (number, *name)
-    ).fetchone()
-    return cast(int, row[0]) if row else None
-
-
-def _range(log: int) -> tuple[int, int]:
-    """The first and the last place that the entries of a log can have."""
-    return log << _ORDINAL_BITS, log << _ORDINAL_BITS | _ORDINAL_MASK
-
-
-def _tail(connection: sqlite3.Connection, number: int, name: LogName, newest: int) -> Tail:
-    log = _log(connection, number, name)
-    entries = connection.execute(
-        "SELECT place, value FROM entries WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT ?",
-        (*_range(log or 0), max(newest, 1)),
-    ).fetchall()
-    total = (entries[0][0] & _ORDINAL_MASK) + 1 if entries else 0
-    return Tail([value for _, value in reversed(entries[:newest])], total)
-
-
-def _end(connection: sqlite3.Connection, number: int, name: tuple[str, str, str]) -> int:
-    """The place of the log's next entry; the log is made where there is none."""
-    log = _log(connection, number, name)
-    if log is None:
-        made = connection.execute(
-            "INSERT INTO logs (generation, name, space, owner) VALUES (?, ?, ?, ?)", (number, *name)
-        )
-        return cast(int, made.lastrowid) << _ORDINAL_BITS
-    newest = connection.execute("SELECT max(place) FROM entries WHERE place BETWEEN ? AND ?", _range(log)).fetchone()[0]
-    return log << _ORDINAL_BITS if newest is None else newest + 1
-
-
 def _write_rows(connection: sqlite3.Connection, number: int, changes: Changes) -> None:
     connection.executemany(
         "INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?, ?)",
@@ -292,21 +248,6 @@ def _write_rows(connection: sqlite3.Connection, number: int, changes: Changes) -
         "DELETE FROM rows WHERE generation = ? AND name = ? AND space = ? AND owner = ? AND key = ?",
         [(number, *need) for need, data in changes.rows.items() if data is None],
     )
-
-
-def _write_logs(connection: sqlite3.Connection, number: int, changes: Changes, ends: _Places) -> None:
-    """Append and trim. `ends` knows the places of some logs' next entries, and learns those of the others."""
-    added: list[tuple[int, bytes]] = []
-    dropped: list[tuple[int, int]] = []
-    for name, entries in changes.logs.items():
-        place = ends.get(name) or _end(connection, number, name)
-        end = ends[name] = place + len(entries)
-        keep = changes.keep[name[0]]
-        added += [(place + n, data) for n, data in enumerate(entries)][-keep:]
-        if end & _ORDINAL_MASK > keep:
-            dropped.append((place & ~_ORDINAL_MASK, end - keep - 1))
-    connection.executemany("DELETE FROM entries WHERE place BETWEEN ? AND ?", dropped)
-    connection.executemany("INSERT INTO entries (place, value) VALUES (?, ?)", added)
 
 
 def _scan_rows(
@@ -327,33 +268,6 @@ def _scan_rows(
     return [Item(*row) for row in connection.execute(sql, [*values, limit])]
 
 
-def _scan_logs(
-    connection: sqlite3.Connection,
-    number: int,
-    table: str,
-    space: str | None,
-    after: tuple[str, str, str] | None,
-    limit: int,
-) -> list[Item]:
-    sql = (
-        "SELECT l.space, l.owner, e.place, e.value FROM logs l CROSS JOIN entries e "
-        "ON e.place BETWEEN l.number << 32 AND (l.number << 32) + 4294967295 WHERE l.generation = ? AND l.name = ?"
-    )
-    values: list[object] = [number, table]
-    if space is not None:
-        sql, values = f"{sql} AND l.space = ?", [*values, space]
-    if after is not None:
-        # The end of a table of rows is looked for here too: its keys are no ordinals.
-        place = [*after[:2], *after[:2], int(after[2]) if after[2].isdecimal() else _ORDINAL_MASK]
-        sql += " AND (l.space, l.owner) >= (?, ?) AND ((l.space, l.owner) > (?, ?) OR (e.place & 4294967295) > ?)"
-        values = [*values, *place]
-    sql += " ORDER BY l.space, l.owner, e.place LIMIT ?"
-    return [
-        Item(found_space, owner, ordinal_key(place & _ORDINAL_MASK), value)
-        for found_space, owner, place, value in connection.execute(sql, [*values, limit])
-    ]
-
-
 def _sweep_some(connection: sqlite3.Connection, partition: int) -> bool:
     """Delete a bounded part of what no pointer names; whether there may be more."""
     pointer = _pointer(connection, partition)
@@ -366,13 +280,7 @@ def _sweep_some(connection: sqlite3.Connection, partition: int) -> bool:
         if checkpoint is not None:
             connection.execute("UPDATE generations SET checkpoint = NULL WHERE number = ?", (number,))
             return True
-        logs = connection.execute("SELECT number FROM logs WHERE generation = ? LIMIT 200", (number,)).fetchall()
-        if logs:
-            connection.executemany(
-                "DELETE FROM entries WHERE place BETWEEN ? AND ?",
-                [_range(log) for (log,) in logs],
-            )
-            connection.executemany("DELETE FROM logs WHERE number = ?", logs)
+        if sqlite_logs.sweep(connection, number):
             return True
         deleted = connection.execute(
             "DELETE FROM rows WHERE generation = ? AND (name, space, owner, key) IN "

@@ -110,10 +110,12 @@ class Store(ABC):
         """Make `generation` the building one, at checkpoint -1, unless there is one; answer the pointer after that."""
 
     @abstractmethod
-    async def activate(self, building: Generation) -> bool:
+    async def activate(self, building: Generation, *, unless_beyond: int | None = None) -> bool:
         """Cut over: if `building` still is the building one and not behind the active one, make it active.
 
-        The replaced one is retired by the same write. False where either does not hold.
+        The replaced one is retired by the same write. False where either does not hold, and where the active one has
+        decided an offset beyond `unless_beyond`: the caller has compared the two only up to there. While `building`
+        is the building one no other can become active, so that the offset says enough.
         """
 
     @abstractmethod
@@ -122,15 +124,21 @@ class Store(ABC):
 
     @abstractmethod
     async def sweep(self, partition: int) -> None:
-        """Delete what belongs to no generation of the pointer, checkpoint rows first."""
+        """Delete what belongs to no generation of the pointer, checkpoint rows first.
+
+        Until then a retired one can still be read, and its checkpoint too; it cannot be written.
+        """
 
     @abstractmethod
     async def checkpoint(self, generation: Generation) -> Checkpoint | None:
-        """The generation's checkpoint, None where it is lost or retired."""
+        """The generation's checkpoint; None where there is none: never created, lost, or swept after it was retired."""
 
     @abstractmethod
     async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
-        """Write `changes` and `new` in one atomic step if the checkpoint is `expected`; see the module's text."""
+        """Write `changes` and `new` in one atomic step if the checkpoint is `expected`; see the module's text.
+
+        How much of a log is kept does not change within a generation.
+        """
 
     @abstractmethod
     async def read(
@@ -172,6 +180,11 @@ class Store(ABC):
 def ordinal_key(ordinal: int) -> str:
     """A log entry's ordinal as a key that sorts like the number."""
     return f"{ordinal:020d}"
+
+
+def is_beyond(active: Checkpoint, building: int, judged: int | None) -> bool:
+    """Whether the active generation has gone beyond the building one, or beyond what was compared: no cutover then."""
+    return active.offset > (building if judged is None else min(building, judged))
 
 
 def judge(pointer: Pointer, generation: Generation, stored: Checkpoint | None, expected: int, new: int) -> Outcome:

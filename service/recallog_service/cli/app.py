@@ -2,7 +2,18 @@
 
 import typer
 
-from recallog_service.cli import consumers, dead_letters, operators, producers, schema, story
+from recallog_service.cli import (
+    activity,
+    consumers,
+    dead_letters,
+    following,
+    operators,
+    producers,
+    reactors,
+    schema,
+    story,
+    watching,
+)
 
 app = typer.Typer(
     name="recallog",
@@ -13,7 +24,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-for commands in (story, producers, consumers, operators):
+for commands in (story, producers, consumers, activity, reactors, watching, following, operators):
     commands.register(app)
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(schema.app, name="schema")

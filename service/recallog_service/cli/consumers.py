@@ -1,16 +1,24 @@
-"""Commands that ask what agents remember."""
+"""Commands that ask what agents remember, and what a model is told of it."""
 
+import json
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from recallog import Position
-from recallog_schemas.views import EpisodicView, TimelinePage, lines
+from recallog_schemas.kinds import SalienceWeights
+from recallog_schemas.views import lines
 from recallog_service.cli import terminal
-from recallog_service.cli.terminal import At, Home, Json
+from recallog_service.cli.terminal import Agent, At, Home, Json, Space
 
-Space = Annotated[str, typer.Argument(help="Space.")]
-Agent = Annotated[str, typer.Argument(help="Whose memory.")]
+Query = Annotated[
+    str | None, typer.Argument(help="What the events are to be about; put -- before one that begins with a dash.")
+]
+TopK = Annotated[int | None, typer.Option(min=1, help="How many events; default: the agent's, else 8.")]
+Turn = Annotated[int | None, typer.Option(min=0, help="Turn to measure recency from; default: the space's.")]
+
+_VERDICT_STYLES = {"remembered": "green", "unknown": "red", "dead_letter": "red"}
 
 
 def register(app: typer.Typer) -> None:
@@ -18,8 +26,17 @@ def register(app: typer.Typer) -> None:
     app.command("timeline", epilog="Example: recallog timeline village baker --kind agent.thought --limit 20")(
         timeline_command
     )
-    app.command("spaces", epilog="Example: recallog spaces --json")(spaces_command)
-    app.command("agents", epilog="Example: recallog agents village")(agents_command)
+    app.command("salient", epilog='Example: recallog salient village baker "who owes the miller?" --top-k 5')(
+        salient_command
+    )
+    app.command("explain", epilog='Example: recallog explain village e-17 baker --query "who owes the miller?"')(
+        explain_command
+    )
+    app.command("beliefs", epilog="Example: recallog beliefs village widow --reader smith")(beliefs_command)
+    app.command("scene", epilog="Example: recallog scene village --as-of 0:120")(scene_command)
+    app.command("context", epilog="Example: recallog context village baker --budget-tokens 2000 > prompt.txt")(
+        context_command
+    )
 
 
 def episodic_command(
@@ -31,13 +48,9 @@ def episodic_command(
     as_json: Json = False,
 ) -> None:
     """What an agent remembers of late: its own events, those addressed to it, and what all share."""
-
-    async def work() -> EpisodicView:
-        with terminal.opened(home) as (memory, _):
-            async with memory:
-                return await memory.episodic(space, agent, window=window, as_of=terminal.as_of(as_of))
-
-    view = terminal.run(work, as_json=as_json)
+    view = terminal.ask(
+        lambda memory: memory.episodic(space, agent, window=window, as_of=terminal.as_of(as_of)), home, as_json=as_json
+    )
     if as_json:
         terminal.print_json(view)
     else:
@@ -58,61 +71,169 @@ def timeline_command(
     as_json: Json = False,
 ) -> None:
     """All that an agent may see, in order, a page at a time from the newest to older ones."""
-
-    async def work() -> TimelinePage:
-        with terminal.opened(home) as (memory, _):
-            async with memory:
-                return await memory.timeline(
-                    space,
-                    agent,
-                    limit=limit,
-                    before=Position.parse(before) if before else None,
-                    session=session,
-                    kinds=kind or None,
-                    since=terminal.moment(since) if since else None,
-                    until=terminal.moment(until) if until else None,
-                    as_of=terminal.as_of(as_of),
-                )
-
-    page = terminal.run(work, as_json=as_json)
+    page = terminal.ask(
+        lambda memory: memory.timeline(
+            space,
+            agent,
+            limit=limit,
+            before=Position.parse(before) if before else None,
+            session=session,
+            kinds=kind or None,
+            since=terminal.moment(since) if since else None,
+            until=terminal.moment(until) if until else None,
+            as_of=terminal.as_of(as_of),
+        ),
+        home,
+        as_json=as_json,
+    )
     if as_json:
         terminal.print_json(page)
         return
     terminal.print_lines(lines(page.items) or "(nothing)")
     if page.older is not None:
-        terminal.err.print(f"[dim]older ones: --before {page.older}[/]")
+        terminal.note(f"older ones: --before {page.older}")
     if page.kept_from is not None:
-        terminal.err.print(f"[dim]kept from {page.kept_from} on; what is older is in the ledger: recallog tail[/]")
+        terminal.note(f"kept from {page.kept_from} on; what is older is in the ledger: recallog tail")
 
 
-def spaces_command(home: Home = None, as_json: Json = False) -> None:
-    """All spaces with their counts."""
+def salient_command(
+    space: Space,
+    agent: Agent,
+    query: Query = None,
+    top_k: TopK = None,
+    turn: Turn = None,
+    as_of: At = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """What matters most to an agent now: relevant to the query, recent, important. Oldest first."""
+    view = terminal.ask(
+        lambda memory: memory.salient(space, agent, query, top_k=top_k, turn=turn, as_of=terminal.as_of(as_of)),
+        home,
+        as_json=as_json,
+    )
+    if as_json:
+        terminal.print_json(view)
+        return
+    terminal.print_lines(view.format())
+    terminal.note(f"{view.considered:,} events considered, in turn {view.turn:,}, by {_weights(view.weights)}")
 
-    async def work() -> None:
-        with terminal.opened(home) as (memory, _):
-            async with memory:
-                spaces = await memory.spaces()
-        if as_json:
-            terminal.print_json(spaces)
-        else:
-            rows = [(s.space, f"{s.events:,}", s.agents, s.sessions, s.first, s.last) for s in spaces]
-            terminal.print_table(("space", "events", "agents", "sessions", "first", "last"), rows)
 
-    terminal.run(work, as_json=as_json)
+def explain_command(
+    space: Space,
+    event_id: Annotated[str, typer.Argument(help="The event's id.")],
+    agent: Agent,
+    query: Annotated[str | None, typer.Option(help="What the events are to be about.")] = None,
+    top_k: TopK = None,
+    turn: Turn = None,
+    as_of: At = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Whether an agent has an event before its eyes, and why, or why not. Ends with 1 where there is no such event."""
+    found = terminal.ask(
+        lambda memory: memory.explain(
+            space, event_id, agent, query=query, top_k=top_k, turn=turn, as_of=terminal.as_of(as_of)
+        ),
+        home,
+        as_json=as_json,
+    )
+    unknown = found.verdict == "unknown"
+    if as_json:
+        terminal.print_json(found)
+    else:
+        terminal.print_lines(found.verdict.replace("_", " "), _VERDICT_STYLES.get(found.verdict, "yellow"))
+        terminal.print_lines(f"  {found.why}")
+        if found.memory is not None:
+            terminal.print_lines(f"  {found.memory.line()}")
+            terminal.print_lines(f"  {found.sum()}")
+            terminal.print_lines(f"  rank {found.rank:,} of {found.considered:,} by salience in turn {found.turn:,}")
+        if unknown:
+            terminal.note(f"the ids there are: recallog tail --space {space} --json")
+    raise typer.Exit(1 if unknown else 0)
 
 
-def agents_command(space: Space, home: Home = None, as_json: Json = False) -> None:
-    """Who acted in a space."""
+def beliefs_command(
+    space: Space,
+    agent: Annotated[str, typer.Argument(help="Whose beliefs.")],
+    reader: Annotated[str | None, typer.Option(help="Only those that this agent may see.")] = None,
+    as_of: At = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """What an agent has come to believe by its reflections, and the events that each belief rests on."""
+    view = terminal.ask(
+        lambda memory: memory.beliefs(space, agent, reader, as_of=terminal.as_of(as_of)), home, as_json=as_json
+    )
+    if as_json:
+        terminal.print_json(view)
+        return
+    for belief in view.beliefs:
+        terminal.print_lines(belief.line())
+        print_based_on(belief.based_on)
+    if not view.beliefs:
+        terminal.print_lines(view.format())
 
-    async def work() -> None:
-        with terminal.opened(home) as (memory, _):
-            async with memory:
-                agents = await memory.agents(space)
-        if as_json:
-            terminal.print_json(agents)
-        else:
-            terminal.print_table(
-                ("agent", "events", "first", "last"), [(a.name, f"{a.events:,}", a.first, a.last) for a in agents]
-            )
 
-    terminal.run(work, as_json=as_json)
+def print_based_on(ids: Sequence[str]) -> None:
+    """The evidence of the belief that was printed last."""
+    if ids:
+        terminal.print_lines(f"  based on {', '.join(ids)}", "dim")
+
+
+def scene_command(space: Space, as_of: At = None, home: Home = None, as_json: Json = False) -> None:
+    """What all agents of a space have before their eyes: the newest shared event of each scene kind, oldest first."""
+    view = terminal.ask(lambda memory: memory.scene(space, as_of=terminal.as_of(as_of)), home, as_json=as_json)
+    if as_json:
+        terminal.print_json(view)
+    else:
+        terminal.print_lines(view.format())
+
+
+def context_command(
+    space: Space,
+    agent: Annotated[str, typer.Argument(help="Whose prompt.")],
+    scene: Annotated[str | None, typer.Option(help="What is before its eyes; default: the space's scene.")] = None,
+    query: Annotated[str | None, typer.Option(help="What memories are to be about; default: the scene.")] = None,
+    extra: Annotated[str | None, typer.Option(help="More to tell it.")] = None,
+    output_format: Annotated[str | None, typer.Option(help="The form of its answer; it comes last.")] = None,
+    budget_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Leave out what is cheapest to lose until it fits.")
+    ] = None,
+    turn: Turn = None,
+    as_of: At = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """The prompt of an agent, ready for a model. Stdout holds the prompt and nothing else."""
+    prompt = terminal.ask(
+        lambda memory: memory.context(
+            space,
+            agent,
+            scene=scene,
+            query=query,
+            extra=extra,
+            output_format=output_format,
+            budget_tokens=budget_tokens,
+            turn=turn,
+            as_of=terminal.as_of(as_of),
+        ),
+        home,
+        as_json=as_json,
+    )
+    if as_json:
+        reflection = json.loads(prompt.reflection.model_dump_json())
+        computed_at = {name: reflection[name] for name in ("generation", "checkpoint")}
+        answer = {"text": str(prompt), "tokens": prompt.tokens, "dropped": prompt.dropped, **computed_at}
+        terminal.print_json({**answer, "reflection": reflection})
+        return
+    terminal.print_exactly(prompt)
+    terminal.note(f"about {prompt.tokens:,} tokens; {prompt.dropped:,} lines left out")
+    if budget_tokens is not None and prompt.tokens > budget_tokens:
+        terminal.note(f"that is more than {budget_tokens:,}: what is left is never left out; give it a larger budget")
+    if prompt.reflection.due:
+        terminal.note(f"a reflection is due, and the prompt asks for it: recallog reflection {space} {agent}")
+
+
+def _weights(weights: SalienceWeights) -> str:
+    return f"{weights.relevance:.2f} relevance + {weights.recency:.2f} recency + {weights.importance:.2f} importance"

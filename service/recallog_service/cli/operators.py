@@ -1,85 +1,27 @@
 """Commands that look after the ledger and its views."""
 
-import asyncio
-import json
 import sys
-from collections import deque
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from recallog import Event, Memory, Position
-from recallog_schemas import codec
+from recallog import Memory
+from recallog_schemas import codec, limits
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.views import SpaceDetail, Status, VerifyReport
 from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home, Json
 
-_FOLLOW_SECONDS = 0.1
-_TAIL_RECORDS = 20
+_SHOWN_MAX = 10
+"""Agents that a status names; --json names more."""
 
 
 def register(app: typer.Typer) -> None:
-    app.command("tail", epilog="Example: recallog tail --space village --follow")(tail_command)
     app.command("export", epilog="Example: recallog export --output backup.jsonl")(export_command)
     app.command("status", epilog="Example: recallog status --space village")(status_command)
     app.command("verify", epilog="Example: recallog verify --json")(verify_command)
     app.command("rebuild", epilog="Example: recallog rebuild")(rebuild_command)
-
-
-def tail_command(
-    space: Annotated[str | None, typer.Option(help="Only this space.")] = None,
-    start: Annotated[str | None, typer.Option("--from", help="Position to begin at; default: the last 20.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is appended.")] = False,
-    home: Home = None,
-    as_json: Json = False,
-) -> None:
-    """The ledger's records as they are, in order."""
-
-    async def work() -> None:
-        with terminal.opened(home) as (memory, _):
-            async with memory:
-                begin = Position.parse(start) if start else await _newest(memory, space)
-                await _print_records(memory, begin, space, follow, as_json)
-
-    terminal.run(work, as_json=as_json)
-
-
-async def _newest(memory: Memory, space: str | None) -> Position:
-    """Where the last records begin, of one space wherever in the ledger they lie."""
-    if space is None:
-        (end, *_more) = await memory.ledger_ends()
-        return Position(0, max(0, end - _TAIL_RECORDS))
-    newest: deque[Position] = deque([Position(0, 0)], maxlen=_TAIL_RECORDS)
-    async for batch in memory.records(space=space):
-        newest.extend(Position(batch.partition, offset) for offset, _ in batch.records)
-    return newest[0]
-
-
-async def _print_records(memory: Memory, begin: Position, space: str | None, follow: bool, as_json: bool) -> None:
-    while True:
-        async for batch in memory.records(begin, space):
-            for offset, data in batch.records:
-                terminal.print_lines(_record_line(Position(batch.partition, offset), data, as_json))
-            begin = Position(batch.partition, batch.next)
-        if not follow:
-            return
-        await asyncio.sleep(_FOLLOW_SECONDS)
-
-
-def _record_line(position: Position, data: bytes, as_json: bool) -> str:
-    try:
-        event: Event | None = codec.decode(data)
-    except InvalidEvent as error:
-        event, problem = None, str(error)
-    if as_json:
-        if event is None:
-            return json.dumps({"position": str(position), "error": problem})
-        return json.dumps({"position": str(position), "event": json.loads(codec.encode(event))})
-    if event is None:
-        return f"{position}  (not an event: {problem})"
-    return f"{position}  {event.at:%Y-%m-%d %H:%M:%S}  {event.space}  {event.agent}  {event.kind}  {event.text}"
 
 
 def export_command(
@@ -123,12 +65,10 @@ def status_command(
 ) -> None:
     """How far the views are, what they hold, and what could not be applied."""
 
-    async def work() -> Status | SpaceDetail:
-        with terminal.opened(home) as (memory, _):
-            async with memory:
-                return await memory.space(space) if space else await memory.status()
+    async def question(memory: Memory) -> Status | SpaceDetail:
+        return await memory.space(space) if space else await memory.status()
 
-    answer = terminal.run(work, as_json=as_json)
+    answer = terminal.ask(question, home, as_json=as_json)
     if as_json:
         terminal.print_json(answer)
     elif isinstance(answer, SpaceDetail):
@@ -171,10 +111,50 @@ def _print_status(status: Status) -> None:
             for row in status.partitions
         ],
     )
+    _print_standing(status)
+    _print_unreflected(status)
     if any(row.lag for row in status.partitions):
-        terminal.err.print("[dim]the next query folds what is behind[/]")
+        terminal.note("the next query folds what is behind")
     if any(row.dead_letters for row in status.partitions):
-        terminal.err.print("[dim]what could not be applied: recallog dead-letters list[/]")
+        terminal.note("what could not be applied: recallog dead-letters list")
+
+
+def _print_standing(status: Status) -> None:
+    if not status.standing:
+        return
+    one = status.standing_total == 1
+    terminal.out.print(
+        f"\n{status.standing_total:,} {'reflection is' if one else 'reflections are'} due: recallog react"
+    )
+    shown = status.standing[:_SHOWN_MAX]
+    terminal.print_table(
+        ("space", "agent", "events"), [(due.space, due.agent, f"{due.events:,} of {due.threshold:,}") for due in shown]
+    )
+    _print_more(status.standing_total - len(shown))
+
+
+def _print_unreflected(status: Status) -> None:
+    if not status.unreflected:
+        return
+    one = status.unreflected_total == 1
+    terminal.out.print(
+        f"\n{status.unreflected_total:,} {'agent' if one else 'agents'} past turn {limits.UNREFLECTED_TURNS} without "
+        "reflection: what their window no longer holds is lost on them"
+    )
+    shown = status.unreflected[:_SHOWN_MAX]
+    terminal.print_table(("space", "agent", "turn"), [(agent.space, agent.agent, f"{agent.turn:,}") for agent in shown])
+    _print_more(status.unreflected_total - len(shown))
+    terminal.note(f"switch it on: {switch_on(shown[0].space, shown[0].agent)}")
+
+
+def _print_more(count: int) -> None:
+    if count > 0:
+        terminal.out.print(f"and {count:,} more: recallog status --json")
+
+
+def switch_on(space: str, agent: str) -> str:
+    """The command that makes `agent` owe reflections."""
+    return f"recallog publish {space} {agent} agent.configured --payload '{{\"reflection_threshold\": 20}}'"
 
 
 def verify_command(home: Home = None, as_json: Json = False) -> None:

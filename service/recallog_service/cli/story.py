@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from recallog import EpisodicView, Memory, Settings
+from recallog import Context, EpisodicView, Explanation, Memory, Settings
 from recallog_schemas.views import VerifyReport
 from recallog_service.cli import terminal
 from recallog_service.cli.operators import print_verified
@@ -26,7 +26,7 @@ def demo_command(
     home: Annotated[Path, typer.Option(help="Folder of the demo; it is kept.")] = Path(".recallog/demo"),
     as_json: Json = False,
 ) -> None:
-    """A village, a missing chest, and a memory that survives a kill -9. Takes a few seconds."""
+    """A village, a missing chest, a wrong belief, and a memory that survives a kill -9. Takes a few seconds."""
 
     async def work() -> dict[str, Any]:
         await village.begin_afresh(home)
@@ -48,9 +48,16 @@ async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
         accuser, knower = await village.side_by_side(memory)
         knowing = await village.who_knows(memory, village.PRIVATE_THOUGHT)
         tell.scene(accuser, knower, knowing)
+        wrong = await village.reflected(memory, village.WRONG_BELIEF)
+        better = await village.reflected(memory, village.BETTER_BELIEF)
+        tell.reflections(wrong, better)
         then = await village.belief_at(memory, village.TURN_OF_THE_WRONG_BELIEF)
         later = await village.belief_at(memory, village.TURN_OF_THE_BETTER_ONE)
         tell.beliefs(then.line(), later.line())
+        why = await village.why_remembered(memory)
+        tell.explanation(why)
+        prompt = await village.prompt(memory)
+        tell.prompt(prompt)
         before = await memory.verify()
         damaged = await village.corrupt_and_verify(home, memory)
         tell.damage(damaged)
@@ -60,7 +67,13 @@ async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
     ok = (
         crash.lost == crash.doubled == 0
         and knowing == [village.KNOWER]
-        and then.event.id != later.event.id
+        and wrong.due.due
+        and better.due.due
+        and (then.event.id, later.event.id) == (village.WRONG_BELIEF, village.BETTER_BELIEF)
+        and village.VERDICT in later.based_on
+        and why.verdict == "remembered"
+        and why.memory is not None
+        and prompt.tokens <= village.PROMPT_TOKENS
         and len(found) == 1
         and rebuilt.clean
         and rebuilt.digest == before.digest
@@ -71,8 +84,12 @@ async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
         "home": str(home),
         "crash": asdict(crash),
         "private_thought_known_to": knowing,
+        "reflection_was_due_since": str(wrong.due.since),
         "belief_then": then.text,
         "belief_later": later.text,
+        "belief_later_based_on": list(later.based_on),
+        "why_remembered": why.sum(),
+        "prompt_tokens": prompt.tokens,
         "damage_found_at": found,
         "digest_before": before.digest,
         "digest_after_rebuild": rebuilt.digest,
@@ -110,20 +127,52 @@ class _Teller:
         out.print(both)
         out.print(f"The teacher's [yellow]thought[/] is in the memory of [bold]{', '.join(knowing)}[/] alone.")
 
+    def reflections(self, wrong: village.Reflected, better: village.Reflected) -> None:
+        _heading("3  A wrong belief, and what changed it")
+        due = wrong.due
+        out.print(
+            f"The widow reflects after {due.threshold} events. At {due.since} she had seen them, and a reflection was "
+            f"due; at turn {wrong.belief.event.turn} she answered:"
+        )
+        self._belief(wrong, "red")
+        out.print(f"\nA ruling and {better.due.events - 1} other events later, at turn {better.belief.event.turn}:")
+        self._belief(better, "green")
+
+    def _belief(self, reflected: village.Reflected, style: str) -> None:
+        out.print(f"  {reflected.belief.text}", markup=False, style=style)
+        for number, event in enumerate(reflected.evidence):
+            lead = "  based on " if number == 0 else "           "
+            out.print(f"{lead}{event.line()}", markup=False, style="dim")
+
     def beliefs(self, then: str, later: str) -> None:
-        _heading("3  Time travel")
+        _heading("4  Time travel")
         out.print(f"What did the widow believe at the end of turn {village.TURN_OF_THE_WRONG_BELIEF}?")
         out.print(f"  {then}", markup=False, style="red")
         out.print(f"And at the end of turn {village.TURN_OF_THE_BETTER_ONE}?")
         out.print(f"  {later}", markup=False, style="green")
 
+    def explanation(self, why: Explanation) -> None:
+        _heading("5  Why does he remember this?")
+        out.print(f"Turn {why.turn}. Somebody asks the smith: {village.QUESTION} Before his eyes is:")
+        if why.memory is not None:
+            out.print(f"  {why.memory.line()}", markup=False, style="green")
+        out.print(f"  {why.sum()}", style="bold")
+        out.print(f"  {why.why}{'' if why.in_episodic else f'; a window of {why.window} had let go of it'}.")
+
+    def prompt(self, prompt: Context) -> None:
+        _heading("6  The prompt that he gets")
+        out.print(
+            Panel(Text(prompt), title=f"{prompt.tokens} tokens of {village.PROMPT_TOKENS}", title_align="left"),
+            soft_wrap=False,
+        )
+
     def damage(self, report: VerifyReport) -> None:
-        _heading("4  Somebody edits a memory")
+        _heading("7  Somebody edits a memory")
         out.print("One row of a view was changed on purpose, straight in the file. `recallog verify`:")
         print_verified(report)
 
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None:
-        _heading("5  Throw every view away")
+        _heading("8  Throw every view away")
         out.print("The views were deleted and folded again from offset zero.")
         out.print(f"  digest before the damage  {before.digest}\n  digest after the rebuild  {after.digest}")
         same = "[green]equal[/]" if before.digest == after.digest else "[red]DIFFERENT[/]"
@@ -136,7 +185,8 @@ class _Teller:
         out.print("Who took the chest? Follow the teacher's thoughts, look inside, then try your own chat log:\n")
         for line in (
             f"{name} timeline village teacher --kind agent.thought --home {home}",
-            f"{name} status --space village --home {home}",
+            f"{name} context village priest --budget-tokens 500 --home {home}",
+            f"{name} watch village --home {home}",
             f"{name} ingest your-chat.json --format chat --space mine",
         ):
             out.print(f"  {line}", markup=False, style="bold")
@@ -149,7 +199,10 @@ class _Silent(_Teller):
     def beginning(self) -> None: ...
     def crash(self, crash: village.Crash) -> None: ...
     def scene(self, accuser: EpisodicView, knower: EpisodicView, knowing: list[str]) -> None: ...
+    def reflections(self, wrong: village.Reflected, better: village.Reflected) -> None: ...
     def beliefs(self, then: str, later: str) -> None: ...
+    def explanation(self, why: Explanation) -> None: ...
+    def prompt(self, prompt: Context) -> None: ...
     def damage(self, report: VerifyReport) -> None: ...
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None: ...
     def ending(self, home: Path, ok: bool) -> None: ...

@@ -3,9 +3,10 @@
 import asyncio
 import json
 import re
+import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
@@ -15,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from recallog import Memory, Position, Settings
 from recallog.time_travel import AsOf
@@ -26,14 +28,17 @@ Home = Annotated[
     Path | None,
     typer.Option("--home", envvar="RECALLOG_HOME", help="Folder of the memory.", show_default=".recallog"),
 ]
+Space = Annotated[str, typer.Argument(help="Space.")]
+Agent = Annotated[str, typer.Argument(help="Whose memory.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 At = Annotated[str | None, typer.Option("--as-of", help="Answer from the past: a position (0:41) or a time.")]
 
 _WIDTH_OF_A_FILE = 10_000
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# Without emoji: what somebody said is shown as it was said, and ":apple:" is no apple.
+out = Console(highlight=False, soft_wrap=True, emoji=False)
+err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Answer]], *, as_json: bool = False) -> Answer:
@@ -54,17 +59,46 @@ def run(work: Callable[[], Coroutine[Any, Any, Answer]], *, as_json: bool = Fals
         raise typer.Exit(130) from None
 
 
+def ask(question: Callable[[Memory], Awaitable[Answer]], home: Path | None, *, as_json: bool = False) -> Answer:
+    """The memory's answer to one question, or one clear error and its exit code."""
+
+    async def work() -> Answer:
+        with opened(home) as (memory, _):
+            async with memory:
+                return await question(memory)
+
+    return run(work, as_json=as_json)
+
+
+def run_until_stopped(work: Callable[[], Coroutine[Any, Any, None]], *, as_json: bool = False) -> None:
+    """Run a command that goes on until somebody ends it: with 130 after Ctrl-C, with 0 after a SIGTERM."""
+
+    async def stoppable() -> None:
+        going_on = asyncio.ensure_future(work())
+        with suppress(NotImplementedError):  # Windows knows no such signal
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, going_on.cancel)
+        try:
+            await going_on
+        except asyncio.CancelledError:
+            this = asyncio.current_task()
+            if this is None or this.cancelling():  # Ctrl-C cancels all, SIGTERM only what goes on
+                raise
+
+    run(stoppable, as_json=as_json)
+
+
 def fail(error: RecallogError, *, as_json: bool = False, code: int | None = None) -> NoReturn:
     """Print the error to stderr and end the command with its code."""
     if as_json:
         sys.stderr.write(json.dumps({"error": type(error).__name__, "message": str(error)}) + "\n")
     else:
-        err.print(f"[bold red]error[/] {_plain(str(error))}")
+        err.print(Text.assemble(("error", "bold red"), " ", harmless(str(error))))
     raise typer.Exit(error.exit_code if code is None else code)
 
 
-def settings(home: Path | None) -> Settings:
-    return Settings(home=home) if home is not None else Settings()
+def settings(home: Path | None, **more: Any) -> Settings:
+    """The environment's settings, and over them those of options that were given."""
+    return Settings(**{name: value for name, value in {"home": home, **more}.items() if value is not None})
 
 
 @contextmanager
@@ -109,14 +143,38 @@ def print_json(answer: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
     table = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*(_plain(str(cell)) for cell in row))
+        table.add_row(*(Text(harmless(str(cell))) for cell in row))
     # A table in a pipe or a file is as wide as its rows; only a terminal's edge may cut them.
-    (out if out.is_terminal else Console(width=_WIDTH_OF_A_FILE, highlight=False)).print(table)
+    (out if out.is_terminal else Console(width=_WIDTH_OF_A_FILE, highlight=False, emoji=False)).print(table)
 
 
-def print_lines(text: str) -> None:
+def print_lines(text: str, style: str = "") -> None:
     """Text as it is: brackets are no markup, and control characters of what somebody said do nothing here."""
-    out.print(_harmless(text), markup=False)
+    out.print(harmless(text), markup=False, style=style)
+
+
+def print_exactly(text: str) -> None:
+    """Text for a program's eyes: to the character in a pipe or a file, and as harmless as all else on a terminal."""
+    if out.is_terminal:
+        print_lines(text)
+    else:
+        sys.stdout.write(text + "\n")
+
+
+def print_json_line(document: dict[str, Any]) -> None:
+    """One JSON document of several, for a reader that does not want to wait."""
+    sys.stdout.write(json.dumps(document) + "\n")
+    sys.stdout.flush()
+
+
+def note(text: str) -> None:
+    """Something beside the answer, on stderr."""
+    err.print(harmless(text), markup=False, style="dim")
+
+
+def harmless(text: str) -> str:
+    """Text whose control characters are written out."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def as_of(text: str | None) -> AsOf | None:
@@ -133,11 +191,3 @@ def moment(text: str) -> datetime:
     except ValueError:
         raise InvalidEvent(f"{text!r} is not a time; write it as 2026-03-01T12:00:00Z") from None
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-
-
-def _plain(text: str) -> str:
-    return _harmless(text).replace("[", "\\[")
-
-
-def _harmless(text: str) -> str:
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from recallog import EpisodicView, Event, Memory, Position, Settings
+from recallog import Context, EpisodicView, Event, Explanation, Memory, Position, ReflectionView, Settings
 from recallog.wiring import LEDGER_FILE, LOCK_FILE, VIEWS_FILE
 from recallog_schemas import codec
 from recallog_schemas.errors import RecallogError
-from recallog_schemas.views import Remembered, VerifyReport
+from recallog_schemas.views import Belief, Remembered, VerifyReport
 from recallog_service.demo.tampering import tamper
 
 SPACE = "village"
@@ -18,10 +18,16 @@ RECORDING = Path(__file__).with_name("village.jsonl")
 
 # The scene that two of them remember: "Read it out, then."
 SCENE_ENDS_WITH = "village-0167"
-ACCUSER, KNOWER = "widow", "teacher"
+ACCUSER, KNOWER, ACCUSED = "widow", "teacher", "smith"
 PRIVATE_THOUGHT = "village-0160"
+WRONG_BELIEF, VERDICT, BETTER_BELIEF = "village-0149", "village-0240", "village-0282"
 TURN_OF_THE_WRONG_BELIEF = 40
 TURN_OF_THE_BETTER_ONE = 80
+
+# Four turns after the third ruling: much has been said since, and the accused still remembers it.
+TURN_AFTER_THE_VERDICT = 70
+QUESTION = "Where was the smith on Sunday at midnight?"
+PROMPT_TOKENS = 700
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,15 @@ class Crash:
     in_ledger: int
     lost: int
     doubled: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reflected:
+    """A belief, what it rests on, and the reflection that was due before it."""
+
+    due: ReflectionView
+    belief: Belief
+    evidence: list[Remembered]
 
 
 def recording() -> list[Event]:
@@ -124,11 +139,38 @@ async def who_knows(memory: Memory, id_: str) -> list[str]:
     return knowing
 
 
-async def belief_at(memory: Memory, turn: int) -> Remembered:
+async def reflected(memory: Memory, belief: str) -> Reflected:
+    """How the accuser came to the belief of the event `belief`."""
+    place = await place_of(memory, lambda event: event.id == belief)
+    due = await memory.reflection(SPACE, ACCUSER, as_of=Position(place.partition, place.offset - 1))
+    held = (await memory.beliefs(SPACE, ACCUSER, as_of=place)).beliefs[-1]
+    page = await memory.timeline(SPACE, ACCUSER, limit=1000, as_of=place)
+    return Reflected(due, held, [item for item in page.items if item.event.id in held.based_on])
+
+
+async def belief_at(memory: Memory, turn: int) -> Belief:
     """What the accuser had come to believe by the end of `turn`."""
     as_of = await place_of(memory, lambda event: event.turn <= turn)
-    page = await memory.timeline(SPACE, ACCUSER, kinds=["agent.reflected"], limit=1000, as_of=as_of)
-    return [item for item in page.items if item.event.agent == ACCUSER][-1]
+    return (await memory.beliefs(SPACE, ACCUSER, as_of=as_of)).beliefs[-1]
+
+
+async def why_remembered(memory: Memory) -> Explanation:
+    """Why the accused has the ruling before his eyes some turns later."""
+    as_of = await place_of(memory, lambda event: event.turn <= TURN_AFTER_THE_VERDICT)
+    return await memory.explain(SPACE, VERDICT, ACCUSED, query=QUESTION, as_of=as_of)
+
+
+async def prompt(memory: Memory) -> Context:
+    """What a model would be given to play the accused then."""
+    as_of = await place_of(memory, lambda event: event.turn <= TURN_AFTER_THE_VERDICT)
+    return await memory.context(
+        SPACE,
+        ACCUSED,
+        query=QUESTION,
+        output_format='Answer with JSON alone: {"kind": "agent.spoke", "payload": {"text": "..."}}',
+        budget_tokens=PROMPT_TOKENS,
+        as_of=as_of,
+    )
 
 
 async def corrupt_and_verify(home: Path, memory: Memory) -> VerifyReport:

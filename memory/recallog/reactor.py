@@ -1,0 +1,172 @@
+"""The reactor: it answers the reflections that are due with new events, so that replay never has to ask a model.
+
+An answer's id follows from its trigger's. A crash between the model's answer and the append therefore asks again and
+still counts once, and so do two reactors that were equally fast.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import TYPE_CHECKING, Any
+
+from recallog_schemas import Event, codec, kinds, limits, triggers
+from recallog_schemas.errors import InvariantViolation, LockTimeout, RecallogError, ReflectorFailed
+from recallog_schemas.views import Reaction, ReflectionView, StandingTrigger
+from recallog_streams.ledger import Ledger, record_at
+from recallog_streams.reflectors.port import Evidence, Question, Reflector, ask
+
+if TYPE_CHECKING:
+    from recallog.memory import Memory
+
+POLL_SECONDS = 0.5
+"""How often the background reactor looks for what other processes have published."""
+RETRY_SECONDS = 10.0
+"""How long it leaves a failing reflector or store alone."""
+
+_log = logging.getLogger("recallog.reactor")
+
+Progress = Callable[[int, int], None]
+"""Called with (triggers answered, triggers to answer)."""
+
+
+class Reactor:
+    """Answers triggers of one memory, one process at a time."""
+
+    def __init__(
+        self,
+        memory: "Memory",
+        ledger: Ledger,
+        reflector: Reflector,
+        lock: Callable[[], AbstractAsyncContextManager[Any]],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._memory = memory
+        self._ledger = ledger
+        self._reflector = reflector
+        self._lock = lock
+        self._sleep = sleep
+
+    async def react(
+        self, space: str | None = None, progress: Progress | None = None, *, patient: bool = False
+    ) -> list[Reaction]:
+        """Answer the triggers that stand now, each once; what was done.
+
+        What falls due by these answers stands for the next call. With `patient`, a trigger whose events are all
+        reflections is left standing: agents that only hear each other reflect would go on for ever.
+        """
+        async with self._lock():
+            standing = await self._memory.standing(space)
+            reactions = []
+            for number, trigger in enumerate(standing):
+                reaction = await self._answer(trigger, patient)
+                reactions += [reaction] if reaction is not None else []
+                if progress is not None:
+                    progress(number + 1, len(standing))
+            return reactions
+
+    async def _answer(self, standing: StandingTrigger, patient: bool) -> Reaction | None:
+        """None where it stands no more, or shall go on standing."""
+        due = await self._memory.reflection(standing.space, standing.agent)
+        if due.trigger != standing.trigger:
+            return None
+        if patient and all(shown.event.kind == "agent.reflected" for shown in due.on):
+            return None
+        try:
+            answer = await ask(self._reflector, await self._question(due), sleep=self._sleep)
+        except ReflectorFailed as failed:
+            event = _failed(due, failed.reason)
+        else:
+            event = due.answer(answer.belief, answer.based_on, session=due.on[-1].event.session)
+        position = await self._memory.publish(event)
+        # Somebody else may have been faster: their answer counts.
+        data = await record_at(self._ledger, position.partition, position.offset)
+        if data is None:
+            raise InvariantViolation(f"the answer at {position} is not in the ledger")
+        counted = codec.decode(data)
+        return Reaction(
+            space=counted.space,
+            agent=counted.agent,
+            trigger=standing.trigger,
+            kind=counted.kind,
+            text=counted.text or str(counted.payload.get("reason", "")),
+            based_on=tuple(counted.payload.get("based_on", ())),
+            position=position,
+        )
+
+    async def _question(self, due: ReflectionView) -> Question:
+        settings = await self._memory.agent_settings(due.space, due.agent)
+        beliefs = (await self._memory.beliefs(due.space, due.agent)).beliefs[-limits.PROMPT_BELIEFS :]
+        return Question(
+            trigger=due.trigger or "",
+            space=due.space,
+            agent=due.agent,
+            persona=settings.persona,
+            goal=settings.goal,
+            beliefs=[belief.text for belief in beliefs],
+            evidence=[
+                Evidence(
+                    id=shown.event.id,
+                    turn=shown.event.turn,
+                    agent=shown.event.agent,
+                    kind=shown.event.kind,
+                    text=shown.text,
+                    importance=kinds.kind_of(shown.event.kind).importance,
+                )
+                for shown in due.on
+            ],
+        )
+
+    async def close(self) -> None:
+        await self._reflector.close()
+
+
+class Background:
+    """A reactor that goes on by itself while a memory is open. What goes wrong is logged and tried again."""
+
+    def __init__(self, reactor: Reactor, ledger: Ledger) -> None:
+        self._reactor = reactor
+        self._ledger = ledger
+        self._news = asyncio.Event()
+        self._task = asyncio.create_task(self._run(), name="recallog-reactor")
+
+    def wake(self) -> None:
+        """Something was published."""
+        self._news.set()
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _run(self) -> None:
+        seen: list[int] | None = None
+        while True:
+            self._news.clear()
+            try:
+                ends = await self._ledger.ends()
+                if ends != seen:
+                    await self._reactor.react(patient=True)
+                    seen = ends  # what was answered meanwhile is looked at once more
+            except LockTimeout:
+                await asyncio.sleep(POLL_SECONDS)  # another process reacts
+            except RecallogError as error:
+                _log.warning("%s: %s; trying again in %g s", type(error).__name__, error, RETRY_SECONDS)
+                await asyncio.sleep(RETRY_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), POLL_SECONDS)
+
+
+def _failed(due: ReflectionView, reason: str) -> Event:
+    trigger = triggers.parse(due.trigger)
+    if trigger is None:
+        raise InvariantViolation(f"{due.trigger!r} is no trigger")
+    return Event(
+        id=trigger.answer_id,
+        space=due.space,
+        agent=due.agent,
+        kind="reflection.failed",
+        turn=due.turn,
+        payload={"trigger": trigger.id, "reason": reason},
+        causation_id=trigger.id,
+    )

@@ -1,0 +1,152 @@
+"""Reflections as they are asked for: who owes one, since when and on what, and what agents have come to believe."""
+
+from collections.abc import AsyncIterator, Sequence
+
+from recallog.reading import Look, Reading, position
+from recallog.salient import clock
+from recallog_projections import activity, beliefs, episodic, reflection, salience
+from recallog_projections.episodic import Memory
+from recallog_projections.projection import LogName, Need
+from recallog_projections.reflection import Agent
+from recallog_schemas import codec, limits, triggers
+from recallog_schemas.errors import Rebuilding
+from recallog_schemas.views import Belief, BeliefsView, ReflectionView, StandingTrigger, Unreflected
+
+
+def rows(space: str, agent: str) -> list[Need]:
+    """What `view` looks at besides the logs of `episodic`."""
+    return [Need(reflection.AGENTS.name, space, agent), Need(salience.CLOCK.name, space)]
+
+
+def events_needed(look: Look, space: str, agent: str) -> int:
+    """How many of the newest events `view` must see to tell since when a reflection is due, and on what."""
+    row = look.row(reflection.AGENTS, space, agent) or Agent()
+    back = _back(row, *_totals(look, space, agent))
+    return row.passed + max(limits.REFLECTION_EVENTS, 0 if back is None else back + 1)
+
+
+def view(look: Look, space: str, agent: str) -> ReflectionView:
+    """Whether `agent` owes a reflection."""
+    row = look.row(reflection.AGENTS, space, agent) or Agent()
+    totals = _totals(look, space, agent)
+    due = row.is_due(*totals)
+    counted = _counted(look.memories(space, agent), row, agent)
+    back, since = _back(row, *totals), row.since if due else None
+    if back is not None and back < len(counted):
+        since = counted[-1 - back].offset
+    return ReflectionView(
+        **look.computed_at,
+        space=space,
+        agent=agent,
+        due=due,
+        threshold=row.threshold,
+        events=row.count(*totals),
+        since=None if since is None else position(look.partition, since),
+        last=position(look.partition, row.answered),
+        turn=clock(look, space),
+        trigger=triggers.reflection_of(space, agent, row.ordinal).id if due else None,
+        on=tuple(look.remembered(memory.offset, memory.data) for memory in counted[-limits.REFLECTION_EVENTS :]),
+    )
+
+
+async def reflection_of(reading: Reading, space: str, agent: str, kept: int) -> ReflectionView:
+    """Whether `agent` owes a reflection; the logs keep `kept` events."""
+    newest = limits.REFLECTION_EVENTS
+    while True:
+        look = await reading.look(rows(space, agent), episodic.logs(space, agent, newest))
+        needed = min(events_needed(look, space, agent), kept)
+        if needed <= newest:
+            return view(look, space, agent)
+        newest = needed
+
+
+async def standing(reading: Reading, space: str | None = None) -> AsyncIterator[StandingTrigger]:
+    """The triggers that stand, of one space or of all, by space and agent."""
+    async for item, _ in reading.scan(reflection.AGENTS.name, space):
+        if reflection.AGENTS.decode(item.data).threshold is None:
+            continue
+        # Row and totals in one read: what the scan saw may be older than what the logs hold by now.
+        need = Need(reflection.AGENTS.name, item.space, item.owner)
+        look = await reading.look([need], episodic.logs(item.space, item.owner, 0))
+        row = look.row(reflection.AGENTS, item.space, item.owner)
+        if row is None:
+            raise Rebuilding("the view of reflections was replaced meanwhile; ask again")
+        totals = _totals(look, item.space, item.owner)
+        if row.threshold is not None and row.is_due(*totals):
+            yield StandingTrigger(
+                space=item.space,
+                agent=item.owner,
+                trigger=triggers.reflection_of(item.space, item.owner, row.ordinal).id,
+                events=row.count(*totals),
+                threshold=row.threshold,
+            )
+
+
+async def unreflected(reading: Reading) -> AsyncIterator[Unreflected]:
+    """Agents that have acted past turn 30 and neither owe reflections nor ever gave one, by space and name."""
+    spaces = [
+        item.space
+        async for item, _ in reading.scan(salience.CLOCK.name)
+        if salience.CLOCK.decode(item.data).turn > limits.UNREFLECTED_TURNS
+    ]
+    for space in spaces:
+        reflecting = {
+            item.owner
+            async for item, _ in reading.scan(reflection.AGENTS.name, space)
+            if reflection.AGENTS.decode(item.data).reflects
+        }
+        async for item, _ in reading.scan(activity.AGENTS.name, space):
+            turn = activity.AGENTS.decode(item.data).turn
+            if turn > limits.UNREFLECTED_TURNS and item.owner not in reflecting:
+                yield Unreflected(space=space, agent=item.owner, turn=turn)
+
+
+def belief_log(space: str, agent: str, newest: int) -> tuple[LogName, int]:
+    """Where the newest reflections of `agent` lie."""
+    return LogName(beliefs.BELIEFS.name, space, agent), newest
+
+
+def believed(look: Look, space: str, agent: str, reader: str | None = None) -> list[Belief]:
+    """The reflections of `agent` that were looked up; only those that `reader` may see, where one is named."""
+    found = []
+    for data in look.tail(beliefs.BELIEFS, space, agent).entries:
+        entry = beliefs.BELIEFS.decode(data)
+        shown = look.remembered(entry.offset, entry.data)
+        if reader is None or beliefs.may_read(reader, entry, shown.event):
+            based_on = tuple(shown.event.payload.get("based_on", ()))
+            found.append(
+                Belief.model_construct(position=shown.position, event=shown.event, text=shown.text, based_on=based_on)
+            )
+    return found
+
+
+async def beliefs_of(reading: Reading, space: str, agent: str, reader: str | None) -> BeliefsView:
+    """The newest reflections of `agent` that `reader` may see."""
+    look = await reading.look(logs=[belief_log(space, agent, limits.BELIEFS_KEPT)])
+    found = believed(look, space, agent, reader)
+    return BeliefsView(**look.computed_at, space=space, agent=agent, reader=reader, beliefs=tuple(found))
+
+
+def _totals(look: Look, space: str, agent: str) -> tuple[int, int]:
+    """How many entries the agent's own log and the space's have ever had."""
+    return look.tail(episodic.OWN, space, agent).total, look.tail(episodic.SHARED, space).total
+
+
+def _back(row: Agent, own: int, shared: int) -> int | None:
+    """How many counted events follow the one that made it due; None where none did."""
+    if row.crossing is None or not row.is_due(own, shared):
+        return None
+    return row.count(own, shared) - row.crossing
+
+
+def _counted(memories: Sequence[Memory], row: Agent, agent: str) -> list[Memory]:
+    """Those that count: since the last answer, without the agent's own reflections that answered nothing."""
+    since = [memory for memory in memories if memory.offset > row.answered]
+    if not row.passed:
+        return since
+    return [memory for memory in since if not _is_reflection_of(agent, memory)]
+
+
+def _is_reflection_of(agent: str, memory: Memory) -> bool:
+    event = codec.decode(memory.data)
+    return event.agent == agent and event.kind == beliefs.KIND

@@ -1,0 +1,94 @@
+"""Salience as it is asked for: which of the events that an agent may see matter most to it now."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recallog.reading import Look, Reading
+from recallog_projections import episodic, salience, settings, words
+from recallog_projections.episodic import Memory
+from recallog_projections.projection import Need
+from recallog_projections.salience import Weights
+from recallog_projections.settings import AgentSettings
+from recallog_schemas import limits
+from recallog_schemas.kinds import SalienceWeights
+from recallog_schemas.views import Salient, SalientView
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked. None is the agent's own setting, or the space's present turn."""
+
+    query: str = ""
+    top_k: int | None = None
+    turn: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """All candidates of one agent, scored at one moment."""
+
+    memories: Sequence[Memory]
+    """In ledger order."""
+    order: Sequence[tuple[float, int]]
+    """Salience and place in `memories`, strongest first."""
+    query: str
+    turn: int
+    top_k: int
+    weights: Weights
+
+    def chosen(self) -> list[Memory]:
+        """The strongest, in ledger order."""
+        return [self.memories[place] for place in sorted(place for _, place in self.order[: self.top_k])]
+
+    def salient(self, look: Look, memory: Memory) -> Salient:
+        """One event with its score and each of its terms."""
+        scored = salience.score(memory, words.words_of(self.query), self.turn, self.weights)
+        shown = look.remembered(memory.offset, memory.data)
+        return Salient.model_construct(
+            position=shown.position,
+            event=shown.event,
+            text=shown.text,
+            score=scored.total,
+            relevance=scored.relevance,
+            recency=scored.recency,
+            importance=scored.importance,
+        )
+
+
+def rows(space: str, agent: str) -> list[Need]:
+    """What `rank` looks at besides the logs of `episodic`."""
+    return [Need(settings.AGENTS.name, space, agent), Need(salience.CLOCK.name, space)]
+
+
+def rank(look: Look, space: str, agent: str, asked: Asked) -> Ranking:
+    """Score the events that were looked up for `agent`."""
+    own = look.row(settings.AGENTS, space, agent) or AgentSettings()
+    turn = clock(look, space) if asked.turn is None else asked.turn
+    weights = Weights(**(own.salience_weights or {}))
+    memories = look.memories(space, agent)
+    order = salience.strongest(memories, words.words_of(asked.query), turn, weights)
+    top_k = asked.top_k or own.salience_top_k or limits.SALIENT_EVENTS
+    return Ranking(memories, order, asked.query, turn, top_k, weights)
+
+
+def clock(look: Look, space: str) -> int:
+    """The space's turn: the highest that it has seen."""
+    row = look.row(salience.CLOCK, space)
+    return row.turn if row else 0
+
+
+async def salient(reading: Reading, space: str, agent: str, asked: Asked, candidates: int) -> SalientView:
+    """The strongest of the newest `candidates` events that `agent` may see, in ledger order."""
+    look = await reading.look(rows(space, agent), episodic.logs(space, agent, candidates))
+    ranking = rank(look, space, agent, asked)
+    return SalientView(
+        **look.computed_at,
+        space=space,
+        agent=agent,
+        query=ranking.query,
+        turn=ranking.turn,
+        top_k=ranking.top_k,
+        weights=SalienceWeights(**ranking.weights._asdict()),
+        considered=len(ranking.memories),
+        memories=tuple(ranking.salient(look, memory) for memory in ranking.chosen()),
+    )

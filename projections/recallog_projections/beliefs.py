@@ -1,0 +1,47 @@
+"""What an agent has come to believe: its own reflections, and which of them others may read."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import msgspec
+
+from recallog_projections import settings, visibility
+from recallog_projections.projection import Log, Need
+from recallog_projections.rows import Rows
+from recallog_schemas import Event, Record, limits
+
+KIND = "agent.reflected"
+
+
+class Belief(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One reflection: where it lies, and its bytes as they stand in the ledger."""
+
+    offset: int
+    shared: bool
+    """Every agent of the space could see it when it was said."""
+    data: bytes
+
+
+BELIEFS = Log("beliefs", Belief, limits.BELIEFS_KEPT)
+
+
+class Beliefs:
+    """Fold of `agent.reflected` into one log per agent."""
+
+    name: ClassVar[str] = "beliefs"
+    version: ClassVar[int] = 1
+    tables = (BELIEFS,)
+
+    def needs(self, record: Record) -> Iterable[Need]:
+        return (Need(settings.SPACES.name, record.event.space),) if record.event.kind == KIND else ()
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        event = record.event
+        if event.kind == KIND and record.memorable:
+            shared = visibility.is_shared(event, settings.shared_kinds(rows, event.space))
+            rows.append(BELIEFS, Belief(record.offset, shared, record.data), event.space, event.agent)
+
+
+def may_read(reader: str, belief: Belief, event: Event) -> bool:
+    """Whether `reader` may see the belief that `event` is."""
+    return belief.shared or reader in visibility.readers(event)

@@ -1,0 +1,31 @@
+"""Commands that ask who and what is there."""
+
+import typer
+
+from recallog_service.cli import terminal
+from recallog_service.cli.terminal import Home, Json, Space
+
+
+def register(app: typer.Typer) -> None:
+    app.command("spaces", epilog="Example: recallog spaces --json")(spaces_command)
+    app.command("agents", epilog="Example: recallog agents village")(agents_command)
+
+
+def spaces_command(home: Home = None, as_json: Json = False) -> None:
+    """All spaces with their counts."""
+    spaces = terminal.ask(lambda memory: memory.spaces(), home, as_json=as_json)
+    if as_json:
+        terminal.print_json(spaces)
+    else:
+        rows = [(s.space, f"{s.events:,}", s.agents, s.sessions, s.first, s.last) for s in spaces]
+        terminal.print_table(("space", "events", "agents", "sessions", "first", "last"), rows)
+
+
+def agents_command(space: Space, home: Home = None, as_json: Json = False) -> None:
+    """Who acted in a space."""
+    agents = terminal.ask(lambda memory: memory.agents(space), home, as_json=as_json)
+    if as_json:
+        terminal.print_json(agents)
+    else:
+        rows = [(a.name, f"{a.events:,}", a.first, a.last) for a in agents]
+        terminal.print_table(("agent", "events", "first", "last"), rows)

@@ -1,0 +1,319 @@
+"""What memory answers is what brute force finds in the ledger's bytes."""
+
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recallog import context, explain, reflections, salient
+from recallog.reading import Reading
+from recallog.salient import Asked
+from recallog_projections import built_in
+from recallog_projections.stores.memory import MemoryStore
+from recallog_schemas import Event, Position, codec, limits
+from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.views import Explanation, ReflectionView, Remembered
+from recallog_streams import generations
+from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.projector import Projector
+from support.events import MOMENT, event
+from support.folding import NEVER_SEEN, all_rows, finish, folded, ledger_of, reading_of
+from support.oracle import BOOKKEEPING, Expected, Owed, Said, expect, trigger_of
+from support.random_events import AGENTS, SPACES, random_ledger
+
+SEEDS = st.integers(0, 2**32)
+BATCHES = st.sampled_from((1, 2, 7, 1000))
+QUERIES = st.sampled_from(
+    ("", " \t", "bread", "the BREAD of the mill", "\u00a0bäcker\u3000straße\n", "i̇stanbul", "μύλοσ", "word 7", "nobody")
+)
+ASKED = st.builds(
+    Asked, QUERIES, st.none() | st.integers(1, 40), st.none() | st.none() | st.integers(0, 120) | st.just(2**50)
+)
+READERS = (*AGENTS, "ghost", NEVER_SEEN)
+KEPT = limits.LOG_EVENTS_KEPT
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A ledger, folded in batches of some size."""
+
+    values: Sequence[bytes]
+    unique_ids: bool
+    batch_records: int
+    happened_by: datetime | None = None
+
+    @cached_property
+    def ledger(self) -> MemoryLedger:
+        return ledger_of(self.values, unique_ids=self.unique_ids, batch_records=self.batch_records)
+
+    @cached_property
+    def reading(self) -> Reading:
+        return reading_of(*folded(self.ledger, remember_until=self.happened_by))
+
+    @cached_property
+    def expected(self) -> Expected:
+        return expect(self.values, unique_ids=self.unique_ids, happened_by=self.happened_by)
+
+    def explain(self, space: str, event_id: str, agent: str, asked: Asked) -> Explanation:
+        return finish(explain.explain(self.reading, self.ledger, space, event_id, agent, asked, KEPT, self.happened_by))
+
+
+@st.composite
+def recordings(draw: st.DrawFn, size_max: int = 120) -> Recorded:
+    """The seed decides nearly all: a failure names it."""
+    dice = random.Random(draw(SEEDS))
+    unique_ids = dice.random() < 0.5
+    values = random_ledger(dice, draw(st.integers(1, size_max)), unique_ids=unique_ids)
+    return Recorded(values, unique_ids, draw(BATCHES))
+
+
+def places(found: Sequence[Remembered]) -> list[tuple[int, str]]:
+    return [(shown.position.offset, shown.text) for shown in found]
+
+
+def said_at(wanted: Sequence[Said]) -> list[tuple[int, str]]:
+    return [(said.offset, said.text) for said in wanted]
+
+
+def check_salience(recorded: Recorded, space: str, agent: str, asked: Asked) -> None:
+    view = finish(salient.salient(recorded.reading, space, agent, asked, KEPT))
+    wanted = recorded.expected.salient(space, agent, asked.query, asked.turn, asked.top_k)
+    assert places(view.memories) == said_at([one.said for one in wanted])
+    for found, one in zip(view.memories, wanted, strict=True):
+        terms = (found.score, found.relevance, found.recency, found.importance)
+        assert terms == pytest.approx((one.score, one.relevance, one.recency, one.importance), rel=0, abs=1e-12)
+    assert view.considered == min(KEPT, len(recorded.expected.memories(space, agent)))
+    assert view.turn == (recorded.expected.clock(space) if asked.turn is None else asked.turn)
+
+
+def check_reflection(view: ReflectionView, owed: Owed, turn: int) -> None:
+    since, last = view.since and view.since.offset, view.last and view.last.offset
+    assert (view.due, view.threshold, view.events) == (owed.due, owed.threshold, len(owed.counted))
+    assert (since, last, view.trigger, view.turn) == (owed.since, owed.last, owed.trigger, turn)
+    assert places(view.on) == said_at(owed.counted[-limits.REFLECTION_EVENTS :])
+
+
+def check_all_reflections(recorded: Recorded) -> None:
+    standing = []
+    for space in sorted(SPACES):
+        for agent in sorted(READERS):
+            owed = recorded.expected.reflection(space, agent)
+            view = finish(reflections.reflection_of(recorded.reading, space, agent, KEPT))
+            check_reflection(view, owed, recorded.expected.clock(space))
+            if owed.due:
+                standing.append((space, agent, owed.trigger, len(owed.counted), owed.threshold))
+    assert finish(all_standing(recorded.reading)) == standing
+    of_the_city = [trigger for trigger in standing if trigger[0] == "city"]
+    assert finish(all_standing(recorded.reading, "city")) == of_the_city
+
+
+async def all_standing(reading: Reading, space: str | None = None) -> list[tuple[str, str, str, int, int]]:
+    return [
+        (found.space, found.agent, found.trigger, found.events, found.threshold)
+        async for found in reflections.standing(reading, space)
+    ]
+
+
+# Salience.
+
+
+@settings(max_examples=100)
+@given(recordings(), st.sampled_from(SPACES), st.lists(st.tuples(st.sampled_from(READERS), ASKED), min_size=4))
+def test_what_is_salient_is_what_brute_force_finds(
+    recorded: Recorded, space: str, questions: list[tuple[str, Asked]]
+) -> None:
+    for agent, asked in questions:
+        check_salience(recorded, space, agent, asked)
+
+
+# Reflection.
+
+
+@settings(max_examples=150)
+@given(recordings())
+def test_one_trigger_stands_for_each_agent_that_owes_a_reflection_and_none_for_any_other(recorded: Recorded) -> None:
+    check_all_reflections(recorded)
+
+
+@settings(max_examples=20)
+@given(recordings(size_max=40))
+def test_at_every_position_a_reflection_is_due_where_a_tally_says_so(recorded: Recorded) -> None:
+    for until in range(len(recorded.values)):
+        check_all_reflections(Recorded(recorded.values[:until], recorded.unique_ids, recorded.batch_records))
+
+
+@pytest.mark.parametrize("spelling", ["{}0", "{}00", "{}٠", "{}0 ", "{}", "{}-0", "0{}0"])  # noqa: RUF001
+def test_only_a_trigger_s_own_id_names_it(spelling: str) -> None:
+    """What names the older trigger answers nothing, and what names none answers the present one."""
+    trigger = trigger_of("village", "baker", 0)
+    cause = spelling.format(trigger[:-1])
+    reflected = [event("agent.reflected"), event("agent.reflected", causation_id=cause)]
+    recorded = Recorded([codec.encode(said) for said in reflected], True, 1000)
+    view = finish(reflections.reflection_of(recorded.reading, "village", "baker", KEPT))
+    assert view.last == Position(0, 0 if cause == trigger else 1)
+    check_reflection(view, recorded.expected.reflection("village", "baker"), 0)
+
+
+# Beliefs and scene.
+
+
+@settings(max_examples=60)
+@given(recordings())
+def test_beliefs_are_an_agent_s_reflections_and_a_reader_sees_those_that_it_could_see_when_they_were_said(
+    recorded: Recorded,
+) -> None:
+    for space in SPACES:
+        for agent in AGENTS:
+            for reader in (None, *READERS):
+                view = finish(reflections.beliefs_of(recorded.reading, space, agent, reader))
+                assert places(view.beliefs) == said_at(recorded.expected.beliefs(space, agent, reader))
+
+
+@settings(max_examples=60)
+@given(recordings())
+def test_the_scene_is_the_newest_shared_event_of_each_of_its_kinds(recorded: Recorded) -> None:
+    for space in SPACES:
+        view = finish(context.scene_of(recorded.reading, space))
+        assert list(view.kinds) == recorded.expected.scene_kinds(space)
+        assert places(view.events) == said_at(recorded.expected.scene(space))
+
+
+@settings(max_examples=40)
+@given(recordings())
+def test_a_prompt_shows_what_visitors_said_last(recorded: Recorded) -> None:
+    for space in SPACES:
+        for agent in READERS:
+            prompt = finish(context.context(recorded.reading, space, agent, context.Wanted(extra="END"), KEPT))
+            heard = recorded.expected.visitors(space, agent)
+            lines = [f"[turn {said.turn:03d}][user.injected] {said.text}" for said in heard] or ["(quiet)"]
+            assert prompt.partition("\n\nEND")[0].endswith("\n\n" + "\n".join(["VISITOR", *lines]))
+
+
+# Why.
+
+
+@settings(max_examples=60)
+@given(recordings(), ASKED, st.lists(st.tuples(st.sampled_from(READERS), st.integers(0, 119)), min_size=5))
+def test_reasons_agree_with_what_brute_force_finds(
+    recorded: Recorded, asked: Asked, asked_about: list[tuple[str, int]]
+) -> None:
+    for agent, offset in asked_about:
+        with suppress(InvalidEvent):
+            check_reason(recorded, codec.decode(recorded.values[offset % len(recorded.values)]), agent, asked)
+
+
+def check_reason(recorded: Recorded, asked_about: Event, agent: str, asked: Asked) -> None:
+    expected, space = recorded.expected, asked_about.space
+    found = recorded.explain(space, asked_about.id, agent, asked)
+    assert found.position is not None
+    offset = found.position.offset
+    ranked = expected.ranked(space, agent, asked.query, asked.turn)
+    seen = [said.offset for said in expected.memories(space, agent)]
+    if offset not in seen:
+        check_nothing_is_shown(found, [said for said in expected.counted if said.offset == offset])
+        return
+    rank = 1 + [one.said.offset for one in ranked].index(offset)
+    newer = len([other for other in seen if other > offset])
+    in_episodic = newer < (expected.setting(space, agent, "window") or 8)
+    in_salient = rank <= (asked.top_k or expected.top_k(space, agent))
+    assert (found.rank, found.newer, found.considered) == (rank, newer, len(seen))
+    assert (found.in_episodic, found.in_salient) == (in_episodic, in_salient)
+    if expected.setting(space, agent, "use_salience"):
+        assert found.verdict == ("remembered" if in_salient else "outscored")
+    else:
+        assert found.verdict == ("remembered" if in_episodic else "out_of_window")
+    assert found.memory is not None
+    assert found.memory.score == pytest.approx(ranked[rank - 1].score, rel=0, abs=1e-12)
+
+
+def check_nothing_is_shown(found: Explanation, counted: Sequence[Said]) -> None:
+    if not counted:
+        assert found.verdict == "dead_letter"
+    else:
+        assert found.verdict == ("bookkeeping" if counted[0].kind in BOOKKEEPING else "not_visible")
+        assert not counted[0].text or counted[0].text not in found.model_copy(update={"query": ""}).model_dump_json()
+    assert (found.memory, found.rank, found.newer) == (None, None, None)
+    assert (found.in_episodic, found.in_salient) == (False, False)
+
+
+@settings(max_examples=20)
+@given(recordings(), st.sampled_from(SPACES), st.sampled_from(READERS))
+def test_of_an_id_that_nothing_has_nothing_is_known(recorded: Recorded, space: str, agent: str) -> None:
+    assert recorded.explain(space, "no such id", agent, Asked()).verdict == "unknown"
+
+
+# The past, and rebuilds.
+
+
+@settings(max_examples=60)
+@given(recordings(), st.integers(-1, 60), ASKED)
+def test_what_had_not_happened_by_a_time_is_remembered_nowhere(recorded: Recorded, minutes: int, asked: Asked) -> None:
+    by = datetime.fromisoformat(MOMENT) + timedelta(minutes=minutes)
+    then = Recorded(recorded.values, recorded.unique_ids, recorded.batch_records, happened_by=by)
+    check_all_reflections(then)
+    for space in SPACES:
+        assert places(finish(context.scene_of(then.reading, space)).events) == said_at(then.expected.scene(space))
+        for agent in READERS:
+            check_salience(then, space, agent, asked)
+            beliefs = finish(reflections.beliefs_of(then.reading, space, agent, None)).beliefs
+            assert places(beliefs) == said_at(then.expected.beliefs(space, agent))
+
+
+@settings(max_examples=60)
+@given(recordings(), st.integers(0, 120))
+def test_a_rebuild_at_any_point_gives_the_same_rows_and_says_nothing_new(recorded: Recorded, point: int) -> None:
+    """Each step is made by a process of its own, that knows the rows from the store alone."""
+    ledger, store = ledger_of(recorded.values[:point], unique_ids=recorded.unique_ids), MemoryStore()
+    before = finish(generations.current(Projector(ledger, store, built_in.projections()), 0))
+    rows_before = all_rows(Projector(ledger, store, built_in.projections()), before)
+    rebuilt = finish(generations.rebuild(Projector(ledger, store, built_in.projections()), 0)).active
+    assert all_rows(Projector(ledger, store, built_in.projections()), rebuilt) == rows_before
+    assert ledger.values() == recorded.values[:point]
+    for value in recorded.values[point:]:
+        ledger.append_bytes(value)
+    projector = Projector(ledger, store, built_in.projections())
+    assert all_rows(projector, finish(generations.current(projector, 0))) == all_rows(*folded(recorded.ledger))
+    assert ledger.values() == recorded.values
+
+
+# More than the views keep.
+
+
+@pytest.fixture(scope="module")
+def long_run() -> Recorded:
+    """Some 2,600 events that the baker may see: its own, addressed to it, and shared; the oldest are the strongest."""
+    dice = random.Random(7)
+    said = [event("agent.configured", payload={"reflection_threshold": 3, "salience_top_k": 40})]
+    for number in range(3_000):
+        kind = dice.choice(("agent.spoke", "world.observed", "user.injected", "agent.thought"))
+        agent = dice.choice(("baker", "baker", "miller"))
+        audience = dice.choice((None, None, None, ["baker"]))
+        text = " ".join(dice.choices(["bread", "flour", "mill", "river", "the", "of", "night"], k=6))
+        turn = dice.choice((number // 10, 300 - number // 10))
+        said.append(event(kind, agent=agent, audience=audience, turn=turn, payload={"text": text}))
+    return Recorded([codec.encode(each) for each in said], True, 2_000)
+
+
+@pytest.mark.parametrize("query", ["", "bread of the mill", "river at night"])
+@pytest.mark.parametrize("turn", [None, 10])
+def test_of_more_events_than_the_views_keep_the_newest_are_ranked(
+    long_run: Recorded, query: str, turn: int | None
+) -> None:
+    assert len(long_run.expected.memories("village", "baker")) > 2_400
+    check_salience(long_run, "village", "baker", Asked(query, turn=turn))
+
+
+def test_of_more_events_than_the_views_keep_all_are_counted_though_since_when_is_known_no_more(
+    long_run: Recorded,
+) -> None:
+    owed = long_run.expected.reflection("village", "baker")
+    view = finish(reflections.reflection_of(long_run.reading, "village", "baker", KEPT))
+    assert (view.due, view.events, view.trigger) == (True, len(owed.counted), owed.trigger)
+    assert (owed.since, view.since) == (owed.counted[2].offset, None)
+    assert places(view.on) == said_at(owed.counted[-20:])

@@ -1,0 +1,469 @@
+"""The commands for what an agent remembers, is told and owes: what they print, and what they end with."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from recallog import Memory
+from recallog.context import Context
+from support.chat_server import ChatServer, belief, status
+from support.cli import Result, environment_of, recallog
+from support.events import event, run
+
+RUDE = "[bold]Üb\x1b[31mel\x07 :apple: \\[/]"
+"""Markup, a control sequence, and what others would draw as an apple."""
+SHOWN = "[bold]Üb\\x1b[31mel\\x07 :apple: \\[/]"
+
+
+def said(kind: str, text: str, *, agent: str = "widow", **fields: Any) -> Any:
+    field = "belief" if kind == "agent.reflected" else "text"
+    based_on = {"based_on": fields.pop("based_on")} if "based_on" in fields else {}
+    return event(kind, agent=agent, at="2026-03-01T12:00:00Z", payload={field: text, **based_on}, **fields)
+
+
+def configured(agent: str, **settings: Any) -> Any:
+    return event("agent.configured", agent=agent, payload=settings)
+
+
+def publish(home: Path, *events: Any) -> None:
+    async def work() -> None:
+        async with Memory.open(home) as memory:
+            await memory.publish_many(events)
+
+    run(work())
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A village: the widow reflects after three events, and owes her second reflection; the smith does not reflect."""
+    publish(
+        tmp_path / "home",
+        said("world.observed", "The chest is gone.", agent="narrator", id="w-1", turn=1),
+        configured("widow", reflection_threshold=3),
+        said("agent.thought", "Only two keys are known.", id="t-1", turn=2),
+        said("agent.spoke", "Where were you on Sunday?", id="s-1", turn=3, audience=["smith"]),
+        said("agent.reflected", "The smith took it.", id="b-1", turn=4, based_on=["w-1", "t-1"]),
+        said("agent.thought", "I copied a key once.", id="t-2", agent="smith", turn=5),
+        said("agent.spoke", "He never answers.", id="s-2", turn=6),
+        said("world.observed", "The chest stands in the quarry.", agent="narrator", id="w-2", turn=7),
+        said("agent.thought", "So it was not the smith.", id="t-3", turn=8),
+    )
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def rude(tmp_path: Path) -> Path:
+    """A folder in which somebody says what others would have the terminal do."""
+    publish(
+        tmp_path / "rude",
+        configured("widow", reflection_threshold=1),
+        said("world.observed", RUDE, agent="narrator", id="w-1"),
+        said("agent.reflected", RUDE, id="b-1", based_on=["\x1b[1m"]),
+        said("agent.spoke", RUDE, id="s-1"),
+        said("world.observed", RUDE, agent="narrator", id="w-2"),
+    )
+    return tmp_path / "rude"
+
+
+def on_a_terminal(*arguments: object) -> str:
+    """All that a command writes to its terminal."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "recallog_service", *map(str, arguments)],
+        stdout=slave,
+        stderr=slave,
+        env=environment_of(TERM="xterm"),
+    )
+    os.close(slave)
+    written = b""
+    while True:
+        try:
+            piece = os.read(master, 65536)
+        except OSError:  # Linux: the other side is closed
+            piece = b""
+        if not piece:
+            break
+        written += piece
+    os.close(master)
+    assert process.wait(60) == 0, written
+    return written.decode()
+
+
+def clean(result: Result) -> Result:
+    assert result.code == 0, result
+    assert "Traceback" not in result.err
+    return result
+
+
+def failed(result: Result, code: int, says: str) -> None:
+    """One clear line on stderr, the right exit code, nothing on stdout."""
+    assert result.code == code, result
+    assert re.search(says, result.err), result.err
+    assert len(result.err.splitlines()) == 1, result.err
+    assert result.out == ""
+
+
+# All of them
+
+QUESTIONS: list[list[str]] = [
+    ["salient", "village", "widow"],
+    ["explain", "village", "w-1", "widow"],
+    ["beliefs", "village", "widow"],
+    ["scene", "village"],
+    ["context", "village", "widow"],
+    ["reflection", "village", "widow"],
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[0])
+def test_each_answers_from_the_past(home: Path, question: list[str]) -> None:
+    then = clean(recallog(*question, "--as-of", "0:0", "--json", "--home", home)).json
+    assert then.get("checkpoint") == {"partition": 0, "offset": 0}
+    assert then != clean(recallog(*question, "--json", "--home", home)).json
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[0])
+def test_a_moment_or_a_name_that_can_be_none_is_one_clear_line(home: Path, question: list[str]) -> None:
+    failed(recallog(*question, "--as-of", "0:99", "--home", home), 2, "0:99")
+    failed(recallog(*question, "--as-of", "noon", "--home", home), 1, "noon.*is not a time")
+    failed(recallog(question[0], "the village", *question[2:], "--home", home), 1, "space: 'the village'")
+
+
+@pytest.mark.parametrize(
+    ("question", "shows"),
+    [
+        (["salient", "village", "widow"], "(no salient memories)\n"),
+        (["beliefs", "village", "widow"], "(no beliefs)\n"),
+        (["scene", "village"], "(no scene)\n"),
+        (["context", "village", "widow"], "IDENTITY\nYou are widow.\n"),
+        (["reflection", "village", "widow"], "never due"),
+        (["react"], "no reflection is due\n"),
+        (["react", "village"], "no reflection is due\n"),
+    ],
+)
+def test_before_any_event_each_answers(tmp_path: Path, question: list[str], shows: str) -> None:
+    assert clean(recallog(*question, "--home", tmp_path / "new" / "home")).out.startswith(shows)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["salient", "village", "widow", "--top-k", "0"], ["salient", "village", "widow", "--turn", "-1"],
+     ["context", "village", "widow", "--budget-tokens", "0"], ["explain", "village", "w-1"], ["scene"],
+     ["salient", "village", "widow", "-x"]],
+)  # fmt: skip
+def test_wrong_use_ends_with_2(home: Path, arguments: list[str]) -> None:
+    assert recallog(*arguments, "--home", home).code == 2
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[0])
+def test_what_somebody_said_does_nothing_to_a_terminal(rude: Path, question: list[str]) -> None:
+    shown = on_a_terminal(*question, "--home", rude)
+    assert SHOWN in shown
+    assert "\x07" not in shown
+    assert "\x1b[31mel" not in shown
+
+
+def test_an_error_shows_what_is_wrong_as_it_was_written(home: Path) -> None:
+    failed(recallog("episodic", "a[bold]:apple:[/]", "widow", "--home", home), 1, re.escape("'a[bold]:apple:[/]'"))
+
+
+# salient
+
+
+def test_salient_shows_what_matters_most_oldest_first(home: Path) -> None:
+    result = clean(recallog("salient", "village", "widow", "smith", "--top-k", "2", "--home", home))
+    assert result.out == (
+        "[turn 004][agent.reflected][sal=0.60] The smith took it.\n"
+        "[turn 007][world.observed][sal=0.57] The chest stands in the quarry.\n"
+    )
+    assert result.err == (
+        "7 events considered, in turn 8, by 0.30 relevance + 0.40 recency + 0.30 importance\n"
+    )  # fmt: skip
+
+
+def test_salient_from_another_turn(home: Path) -> None:
+    question = ["salient", "village", "widow", "--json", "--home", home]
+    now, later = clean(recallog(*question)).json, clean(recallog(*question, "--turn", "100")).json
+    assert (now["turn"], later["turn"]) == (8, 100)
+    assert later["memories"][0]["recency"] < now["memories"][0]["recency"]
+
+
+def test_a_query_that_begins_with_a_dash_comes_after_two(home: Path) -> None:
+    question = ["salient", "village", "widow", "--json", "--home", home]
+    assert clean(recallog(*question, "--", "-- Übel?")).json["query"] == "-- Übel?"
+
+
+# explain
+
+
+def test_explain_tells_why_an_agent_has_an_event_before_its_eyes(home: Path) -> None:
+    lines = clean(recallog("explain", "village", "w-2", "widow", "--query", "chest", "--home", home)).out.splitlines()
+    assert lines == [
+        "remembered",
+        "  it is among the newest 8 events that widow may see; 1 are newer",
+        "  [turn 007][world.observed][sal=0.63] The chest stands in the quarry.",
+        "  0.30 x relevance 0.200 + 0.40 x recency 0.905 + 0.30 x importance 0.700 = 0.632",
+        "  rank 1 of 7 by salience in turn 8",
+    ]
+
+
+def test_explain_shows_nothing_of_what_an_agent_may_not_see(home: Path) -> None:
+    result = clean(recallog("explain", "village", "t-2", "widow", "--home", home))
+    assert result.out.startswith("not visible\n  it is neither by widow nor addressed to widow")
+    assert "key" not in result.out
+    assert clean(recallog("explain", "village", "t-2", "widow", "--json", "--home", home)).json["memory"] is None
+
+
+def test_explain_ends_with_1_where_there_is_no_such_event(home: Path) -> None:
+    result = recallog("explain", "village", "nosuch", "widow", "--home", home)
+    assert (result.code, result.out.splitlines()[0]) == (1, "unknown")
+    assert result.err == "the ids there are: recallog tail --space village --json\n"
+    as_json = recallog("explain", "village", "nosuch", "widow", "--json", "--home", home)
+    assert (as_json.code, as_json.json["verdict"], as_json.err) == (1, "unknown", "")
+    assert recallog("explain", "village", "w-2", "widow", "--as-of", "0:2", "--home", home).code == 1
+
+
+# beliefs and scene
+
+
+def test_beliefs_come_with_what_they_rest_on(home: Path) -> None:
+    shown = clean(recallog("beliefs", "village", "widow", "--home", home))
+    assert shown == Result(0, "[turn 004][agent.reflected] The smith took it.\n  based on w-1, t-1\n", "")
+    (found,) = clean(recallog("beliefs", "village", "widow", "--json", "--home", home)).json["beliefs"]
+    assert (found["text"], found["based_on"]) == ("The smith took it.", ["w-1", "t-1"])
+
+
+def test_beliefs_that_another_may_see(home: Path) -> None:
+    publish(home, said("agent.reflected", "I never liked him.", audience=["priest"], turn=9))
+    assert "liked" in clean(recallog("beliefs", "village", "widow", "--reader", "priest", "--home", home)).out
+    others = clean(recallog("beliefs", "village", "widow", "--reader", "smith", "--home", home)).out
+    assert others == "[turn 004][agent.reflected] The smith took it.\n  based on w-1, t-1\n"
+
+
+def test_the_scene_is_what_all_see(home: Path) -> None:
+    assert clean(recallog("scene", "village", "--home", home)) == Result(0, "The chest stands in the quarry.\n", "")
+    assert clean(recallog("scene", "village", "--as-of", "0:4", "--home", home)).out == "The chest is gone.\n"
+
+
+# context
+
+
+def prompt(home: Path, **asked: Any) -> Context:
+    async def work() -> Context:
+        async with Memory.open(home) as memory:
+            return await memory.context("village", "widow", **asked)
+
+    return run(work())
+
+
+def test_context_prints_the_prompt_and_nothing_else(home: Path) -> None:
+    result = clean(recallog("context", "village", "smith", "--home", home))
+    assert result.out.startswith("IDENTITY\nYou are smith.\n")
+    assert re.fullmatch(r"about \d+ tokens; 0 lines left out\n", result.err)
+
+
+def test_context_takes_all_that_a_prompt_may_be_given(home: Path) -> None:
+    asked = {"scene": "-- night --", "query": "-who?", "extra": "--extra", "output_format": "- one line", "turn": 9}
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in asked.items()]
+    expected = prompt(home, **asked)
+    assert clean(recallog("context", "village", "widow", *options, "--home", home)).out == f"{expected}\n"
+
+
+def test_a_prompt_in_a_pipe_is_exactly_what_was_said(rude: Path) -> None:
+    shown = clean(recallog("context", "village", "widow", "--extra", "a\ttab", "--home", rude)).out
+    assert RUDE in shown
+    assert "a\ttab" in shown
+
+
+def test_context_says_what_does_not_fit_and_what_is_due(home: Path) -> None:
+    result = clean(recallog("context", "village", "widow", "--budget-tokens", "20", "--home", home))
+    assert re.fullmatch(
+        r"about \d+ tokens; [1-9]\d* lines left out\n"
+        r"that is more than 20: what is left is never left out; give it a larger budget\n"
+        r"a reflection is due, and the prompt asks for it: recallog reflection village widow\n",
+        result.err,
+    )
+    assert '"kind": "agent.reflected"' in result.out
+
+
+def test_context_for_programs(home: Path) -> None:
+    found = clean(recallog("context", "village", "widow", "--budget-tokens", "200", "--json", "--home", home)).json
+    expected = prompt(home, budget_tokens=200)
+    assert list(found) == ["text", "tokens", "dropped", "generation", "checkpoint", "reflection"]
+    assert (found["text"], found["tokens"], found["dropped"]) == (expected, expected.tokens, expected.dropped)
+    assert found["checkpoint"] == {"partition": 0, "offset": 8}
+    assert found["reflection"]["due"]
+
+
+# reflection
+
+
+def test_a_reflection_that_is_due_tells_since_when_and_on_what(home: Path) -> None:
+    result = clean(recallog("reflection", "village", "widow", "--home", home))
+    assert result.out == (
+        "due since 0:8: 3 of 3 events since the last one at 0:4\n"
+        "[turn 006][agent.spoke] He never answers.\n"
+        "[turn 007][world.observed] The chest stands in the quarry.\n"
+        "[turn 008][agent.thought] So it was not the smith.\n"
+    )
+    assert result.err == "answer it: recallog react village\n"
+
+
+def test_a_reflection_that_is_not_due(home: Path) -> None:
+    assert clean(recallog("reflection", "village", "widow", "--as-of", "0:7", "--home", home)) == Result(
+        0, "not due: 2 of 3 events since the last one at 0:4\n", ""
+    )
+
+
+def test_an_agent_that_never_reflects_and_how_to_switch_it_on(home: Path) -> None:
+    result = clean(recallog("reflection", "village", "smith", "--home", home))
+    assert result.out == "never due: smith has no threshold; 5 events so far\n"
+    (command,) = re.findall(r"switch it on: recallog (.*)", result.err)
+    assert command == """publish village smith agent.configured --payload '{"reflection_threshold": 20}'"""
+
+
+def test_only_the_newest_events_that_count_are_shown(home: Path) -> None:
+    publish(home, *(said("agent.spoke", f"{n}", turn=9) for n in range(30)))
+    result = clean(recallog("reflection", "village", "widow", "--home", home))
+    assert len(result.out.splitlines()) == 21
+    assert "the newest 20 of these events are shown" in result.err
+
+
+# react
+
+
+@pytest.fixture
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A developer's proxy is no part of these tests."""
+    monkeypatch.setenv("NO_PROXY", "*")
+
+
+def test_react_answers_what_is_due_once(home: Path) -> None:
+    result = clean(recallog("react", "--home", home))
+    assert result.err == ""
+    line, evidence = result.out.splitlines()
+    assert line.startswith("0:9  village  widow  agent.reflected  What stands out of the last 3 things I know")
+    assert evidence == "  based on s-2, w-2, t-3"
+    assert clean(recallog("react", "--home", home)).out == "no reflection is due\n"
+    assert clean(recallog("react", "--json", "--home", home)).json == []
+
+
+def test_react_for_programs(home: Path) -> None:
+    (reaction,) = clean(recallog("react", "--json", "--home", home)).json
+    assert (reaction["agent"], reaction["kind"]) == ("widow", "agent.reflected")
+    assert reaction["based_on"] == ["s-2", "w-2", "t-3"]
+
+
+def test_react_in_one_space_leaves_the_others_alone(home: Path) -> None:
+    assert clean(recallog("react", "town", "--home", home)).out == "no reflection is due\n"
+    assert clean(recallog("react", "village", "--home", home)).out != "no reflection is due\n"
+
+
+@pytest.mark.usefixtures("_no_proxy")
+def test_react_asks_the_model_behind_a_url_with_the_key_of_the_environment(home: Path) -> None:
+    with ChatServer(belief("It was not the smith.", "t-3")) as server:
+        result = clean(
+            recallog(
+                "react", "--reflector", server.url, "--model", "small", "--home", home,
+                RECALLOG_REFLECTOR_API_KEY="sk-secret",
+            )
+        )  # fmt: skip
+    assert result.out.endswith("widow  agent.reflected  It was not the smith.\n  based on t-3\n")
+    (request,) = server.requests
+    assert request.headers["authorization"] == "Bearer sk-secret"
+    assert request.json["model"] == "small"
+
+
+@pytest.mark.usefixtures("_no_proxy")
+def test_the_environment_names_reflector_and_model_too(home: Path) -> None:
+    with ChatServer(belief("It was not the smith.", "t-3")) as server:
+        environment = {"RECALLOG_REFLECTOR": server.url, "RECALLOG_REFLECTOR_MODEL": "small"}
+        assert "It was not the smith." in clean(recallog("react", "--home", home, **environment)).out
+
+
+@pytest.mark.usefixtures("_no_proxy")
+def test_a_reflection_that_fails_ends_with_1_and_is_due_no_more(home: Path) -> None:
+    with ChatServer(status(400, "too rude")) as server:
+        result = recallog("react", "--reflector", server.url, "--model", "small", "--home", home)
+    assert (result.code, result.err) == (1, "")
+    assert re.match("0:9  village  widow  reflection.failed  .*too rude", result.out)
+    assert clean(recallog("react", "--home", home)).out == "no reflection is due\n"
+
+
+@pytest.mark.usefixtures("_no_proxy")
+def test_a_reflector_that_is_set_wrong_ends_with_3_and_all_stays_due(home: Path) -> None:
+    failed(recallog("react", "--reflector", "http://127.0.0.1:1", "--home", home), 3, "RECALLOG_REFLECTOR_MODEL")
+    failed(recallog("react", "--reflector", "ftp://x", "--model", "small", "--home", home), 3, "URL must be")
+    with ChatServer(status(401)) as server:
+        failed(recallog("react", "--reflector", server.url, "--model", "small", "--home", home), 3, "API key")
+    assert clean(recallog("reflection", "village", "widow", "--json", "--home", home)).json["due"]
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    path.touch()
+    with FileLock(path):
+        yield
+
+
+def test_react_while_another_process_reacts_ends_with_3(home: Path) -> None:
+    with held(home / "reactors.lock"):
+        result = recallog("react", "--home", home, RECALLOG_LOCK_WAIT_SECONDS="0.2")
+        failed(result, 3, r"another process has held .*reactors\.lock")
+
+
+def test_react_says_that_texts_leave_the_machine_and_takes_no_key() -> None:
+    shown = " ".join(clean(recallog("react", "--help", COLUMNS="200")).out.split())
+    assert "With a URL as the reflector, texts leave this machine" in shown
+    assert "--key" not in shown
+    assert "--api-key" not in shown
+
+
+# status
+
+
+def test_status_shows_what_is_due_and_who_does_not_reflect(home: Path) -> None:
+    publish(home, said("agent.spoke", "I am the smith.", agent="smith", turn=31))
+    clean(recallog("scene", "village", "--home", home))
+    result = clean(recallog("status", "--home", home))
+    assert "\n1 reflection is due: recallog react\nspace    agent  events\nvillage  widow  3 of 3\n" in trimmed(
+        result.out
+    )
+    assert "\n1 agent past turn 30 without reflection" in result.out
+    assert "\nvillage  smith  31\n" in trimmed(result.out)
+    assert result.err == (
+        """switch it on: recallog publish village smith agent.configured --payload '{"reflection_threshold": 20}'\n"""
+    )
+
+
+def test_status_shows_ten_agents_and_how_many_more(home: Path) -> None:
+    publish(home, *(said("agent.spoke", "Me too.", agent=f"guest-{n:02}", turn=31) for n in range(12)))
+    clean(recallog("scene", "village", "--home", home))
+    shown = clean(recallog("status", "--home", home)).out
+    assert "\n12 agents past turn 30 without reflection" in shown
+    assert "guest-09" in shown
+    assert "guest-10" not in shown
+    assert "and 2 more: recallog status --json" in shown
+    assert len(json.loads(recallog("status", "--json", "--home", home).out)["unreflected"]) == 12
+
+
+def test_status_without_any_of_them_says_nothing_of_them(tmp_path: Path) -> None:
+    publish(tmp_path, said("agent.spoke", "Bread!", turn=3))
+    clean(recallog("scene", "village", "--home", tmp_path))
+    shown = clean(recallog("status", "--home", tmp_path))
+    assert shown.err == ""
+    assert "reflection" not in shown.out
+
+
+def trimmed(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"

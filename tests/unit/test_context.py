@@ -1,0 +1,372 @@
+"""What prompts look like: the text of each view, and the whole prompt with its sections and its budget."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from recallog import Context, Event, Memory, Position
+from recallog_schemas.errors import InvalidEvent
+from support.events import event, run
+
+Answer = TypeVar("Answer")
+
+
+def said(number: int, kind: str, text: str, **fields: Any) -> Event:
+    """The event e-NUMBER, of that turn."""
+    return event(kind, id=f"e-{number}", turn=number, payload={"text": text}, **fields)
+
+
+def configured(**payload: Any) -> Event:
+    return event("agent.configured", payload=payload)
+
+
+def after(home: Path, events: Sequence[Event], ask: Callable[[Memory], Awaitable[Answer]]) -> Answer:
+    """The answer once `events` are published."""
+
+    async def work() -> Answer:
+        async with Memory.open(home) as memory:
+            await memory.publish_many(events)
+            return await ask(memory)
+
+    return run(work())
+
+
+def context(home: Path, events: Sequence[Event], agent: str = "baker", **wanted: Any) -> Context:
+    return after(home, events, lambda memory: memory.context("village", agent, **wanted))
+
+
+def sections(prompt: str) -> dict[str, list[str]]:
+    """The lines of each section by its heading."""
+    return {section.split("\n")[0]: section.split("\n")[1:] for section in prompt.split("\n\n")}
+
+
+FIRE = [
+    event("run.started", agent="narrator", id="e-0", payload={"goal": "Save the mill."}),
+    configured(persona="A proud woman of fifty.", goal="Sell bread."),
+    said(1, "world.observed", "The mill burns.", agent="narrator"),
+    said(2, "agent.spoke", "Water for the mill, quick!"),
+    event("tool.used", id="e-3", turn=3, payload={"tool": "bucket", "result": "half of it is out"}),
+    said(4, "user.injected", "I saw the smith run.", agent="visitor"),
+    said(5, "agent.reflected", "The smith is to blame."),
+    said(6, "agent.spoke", "Where is the smith?"),
+]
+
+
+# Each view as text.
+
+
+def test_what_an_agent_remembers_is_a_line_for_each_event(tmp_path: Path) -> None:
+    events = [said(3, "world.observed", "The mill burned."), said(1204, "agent.spoke", "[Oh]")]
+    view = after(tmp_path, events, lambda memory: memory.episodic("village", "baker"))
+    assert view.format() == "[turn 003][world.observed] The mill burned.\n[turn 1204][agent.spoke] [Oh]"
+
+
+def test_no_memory_says_so(tmp_path: Path) -> None:
+    assert after(tmp_path, [], lambda memory: memory.episodic("village", "baker")).format() == "(no prior memory)"
+
+
+def test_what_is_salient_shows_its_score(tmp_path: Path) -> None:
+    events = [said(3, "world.observed", "The mill burned."), said(5, "agent.spoke", "Oh")]
+    view = after(tmp_path, events, lambda memory: memory.salient("village", "baker", "the mill"))
+    assert view.format() == (
+        "[turn 003][world.observed][sal=0.74] The mill burned.\n[turn 005][agent.spoke][sal=0.55] Oh"
+    )
+
+
+def test_nothing_salient_says_so(tmp_path: Path) -> None:
+    assert after(tmp_path, [], lambda memory: memory.salient("village", "baker")).format() == "(no salient memories)"
+
+
+def test_beliefs_are_a_line_each_and_name_their_evidence(tmp_path: Path) -> None:
+    payload = {"belief": "The smith is to blame.", "based_on": ["e-1", "e-2"]}
+    events = [event("agent.reflected", turn=5, payload=payload), said(9, "agent.reflected", "Or the wind.")]
+    view = after(tmp_path, events, lambda memory: memory.beliefs("village", "baker"))
+    assert view.format() == (
+        "[turn 005][agent.reflected] The smith is to blame.\n[turn 009][agent.reflected] Or the wind."
+    )
+    assert [belief.based_on for belief in view.beliefs] == [("e-1", "e-2"), ()]
+
+
+def test_no_beliefs_say_so(tmp_path: Path) -> None:
+    assert after(tmp_path, [], lambda memory: memory.beliefs("village", "baker")).format() == "(no beliefs)"
+
+
+def test_the_scene_is_plain_words(tmp_path: Path) -> None:
+    view = after(tmp_path, FIRE, lambda memory: memory.scene("village"))
+    assert view.format() == "Save the mill.\nThe mill burns."
+
+
+def test_no_scene_says_so(tmp_path: Path) -> None:
+    assert after(tmp_path, [], lambda memory: memory.scene("village")).format() == "(no scene)"
+
+
+# The whole prompt.
+
+
+def test_a_prompt_has_all_sections_in_their_order(tmp_path: Path) -> None:
+    prompt = context(tmp_path, FIRE, extra="It is night.", output_format="Answer in one line.")
+    assert prompt == (
+        """\
+IDENTITY
+You are baker.
+A proud woman of fifty.
+Your goal: Sell bread.
+
+SHARED GOAL
+Save the mill.
+
+CURRENT SCENE
+The mill burns.
+
+YOUR BELIEFS
+[turn 005][agent.reflected] The smith is to blame.
+
+YOUR MEMORY
+[turn 002][agent.spoke] Water for the mill, quick!
+[turn 006][agent.spoke] Where is the smith?
+
+ACTION HISTORY
+[turn 003][tool.used] bucket: half of it is out
+
+VISITOR
+[turn 004][user.injected] I saw the smith run.
+
+It is night.
+
+OUTPUT FORMAT
+Answer in one line."""
+    )
+
+
+def test_sections_without_anything_are_absent_but_for_memory_and_visitor_which_say_so(tmp_path: Path) -> None:
+    assert context(tmp_path, []) == (
+        """\
+IDENTITY
+You are baker.
+
+YOUR MEMORY
+(no prior memory)
+
+VISITOR
+(quiet)"""
+    )
+
+
+def test_a_prompt_says_what_it_was_computed_at(tmp_path: Path) -> None:
+    prompt = context(tmp_path, FIRE)
+    assert prompt.checkpoint == prompt.reflection.checkpoint == Position(0, 7)
+    assert prompt.generation == prompt.reflection.generation != ""
+
+
+@pytest.mark.parametrize("extra", ["", "x", "xx", "xxx", "xxxx"])
+def test_a_token_is_four_characters_rounded_up(tmp_path: Path, extra: str) -> None:
+    prompt = context(tmp_path, FIRE, extra=extra)
+    assert prompt.tokens == -(-len(prompt) // 4)
+
+
+def test_what_the_prompt_shows_elsewhere_takes_no_place_in_the_window(tmp_path: Path) -> None:
+    events = [*(said(10 + n, "agent.spoke", f"Word {n}.") for n in range(5)), *FIRE, configured(window=4)]
+    assert sections(context(tmp_path, events))["YOUR MEMORY"] == [
+        "[turn 013][agent.spoke] Word 3.",
+        "[turn 014][agent.spoke] Word 4.",
+        "[turn 002][agent.spoke] Water for the mill, quick!",
+        "[turn 006][agent.spoke] Where is the smith?",
+    ]
+
+
+def test_a_given_scene_stands_for_that_of_the_space_which_is_then_a_memory(tmp_path: Path) -> None:
+    found = sections(context(tmp_path, FIRE, scene="A clearing."))
+    assert found["CURRENT SCENE"] == ["A clearing."]
+    assert "[turn 001][world.observed] The mill burns." in found["YOUR MEMORY"]
+
+
+def test_a_space_may_name_the_kinds_of_its_scene(tmp_path: Path) -> None:
+    events = [*FIRE, event("space.configured", payload={"scene_kinds": ["judge.verdict", "world.observed"]})]
+    events += [said(8, "judge.verdict", "Guilty."), said(9, "world.observed", "It rains.")]
+    assert sections(context(tmp_path, events))["CURRENT SCENE"] == ["Guilty.", "It rains."]
+
+
+def test_the_last_three_words_of_visitors_are_shown(tmp_path: Path) -> None:
+    events = [said(n, "user.injected", f"Word {n}.", agent="visitor") for n in range(5)]
+    assert sections(context(tmp_path, events))["VISITOR"] == [
+        f"[turn 00{n}][user.injected] Word {n}." for n in (2, 3, 4)
+    ]
+
+
+def test_a_visitor_is_still_heard_after_five_thousand_events(tmp_path: Path) -> None:
+    later = [said(n, ("agent.spoke", "world.observed")[n % 2], "Bread!") for n in range(1, 5_001)]
+    prompt = context(tmp_path, [said(0, "user.injected", "Mind the smith.", agent="visitor"), *later])
+    assert sections(prompt)["VISITOR"] == ["[turn 000][user.injected] Mind the smith."]
+
+
+def test_what_a_visitor_whispers_to_another_is_not_heard(tmp_path: Path) -> None:
+    whisper = said(0, "user.injected", "Mind the smith.", agent="visitor", audience=["miller"])
+    assert sections(context(tmp_path, [whisper]))["VISITOR"] == ["(quiet)"]
+    assert sections(context(tmp_path, [], "miller"))["VISITOR"] == ["[turn 000][user.injected] Mind the smith."]
+
+
+# Salience.
+
+
+def test_an_agent_that_is_set_to_it_remembers_what_is_salient_to_the_scene(tmp_path: Path) -> None:
+    prompt = context(tmp_path, [*FIRE, configured(use_salience=True, salience_top_k=1)])
+    assert sections(prompt)["YOUR MEMORY"] == ["[turn 006][agent.spoke][sal=0.60] Where is the smith?"]
+
+
+def test_or_to_what_is_asked(tmp_path: Path) -> None:
+    events = [*FIRE, configured(use_salience=True, salience_top_k=1)]
+    prompt = context(tmp_path, events, query="water for the mill, quick!")
+    assert sections(prompt)["YOUR MEMORY"] == ["[turn 002][agent.spoke][sal=0.72] Water for the mill, quick!"]
+
+
+def test_recency_is_measured_from_the_turn_that_is_given(tmp_path: Path) -> None:
+    prompt = context(tmp_path, [*FIRE, configured(use_salience=True)], query="nothing", turn=106)
+    assert sections(prompt)["YOUR MEMORY"] == [
+        "[turn 002][agent.spoke][sal=0.15] Water for the mill, quick!",
+        "[turn 006][agent.spoke][sal=0.15] Where is the smith?",
+    ]
+
+
+# The budget.
+
+SPARE = ("ACTION HISTORY", "YOUR MEMORY", "YOUR BELIEFS")
+FULL = [
+    *FIRE[:3],
+    *(said(10 + n, "agent.spoke", f"Word {n}.") for n in range(4)),
+    *(event("tool.used", turn=20 + n, payload={"tool": f"oven {n}"}) for n in range(3)),
+    *(said(30 + n, "agent.reflected", f"Belief {n}.") for n in range(3)),
+    said(40, "user.injected", "I saw the smith run.", agent="visitor"),
+]
+LINES = {"ACTION HISTORY": 3, "YOUR MEMORY": 4, "YOUR BELIEFS": 3}
+
+
+def on_a_budget(home: Path, events: Sequence[Event]) -> list[Context]:
+    """The prompt at every budget, from the smallest to one that is enough."""
+
+    async def ask(memory: Memory) -> list[Context]:
+        wanted = {"extra": "It is night.", "output_format": "Answer in one line."}
+        enough = (await memory.context("village", "baker", **wanted)).tokens
+        budgets = range(1, enough + 1)
+        return [await memory.context("village", "baker", budget_tokens=budget, **wanted) for budget in budgets]
+
+    return after(home, events, ask)
+
+
+def spare_lines(prompt: Context) -> tuple[int, ...]:
+    """How many lines are left of what may be taken away."""
+    found = sections(prompt)
+    return tuple(len(found.get(heading, [])) for heading in SPARE)
+
+
+def test_a_budget_takes_actions_first_then_memories_then_beliefs_line_by_line(tmp_path: Path) -> None:
+    left = [spare_lines(prompt) for prompt in reversed(on_a_budget(tmp_path, FULL))]
+    assert list(dict.fromkeys(left)) == [
+        (3, 4, 3), (2, 4, 3), (1, 4, 3), (0, 4, 3), (0, 3, 3), (0, 2, 3), (0, 1, 3), (0, 0, 3), (0, 0, 2), (0, 0, 1),
+        (0, 0, 0),
+    ]  # fmt: skip
+
+
+def test_the_oldest_line_of_a_section_goes_first(tmp_path: Path) -> None:
+    prompts = on_a_budget(tmp_path, FULL)
+    whole = sections(prompts[-1])
+    for prompt in prompts:
+        for heading in SPARE:
+            lines = sections(prompt).get(heading, [])
+            assert lines == whole[heading][len(whole[heading]) - len(lines) :]
+
+
+def test_with_salience_the_weakest_memory_goes_first(tmp_path: Path) -> None:
+    events = [said(1, "verdict.final", "Guilty."), said(2, "agent.thought", "Oh."), said(3, "agent.spoke", "Why?")]
+    whole = context(tmp_path, [configured(use_salience=True), *events])
+    prompt = context(tmp_path, [], budget_tokens=whole.tokens - 1)
+    assert len(sections(whole)["YOUR MEMORY"]) == 3
+    assert [line.rpartition("] ")[2] for line in sections(prompt)["YOUR MEMORY"]] == ["Guilty.", "Why?"]
+
+
+def test_what_says_who_the_agent_is_what_a_visitor_said_and_what_to_answer_is_never_taken_away(tmp_path: Path) -> None:
+    prompt = on_a_budget(tmp_path, FULL)[0]
+    assert prompt.dropped == sum(LINES.values())
+    assert list(sections(prompt)) == [
+        "IDENTITY", "SHARED GOAL", "CURRENT SCENE", "VISITOR", "It is night.", "OUTPUT FORMAT",
+    ]  # fmt: skip
+    assert sections(prompt)["VISITOR"] == ["[turn 040][user.injected] I saw the smith run."]
+
+
+def test_a_budget_is_kept_wherever_lines_may_be_taken_away_and_no_more_are_taken_than_it_needs(tmp_path: Path) -> None:
+    prompts = on_a_budget(tmp_path, FULL)
+    for budget, prompt in enumerate(prompts, 1):
+        assert prompt.tokens <= budget or prompt.dropped == sum(LINES.values())
+        assert prompt.dropped == sum(LINES.values()) - sum(spare_lines(prompt))
+    by_dropped = {prompt.dropped: prompt.tokens for prompt in prompts}
+    for budget, prompt in enumerate(prompts, 1):
+        assert prompt.dropped == 0 or by_dropped[prompt.dropped - 1] > budget
+
+
+@pytest.mark.parametrize("budget", [0, -1])
+def test_no_budget_is_no_budget(tmp_path: Path, budget: int) -> None:
+    with pytest.raises(InvalidEvent) as raised:
+        context(tmp_path, [], budget_tokens=budget)
+    assert raised.value.path == "budget_tokens"
+
+
+# Reflection.
+
+
+def test_a_prompt_asks_for_the_reflection_that_is_due_with_its_evidence(tmp_path: Path) -> None:
+    events = [configured(reflection_threshold=2), said(2, "agent.spoke", "Water!"), said(3, "agent.spoke", "x" * 300)]
+    prompt = context(tmp_path, events, output_format="Answer in one line.")
+    evidence = "[turn 003][agent.spoke] "
+    assert prompt.partition("OUTPUT FORMAT\n")[2] == (
+        "Answer in one line.\n"
+        "A reflection is due: you have seen 2 events since your last one. Do not act this time. Say in one or two "
+        "sentences what you have come to believe because of them, and answer with this JSON alone:\n"
+        '{"kind": "agent.reflected", "payload": {"belief": "...", "based_on": ["ids of the events it rests on"]}}\n'
+        "The newest of these events, by id:\n"
+        "e-2 [turn 002][agent.spoke] Water!\n"
+        f"e-3 {evidence}{'x' * (199 - len(evidence))}…"
+    )
+    assert prompt.reflection.due
+
+
+def test_a_prompt_asks_for_none_where_none_is_due(tmp_path: Path) -> None:
+    prompt = context(tmp_path, [configured(reflection_threshold=2), said(2, "agent.spoke", "Water!")])
+    assert "OUTPUT FORMAT" not in sections(prompt)
+    assert not prompt.reflection.due
+
+
+def test_a_reflection_that_is_due_is_asked_for_on_any_budget(tmp_path: Path) -> None:
+    prompt = context(tmp_path, [configured(reflection_threshold=1), said(2, "agent.spoke", "Water!")], budget_tokens=1)
+    assert "e-2 [turn 002][agent.spoke] Water!" in sections(prompt)["OUTPUT FORMAT"]
+
+
+async def reflecting_run(memory: Memory, turns: int) -> list[Context]:
+    """An agent that says a word each turn and reflects on every ten; its prompts, at those turns where it acts."""
+    await memory.publish(configured(reflection_threshold=10))
+    prompts = []
+    for turn in range(turns):
+        await memory.publish(said(turn, "agent.spoke", f"It is turn {turn:03d} now."))
+        prompt = await memory.context("village", "baker")
+        if prompt.reflection.due:
+            await memory.publish(prompt.reflection.answer(f"Turns come, and go, as of {turn:03d}."))
+        else:
+            prompts.append(prompt)
+    return prompts
+
+
+def test_twenty_reflections_over_two_hundred_turns_leave_beliefs_and_the_window(tmp_path: Path) -> None:
+    (*_, prompt) = after(tmp_path, [], lambda memory: reflecting_run(memory, 200))
+    beliefs = after(tmp_path, [], lambda memory: memory.beliefs("village", "baker")).beliefs
+    assert [belief.event.turn for belief in beliefs] == list(range(9, 200, 10))
+    assert [line[:10] for line in sections(prompt)["YOUR BELIEFS"]] == [
+        f"[turn {turn:03d}]" for turn in range(119, 199, 10)
+    ]
+    assert [line[:10] for line in sections(prompt)["YOUR MEMORY"]] == [f"[turn {turn}]" for turn in range(191, 199)]
+
+
+def test_the_prompt_of_an_agent_that_reflects_stays_as_long_as_it_is(tmp_path: Path) -> None:
+    prompts = after(tmp_path, [], lambda memory: reflecting_run(memory, 200))
+    assert len(prompts) == 180
+    # From the eighth belief on, that of turn 79, every prompt has eight beliefs and eight memories.
+    assert {(len(prompt), prompt.tokens) for prompt in prompts[80 - 8 :]} == {(891, 223)}

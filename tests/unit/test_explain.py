@@ -1,0 +1,206 @@
+"""Why an agent has an event before its eyes, or why not: each verdict with its sentence."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recallog import Event, Explanation, Memory, Position
+from recallog_schemas import codec
+from recallog_schemas.errors import InvalidEvent
+from support.events import event, run
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECRET = "The miller waters the flour."
+
+
+def said(number: int, kind: str = "agent.spoke", text: str = "Bread!", **fields: Any) -> Event:
+    """The event e-NUMBER, of that turn and that minute."""
+    at = NOON + timedelta(minutes=number)
+    return event(kind, id=f"e-{number}", turn=number, at=at, payload={"text": text}, **fields)
+
+
+def configured(**payload: Any) -> Event:
+    return event("agent.configured", payload=payload)
+
+
+def explained(home: Path, events: Sequence[Event], number: int, agent: str = "baker", **question: Any) -> Explanation:
+    async def work() -> Explanation:
+        async with Memory.open(home) as memory:
+            await memory.publish_many(events)
+            return await memory.explain("village", f"e-{number}", agent, **question)
+
+    return run(work())
+
+
+def written_by_a_newer_recallog(home: Path, number: int) -> None:
+    """Append an event that this version cannot read."""
+    data = codec.encode(said(number)).replace(b'"schema_version":1', b'"schema_version":2')
+    with closing(sqlite3.connect(home / "ledger.db")) as ledger, ledger:
+        ledger.execute(
+            "INSERT INTO events SELECT max(offset) + 1, space, ?, ? FROM events GROUP BY space", (f"e-{number}", data)
+        )
+
+
+# Remembered.
+
+
+def test_an_event_within_the_window_is_remembered_for_its_age(tmp_path: Path) -> None:
+    found = explained(tmp_path, [said(n) for n in range(10)], 4)
+    assert (found.verdict, found.in_episodic, found.newer, found.window) == ("remembered", True, 5, 8)
+    assert found.why == "it is among the newest 8 events that baker may see; 5 are newer"
+
+
+def test_a_strong_event_is_remembered_for_its_salience_however_old(tmp_path: Path) -> None:
+    settings = configured(use_salience=True, salience_top_k=2, window=1)
+    found = explained(tmp_path, [said(0, "verdict.final"), *(said(n) for n in range(1, 5)), settings], 0)
+    assert (found.verdict, found.in_episodic, found.in_salient, found.rank) == ("remembered", False, True, 1)
+    assert found.why == "it ranks 1 of 5 by salience, and the strongest 2 are remembered"
+
+
+# Not remembered, though the agent may see it.
+
+
+def test_an_event_before_the_window_is_out_of_it(tmp_path: Path) -> None:
+    found = explained(tmp_path, [said(n) for n in range(10)], 1)
+    assert (found.verdict, found.in_episodic, found.newer) == ("out_of_window", False, 8)
+    assert found.why == "8 events that baker may see are newer, and the window holds 8"
+
+
+def test_a_weak_event_is_outscored_however_new(tmp_path: Path) -> None:
+    events = [said(0, "verdict.final"), said(1, "user.injected"), said(2, "agent.thought")]
+    found = explained(tmp_path, [configured(use_salience=True, salience_top_k=2), *events], 2)
+    assert (found.verdict, found.in_episodic, found.in_salient, found.rank) == ("outscored", True, False, 3)
+    assert found.why == "it ranks 3 of 3 by salience; the weakest of the strongest 2 has 0.627"
+
+
+def test_a_query_of_one_s_own_changes_the_rank(tmp_path: Path) -> None:
+    events = [configured(use_salience=True, salience_top_k=1), said(1, text="the mill"), said(2, text="bread")]
+    assert explained(tmp_path, events, 1).verdict == "outscored"
+    assert explained(tmp_path, [], 1, query="the mill").verdict == "remembered"
+    assert explained(tmp_path, [], 1, top_k=2).verdict == "remembered"
+
+
+@pytest.mark.parametrize("number", [0, 999])
+def test_of_an_event_older_than_the_newest_2000_it_is_not_said_that_the_agent_may_not_see_it(
+    tmp_path: Path, number: int
+) -> None:
+    """The agent's log and the shared one each kept all they had: together they had more than an answer looks at."""
+    found = explained(tmp_path, [said(n, ("agent.spoke", "world.observed")[n % 2]) for n in range(3_000)], number)
+    assert found.verdict != "not_visible"
+
+
+def test_an_event_that_the_views_no_longer_keep_is_told_apart_from_one_that_the_agent_may_not_see(
+    tmp_path: Path,
+) -> None:
+    found = explained(tmp_path, [said(n) for n in range(2_100)], 50)
+    assert (found.verdict, found.position, found.memory) == ("not_kept", Position(0, 50), None)
+    assert found.why == (
+        "the views keep what baker may see from 0:100 on, and it is older. Ask as of 0:50 to see whether it was "
+        "remembered then"
+    )
+
+
+def test_and_as_of_then_it_was_remembered(tmp_path: Path) -> None:
+    assert explained(tmp_path, [said(n) for n in range(2_100)], 50, as_of=Position(0, 50)).verdict == "remembered"
+
+
+# Nobody's memory, or not this agent's.
+
+
+def test_what_the_agent_may_not_see_is_not_visible(tmp_path: Path) -> None:
+    found = explained(tmp_path, [said(0), said(1, agent="miller", text=SECRET)], 1)
+    assert (found.verdict, found.position) == ("not_visible", Position(0, 1))
+    assert found.why == "it is neither by baker nor addressed to baker, and was not shared when it was said"
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        said(0, agent="miller", text=SECRET),
+        said(0, "agent.thought", agent="miller", text=SECRET),
+        said(0, "user.injected", agent="visitor", text=SECRET, audience=["miller"]),
+        said(0, "agent.reflected", agent="miller", text=SECRET, audience=[]),
+        said(0, "image.generated", agent="miller", text=SECRET),
+    ],
+    ids=["speech", "thought", "whisper", "private belief", "unknown kind"],
+)
+def test_of_what_the_agent_may_not_see_nothing_leaks(tmp_path: Path, secret: Event) -> None:
+    found = explained(tmp_path, [secret, said(1)], 0, query="flour")
+    assert (found.memory, found.rank, found.newer, found.sum()) == (None, None, None, "")
+    assert SECRET not in found.model_dump_json()
+    assert "miller" not in found.model_dump_json()
+    assert secret.kind not in found.model_dump_json()
+
+
+def test_what_is_not_visible_is_not_among_the_events_that_are_scored(tmp_path: Path) -> None:
+    assert explained(tmp_path, [said(0, agent="miller"), said(1)], 0).considered == 1
+
+
+def test_bookkeeping_is_nobody_s_memory(tmp_path: Path) -> None:
+    found = explained(tmp_path, [said(0, "clock.ticked")], 0)
+    assert (found.verdict, found.memory) == ("bookkeeping", None)
+    assert found.why == "clock.ticked is bookkeeping, and nobody's memory"
+
+
+def test_what_could_not_be_applied_is_a_dead_letter(tmp_path: Path) -> None:
+    explained(tmp_path, [said(0)], 0)
+    written_by_a_newer_recallog(tmp_path, 1)
+    found = explained(tmp_path, [], 1)
+    assert (found.verdict, found.position, found.memory) == ("dead_letter", Position(0, 1), None)
+    assert found.why == "it could not be applied: future_schema. See: recallog dead-letters show 0:1"
+
+
+# Unknown.
+
+
+def test_an_id_that_nothing_has_is_unknown(tmp_path: Path) -> None:
+    found = explained(tmp_path, [said(0)], 7)
+    assert (found.verdict, found.position) == ("unknown", None)
+    assert found.why == "there is no event of this id in village"
+
+
+def test_an_event_of_another_space_is_unknown(tmp_path: Path) -> None:
+    assert explained(tmp_path, [said(0, space="city")], 0).verdict == "unknown"
+
+
+def test_an_empty_ledger_knows_nothing(tmp_path: Path) -> None:
+    assert explained(tmp_path, [], 0).verdict == "unknown"
+
+
+def test_as_of_a_position_before_it_an_event_is_unknown(tmp_path: Path) -> None:
+    found = explained(tmp_path, [said(0), said(1)], 1, as_of=Position(0, 0))
+    assert (found.verdict, found.position) == ("unknown", None)
+    assert found.why == "there is no event of this id in village as of then"
+
+
+def test_as_of_a_time_before_it_happened_an_event_is_unknown(tmp_path: Path) -> None:
+    found = explained(tmp_path, [said(0), said(5, text=SECRET)], 5, as_of=NOON)
+    assert (found.verdict, found.position, found.memory) == ("unknown", None, None)
+    assert found.why == "there is no event of this id in village as of then: it happened later"
+    assert SECRET not in found.model_dump_json()
+
+
+# How it adds up.
+
+
+def test_the_terms_of_the_score_are_told_with_their_weights(tmp_path: Path) -> None:
+    found = explained(tmp_path, [said(3, text="the mill turns"), said(10)], 3, query="mill")
+    assert found.sum() == "0.30 x relevance 0.333 + 0.40 x recency 0.497 + 0.30 x importance 0.500 = 0.449"
+
+
+def test_the_agent_s_own_weights_are_those_that_count(tmp_path: Path) -> None:
+    weights = configured(salience_weights={"relevance": 1.0, "recency": 0.0, "importance": 0.0})
+    found = explained(tmp_path, [weights, said(3, text="the mill turns")], 3, query="mill")
+    assert found.sum() == "1.00 x relevance 0.333 + 0.00 x recency 1.000 + 0.00 x importance 0.500 = 0.333"
+
+
+@pytest.mark.parametrize(("field", "value"), [("top_k", 0), ("top_k", 2001), ("turn", -1), ("turn", 2**53)])
+def test_a_question_out_of_bounds_is_an_error_that_names_the_field(tmp_path: Path, field: str, value: int) -> None:
+    with pytest.raises(InvalidEvent) as raised:
+        explained(tmp_path, [], 0, **{field: value})
+    assert raised.value.path == field

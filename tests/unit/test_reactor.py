@@ -1,0 +1,407 @@
+"""Reactors: each trigger is answered once, whatever dies in between, and the memory goes on."""
+
+import asyncio
+import multiprocessing
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from recallog import Event, Memory, Settings
+from recallog_schemas import codec, triggers
+from recallog_schemas.errors import IdConflict, LockTimeout, NothingDue, ReflectorFailed, ReflectorMisconfigured
+from recallog_streams.reflectors.port import Answer, Question, Reflector
+from support.chat_server import ChatServer, belief, status
+from support.events import run
+
+SPACE = "village"
+
+
+def says(agent: str, kind: str, turn: int = 0, **payload: object) -> Event:
+    return Event(space=SPACE, agent=agent, kind=kind, turn=turn, payload=dict(payload))
+
+
+def seen(turn: int) -> Event:
+    return says("narrator", "world.observed", turn, text=f"Morning {turn}.")
+
+
+def wants(agent: str, threshold: int | None) -> Event:
+    return says(agent, "agent.configured", reflection_threshold=threshold)
+
+
+async def prepared(memory: Memory, *agents: str, threshold: int = 3, events: int = 3) -> None:
+    await memory.publish_many([wants(agent, threshold) for agent in agents])
+    await memory.publish_many([seen(turn) for turn in range(events)])
+
+
+async def events_of(memory: Memory) -> list[Event]:
+    return [codec.decode(data) async for batch in memory.records() for _, data in batch.records]
+
+
+class Scripted(Reflector):
+    """Answers as told, and remembers what it was asked."""
+
+    def __init__(self, answer: Callable[[Question], Answer] | None = None) -> None:
+        self.asked: list[Question] = []
+        self.closed = False
+        self._answer = answer or (lambda question: Answer("All is well.", [question.evidence[-1].id]))
+
+    async def reflect(self, question: Question) -> Answer:
+        self.asked.append(question)
+        return self._answer(question)
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Broken(Reflector):
+    async def reflect(self, question: Question) -> Answer:
+        raise ReflectorFailed("no words today", retryable=False)
+
+    async def close(self) -> None:
+        return None
+
+
+def test_a_due_reflection_is_answered_with_a_belief_that_names_its_cause(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, reflector=Scripted()) as memory:
+            await prepared(memory, "baker")
+            due = await memory.reflection(SPACE, "baker")
+            (reaction,) = await memory.react()
+            (held,) = (await memory.beliefs(SPACE, "baker")).beliefs
+            trigger = triggers.parse(due.trigger)
+            assert trigger is not None
+            assert (held.event.causation_id, held.event.id) == (due.trigger, trigger.answer_id)
+            assert (reaction.text, reaction.based_on, reaction.position) == (held.text, held.based_on, held.position)
+            assert held.based_on == (due.on[-1].event.id,)
+            assert not (await memory.reflection(SPACE, "baker")).due
+
+    run(work())
+
+
+def test_the_reflector_is_told_who_asks_what_was_believed_and_what_was_seen(tmp_path: Path) -> None:
+    reflector = Scripted()
+
+    async def work() -> None:
+        async with Memory.open(tmp_path, reflector=reflector) as memory:
+            await memory.publish(
+                says("baker", "agent.configured", persona="Stern.", goal="Bread.", reflection_threshold=2)
+            )
+            await memory.publish(says("baker", "agent.reflected", belief="The miller lies."))
+            await memory.publish_many([seen(turn) for turn in range(25)])
+            await memory.react()
+
+    run(work())
+    (question,) = reflector.asked
+    assert (question.persona, question.goal, question.beliefs) == ("Stern.", "Bread.", ["The miller lies."])
+    assert [evidence.text for evidence in question.evidence] == [f"Morning {turn}." for turn in range(5, 25)]
+
+
+def test_nothing_due_is_nothing_done(tmp_path: Path) -> None:
+    async def work() -> int:
+        async with Memory.open(tmp_path) as memory:
+            await prepared(memory, "baker", events=2)
+            assert await memory.react() == []
+            return len(await events_of(memory))
+
+    assert run(work()) == 3
+
+
+def test_a_reflector_that_fails_is_an_answer_too_and_the_memory_goes_on(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, reflector=Broken()) as memory:
+            await prepared(memory, "baker")
+            (reaction,) = await memory.react()
+            assert (reaction.kind, reaction.text) == ("reflection.failed", "no words today")
+            after = await memory.reflection(SPACE, "baker")
+            assert (after.due, after.events) == (False, 0)
+            assert (await memory.beliefs(SPACE, "baker")).beliefs == ()
+            await memory.publish_many([seen(turn) for turn in range(3, 6)])
+            assert (await memory.reflection(SPACE, "baker")).due
+
+    run(work())
+
+
+def test_a_wrong_configuration_uses_up_no_trigger(tmp_path: Path) -> None:
+    async def work() -> None:
+        with ChatServer(status(401)) as server:
+            settings = Settings(home=tmp_path, reflector=server.url, reflector_model="small")
+            async with Memory.open(settings) as memory:
+                await prepared(memory, "baker")
+                with pytest.raises(ReflectorMisconfigured):
+                    await memory.react()
+                assert len(await memory.standing()) == 1
+
+    run(work())
+
+
+def test_a_url_without_a_model_says_what_to_set(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(Settings(home=tmp_path, reflector="http://127.0.0.1:1")) as memory:
+            with pytest.raises(ReflectorMisconfigured, match="RECALLOG_REFLECTOR_MODEL"):
+                await memory.react()
+
+    run(work())
+
+
+def test_an_endpoint_s_belief_becomes_the_agent_s(tmp_path: Path) -> None:
+    async def work() -> None:
+        first = seen(0)
+        with ChatServer(belief("The mill is cursed.", first.id)) as server:
+            settings = Settings(home=tmp_path, reflector=server.url, reflector_model="small")
+            async with Memory.open(settings) as memory:
+                await memory.publish_many([wants("baker", 1), first])
+                (reaction,) = await memory.react()
+            assert (reaction.text, reaction.based_on) == ("The mill is cursed.", (first.id,))
+            assert server.requests[0].evidence == [first.id]
+
+    run(work())
+
+
+def _dies_before_the_append(home: Path) -> None:
+    def answer(question: Question) -> Answer:
+        os._exit(9)
+
+    async def work() -> None:
+        async with Memory.open(home, reflector=Scripted(answer)) as memory:
+            await memory.react()
+
+    asyncio.run(work())
+
+
+def _dies_after_the_append(home: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(home, reflector=Scripted()) as memory:
+            published = memory.publish
+
+            async def publish(event: Event) -> object:
+                await published(event)
+                os._exit(9)
+
+            memory.publish = publish  # type: ignore[method-assign,assignment]
+            await memory.react()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("die", [_dies_before_the_append, _dies_after_the_append])
+def test_a_crash_around_the_append_asks_again_and_still_counts_once(
+    tmp_path: Path, die: Callable[[Path], None]
+) -> None:
+    async def prepare() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await prepared(memory, "baker")
+
+    async def check() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await memory.react()
+            await memory.react()
+            assert len([said for said in await events_of(memory) if said.kind == "agent.reflected"]) == 1
+            assert len((await memory.beliefs(SPACE, "baker")).beliefs) == 1
+            assert await memory.standing() == []
+
+    run(prepare())
+    process = multiprocessing.get_context("spawn").Process(target=die, args=(tmp_path,))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 9
+    run(check())
+
+
+def test_of_two_answers_to_one_trigger_the_first_counts_and_the_second_is_no_conflict(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await prepared(memory, "baker")
+            due = await memory.reflection(SPACE, "baker")
+            first = await memory.publish(due.answer("The first."))
+            assert await memory.publish(due.answer("The second.")) == first
+            assert [held.text for held in (await memory.beliefs(SPACE, "baker")).beliefs] == ["The first."]
+
+    run(work())
+
+
+def test_an_answer_s_id_with_another_cause_is_a_conflict(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await prepared(memory, "baker")
+            answer = (await memory.reflection(SPACE, "baker")).answer("The first.")
+            await memory.publish(answer)
+            with pytest.raises(IdConflict):
+                await memory.publish(answer.model_copy(update={"causation_id": None, "turn": 7}))
+
+    run(work())
+
+
+def test_who_was_slower_reports_what_counts(tmp_path: Path) -> None:
+    """The reactor said that it had written what somebody else had."""
+
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await prepared(memory, "baker")
+            due = await memory.reflection(SPACE, "baker")
+
+            class Slow(Scripted):
+                async def reflect(self, question: Question) -> Answer:
+                    await memory.publish(due.answer("I was faster."))
+                    return await super().reflect(question)
+
+            async with Memory.open(tmp_path, reflector=Slow()) as slow:
+                (reaction,) = await slow.react()
+            assert reaction.text == "I was faster."
+
+    run(work())
+
+
+def test_a_trigger_that_was_answered_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as other:
+            await prepared(other, "baker", "miller")
+
+            class Helpful(Scripted):
+                """While the baker's answer is made, somebody answers for the miller."""
+
+                async def reflect(self, question: Question) -> Answer:
+                    miller = await other.reflection(SPACE, "miller")
+                    if miller.due:
+                        await other.publish(miller.answer("I speak for myself."))
+                    return await super().reflect(question)
+
+            async with Memory.open(tmp_path, reflector=Helpful()) as memory:
+                (reaction,) = await memory.react()
+                assert reaction.agent == "baker"
+
+    run(work())
+
+
+def test_an_answer_needs_a_trigger(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await prepared(memory, "baker", events=2)
+            with pytest.raises(NothingDue, match="2 of 3"):
+                (await memory.reflection(SPACE, "baker")).answer("Too early.")
+
+    run(work())
+
+
+def test_one_process_reacts_at_a_time(tmp_path: Path) -> None:
+    async def work() -> None:
+        settings = Settings(home=tmp_path, lock_wait_seconds=0.2)
+        async with Memory.open(settings) as memory:
+            await prepared(memory, "baker")
+
+            class Blocking(Scripted):
+                async def reflect(self, question: Question) -> Answer:
+                    with pytest.raises(LockTimeout, match="reactors"):
+                        await memory.react()
+                    return await super().reflect(question)
+
+            async with Memory.open(settings, reflector=Blocking()) as other:
+                assert len(await other.react()) == 1
+
+    run(work())
+
+
+def test_one_call_answers_what_stood_and_leaves_what_it_makes_due(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await prepared(memory, "baker", "miller", threshold=1, events=1)
+            assert [reaction.agent for reaction in await memory.react()] == ["baker", "miller"]
+            # The miller's reflection is news to the baker.
+            assert [trigger.agent for trigger in await memory.standing()] == ["baker"]
+
+    run(work())
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 20.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not await condition():
+            await asyncio.sleep(0.01)
+
+
+def test_in_the_background_what_falls_due_is_answered(tmp_path: Path) -> None:
+    reflector = Scripted()
+
+    async def work() -> None:
+        async with Memory.open(tmp_path, reactors=True, reflector=reflector) as memory:
+            await prepared(memory, "baker")
+
+            async def answered() -> bool:
+                return bool((await memory.beliefs(SPACE, "baker")).beliefs)
+
+            await until(answered)
+
+    run(work())
+    assert reflector.closed
+
+
+def test_in_the_background_what_another_process_published_is_seen(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path, reactors=True) as memory, Memory.open(tmp_path) as other:
+            await prepared(other, "baker")
+
+            async def answered() -> bool:
+                return bool((await memory.beliefs(SPACE, "baker")).beliefs)
+
+            await until(answered)
+
+    run(work())
+
+
+def test_agents_that_only_hear_each_other_reflect_do_not_go_on_for_ever(tmp_path: Path) -> None:
+    """Each reflection was an event for the others, which made theirs due, and so on without end."""
+    reflector = Scripted()
+    agents = ["baker", "miller", "smith", "widow"]
+
+    async def work() -> Sequence[str]:
+        async with Memory.open(tmp_path, reactors=True, reflector=reflector) as memory:
+            await prepared(memory, *agents, threshold=1, events=1)
+
+            async def at_rest() -> bool:
+                standing = [await memory.reflection(SPACE, trigger.agent) for trigger in await memory.standing()]
+                heard = [shown.event.kind for due in standing for shown in due.on]
+                return bool(reflector.asked) and set(heard) == {"agent.reflected"}
+
+            await until(at_rest)
+            asked = len(reflector.asked)
+            for _ in range(3):
+                # Every round of the background begins with the ledger's end as it is.
+                await memory.publish(says("narrator", "clock.ticked"))
+                await asyncio.sleep(0.05)
+            assert len(reflector.asked) == asked
+            return [question.agent for question in reflector.asked]
+
+    assert sorted(run(work())) == agents
+
+
+def test_a_background_that_fails_says_so_and_the_memory_is_still_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work() -> None:
+        with ChatServer(status(401)) as server:
+            settings = Settings(home=tmp_path, reflector=server.url, reflector_model="small")
+            async with Memory.open(settings, reactors=True) as memory:
+                await prepared(memory, "baker")
+
+                async def warned() -> bool:
+                    return "ReflectorMisconfigured" in caplog.text
+
+                await until(warned)
+                assert len((await memory.episodic(SPACE, "baker")).memories) == 3
+
+    run(work())
+
+
+def test_a_rebuild_sends_nothing_again(tmp_path: Path) -> None:
+    async def work() -> None:
+        reflector = Scripted()
+        async with Memory.open(tmp_path, reflector=reflector) as memory:
+            await prepared(memory, "baker", "miller")
+            await memory.react()
+            standing, ends = await memory.standing(), await memory.ledger_ends()
+            await memory.rebuild()
+            assert (await memory.standing(), await memory.ledger_ends()) == (standing, ends)
+            await memory.react()
+            assert len(reflector.asked) == 2
+
+    run(work())

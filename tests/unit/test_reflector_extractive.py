@@ -1,0 +1,274 @@
+"""The reflector without a model, and what holds for the answers of all of them."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from recallog_schemas import limits
+from recallog_schemas.errors import ReflectorFailed, ReflectorMisconfigured, StorageUnavailable
+from recallog_streams.reflectors.extractive import QUOTE_CHARS_MAX, Extractive
+from recallog_streams.reflectors.port import Answer, Evidence, Question, Reflector, ask, checked, cut
+from support.events import run
+
+
+def seen(id_: str, text: str, *, importance: float = 0.5, **fields: Any) -> Evidence:
+    fields = {"turn": 1, "agent": "baker", "kind": "agent.spoke"} | fields
+    return Evidence(id=id_, text=text, importance=importance, **fields)
+
+
+def question(*evidence: Evidence) -> Question:
+    return Question("trigger", "village", "baker", None, None, (), evidence)
+
+
+def reflection(*evidence: Evidence) -> Answer:
+    return run(ask(Extractive(), question(*evidence)))
+
+
+class Scripted(Reflector):
+    """A user's own reflector, which says or raises one thing after the other."""
+
+    def __init__(self, *turns: Any) -> None:
+        self.turns = list(turns)
+
+    async def reflect(self, question: Question) -> Answer:
+        turn = self.turns.pop(0)
+        if isinstance(turn, BaseException):
+            raise turn
+        return turn  # type: ignore[no-any-return]
+
+    async def close(self) -> None:
+        pass
+
+
+def asked(reflector: Reflector, **settings: Any) -> tuple[Answer | BaseException, list[float]]:
+    """What asking about one event ended with, and how long was waited in between."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def outcome() -> Answer | BaseException:
+        try:
+            return await ask(reflector, question(seen("e1", "Bread!")), sleep=sleep, **settings)
+        except BaseException as error:  # noqa: BLE001 - which one it is, is the answer
+            return error
+
+    return run(outcome()), waits
+
+
+RIGHT = Answer("I sell bread.", ("e1",))
+
+
+# What the extractive reflector says
+
+
+def test_it_quotes_the_weightiest_events_oldest_first_with_who_said_them() -> None:
+    answer = reflection(
+        seen("e1", "The cupboard was locked.", importance=0.7, turn=12, kind="world.observed", agent="world"),
+        seen("e2", "Fresh bread!", turn=13),
+        seen("e3", "I owe the miller three coins.", importance=0.8, turn=14, kind="clue.found"),
+        seen("e4", "Rain again.", importance=0.4, turn=15, kind="agent.thought"),
+        seen("e5", "Pay by Friday,\nor else.", turn=16, agent="miller"),
+    )
+    assert answer == Answer(
+        "What stands out of the last 5 things I know: "
+        '"The cupboard was locked." (world, world.observed, turn 12); '
+        '"I owe the miller three coins." (clue.found, turn 14); '
+        '"Pay by Friday, or else." (miller, agent.spoke, turn 16).',
+        ("e1", "e3", "e5"),
+    )
+
+
+def test_one_event_is_a_thing() -> None:
+    assert reflection(seen("e1", "Bread!")).belief == (
+        'What stands out of the last thing I know: "Bread!" (agent.spoke, turn 1).'
+    )
+
+
+def test_what_was_said_again_is_quoted_once_and_as_it_was_said_last() -> None:
+    answer = reflection(seen("e1", "Bread!"), seen("e2", "Rain.", importance=0.4), seen("e3", " Bread! ", turn=3))
+    assert answer.based_on == ("e2", "e3")
+
+
+def test_an_earlier_belief_is_no_evidence_beside_what_happened() -> None:
+    answer = reflection(
+        seen("e1", "I am a good baker.", importance=0.85, kind="agent.reflected"), seen("e2", "The bread burned.")
+    )
+    assert answer.based_on == ("e2",)
+
+
+def test_beliefs_are_quoted_where_there_is_nothing_else() -> None:
+    answer = reflection(seen("e1", "The mill is safe.", kind="agent.reflected", agent="miller"), seen("e2", ""))
+    assert answer.based_on == ("e1",)
+    assert '"The mill is safe." (miller, agent.reflected, turn 1)' in answer.belief
+
+
+def test_without_any_words_the_belief_says_so_and_rests_on_the_newest_events() -> None:
+    answer = reflection(*(seen(f"e{n}", " \t\n") for n in range(5)))
+    assert answer == Answer("Nothing of the last 5 things I know can be put into words.", ("e2", "e3", "e4"))
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    evidence = [seen(f"e{n}", f"Thing {n}", importance=n % 3 / 10) for n in range(20)]
+    assert reflection(*evidence) == reflection(*evidence)
+
+
+def test_a_quote_is_cut_at_a_word() -> None:
+    belief = reflection(seen("e1", "loaves and " * 100)).belief
+    quote = belief.split('"')[1]
+    assert len(quote) <= QUOTE_CHARS_MAX
+    assert quote.endswith(("loaves…", "and…"))
+
+
+@pytest.mark.parametrize("text", ["word " * 50_000, "語" * 50_000, '"' * 50_000])
+def test_a_belief_is_bounded_whatever_its_evidence_is(text: str) -> None:
+    name, kind = "a" * limits.NAME_CHARS_MAX, "k" * limits.KIND_CHARS_MAX
+    evidence = [seen(f"e{n}", f"{n}{text}", agent=name, kind=kind, turn=limits.TURN_MAX) for n in range(20)]
+    belief = reflection(*evidence).belief
+    assert len(belief) < limits.BELIEF_CHARS_MAX
+    assert belief.endswith(").")
+
+
+def test_beliefs_about_beliefs_do_not_grow_without_end() -> None:
+    beliefs = ["The mill burned down. " * 10] * 3
+    for generation in range(10):
+        answer = reflection(*(seen(f"e{n}", f"{n} {text}", kind="agent.reflected") for n, text in enumerate(beliefs)))
+        beliefs = [*beliefs[1:], answer.belief]
+        assert len(answer.belief) < 4 * QUOTE_CHARS_MAX, generation
+
+
+# What every answer has to pass
+
+
+def judged(belief: str, *based_on: str, evidence: Sequence[str] = ("e1", "e2", "e3")) -> Answer:
+    return checked(Answer(belief, based_on), question(*(seen(id_, "Bread!") for id_ in evidence)))
+
+
+def test_a_belief_is_one_line_without_control_characters() -> None:
+    answer = judged("  Pay\r\n\tthe \x00 mil\x1b\x07ler\u2028on\x85Friday.\x9f ", "e1")
+    assert answer.belief == "Pay the miller on Friday."
+
+
+def test_half_a_surrogate_pair_does_not_survive() -> None:
+    belief = judged("Bread \ud83d and 🍞", "e1").belief
+    assert belief.encode() == "Bread ? and 🍞".encode()
+
+
+def test_a_belief_that_is_too_long_is_cut_at_a_word() -> None:
+    belief = judged("bread " * 1_000, "e1").belief
+    assert limits.BELIEF_CHARS_MAX - len("bread ") <= len(belief) <= limits.BELIEF_CHARS_MAX
+    assert belief.endswith("bread…")
+
+
+def test_a_belief_as_long_as_may_be_stays_as_it_is() -> None:
+    assert judged("b" * limits.BELIEF_CHARS_MAX, "e1").belief == "b" * limits.BELIEF_CHARS_MAX
+
+
+def test_text_without_blanks_is_cut_where_it_must_be() -> None:
+    assert cut("a bcdefghijkl", 8) == "a bcdef…"
+    assert cut("abcd efghijkl", 8) == "abcd…"
+
+
+def test_an_answer_names_only_events_that_were_offered_in_their_order_and_once() -> None:
+    assert judged("Yes.", "e3", "e9", "e1", "e3", "").based_on == ("e1", "e3")
+
+
+@pytest.mark.parametrize("belief", ["", " \n\t", "\x00\x1b"])
+def test_an_answer_without_a_belief_is_nonsense(belief: str) -> None:
+    with pytest.raises(ReflectorFailed, match="holds no belief") as failed:
+        judged(belief, "e1")
+    assert failed.value.retryable
+
+
+@pytest.mark.parametrize("based_on", [(), ("e9",), ("E1", " e1")])
+def test_a_belief_that_rests_on_nothing_that_happened_is_nonsense(based_on: tuple[str, ...]) -> None:
+    with pytest.raises(ReflectorFailed, match="rests on no event") as failed:
+        judged("Yes.", *based_on)
+    assert failed.value.retryable
+
+
+# How a question is asked
+
+
+def test_a_failure_that_may_pass_is_asked_again_after_ever_longer_waits() -> None:
+    busy = ReflectorFailed("busy", retryable=True)
+    assert asked(Scripted(busy, busy, busy, RIGHT), attempts=4) == (RIGHT, [0.5, 1.0, 2.0])
+
+
+def test_the_last_failure_is_raised_when_the_attempts_are_used_up() -> None:
+    failures = [ReflectorFailed(str(n), retryable=True) for n in range(3)]
+    assert asked(Scripted(*failures)) == (failures[2], [0.5, 1.0])
+
+
+def test_nonsense_is_asked_again() -> None:
+    assert asked(Scripted(Answer("", ("e1",)), Answer("Yes.", ()), RIGHT)) == (RIGHT, [0.5, 1.0])
+
+
+def test_a_failure_that_stays_is_raised_at_once() -> None:
+    refused = ReflectorFailed("too long", retryable=False)
+    assert asked(Scripted(refused, RIGHT)) == (refused, [])
+
+
+@pytest.mark.parametrize(("asked_seconds", "waited"), [(7.0, 7.0), (0.0, 0.5), (-1.0, 0.5), (3600.0, 60.0)])
+def test_it_waits_as_long_as_it_was_asked_to_within_bounds(asked_seconds: float, waited: float) -> None:
+    busy = ReflectorFailed("busy", retryable=True, retry_after_seconds=asked_seconds)
+    assert asked(Scripted(busy, RIGHT)) == (RIGHT, [waited])
+
+
+@pytest.mark.parametrize("error", [ReflectorMisconfigured("no key"), StorageUnavailable("locked")])
+def test_errors_of_ours_that_are_not_about_the_question_are_raised_at_once(error: Exception) -> None:
+    assert asked(Scripted(error, RIGHT)) == (error, [])
+
+
+def test_an_exception_of_a_users_own_reflector_is_a_failure_that_may_pass() -> None:
+    failed, waits = asked(Scripted(*[ValueError("no\nsuch \ud800 thing" + "!" * 10_000)] * 3))
+    assert isinstance(failed, ReflectorFailed)
+    assert failed.reason.startswith("ValueError: no such ? thing!!!")
+    assert len(failed.reason) <= limits.REFLECTOR_REASON_CHARS_MAX
+    assert isinstance(failed.__cause__, ValueError)
+    assert len(waits) == 2
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even that")
+
+
+@pytest.mark.parametrize("error", [TimeoutError(), Mute()])
+def test_an_exception_without_words_is_named_by_its_type(error: Exception) -> None:
+    failed, _ = asked(Scripted(error), attempts=1)
+    assert isinstance(failed, ReflectorFailed)
+    assert failed.reason == f"{type(error).__name__}: no message"
+
+
+@pytest.mark.parametrize("answer", [None, "I sell bread.", Answer(None, ("e1",)), Answer("Yes.", None)])  # type: ignore[arg-type]
+def test_an_answer_of_the_wrong_type_is_a_failure(answer: Any) -> None:
+    failed, _ = asked(Scripted(answer), attempts=1)
+    assert isinstance(failed, ReflectorFailed)
+    assert failed.retryable
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1)])
+def test_an_interrupt_passes_through(error: BaseException) -> None:
+    assert asked(Scripted(error, RIGHT)) == (error, [])
+
+
+def test_a_cancellation_passes_through() -> None:
+    class Slow(Scripted):
+        async def reflect(self, question: Question) -> Answer:
+            started.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    started = asyncio.Event()
+
+    async def cancelled() -> bool:
+        task = asyncio.create_task(ask(Slow(), question(seen("e1", "Bread!"))))
+        await started.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert run(cancelled())

@@ -1,0 +1,206 @@
+"""Every answer of the past is the one that was given then."""
+
+import random
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recallog import Event, Memory, Position
+from recallog.context import Context
+from recallog.time_travel import AsOf
+from recallog_schemas.views import Explanation, View
+from support.events import event, run
+from support.random_events import AGENTS, SPACES, random_event
+
+EVENTS, MOMENTS = 150, 50
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+Ask = Callable[[Memory, str, str, AsOf | None], Awaitable[View | Context]]
+
+QUESTIONS: dict[str, Ask] = {
+    "episodic": lambda memory, space, agent, as_of: memory.episodic(space, agent, as_of=as_of),
+    "timeline": lambda memory, space, agent, as_of: memory.timeline(space, agent, limit=7, as_of=as_of),
+    "salient": lambda memory, space, agent, as_of: memory.salient(space, agent, "bread of the mill", as_of=as_of),
+    "reflection": lambda memory, space, agent, as_of: memory.reflection(space, agent, as_of=as_of),
+    "beliefs": lambda memory, space, agent, as_of: memory.beliefs(space, agent, as_of=as_of),
+    "beliefs for a reader": lambda memory, space, agent, as_of: memory.beliefs(space, agent, "judge", as_of=as_of),
+    "scene": lambda memory, space, agent, as_of: memory.scene(space, as_of=as_of),
+    "context": lambda memory, space, agent, as_of: memory.context(space, agent, as_of=as_of),
+    "context on a budget": lambda memory, space, agent, as_of: memory.context(
+        space, agent, query="bread", budget_tokens=60, as_of=as_of
+    ),
+    "explain": lambda memory, space, agent, as_of: memory.explain(space, "e-20", agent, query="mill", as_of=as_of),
+    "explain what came late": lambda memory, space, agent, as_of: memory.explain(space, "e-120", agent, as_of=as_of),
+    "agent_settings": lambda memory, space, agent, as_of: memory.agent_settings(space, agent, as_of=as_of),
+}
+
+
+def grown() -> list[Event]:
+    dice = random.Random(20)
+    return [random_event(dice).model_copy(update={"id": f"e-{number}"}) for number in range(EVENTS)]
+
+
+def plain(answer: View | Context) -> dict[str, Any]:
+    """All that an answer says but which copy of the views it is from, and that it is one of the past."""
+    if isinstance(answer, Explanation):
+        answer = answer.model_copy(update={"why": answer.why.removesuffix(" as of then")})
+    if isinstance(answer, View):
+        return answer.model_dump(exclude={"generation"})
+    said = {"text": str(answer), "tokens": answer.tokens, "dropped": answer.dropped, "checkpoint": answer.checkpoint}
+    return said | {"reflection": plain(answer.reflection)}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_answer_as_of_a_position_is_the_one_that_was_given_right_after_it(tmp_path: Path, question: str) -> None:
+    ask = QUESTIONS[question]
+    dice = random.Random(question)
+
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            given = []
+            for said in grown():
+                position = await memory.publish(said)
+                space, agent = dice.choice(SPACES), dice.choice(AGENTS)
+                given.append((space, agent, position, plain(await ask(memory, space, agent, None))))
+            for space, agent, position, then in dice.sample(given, MOMENTS):
+                assert plain(await ask(memory, space, agent, position)) == then, (space, agent, position)
+
+    run(work())
+
+
+def test_the_answers_that_are_compared_are_no_empty_ones(tmp_path: Path) -> None:
+    """The random events above hold enough of everything."""
+
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await memory.publish_many(grown())
+            agents = [(space, agent) for space in SPACES for agent in AGENTS]
+            assert len(await memory.standing()) > 1
+            assert all([(await memory.beliefs(*each)).beliefs for each in agents])
+            assert all([(await memory.salient(*each, "bread")).memories for each in agents])
+            assert any([(await memory.agent_settings(*each)).use_salience for each in agents])
+            assert any([(await memory.context(*each, budget_tokens=60)).dropped for each in agents])
+
+    run(work())
+
+
+# A time: what happened later is remembered nowhere, what was set later counts.
+
+
+def minute(n: int) -> datetime:
+    return NOON + timedelta(minutes=n)
+
+
+def said(kind: str, at: int, text: str = "Bread!", **fields: Any) -> Event:
+    """Told in the order of the ledger, happened at minute `at`."""
+    return event(kind, at=minute(at), payload={"text": text}, **fields)
+
+
+def configured(at: int, **payload: Any) -> Event:
+    return event("agent.configured", at=minute(at), payload=payload)
+
+
+def as_of(home: Path, moment: int, events: list[Event], ask: Callable[..., Awaitable[Any]], **question: Any) -> Any:
+    async def work() -> Any:
+        async with Memory.open(home) as memory:
+            await memory.publish_many(events)
+            return await ask(memory, as_of=minute(moment), **question)
+
+    return run(work())
+
+
+async def ask_salient(memory: Memory, **question: Any) -> Any:
+    return await memory.salient("village", "baker", **question)
+
+
+async def ask_reflection(memory: Memory, **question: Any) -> Any:
+    return await memory.reflection("village", "baker", **question)
+
+
+async def ask_beliefs(memory: Memory, **question: Any) -> Any:
+    return await memory.beliefs("village", "baker", **question)
+
+
+async def ask_scene(memory: Memory, **question: Any) -> Any:
+    return await memory.scene("village", **question)
+
+
+async def ask_context(memory: Memory, **question: Any) -> Any:
+    return await memory.context("village", "baker", **question)
+
+
+def texts(memories: Any) -> list[str]:
+    return [memory.text for memory in memories]
+
+
+def test_the_clock_of_salience_stands_where_it_stood_at_the_time(tmp_path: Path) -> None:
+    events = [said("agent.spoke", 1, turn=3), said("agent.spoke", 9, turn=50), event("clock.ticked", at=minute(8))]
+    view = as_of(tmp_path, 5, events, ask_salient)
+    assert view.turn == 3
+    assert texts(view.memories) == ["Bread!"]
+    assert view.memories[0].recency == 1
+
+
+def test_a_tick_that_came_later_has_not_moved_the_clock(tmp_path: Path) -> None:
+    ticked = event("clock.ticked", turn=80, at=minute(9), payload={})
+    assert as_of(tmp_path, 5, [said("agent.spoke", 1, turn=3), ticked], ask_salient).turn == 3
+    assert as_of(tmp_path, 9, [], ask_salient).turn == 80
+
+
+def test_a_belief_of_later_is_not_held_yet(tmp_path: Path) -> None:
+    events = [said("agent.reflected", 1, "Bread is dear."), said("agent.reflected", 9, "Bread is cheap.")]
+    assert texts(as_of(tmp_path, 5, events, ask_beliefs).beliefs) == ["Bread is dear."]
+
+
+def test_the_scene_is_that_of_the_time(tmp_path: Path) -> None:
+    events = [said("world.observed", 1, "The mill turns."), said("world.observed", 9, "The mill burns.")]
+    assert texts(as_of(tmp_path, 5, events, ask_scene).events) == ["The mill turns."]
+
+
+def test_a_reflection_of_later_has_answered_nothing(tmp_path: Path) -> None:
+    spoken = [said("agent.spoke", 1), said("agent.spoke", 2)]
+    events = [configured(0, reflection_threshold=2), *spoken, said("agent.reflected", 9)]
+    view = as_of(tmp_path, 5, events, ask_reflection)
+    assert (view.due, view.events, view.last) == (True, 2, None)
+    assert not as_of(tmp_path, 9, [], ask_reflection).due
+
+
+def test_what_happened_later_makes_no_reflection_due(tmp_path: Path) -> None:
+    events = [configured(0, reflection_threshold=2), said("agent.spoke", 1), said("agent.spoke", 9)]
+    view = as_of(tmp_path, 5, events, ask_reflection)
+    assert (view.due, view.events) == (False, 1)
+
+
+def test_a_visitor_of_later_has_not_spoken_yet(tmp_path: Path) -> None:
+    events = [said("user.injected", 1, "Good day."), said("user.injected", 9, "Farewell.")]
+    prompt = as_of(tmp_path, 5, events, ask_context)
+    assert "Good day." in prompt
+    assert "Farewell." not in prompt
+
+
+def test_what_an_agent_is_set_to_later_counts(tmp_path: Path) -> None:
+    spoken = [said("agent.spoke", 1), said("agent.spoke", 2)]
+    later = configured(9, salience_top_k=1, reflection_threshold=2, persona="You are proud.")
+    events = [*spoken, later]
+    assert len(as_of(tmp_path, 5, events, ask_salient).memories) == 1
+    assert "You are proud." in as_of(tmp_path, 5, [], ask_context)
+    owed = as_of(tmp_path, 5, [], ask_reflection)
+    assert (owed.due, owed.since) == (True, Position(0, 2))
+
+
+def test_what_a_space_is_set_to_later_counts(tmp_path: Path) -> None:
+    later = event("space.configured", at=minute(9), payload={"scene_kinds": ["judge.verdict"]})
+    events = [said("world.observed", 1, "The mill turns."), said("judge.verdict", 2, "Guilty."), later]
+    assert texts(as_of(tmp_path, 5, events, ask_scene).events) == ["Guilty."]
+
+
+def test_what_happens_later_is_an_event_that_nobody_knows_of(tmp_path: Path) -> None:
+    async def ask(memory: Memory, **question: Any) -> Any:
+        return await memory.explain("village", "e-1", "baker", **question)
+
+    found = as_of(tmp_path, 5, [said("agent.spoke", 9, "Fire!", id="e-1")], ask)
+    assert (found.verdict, found.position, found.memory) == ("unknown", None, None)
+    assert as_of(tmp_path, 9, [], ask).verdict == "remembered"
