@@ -1,8 +1,7 @@
 """The facade: publish events, ask what agents remember, rebuild and verify the views."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import datetime
-from itertools import islice
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -12,21 +11,18 @@ import msgspec
 
 from recallog import context as prompts
 from recallog import explain as explaining
-from recallog import operations, reflections, salient, wiring
+from recallog import inhabitants, operations, recent, reflections, salient, wiring
+from recallog.answers import Answers
 from recallog.context import Context, Wanted
 from recallog.reactor import Background, Reactor
-from recallog.reading import Reading, position
+from recallog.reading import Reading
 from recallog.salient import Asked
 from recallog.settings import Settings
-from recallog.time_travel import AsOf, travel
+from recallog.time_travel import AsOf
 from recallog.wiring import Views, embedded
-from recallog_projections import activity, episodic
-from recallog_projections import settings as agent_settings
 from recallog_projections.projection import Log, LogName, Need, Projection, Table
-from recallog_projections.settings import AgentSettings
 from recallog_schemas import Event, Position, codec, limits
-from recallog_schemas.errors import InvalidEvent, InvariantViolation, OutOfRange, Parked, ProjectionError, Rebuilding
-from recallog_schemas.kinds import SalienceWeights
+from recallog_schemas.errors import InvalidEvent, ProjectionError
 from recallog_schemas.views import (
     AgentSettingsView,
     AgentView,
@@ -47,20 +43,11 @@ from recallog_schemas.views import (
     TimelinePage,
     VerifyReport,
 )
-from recallog_streams import dead_letters, generations
 from recallog_streams.ledger import Batch
 from recallog_streams.projector import Progress
 from recallog_streams.reflectors.port import Reflector
 
-Answer = TypeVar("Answer")
 Row = TypeVar("Row", bound=msgspec.Struct)
-
-_READ_TRIES = 5
-_SPANS: Sequence[Table[activity.AgentSpan] | Table[activity.Span]] = (
-    activity.AGENTS,
-    activity.SESSIONS,
-    activity.KINDS,
-)
 
 
 class Memory:
@@ -86,6 +73,7 @@ class Memory:
         self.settings = settings
         self._parts = embedded(settings, projections)
         self._progress = progress
+        self._answers = Answers(self._parts, progress)
         self._kept = settings.log_events
         self._reflector = reflector
         self._reactors = reactors
@@ -180,27 +168,11 @@ class Memory:
         `as_of` answers from the past. An unknown space or agent has an empty view. Raises `OutOfRange`.
         """
         codec.check_name(agent, "agent")
-        settings_row = Need(agent_settings.AGENTS.name, space, agent)
-        newest = window or limits.WINDOW_EVENTS
-
-        async def answer(reading: Reading) -> EpisodicView:
-            look = await reading.look([settings_row], episodic.logs(space, agent, newest))
-            own = look.row(agent_settings.AGENTS, space, agent)
-            size = window or (own and own.window) or limits.WINDOW_EVENTS
-            if size > newest:
-                look = await reading.look([settings_row], episodic.logs(space, agent, size))
-            memories = episodic.window(look.memories(space, agent), size)
-            return EpisodicView(
-                **look.computed_at,
-                space=space,
-                agent=agent,
-                window=size,
-                memories=tuple(look.remembered(memory.offset, memory.data) for memory in memories),
-            )
-
         if window is not None and not 1 <= window <= self._kept:
             raise InvalidEvent(f"window: between 1 and {self._kept}, not {window}", path="window")
-        return await self._answer(space, answer, after, as_of)
+        return await self._answers.of_space(
+            space, lambda reading: recent.window(reading, space, agent, window), after, as_of
+        )
 
     async def timeline(
         self,
@@ -237,28 +209,9 @@ class Memory:
                 and (until is None or event.at < until)
             )
 
-        async def answer(reading: Reading) -> TimelinePage:
-            look = await reading.look(logs=episodic.logs(space, agent, self._kept))
-            tails = look.tail(episodic.OWN, space, agent), look.tail(episodic.SHARED, space)
-            kept_from = episodic.kept_from(*tails)
-            memories = [
-                memory
-                for memory in episodic.merge(*tails)
-                if memory.offset >= (kept_from or 0) and (before is None or memory.offset < before.offset)
-            ]
-            newest_first = (look.remembered(memory.offset, memory.data) for memory in reversed(memories))
-            found = list(islice((memory for memory in newest_first if wanted(memory.event)), limit + 1))
-            older = found[limit - 1].position if len(found) > limit else None
-            return TimelinePage(
-                **look.computed_at,
-                space=space,
-                agent=agent,
-                items=tuple(reversed(found[:limit])),
-                older=older,
-                kept_from=position(reading.partition, kept_from) if older is None and kept_from is not None else None,
-            )
-
-        return await self._answer(space, answer, after, as_of)
+        return await self._answers.of_space(
+            space, lambda reading: recent.page(reading, space, agent, wanted, limit, before, self._kept), after, as_of
+        )
 
     async def salient(
         self,
@@ -279,10 +232,9 @@ class Memory:
         """
         asked = self._asked(agent, query, top_k, turn)
 
-        async def answer(reading: Reading) -> SalientView:
-            return await salient.salient(reading, space, agent, asked, self._kept)
-
-        return await self._answer(space, answer, after, as_of)
+        return await self._answers.of_space(
+            space, lambda reading: salient.salient(reading, space, agent, asked, self._kept), after, as_of
+        )
 
     async def reflection(
         self, space: str, agent: str, *, after: Position | None = None, as_of: AsOf | None = None
@@ -293,10 +245,9 @@ class Memory:
         """
         codec.check_name(agent, "agent")
 
-        async def answer(reading: Reading) -> ReflectionView:
-            return await reflections.reflection_of(reading, space, agent, self._kept)
-
-        return await self._answer(space, answer, after, as_of)
+        return await self._answers.of_space(
+            space, lambda reading: reflections.reflection_of(reading, space, agent, self._kept), after, as_of
+        )
 
     async def beliefs(
         self,
@@ -315,10 +266,9 @@ class Memory:
             if name is not None:
                 codec.check_name(name, "agent")
 
-        async def answer(reading: Reading) -> BeliefsView:
-            return await reflections.beliefs_of(reading, space, agent, reader)
-
-        return await self._answer(space, answer, after, as_of)
+        return await self._answers.of_space(
+            space, lambda reading: reflections.beliefs_of(reading, space, agent, reader), after, as_of
+        )
 
     async def scene(self, space: str, *, after: Position | None = None, as_of: AsOf | None = None) -> SceneView:
         """What all agents have before their eyes: the newest shared event of each scene kind, oldest first.
@@ -327,10 +277,7 @@ class Memory:
         `as_of` as for `episodic`.
         """
 
-        async def answer(reading: Reading) -> SceneView:
-            return await prompts.scene_of(reading, space)
-
-        return await self._answer(space, answer, after, as_of)
+        return await self._answers.of_space(space, lambda reading: prompts.scene_of(reading, space), after, as_of)
 
     async def context(
         self,
@@ -358,10 +305,9 @@ class Memory:
             raise InvalidEvent(f"budget_tokens: at least 1, not {budget_tokens}", path="budget_tokens")
         wanted = Wanted(scene, query, extra, output_format, budget_tokens, turn)
 
-        async def answer(reading: Reading) -> Context:
-            return await prompts.context(reading, space, agent, wanted, self._kept)
-
-        return await self._answer(space, answer, after, as_of)
+        return await self._answers.of_space(
+            space, lambda reading: prompts.context(reading, space, agent, wanted, self._kept), after, as_of
+        )
 
     async def explain(
         self,
@@ -382,12 +328,13 @@ class Memory:
         """
         asked = self._asked(agent, query, top_k, turn)
 
-        async def answer(reading: Reading) -> Explanation:
-            return await explaining.explain(
-                reading, self._parts.ledger, space, event_id, agent, asked, self._kept, as_of
-            )
-
-        return await self._answer(space, answer, after, as_of)
+        ledger = self._parts.ledger
+        return await self._answers.of_space(
+            space,
+            lambda reading: explaining.explain(reading, ledger, space, event_id, agent, asked, self._kept, as_of),
+            after,
+            as_of,
+        )
 
     async def agent_settings(
         self, space: str, agent: str, *, after: Position | None = None, as_of: AsOf | None = None
@@ -395,48 +342,21 @@ class Memory:
         """What `agent` is set to, defaults filled in. `after` and `as_of` as for `episodic`."""
         codec.check_name(agent, "agent")
 
-        async def answer(reading: Reading) -> AgentSettingsView:
-            look = await reading.look([Need(agent_settings.AGENTS.name, space, agent)])
-            own = look.row(agent_settings.AGENTS, space, agent) or AgentSettings()
-            return AgentSettingsView(
-                **look.computed_at,
-                space=space,
-                agent=agent,
-                window=own.window or limits.WINDOW_EVENTS,
-                use_salience=own.use_salience or False,
-                salience_weights=SalienceWeights(**(own.salience_weights or {})),
-                salience_top_k=own.salience_top_k or limits.SALIENT_EVENTS,
-                reflection_threshold=own.reflection_threshold,
-                persona=own.persona,
-                goal=own.goal,
-            )
-
-        return await self._answer(space, answer, after, as_of)
+        return await self._answers.of_space(
+            space, lambda reading: inhabitants.agent_settings(reading, space, agent), after, as_of
+        )
 
     async def standing(self, space: str | None = None) -> list[StandingTrigger]:
         """The reflections that are due, of one space or of all, by space and agent."""
-        if space is not None:
-            codec.check_name(space)
-            partitions: Iterable[int] = [self._parts.ledger.partition_of(space)]
-        else:
-            partitions = range(len(await self._parts.ledger.ends()))
 
-        async def answer(reading: Reading) -> list[StandingTrigger]:
+        async def question(reading: Reading) -> list[StandingTrigger]:
             return [trigger async for trigger in reflections.standing(reading, space)]
 
-        return [trigger for partition in partitions for trigger in await self._retried(partition, answer)]
+        return await (self._answers.of_all(question) if space is None else self._answers.of_space(space, question))
 
     async def spaces(self) -> list[SpaceView]:
         """All spaces, by name."""
-        found: list[SpaceView] = []
-        for partition in range(len(await self._parts.ledger.ends())):
-
-            async def answer(reading: Reading) -> list[SpaceView]:
-                rows = reading.scan(activity.SPACES.name)
-                return [_space(reading, offset, item.space, item.data) async for item, offset in rows]
-
-            found += await self._retried(partition, answer)
-        return sorted(found, key=lambda space: space.space)
+        return sorted(await self._answers.of_all(inhabitants.spaces), key=lambda space: space.space)
 
     async def agents(self, space: str) -> list[AgentView]:
         """All agents that ever acted in `space`, by name."""
@@ -445,39 +365,17 @@ class Memory:
     async def space(self, space: str) -> SpaceDetail:
         """Who and what was active in `space`: its agents, sessions and kinds, each with its counts."""
 
-        async def answer(reading: Reading) -> SpaceDetail:
-            snapshot = await reading.read([Need(activity.SPACES.name, space)])
-            (row,) = snapshot.rows
-            by_table = {
-                table.name: tuple(
-                    [
-                        _span(reading.partition, row.owner, table.decode(row.data))
-                        async for row, _ in reading.scan(table.name, space)
-                    ]
-                )
-                for table in _SPANS
-            }
-            return SpaceDetail(
-                generation=snapshot.generation.id,
-                checkpoint=position(reading.partition, snapshot.checkpoint.offset),
-                space=_space(reading, snapshot.checkpoint.offset, space, row) if row else None,
-                agents=by_table[activity.AGENTS.name],
-                sessions=by_table[activity.SESSIONS.name],
-                kinds=by_table[activity.KINDS.name],
-            )
-
-        return await self._answer(space, answer, None, None)
+        return await self._answers.of_space(space, lambda reading: inhabitants.space_detail(reading, space))
 
     async def row(
         self, table: Table[Row], space: str, owner: str = "", key: str = "", *, after: Position | None = None
     ) -> Row | None:
         """One row of a projection of your own. `after` as for `episodic`."""
 
-        async def answer(reading: Reading) -> Row | None:
-            (data,) = (await reading.read([Need(table.name, space, owner, key)])).rows
-            return None if data is None else table.decode(data)
+        async def question(reading: Reading) -> Row | None:
+            return (await reading.look([Need(table.name, space, owner, key)])).row(table, space, owner, key)
 
-        return await self._answer(space, answer, after, None, self._views_of(table))
+        return await self._answers.of_space(space, question, after, views=self._views_of(table))
 
     async def entries(
         self,
@@ -490,11 +388,11 @@ class Memory:
     ) -> list[Row]:
         """The newest entries of a log of a projection of your own, oldest first. `after` as for `episodic`."""
 
-        async def answer(reading: Reading) -> list[Row]:
-            (tail,) = (await reading.read(logs=[(LogName(log.name, space, owner), newest)])).logs
-            return [log.decode(data) for data in tail.entries]
+        async def question(reading: Reading) -> list[Row]:
+            look = await reading.look(logs=[(LogName(log.name, space, owner), newest)])
+            return [log.decode(data) for data in look.tail(log, space, owner).entries]
 
-        return await self._answer(space, answer, after, None, self._views_of(log))
+        return await self._answers.of_space(space, question, after, views=self._views_of(log))
 
     # Operators
 
@@ -542,30 +440,6 @@ class Memory:
         """Rebuild, if at least one dead letter would fold now; those that still do not."""
         return await operations.retry_dead_letters(self._parts, progress)
 
-    # How an answer is made
-
-    async def _answer(
-        self,
-        space: str,
-        answer: Callable[[Reading], Awaitable[Answer]],
-        after: Position | None,
-        as_of: AsOf | None,
-        views: Views | None = None,
-    ) -> Answer:
-        codec.check_name(space)
-        partition = self._parts.ledger.partition_of(space)
-        if as_of is not None:
-            return await answer(await self._travel(space, as_of))
-        if after is not None:
-            generations.check_position(await self._parts.ledger.ends(), after.partition, after.offset)
-
-        async def checked(reading: Reading) -> Answer:
-            if after is not None:
-                await _refuse_parked(reading, after)
-            return await answer(reading)
-
-        return await self._retried(partition, checked, views)
-
     def _own_reactor(self) -> Reactor:
         if self._reactor is None:
             reflector = self._reflector or wiring.reflector(self.settings)
@@ -585,62 +459,3 @@ class Memory:
             if table in views.projector.fold.tables:
                 return views
         raise ProjectionError(f"{table.name!r} is of no projection that this memory was opened with")
-
-    async def _retried(
-        self, partition: int, answer: Callable[[Reading], Awaitable[Answer]], views: Views | None = None
-    ) -> Answer:
-        """The answer of the active generation; again, where a cutover took it away in between."""
-        views = views or self._parts.views
-        for tries_left in reversed(range(_READ_TRIES)):
-            generation = await generations.current(views.projector, partition, self._progress)
-            try:
-                return await answer(Reading(views.store, partition, generation))
-            except Rebuilding:
-                if not tries_left:
-                    raise
-        raise InvariantViolation("the last try neither answered nor raised")
-
-    async def _travel(self, space: str, as_of: AsOf) -> Reading:
-        ledger, views = self._parts.ledger, self._parts.views
-
-        async def events(reading: Reading) -> int:
-            (row,) = (await reading.read([Need(activity.SPACES.name, space)])).rows
-            return activity.SPACES.decode(row).events if row else 0
-
-        known = await self._retried(ledger.partition_of(space), events)
-        if known > limits.AS_OF_RECORDS_MAX:
-            raise OutOfRange(
-                f"the space {space!r} has {known:,} events; time travel folds at most {limits.AS_OF_RECORDS_MAX:,}"
-            )
-        return await travel(ledger, views.projections, space, as_of, self._progress)
-
-
-async def _refuse_parked(reading: Reading, after: Position) -> None:
-    key = dead_letters.key_of(after.offset)
-    (row,) = (await reading.read([Need(dead_letters.TABLE.name, "", "", key)])).rows
-    if row is not None:
-        letter = dead_letters.TABLE.decode(row)
-        raise Parked(
-            f"the record at {after} is a dead letter ({letter.reason}: {letter.detail}) and will show in no view. "
-            f"See it: recallog dead-letters show {after}"
-        )
-
-
-def _space(reading: Reading, checkpoint: int, space: str, data: bytes) -> SpaceView:
-    row, partition = activity.SPACES.decode(data), reading.partition
-    return SpaceView(
-        generation=reading.generation.id,
-        checkpoint=position(partition, checkpoint),
-        space=space,
-        events=row.events,
-        agents=row.agents,
-        sessions=row.sessions,
-        first=Position(partition, row.first),
-        last=Position(partition, row.last),
-    )
-
-
-def _span(partition: int, name: str, row: activity.Span | activity.AgentSpan) -> AgentView:
-    return AgentView(
-        name=name, events=row.events, first=Position(partition, row.first), last=Position(partition, row.last)
-    )

@@ -1,0 +1,83 @@
+"""Who and what a space holds: its agents with what they are set to, its sessions and kinds."""
+
+from collections.abc import Sequence
+
+from recallog.reading import Reading, position
+from recallog_projections import activity, settings
+from recallog_projections.projection import Need, Table
+from recallog_projections.settings import AgentSettings
+from recallog_schemas import Position, limits
+from recallog_schemas.kinds import SalienceWeights
+from recallog_schemas.views import AgentSettingsView, AgentView, SpaceDetail, SpaceView
+
+_COUNTED: Sequence[Table[activity.AgentSpan] | Table[activity.Span]] = (
+    activity.AGENTS,
+    activity.SESSIONS,
+    activity.KINDS,
+)
+
+
+async def spaces(reading: Reading) -> list[SpaceView]:
+    """All spaces of a partition, by name."""
+    rows = reading.scan(activity.SPACES.name)
+    return [_space(reading, offset, item.space, activity.SPACES.decode(item.data)) async for item, offset in rows]
+
+
+async def space_detail(reading: Reading, space: str) -> SpaceDetail:
+    """One space by agents, sessions and kinds."""
+    look = await reading.look([Need(activity.SPACES.name, space)])
+    row, checkpoint = look.row(activity.SPACES, space), look.computed_at["checkpoint"]
+    agents, sessions, kinds = [
+        tuple(
+            [
+                _span(reading.partition, item.owner, table.decode(item.data))
+                async for item, _ in reading.scan(table.name, space)
+            ]
+        )
+        for table in _COUNTED
+    ]
+    return SpaceDetail(
+        **look.computed_at,
+        space=_space(reading, checkpoint.offset, space, row) if row and checkpoint else None,
+        agents=agents,
+        sessions=sessions,
+        kinds=kinds,
+    )
+
+
+async def agent_settings(reading: Reading, space: str, agent: str) -> AgentSettingsView:
+    """What `agent` is set to, defaults filled in."""
+    look = await reading.look([Need(settings.AGENTS.name, space, agent)])
+    own = look.row(settings.AGENTS, space, agent) or AgentSettings()
+    return AgentSettingsView(
+        **look.computed_at,
+        space=space,
+        agent=agent,
+        window=own.window or limits.WINDOW_EVENTS,
+        use_salience=own.use_salience or False,
+        salience_weights=SalienceWeights(**(own.salience_weights or {})),
+        salience_top_k=own.salience_top_k or limits.SALIENT_EVENTS,
+        reflection_threshold=own.reflection_threshold,
+        persona=own.persona,
+        goal=own.goal,
+    )
+
+
+def _space(reading: Reading, checkpoint: int, space: str, row: activity.SpaceSpan) -> SpaceView:
+    partition = reading.partition
+    return SpaceView(
+        generation=reading.generation.id,
+        checkpoint=position(partition, checkpoint),
+        space=space,
+        events=row.events,
+        agents=row.agents,
+        sessions=row.sessions,
+        first=Position(partition, row.first),
+        last=Position(partition, row.last),
+    )
+
+
+def _span(partition: int, name: str, row: activity.Span | activity.AgentSpan) -> AgentView:
+    return AgentView(
+        name=name, events=row.events, first=Position(partition, row.first), last=Position(partition, row.last)
+    )
