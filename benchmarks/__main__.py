@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import agents, append, breakdown, fold, past, query, report, resident
+from benchmarks import agents, append, breakdown, fold, past, query, remember, report, resident
 from benchmarks.measure import Measure, Setup
 
 SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
@@ -18,6 +18,7 @@ SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "fold": fold.measure,
     "breakdown": breakdown.measure,
     "query": query.measure,
+    "remember": remember.measure,
     "agents": agents.measure,
     "resident": resident.measure,
     "past": past.measure,
@@ -29,7 +30,7 @@ def main(
     only: Annotated[str, typer.Option(metavar="NAME", help="Only subjects whose name contains NAME.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer events: a look, not a result.")] = False,
 ) -> None:
-    """Measure Recallog: append, fold, breakdown, query, agents, resident, past.
+    """Measure Recallog: append, fold, breakdown, query, remember, agents, resident, past.
 
     Prints a table and writes build/bench.json. All files are made in a temporary folder and removed.
 

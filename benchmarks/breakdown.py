@@ -11,7 +11,7 @@ from benchmarks.fold import BEFORE
 from benchmarks.homes import Home, grow, opened, put_back
 from benchmarks.measure import Measure, Setup, seconds, set_aside
 from benchmarks.workload import villages
-from recallog_projections.projection import Need, Projection
+from recallog_projections.projection import LogName, Need, Projection
 from recallog_projections.rows import Rows
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome
@@ -95,9 +95,14 @@ async def _batch(
     needs = rows.missing(_needs(home.projections, records))
     laps.forget()
     if needs:
-        snapshot = await home.store.read(0, needs, generation=generation)
-        for need, data in zip(needs, snapshot.rows, strict=True):
+        of_rows = [need for need in needs if not rows.is_log(need)]
+        of_logs = [need for need in needs if rows.is_log(need)]
+        totals = [(LogName(*need[:3]), 0) for need in of_logs]
+        snapshot = await home.store.read(0, of_rows, totals, generation)
+        for need, data in zip(of_rows, snapshot.rows, strict=True):
             rows.fetched(need, data)
+        for need, tail in zip(of_logs, snapshot.logs, strict=True):
+            rows.fetched_total(need, tail.total)
     laps.lap("fetch")
     # One projection after the other, not one record after the other: the same work, with no clock inside of it.
     for projection in home.projections:

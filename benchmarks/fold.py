@@ -11,7 +11,7 @@ from recallog_streams import generations
 BEFORE = 20_000
 """Events that the views have seen before the clock starts."""
 
-_RATE = Goal("≥", 40_000)
+_RATE = Goal("≥", 30_000)
 
 
 async def measure(setup: Setup) -> list[Measure]:

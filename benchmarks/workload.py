@@ -62,6 +62,24 @@ def crowd(count: int, agents: int, *, space: str = "crowd", seed: int = 2) -> It
         )
 
 
+def town(count: int, agents: int, *, space: str = "town", seed: int = 5) -> Iterator[Event]:
+    """One space in which a fifth of what is said is shared, and every agent owes a reflection after 20 events."""
+    dice = random.Random(seed)
+    for n in range(agents):
+        settings = {"reflection_threshold": 20, "persona": _text(dice), "use_salience": n % 2 == 1}
+        yield Event(space=space, agent=f"agent-{n}", kind="agent.configured", at=_BEGAN, payload=settings)
+    for n in range(count - agents):
+        kind = dice.choice(_SHARED if dice.random() < 0.2 else _PRIVATE)
+        yield Event(
+            space=space,
+            agent=f"agent-{dice.randrange(agents)}",
+            kind=kind,
+            turn=n // agents,
+            at=_BEGAN + timedelta(seconds=n),
+            payload=_payload(dice, kind),
+        )
+
+
 def batches(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
     while batch := list(islice(items, size)):
         yield batch

@@ -6,6 +6,7 @@ still counts once, and so do two reactors that were equally fast.
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.5
 """How often the background reactor looks for what other processes have published."""
+REST_SECONDS = 0.05
+"""What it rests at least between two looks, however much is published; after a long look it rests as long."""
 RETRY_SECONDS = 10.0
 """How long it leaves a failing reflector or store alone."""
 
@@ -143,11 +146,13 @@ class Background:
         seen: list[int] | None = None
         while True:
             self._news.clear()
+            began = time.monotonic()
             try:
                 ends = await self._ledger.ends()
                 if ends != seen:
                     await self._reactor.react(patient=True)
                     seen = ends  # what was answered meanwhile is looked at once more
+                    await asyncio.sleep(max(REST_SECONDS, time.monotonic() - began))
             except LockTimeout:
                 await asyncio.sleep(POLL_SECONDS)  # another process reacts
             except RecallogError as error:

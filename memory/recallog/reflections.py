@@ -9,7 +9,6 @@ from recallog_projections.episodic import Memory
 from recallog_projections.projection import LogName, Need
 from recallog_projections.reflection import Agent
 from recallog_schemas import codec, limits, triggers
-from recallog_schemas.errors import Rebuilding
 from recallog_schemas.views import Belief, BeliefsView, ReflectionView, StandingTrigger, Unreflected
 
 
@@ -62,24 +61,38 @@ async def reflection_of(reading: Reading, space: str, agent: str, kept: int) -> 
 
 async def standing(reading: Reading, space: str | None = None) -> AsyncIterator[StandingTrigger]:
     """The triggers that stand, of one space or of all, by space and agent."""
+    owing: list[tuple[str, str]] = []
     async for item, _ in reading.scan(reflection.AGENTS.name, space):
-        if reflection.AGENTS.decode(item.data).threshold is None:
-            continue
-        # Row and totals in one read: what the scan saw may be older than what the logs hold by now.
-        need = Need(reflection.AGENTS.name, item.space, item.owner)
-        look = await reading.look([need], episodic.logs(item.space, item.owner, 0))
-        row = look.row(reflection.AGENTS, item.space, item.owner)
-        if row is None:
-            raise Rebuilding("the view of reflections was replaced meanwhile; ask again")
-        totals = _totals(look, item.space, item.owner)
-        if row.threshold is not None and row.is_due(*totals):
-            yield StandingTrigger(
-                space=item.space,
-                agent=item.owner,
-                trigger=triggers.reflection_of(item.space, item.owner, row.ordinal).id,
-                events=row.count(*totals),
-                threshold=row.threshold,
+        if reflection.AGENTS.decode(item.data).threshold is not None:
+            owing.append((item.space, item.owner))
+        if len(owing) == limits.SCAN_ITEMS:
+            for trigger in await _standing_of(reading, owing):
+                yield trigger
+            owing = []
+    for trigger in await _standing_of(reading, owing):
+        yield trigger
+
+
+async def _standing_of(reading: Reading, owing: Sequence[tuple[str, str]]) -> list[StandingTrigger]:
+    """Those of some agents (space and name). Rows and totals are of one read: the scan may have seen older rows."""
+    look = await reading.look(
+        [Need(reflection.AGENTS.name, *place) for place in owing],
+        [log for place in owing for log in episodic.logs(*place, 0)],
+    )
+    found = []
+    for space, agent in owing:
+        row, totals = look.row(reflection.AGENTS, space, agent), _totals(look, space, agent)
+        if row is not None and row.threshold is not None and row.is_due(*totals):
+            found.append(
+                StandingTrigger(
+                    space=space,
+                    agent=agent,
+                    trigger=triggers.reflection_of(space, agent, row.ordinal).id,
+                    events=row.count(*totals),
+                    threshold=row.threshold,
+                )
             )
+    return found
 
 
 async def unreflected(reading: Reading) -> AsyncIterator[Unreflected]:

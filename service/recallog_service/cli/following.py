@@ -16,7 +16,7 @@ from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home, Json
 from recallog_streams.ledger import Batch
 
-_FOLLOW_SECONDS = 0.1
+FOLLOW_SECONDS = 0.1
 _NEWEST_RECORDS = 20
 
 Start = Annotated[str | None, typer.Option("--from", help="Position to begin at; default: the last 20.")]
@@ -83,7 +83,7 @@ async def following(memory: Memory, begin: Position, space: str | None, *, once:
             begin = Position(batch.partition, batch.next)
         if once:
             return
-        await asyncio.sleep(_FOLLOW_SECONDS)
+        await asyncio.sleep(FOLLOW_SECONDS)
 
 
 async def begin_at(memory: Memory, start: str | None, space: str | None) -> Position:

@@ -1,11 +1,13 @@
 """The command that follows the life of one space: what is said, what falls due, and what answers it."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
+import msgspec
 import typer
 from rich.text import Text
 
@@ -15,13 +17,13 @@ from recallog_schemas.errors import InvariantViolation
 from recallog_schemas.triggers import Trigger
 from recallog_schemas.views import ReflectionView
 from recallog_service.cli import terminal
-from recallog_service.cli.following import Said, Start, begin_at, following, records_of
+from recallog_service.cli.following import FOLLOW_SECONDS, Said, Start, begin_at, records_of
 from recallog_service.cli.terminal import Home, Json, Space, harmless
 from recallog_streams.ledger import Batch
 
 _PAYLOAD_CHARS_MAX = 200
 _FOLDED_AGAIN_MAX = 50_000
-"""Events that watching folds again for one batch, to tell when something fell due that was answered before it looked.
+"""Events that watching folds again at one look, to tell when something fell due that was answered before it looked.
 On a small machine that takes about two seconds; beyond it only the fact is told."""
 
 _STYLES = {
@@ -65,34 +67,45 @@ def watch_command(
 
 async def _watch(memory: Memory, space: str, start: str | None, once: bool, as_json: bool) -> None:
     show = _print_document if as_json else _print_life
-    begin, owed = await begin_at(memory, start, space), Owed(memory, space)
-    await owed.ask([])
+    owed, begin, first = Owed(memory, space), await begin_at(memory, start, space), True
+    while True:
+        # What falls due behind this end is told with the next look, when its records are shown.
+        end = Position(begin.partition, max(begin.offset, (await memory.ledger_ends())[begin.partition]))
+        anything = await _anything(memory, space, begin, end)
+        if first or anything:
+            await owed.ask(begin)
+            await _show(memory, space, begin, end, owed, show)
+        if first and not anything and not as_json:
+            terminal.note(f"nothing was said there from {begin} on{'' if once else ' yet: waiting'}")
+        if once:
+            return
+        begin, first = end, False
+        await asyncio.sleep(FOLLOW_SECONDS)
+
+
+async def _anything(memory: Memory, space: str, begin: Position, end: Position) -> bool:
+    return any([bool(batch.records) async for batch in memory.records(begin, space)]) if begin < end else False
+
+
+async def _show(
+    memory: Memory,
+    space: str,
+    begin: Position,
+    end: Position,
+    owed: "Owed",
+    show: "Callable[[Said | Due | Answered], None]",
+) -> None:
     for due in owed.fallen_due(begin.offset - 1):
         show(due)
-    there = [batch async for batch in following(memory, begin, space, once=True)]
-    for batch in there:
-        await _show(batch, owed, show)
-    if not any(batch.records for batch in there) and not as_json:
-        terminal.note(f"nothing was said there from {begin} on{'' if once else ' yet: waiting'}")
-    if not once:
-        begin = Position(there[-1].partition, there[-1].next) if there else begin
-        async for batch in following(memory, begin, space):
-            await _show(batch, owed, show)
-
-
-async def _show(batch: Batch, owed: "Owed", show: "Callable[[Said | Due | Answered], None]") -> None:
-    if not batch.records:
-        return
-    said = records_of(batch)
-    await owed.ask(said)
-    for due in owed.fallen_due(batch.start - 1):
-        show(due)
-    for one in said:
-        show(one)
-        for answered in owed.answered_by(one):
-            show(answered)
-        for due in owed.fallen_due(one.position.offset):
-            show(due)
+    async for batch in memory.records(begin, space):
+        for said in records_of(batch):
+            if said.position >= end:
+                break
+            show(said)
+            for answered in owed.answered_by(said):
+                show(answered)
+            for due in owed.fallen_due(said.position.offset):
+                show(due)
 
 
 # What agents owe
@@ -154,20 +167,29 @@ class Owed:
         self._open: dict[str, Due] = {}
         """By agent what was told and is not answered."""
 
-    async def ask(self, said: Sequence[Said]) -> None:
-        """Learn what has fallen due up to these new records, which are not shown yet."""
+    async def ask(self, begin: Position) -> None:
+        """Learn what has fallen due up to now; `begin` is the first record that is not shown yet."""
         for standing in await self._memory.standing(self._space):
             if self._is_new(standing.agent, standing.trigger):
                 view = await self._memory.reflection(self._space, standing.agent)
-                # Where it is another one, somebody has answered meanwhile: that answer is in the next records.
                 if view.trigger == standing.trigger:
                     self._untold.append(await self._due(view))
-        await self._ask_for_the_past(said)
+        # Read after that, these are the answers of all that was due and does not stand any more.
+        await self._ask_for_the_past(await self._answers(begin))
         self._untold.sort(key=lambda due: due.after)
 
-    async def _ask_for_the_past(self, said: Sequence[Said]) -> None:
+    async def _answers(self, begin: Position) -> list[Said]:
+        kinds_written = [kind.encode() for kind in triggers.ANSWERS]
+        found: list[Said] = []
+        async for batch in self._memory.records(begin, self._space):
+            # Few records answer something, and only they need to be decoded.
+            few = [record for record in batch.records if any(kind in record[1] for kind in kinds_written)]
+            found += records_of(msgspec.structs.replace(batch, records=few))
+        return [said for said in found if said.event is not None and said.event.kind in triggers.ANSWERS]
+
+    async def _ask_for_the_past(self, answers: Sequence[Said]) -> None:
         """Learn what was due and answered before anybody looked, as with a reactor that is quick."""
-        missed = await self._unasked(said)
+        missed = await self._unasked(answers)
         if not missed:
             return
         space = (await self._memory.space(self._space)).space
@@ -181,16 +203,14 @@ class Owed:
             elif named is not None and self._is_new(one.agent, named.id):
                 self._untold.append(Due(self._space, one.agent, named.id, before.offset))
 
-    async def _unasked(self, said: Sequence[Said]) -> list[tuple[Said, Trigger | None]]:
+    async def _unasked(self, answers: Sequence[Said]) -> list[tuple[Said, Trigger | None]]:
         """The answers whose triggers may not be known yet, with the triggers that they name."""
         known, found = set(self._open), []
-        for one in said:
-            if one.event is None or one.event.kind not in triggers.ANSWERS or one.position.offset == 0:
-                continue
-            named = triggers.named_by(one.event)
+        for one in answers:
+            named = triggers.named_by(one.event) if one.event is not None else None
             if one.agent in known:
                 known.discard(one.agent)
-            elif named is None or self._is_new(one.agent, named.id):
+            elif one.position.offset > 0 and (named is None or self._is_new(one.agent, named.id)):
                 found.append((one, named))
         # Agents without a threshold reflect as they please, and owe nothing.
         free = {one.agent for one, named in found if named is None}
