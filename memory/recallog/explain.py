@@ -88,17 +88,19 @@ def _place(memories: Sequence[Memory], found: Position | None) -> int | None:
 def _by_age(agent: str, newer: int, window: int) -> _Verdict:
     if newer < window:
         return _Verdict(
-            "remembered", f"it is among the newest {window:,} events that {agent} may see; {newer:,} are newer"
+            "remembered", f"it is among the newest {window:,} events that {agent} may see ({newer:,} newer)"
         )
     return _Verdict(
-        "out_of_window", f"{newer:,} events that {agent} may see are newer, and the window holds {window:,}"
+        "out_of_window", f"of the events that {agent} may see {newer:,} are newer, and the window holds {window:,}"
     )
 
 
 def _by_salience(ranking: Ranking, rank: int | None, newer: int) -> _Verdict:
     if rank is None:
         scored = len(ranking.memories)
-        return _Verdict("outscored", f"only the newest {scored:,} events are scored, and {newer:,} are newer")
+        return _Verdict(
+            "outscored", f"only the newest {scored:,} events are scored, and of those it may see {newer:,} are newer"
+        )
     of = f"it ranks {rank:,} of {len(ranking.memories):,} by salience"
     if rank <= ranking.top_k:
         return _Verdict("remembered", f"{of}, and the strongest {ranking.top_k:,} are remembered")

@@ -141,15 +141,18 @@ class Memory:
 
     # Reactors
 
-    async def react(self, space: str | None = None, progress: Progress | None = None) -> list[Reaction]:
+    async def react(
+        self, space: str | None = None, progress: Progress | None = None, *, patient: bool = False
+    ) -> list[Reaction]:
         """Answer the reflections that are due now, in one space or in all, each once; what was done.
 
         The answer is an `agent.reflected` event or, where the reflector fails after its retries, `reflection.failed`,
-        so that the memory goes on. What falls due by these answers stands for the next call. Raises
-        `ReflectorMisconfigured`, and `LockTimeout` while another process reacts. `progress` is called with triggers
-        (answered, to answer).
+        so that the memory goes on. What falls due by these answers stands for the next call; with `patient`, for calls
+        in a loop, a trigger whose newest events are all reflections is left standing, since agents that only hear each
+        other reflect would go on for ever. Raises `ReflectorMisconfigured`, and `LockTimeout` while another process
+        reacts. `progress` is called with triggers (answered, to answer).
         """
-        return await self._own_reactor().react(space, progress)
+        return await self._own_reactor().react(space, progress, patient=patient)
 
     # Consumers
 

@@ -55,7 +55,7 @@ class Reactor:
     ) -> list[Reaction]:
         """Answer the triggers that stand now, each once; what was done.
 
-        What falls due by these answers stands for the next call. With `patient`, a trigger whose events are all
+        What falls due by these answers stands for the next call. With `patient`, a trigger whose newest events are all
         reflections is left standing: agents that only hear each other reflect would go on for ever.
         """
         async with self._lock():
@@ -84,18 +84,10 @@ class Reactor:
         position = await self._memory.publish(event)
         # Somebody else may have been faster: their answer counts.
         data = await record_at(self._ledger, position.partition, position.offset)
-        if data is None:
-            raise InvariantViolation(f"the answer at {position} is not in the ledger")
-        counted = codec.decode(data)
-        return Reaction(
-            space=counted.space,
-            agent=counted.agent,
-            trigger=standing.trigger,
-            kind=counted.kind,
-            text=counted.text or str(counted.payload.get("reason", "")),
-            based_on=tuple(counted.payload.get("based_on", ())),
-            position=position,
-        )
+        reaction = Reaction.of(codec.decode(data), position) if data is not None else None
+        if reaction is None:
+            raise InvariantViolation(f"the record at {position} is not the answer that was published")
+        return reaction
 
     async def _question(self, due: ReflectionView) -> Question:
         settings = await self._memory.agent_settings(due.space, due.agent)

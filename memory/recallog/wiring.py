@@ -92,7 +92,7 @@ def reflector(settings: Settings) -> Reflector:
         return Extractive()
     if settings.reflector_model is None:
         raise ReflectorMisconfigured(
-            f"the reflector is {settings.reflector!r}, and no model is named. Set RECALLOG_REFLECTOR_MODEL, or leave "
+            "the reflector is an endpoint, and no model is named. Set RECALLOG_REFLECTOR_MODEL, or leave "
             "RECALLOG_REFLECTOR unset for the one that needs no model"
         )
     # Only those who ask a model need its client, which takes longer to import than all the rest.

@@ -1,6 +1,7 @@
 """The shapes of answers: what consumers and operators read. Every answer says what it was computed at."""
 
 from collections.abc import Iterable
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -205,6 +206,22 @@ class Reaction(View):
     based_on: tuple[str, ...]
     position: Position
     """Of the answer that counts: an earlier one, where somebody else was faster."""
+
+    @classmethod
+    def of(cls, event: Event, position: Position) -> Self | None:
+        """What the event at `position` did about a trigger; None where it answers none."""
+        trigger = triggers.answered_by(event)
+        if trigger is None:
+            return None
+        return cls(
+            space=event.space,
+            agent=event.agent,
+            trigger=trigger.id,
+            kind=event.kind,
+            text=event.text or str(event.payload.get("reason", "")),
+            based_on=tuple(event.payload.get("based_on", ())),
+            position=position,
+        )
 
 
 class Explanation(ComputedAt):

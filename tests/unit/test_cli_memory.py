@@ -210,7 +210,7 @@ def test_explain_tells_why_an_agent_has_an_event_before_its_eyes(home: Path) -> 
     lines = clean(recallog("explain", "village", "w-2", "widow", "--query", "chest", "--home", home)).out.splitlines()
     assert lines == [
         "remembered",
-        "  it is among the newest 8 events that widow may see; 1 are newer",
+        "  it is among the newest 8 events that widow may see (1 newer)",
         "  [turn 007][world.observed][sal=0.63] The chest stands in the quarry.",
         "  0.30 x relevance 0.200 + 0.40 x recency 0.905 + 0.30 x importance 0.700 = 0.632",
         "  rank 1 of 7 by salience in turn 8",

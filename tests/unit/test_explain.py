@@ -52,7 +52,7 @@ def written_by_a_newer_recallog(home: Path, number: int) -> None:
 def test_an_event_within_the_window_is_remembered_for_its_age(tmp_path: Path) -> None:
     found = explained(tmp_path, [said(n) for n in range(10)], 4)
     assert (found.verdict, found.in_episodic, found.newer, found.window) == ("remembered", True, 5, 8)
-    assert found.why == "it is among the newest 8 events that baker may see; 5 are newer"
+    assert found.why == "it is among the newest 8 events that baker may see (5 newer)"
 
 
 def test_a_strong_event_is_remembered_for_its_salience_however_old(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_strong_event_is_remembered_for_its_salience_however_old(tmp_path: Pat
 def test_an_event_before_the_window_is_out_of_it(tmp_path: Path) -> None:
     found = explained(tmp_path, [said(n) for n in range(10)], 1)
     assert (found.verdict, found.in_episodic, found.newer) == ("out_of_window", False, 8)
-    assert found.why == "8 events that baker may see are newer, and the window holds 8"
+    assert found.why == "of the events that baker may see 8 are newer, and the window holds 8"
 
 
 def test_a_weak_event_is_outscored_however_new(tmp_path: Path) -> None:

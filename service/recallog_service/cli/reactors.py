@@ -7,14 +7,13 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from recallog import Memory, Position, Settings, wiring
-from recallog.reactor import POLL_SECONDS, RETRY_SECONDS, Reactor
-from recallog_schemas import triggers
+from recallog import Memory, Position, Settings
+from recallog.reactor import POLL_SECONDS, RETRY_SECONDS
 from recallog_schemas.errors import LockTimeout, RecallogError
 from recallog_schemas.views import Reaction, ReflectionView, lines
 from recallog_service.cli import terminal
 from recallog_service.cli.consumers import print_based_on
-from recallog_service.cli.following import Said, following, records_of
+from recallog_service.cli.following import following, records_of
 from recallog_service.cli.operators import switch_on
 from recallog_service.cli.terminal import At, Home, Json, Space, harmless
 
@@ -120,18 +119,12 @@ def react_command(
 
 async def _go_on(settings: Settings, space: str | None, as_json: bool) -> None:
     """Answer what falls due, and show the answers that the ledger holds, until cancelled or in an error for good."""
-    parts = wiring.embedded(settings)
     async with Memory.open(settings) as memory:
-        reactor = Reactor(memory, parts.ledger, wiring.reflector(settings), parts.reactors_lock)
-        try:
-            begin = Position(0, (await memory.ledger_ends())[0])
-            where = "all spaces" if space is None else space
-            asked = "offline" if settings.reflector == "extractive" else f"by asking {settings.reflector_model}"
-            terminal.note(f"answering what falls due in {where}, {asked}; Ctrl-C ends it")
-            await _first_of(_show_answers(memory, begin, space, as_json), _react(reactor, memory, space))
-        finally:
-            await reactor.close()
-            await parts.ledger.close()
+        begin = Position(0, (await memory.ledger_ends())[0])
+        where = "all spaces" if space is None else space
+        asked = "offline" if settings.reflector == "extractive" else f"by asking {settings.reflector_model}"
+        terminal.note(f"answering what falls due in {where}, {asked}; Ctrl-C ends it")
+        await _first_of(_show_answers(memory, begin, space, as_json), _react(memory, space))
 
 
 async def _first_of(*works: Coroutine[Any, Any, None]) -> None:
@@ -147,7 +140,7 @@ async def _first_of(*works: Coroutine[Any, Any, None]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _react(reactor: Reactor, memory: Memory, space: str | None) -> None:
+async def _react(memory: Memory, space: str | None) -> None:
     """Answer for ever. A trouble that may pass is told once; one that does not pass by itself is raised."""
     seen: list[int] | None = None
     told = ""
@@ -155,7 +148,7 @@ async def _react(reactor: Reactor, memory: Memory, space: str | None) -> None:
         try:
             ends = await memory.ledger_ends()
             if ends != seen:
-                await reactor.react(space, patient=True)
+                await memory.react(space, patient=True)
                 seen, told = ends, ""  # what was answered meanwhile is looked at once more
         except RecallogError as error:
             if not error.retryable:
@@ -171,28 +164,11 @@ async def _react(reactor: Reactor, memory: Memory, space: str | None) -> None:
 async def _show_answers(memory: Memory, begin: Position, space: str | None, as_json: bool) -> None:
     async for batch in following(memory, begin, space):
         for said in records_of(batch):
-            reaction = _reaction(said)
+            reaction = Reaction.of(said.event, said.position) if said.event is not None else None
             if reaction is not None and as_json:
                 terminal.print_json_line(reaction.model_dump(mode="json"))
             elif reaction is not None:
                 _print_reaction(reaction)
-
-
-def _reaction(said: Said) -> Reaction | None:
-    """What a record answers; None where it answers nothing."""
-    event = said.event
-    trigger = triggers.answered_by(event) if event is not None else None
-    if event is None or trigger is None:
-        return None
-    return Reaction(
-        space=event.space,
-        agent=event.agent,
-        trigger=trigger.id,
-        kind=event.kind,
-        text=event.text or str(event.payload.get("reason", "")),
-        based_on=tuple(event.payload.get("based_on", ())),
-        position=said.position,
-    )
 
 
 def _print_reaction(reaction: Reaction) -> None:
