@@ -16,14 +16,15 @@ from recallog.salient import Asked
 from recallog_projections import episodic, scene, settings
 from recallog_projections.settings import AgentSettings
 from recallog_schemas import Position, limits
-from recallog_schemas.views import ReflectionView, Remembered, SceneView
+from recallog_schemas.views import ReflectionView, Remembered, SceneView, one_line
 
 CHARS_PER_TOKEN = 4
 """Of the memory model: a token is estimated as four characters, rounded up."""
 
 _NEXT_LINE, _NEXT_SECTION = "\n", "\n\n"
 _ACTION_KIND = "tool.used"
-_SHOWN_ELSEWHERE = limits.PROMPT_BELIEFS + limits.PROMPT_ACTIONS + limits.VISITOR_EVENTS + limits.SCENE_KINDS_MAX
+_SHOWN_ELSEWHERE = limits.PROMPT_BELIEFS + limits.PROMPT_ACTIONS + limits.VISITOR_EVENTS + limits.SCENE_KINDS_MAX + 1
+"""Events, the goal among them, that the prompt may show outside of its memory."""
 _ACTIONS_AMONG = 100
 """Actions are looked for among so many of the newest events that the agent may see."""
 
@@ -127,7 +128,7 @@ def _composed(look: Look, space: str, agent: str, own: AgentSettings, wanted: Wa
     query = wanted.query if wanted.query is not None else scene_text or _texts(goals)
     memory, cheapest_first = _memory(look, space, agent, own, Asked(query, turn=wanted.turn), shown)
     identity = Section("IDENTITY", _identity(agent, own))
-    goal = Section("SHARED GOAL", [event.text for event in goals])
+    goal = Section("SHARED GOAL", [one_line(event.text) for event in goals])
     sight = Section("CURRENT SCENE", [scene_text] if scene_text else [])
     believed = Section("YOUR BELIEFS", [event.line() for event in beliefs], range(len(beliefs)))
     remembered = Section("YOUR MEMORY", memory or ["(no prior memory)"], cheapest_first)
@@ -148,7 +149,7 @@ def _scene(look: Look, space: str, kinds: Sequence[str]) -> list[Remembered]:
 
 
 def _texts(events: Sequence[Remembered]) -> str:
-    return "\n".join(event.text for event in events if event.text)
+    return "\n".join(one_line(event.text) for event in events if event.text)
 
 
 def _identity(agent: str, own: AgentSettings) -> list[str]:

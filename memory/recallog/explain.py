@@ -115,8 +115,7 @@ async def _absent(
     checkpoint = look.computed_at["checkpoint"]
     data = await record_at(ledger, found.partition, found.offset) if found is not None else None
     if found is None or data is None or checkpoint is None or found.offset > checkpoint.offset:
-        then = "" if as_of is None else " as of then"
-        return _Verdict("unknown", f"there is no event of this id in {space}{then}")
+        return _Verdict("unknown", f"there is no event of this id in {space}")
     letter = look.row(dead_letters.TABLE, "", "", dead_letters.key_of(found.offset))
     if letter is not None:
         return _Verdict(
@@ -124,7 +123,7 @@ async def _absent(
         )
     event = codec.decode(data)
     if isinstance(as_of, datetime) and event.at > as_of:
-        return _Verdict("unknown", f"there is no event of this id in {space} as of then: it happened later")
+        return _Verdict("unknown", f"there was no event of this id in {space} then: it happened later")
     if kinds.kind_of(event.kind).bookkeeping:
         return _Verdict("bookkeeping", f"{event.kind} is bookkeeping, and nobody's memory")
     kept_from = episodic.kept_from(look.tail(episodic.OWN, space, agent), look.tail(episodic.SHARED, space))

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
-from recallog_projections import settings, visibility, words
+from recallog_projections import settings, visibility
 from recallog_projections.projection import Log, LogName, Need, Tail
 from recallog_projections.rows import Rows
 from recallog_schemas import Record, kinds, limits
@@ -20,8 +20,8 @@ class Memory(msgspec.Struct, frozen=True, array_like=True, gc=False):
     data: bytes
     turn: int
     importance: float
-    words: str | None
-    """The distinct words of its text, see `words.kept`."""
+    text: str | None
+    """The event in words; None where it is too long to keep it twice."""
 
 
 OWN = Log("episodic.own", Memory, limits.LOG_EVENTS_KEPT)
@@ -51,8 +51,10 @@ class Episodic:
         if not record.memorable:
             return
         event = record.event
-        importance = kinds.kind_of(event.kind).importance
-        memory = Memory(record.offset, record.data, event.turn, importance, words.kept(event.text))
+        kind = kinds.kind_of(event.kind)
+        text = kind.text(event.payload)
+        ready = text if len(text) <= limits.TEXT_KEPT_CHARS_MAX else None
+        memory = Memory(record.offset, record.data, event.turn, kind.importance, ready)
         if visibility.is_shared(event, settings.shared_kinds(rows, event.space)):
             rows.append(self._shared, memory, event.space)
         else:

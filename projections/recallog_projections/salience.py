@@ -13,10 +13,10 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from recallog_projections import words
 from recallog_projections.episodic import Memory
 from recallog_projections.projection import Need, Table
 from recallog_projections.rows import Rows
+from recallog_projections.words import words_of
 from recallog_schemas import Record, codec
 
 DECAY_PER_TURN = 0.1
@@ -106,9 +106,7 @@ def recency(turn: int, now: int) -> float:
 
 
 def _words(memory: Memory) -> Set[str]:
-    if memory.words is None:
-        return words.words_of(codec.decode(memory.data).text)
-    return words.split(memory.words)
+    return words_of(memory.text if memory.text is not None else codec.decode(memory.data).text)
 
 
 def _weighted(relevance: float, recency: float, importance: float, weights: Weights) -> float:

@@ -8,15 +8,10 @@ from recallog_schemas import limits
 
 def words_of(text: str) -> Set[str]:
     """The distinct words of `text`: lower case, split at white space (the ledger-view memory document's tokens)."""
-    return frozenset(text.lower().split())
-
-
-def kept(text: str) -> str | None:
-    """Those words with blanks between, ready to be split; None where they are too long to keep beside the text."""
-    return " ".join(dict.fromkeys(text.lower().split())) if len(text) <= limits.WORDS_KEPT_CHARS_MAX else None
+    return _split_before(text) if len(text) <= limits.CACHED_WORDS_CHARS_MAX else frozenset(text.lower().split())
 
 
 @lru_cache(maxsize=limits.CACHED_WORDS_MAX)
-def split(kept_words: str) -> Set[str]:
-    """The words of `kept`. What a space shares is ranked for each of its agents, and splitting was most of the time."""
-    return frozenset(kept_words.split())
+def _split_before(text: str) -> Set[str]:
+    """What a space shares is ranked for each of its agents, and splitting it anew was most of the time."""
+    return frozenset(text.lower().split())

@@ -64,9 +64,9 @@ class ReflectionFailed(Payload):
 class SalienceWeights(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    relevance: Annotated[float, Field(ge=0)] = 0.30
-    recency: Annotated[float, Field(ge=0)] = 0.40
-    importance: Annotated[float, Field(ge=0)] = 0.30
+    relevance: Annotated[float, Field(ge=0, le=limits.WEIGHT_MAX)] = 0.30
+    recency: Annotated[float, Field(ge=0, le=limits.WEIGHT_MAX)] = 0.40
+    importance: Annotated[float, Field(ge=0, le=limits.WEIGHT_MAX)] = 0.30
 
 
 class AgentConfigured(Payload):
@@ -174,7 +174,7 @@ CATALOGUE: Mapping[str, Kind] = {
     )
 }
 
-CATALOGUE_VERSION = 1
+CATALOGUE_VERSION = 2
 """Raised whenever `digest` changes: of two versions of Recallog on one folder the older one then gives way."""
 
 DEFAULT_SHARED_KINDS = frozenset(name for name, kind in CATALOGUE.items() if kind.shared)

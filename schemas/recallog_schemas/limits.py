@@ -11,6 +11,7 @@ TURN_MAX = 2**53 - 1  # the largest integer that every JSON reader keeps exact (
 INTEGER_MAX = 2**63 - 1  # payload integers: what a signed 64-bit reader can hold
 PAYLOAD_DEPTH_MAX = 64
 TOOL_TEXT_CHARS_MAX = 800
+WEIGHT_MAX = 1_000.0  # of a term of salience: sums of three stay finite and readable
 
 # Appending and reading.
 APPEND_EVENTS_MAX = 10_000
@@ -21,8 +22,8 @@ LOCK_WAIT_SECONDS = 10.0
 # Views. Logs keep the newest events an agent may need; a row is bounded so that one commit is.
 LOG_EVENTS_KEPT = 2_000
 LOG_EVENTS_MAX = 10_000
-WORDS_KEPT_CHARS_MAX = 8_000  # a longer text's words are split again for each query, and not kept beside it
-ROW_BYTES_MAX = EVENT_BYTES_MAX + 4 * WORDS_KEPT_CHARS_MAX + 1024
+TEXT_KEPT_CHARS_MAX = 8_000  # a longer text is not kept a second time, and read from its event for each query
+ROW_BYTES_MAX = EVENT_BYTES_MAX + 4 * TEXT_KEPT_CHARS_MAX + 1024
 WINDOW_EVENTS = 8
 SALIENT_EVENTS = 8
 BELIEFS_KEPT = 64
@@ -35,8 +36,9 @@ PROJECTION_RERUNS_MAX = 1_000  # rows that one record may read beyond those its 
 
 # The projector keeps the rows of its last batches; beyond this many it starts afresh.
 CACHED_ROWS_MAX = 20_000
-# Texts whose words salience keeps split, about 2 KB each: two full logs and some more.
-CACHED_WORDS_MAX = 8_192
+# Texts whose words salience keeps split: 2 KB each in ordinary talk, 10 KB at most.
+CACHED_WORDS_MAX = 4_096
+CACHED_WORDS_CHARS_MAX = 400
 
 # Time travel folds the space's prefix at query time.
 AS_OF_RECORDS_MAX = 2_000_000

@@ -33,7 +33,7 @@ class Remembered(View):
 
     def line(self) -> str:
         """The event as prompts show it, in the form of the ledger-view memory document: `[turn 003][kind] text`."""
-        return f"[turn {self.event.turn:03d}][{self.event.kind}] {self.text}"
+        return f"[turn {self.event.turn:03d}][{self.event.kind}] {one_line(self.text)}"
 
 
 class EpisodicView(ComputedAt):
@@ -76,7 +76,7 @@ class Salient(Remembered):
     """0 to 1: its kind's, by the catalogue."""
 
     def line(self) -> str:
-        return f"[turn {self.event.turn:03d}][{self.event.kind}][sal={self.score:.2f}] {self.text}"
+        return f"[turn {self.event.turn:03d}][{self.event.kind}][sal={self.score:.2f}] {one_line(self.text)}"
 
 
 class SalientView(ComputedAt):
@@ -127,7 +127,7 @@ class SceneView(ComputedAt):
 
     def format(self) -> str:
         """The scene in words, one event a line; `(no scene)` where there is none."""
-        return "\n".join(shown.text for shown in self.events if shown.text) or "(no scene)"
+        return "\n".join(one_line(shown.text) for shown in self.events if shown.text) or "(no scene)"
 
 
 class ReflectionView(ComputedAt):
@@ -424,3 +424,8 @@ class RebuildReport(View):
 
 def lines(memories: Iterable[Remembered]) -> str:
     return "\n".join(memory.line() for memory in memories)
+
+
+def one_line(text: str) -> str:
+    """`text` without line breaks: in a prompt, what somebody said must not look like a section of its own."""
+    return " ".join(text.splitlines())

@@ -93,9 +93,7 @@ class Projector:
         if cache is None or cache.checkpoint != checkpoint or len(cache.rows) > limits.CACHED_ROWS_MAX:
             cache = _Cache(checkpoint, self.fold.new_rows())
 
-        async def fetch(
-            needs: Sequence[Need], logs: Sequence[LogName]
-        ) -> tuple[Sequence[bytes | None], Sequence[int]]:
+        async def fetch(needs: Sequence[Need], logs: Sequence[LogName]) -> tuple[Sequence[bytes | None], Sequence[int]]:
             totals = [(log, 0) for log in logs]
             try:
                 snapshot = await self.store.read(generation.partition, needs, totals, generation)

@@ -16,7 +16,7 @@ from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
 
 HERE = Path(__file__).parent
-CATALOGUE = (1, "9efc950b99f08107")
+CATALOGUE = (2, "9efc950b99f08107")
 VILLAGE = {
     "episodic.own": "204fd585f901b8fc",
     "episodic.shared": "49a819376cc4a6eb",

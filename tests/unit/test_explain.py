@@ -175,13 +175,13 @@ def test_an_empty_ledger_knows_nothing(tmp_path: Path) -> None:
 def test_as_of_a_position_before_it_an_event_is_unknown(tmp_path: Path) -> None:
     found = explained(tmp_path, [said(0), said(1)], 1, as_of=Position(0, 0))
     assert (found.verdict, found.position) == ("unknown", None)
-    assert found.why == "there is no event of this id in village as of then"
+    assert found.why == "there is no event of this id in village"
 
 
 def test_as_of_a_time_before_it_happened_an_event_is_unknown(tmp_path: Path) -> None:
     found = explained(tmp_path, [said(0), said(5, text=SECRET)], 5, as_of=NOON)
     assert (found.verdict, found.position, found.memory) == ("unknown", None, None)
-    assert found.why == "there is no event of this id in village as of then: it happened later"
+    assert found.why == "there was no event of this id in village then: it happened later"
     assert SECRET not in found.model_dump_json()
 
 

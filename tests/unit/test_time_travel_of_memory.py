@@ -11,7 +11,7 @@ import pytest
 from recallog import Event, Memory, Position
 from recallog.context import Context
 from recallog.time_travel import AsOf
-from recallog_schemas.views import Explanation, View
+from recallog_schemas.views import View
 from support.events import event, run
 from support.random_events import AGENTS, SPACES, random_event
 
@@ -44,9 +44,7 @@ def grown() -> list[Event]:
 
 
 def plain(answer: View | Context) -> dict[str, Any]:
-    """All that an answer says but which copy of the views it is from, and that it is one of the past."""
-    if isinstance(answer, Explanation):
-        answer = answer.model_copy(update={"why": answer.why.removesuffix(" as of then")})
+    """All that an answer says but which copy of the views it is from."""
     if isinstance(answer, View):
         return answer.model_dump(exclude={"generation"})
     said = {"text": str(answer), "tokens": answer.tokens, "dropped": answer.dropped, "checkpoint": answer.checkpoint}
