@@ -18,8 +18,8 @@ from recallog_streams.verify import verify
 HERE = Path(__file__).parent
 CATALOGUE = (2, "9efc950b99f08107")
 VILLAGE = {
-    "episodic.own": "204fd585f901b8fc",
-    "episodic.shared": "49a819376cc4a6eb",
+    "episodic.own": "651d2140948a9d9e",
+    "episodic.shared": "18143a1f75abb826",
     "salience.clock": "6aeaa2ec056a941b",
     "reflection.agents": "825bf78ed9d9efc6",
     "beliefs": "29552b838c02df0c",
@@ -36,8 +36,8 @@ VILLAGE = {
 DOCUMENT_000 = {
     "dead_letters": "0e772174ee654f62",
     "dead_letters.count": "9fb022b4fae3b997",
-    "episodic.own": "e68bc63a86539ace",
-    "episodic.shared": "3146ef3eb0cea320",
+    "episodic.own": "234c4774a89c72e4",
+    "episodic.shared": "8efb718992563502",
     "salience.clock": "9bac515013988037",
     "reflection.agents": "7c12b820932fa082",
     "beliefs": "783b22259528340b",
