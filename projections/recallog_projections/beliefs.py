@@ -30,14 +30,15 @@ class Beliefs:
 
     name: ClassVar[str] = "beliefs"
     version: ClassVar[int] = 1
+    kinds = frozenset({KIND})
     tables = (BELIEFS,)
 
     def needs(self, record: Record) -> Iterable[Need]:
-        return (Need(settings.SPACES.name, record.event.space),) if record.event.kind == KIND else ()
+        return (Need(settings.SPACES.name, record.event.space),)
 
     def apply(self, rows: Rows, record: Record) -> None:
         event = record.event
-        if event.kind == KIND and record.memorable:
+        if record.memorable:
             shared = visibility.is_shared(event, settings.shared_kinds(rows, event.space))
             rows.append(BELIEFS, Belief(record.offset, shared, record.data), event.space, event.agent)
 

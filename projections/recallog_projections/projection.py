@@ -116,6 +116,8 @@ class Projection(Protocol):
     No I/O, no clock, no randomness: time is the record's `at`. The result must not depend on where batches end. A
     projection writes its own tables only and may read those of the others it is folded with, as they stood when its
     turn came. Raising parks the record for all projections: it becomes a dead letter and the fold goes on.
+
+    One that looks at a few kinds of events only may name them in an attribute `kinds`: it is called for no others.
     """
 
     @property

@@ -55,27 +55,23 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True):
 
 AGENTS = Table("reflection.agents", Agent)
 
-_KINDS = triggers.ANSWERS | {"agent.configured"}
-
 
 class Reflection:
     """Fold of answers and thresholds. It is folded after `episodic`, whose logs it measures."""
 
     name: ClassVar[str] = "reflection"
     version: ClassVar[int] = 1
+    kinds = triggers.ANSWERS | {"agent.configured"}
     tables = (AGENTS,)
 
     def needs(self, record: Record) -> Iterable[Need]:
         event = record.event
-        if event.kind in _KINDS:
-            yield Need(AGENTS.name, event.space, event.agent)
-            yield Need(OWN.name, event.space, event.agent)
-            yield Need(SHARED.name, event.space)
+        yield Need(AGENTS.name, event.space, event.agent)
+        yield Need(OWN.name, event.space, event.agent)
+        yield Need(SHARED.name, event.space)
 
     def apply(self, rows: Rows, record: Record) -> None:
         event = record.event
-        if event.kind not in _KINDS:
-            return
         agent = rows.get(AGENTS, event.space, event.agent) or Agent()
         own, shared = rows.total(OWN, event.space, event.agent), rows.total(SHARED, event.space)
         if event.kind == "agent.configured":

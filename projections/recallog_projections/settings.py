@@ -52,6 +52,7 @@ class Settings:
 
     name: ClassVar[str] = "settings"
     version: ClassVar[int] = 2
+    kinds = frozenset({"agent.configured", "space.configured", "run.started"})
     tables = (SPACES, AGENTS)
 
     def needs(self, record: Record) -> Iterable[Need]:

@@ -34,6 +34,8 @@ from recallog_schemas.errors import (
 
 Answer = TypeVar("Answer")
 
+_PAGE_BYTES = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class Format:
@@ -47,7 +49,6 @@ class Format:
     remedy: str
     """What to do about a damaged one."""
     synchronous: str
-    page_bytes: int = 4096
     disposable: bool = False
     """Made again from elsewhere, so that an older version, and what is left of a deleted one, is thrown away."""
     identity: str = ""
@@ -136,7 +137,7 @@ class SqliteFile:
             # are then written once. No memory-mapping: another process's truncation would be a crash here.
             connection.execute(f"PRAGMA synchronous={self._format.synchronous}")
             connection.execute("PRAGMA cache_size=-16384")
-            connection.execute(f"PRAGMA wal_autocheckpoint={(16 << 20) // self._format.page_bytes}")
+            connection.execute(f"PRAGMA wal_autocheckpoint={(16 << 20) // _PAGE_BYTES}")
         except BaseException:
             connection.close()
             raise
@@ -163,7 +164,7 @@ class SqliteFile:
         try:
             connection = self._connect(aside, "rwc")
             try:
-                connection.execute(f"PRAGMA page_size={self._format.page_bytes}")
+                connection.execute(f"PRAGMA page_size={_PAGE_BYTES}")
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute(f"PRAGMA application_id={self._format.application_id}")
                 connection.execute(f"PRAGMA user_version={self._format.version}")

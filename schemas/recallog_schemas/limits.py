@@ -15,7 +15,7 @@ WEIGHT_MAX = 1_000.0  # of a term of salience: sums of three stay finite and rea
 
 # Appending and reading.
 APPEND_EVENTS_MAX = 10_000
-READ_BATCH_RECORDS = 2_000
+READ_BATCH_RECORDS = 4_000
 READ_BATCH_BYTES = 8 * 1024 * 1024
 LOCK_WAIT_SECONDS = 10.0
 

@@ -6,7 +6,7 @@ Pure but for the rows it asks for. Live projector, rebuild, verification, time t
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,12 +23,25 @@ from recallog_streams.ledger import Batch
 Fetch = Callable[[Sequence[Need], Sequence[LogName]], Awaitable[tuple[Sequence[bytes | None], Sequence[int]]]]
 """Rows and the totals of logs as they stand at the checkpoint, in the order asked for."""
 
-# The rows of the last batches are still here, and mostly all that a batch needs: a few agents seen for the first time
-# are fetched one by one, and only then is every record asked what it needs.
+# The rows of the last batches are still here, and mostly all that a batch needs: a few agents or sessions seen for the
+# first time are fetched one by one, and only then is every record asked what it needs. One fetch costs about as much as
+# asking 64 records.
 _MISSES_BEFORE_ASKING = 16
+_RECORDS_ASKED_PER_MISS = 64
 
 _REASONS = {"unparsable", "future_schema", "too_large"}
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
+
+
+class _Folded:
+    """A projection as the loop over records calls it."""
+
+    __slots__ = ("apply", "kinds", "name", "needs", "tables")
+
+    def __init__(self, projection: Projection) -> None:
+        self.name, self.needs, self.apply = projection.name, projection.needs, projection.apply
+        self.kinds: Collection[str] | None = getattr(projection, "kinds", None)
+        self.tables = frozenset(table.name for table in projection.tables)
 
 
 class Fold:
@@ -38,7 +51,10 @@ class Fold:
         self, projections: Sequence[Projection], *, unique_ids: bool, remember_until: datetime | None = None
     ) -> None:
         self._projections = tuple(projections)
-        self._folded = [(each, frozenset(table.name for table in each.tables)) for each in projections]
+        folded = [_Folded(projection) for projection in projections]
+        named = {kind for each in folded for kind in each.kinds or ()}
+        self._of_other_kinds = [each for each in folded if each.kinds is None]
+        self._by_kind = {kind: [each for each in folded if each.kinds is None or kind in each.kinds] for kind in named}
         self._ours = built_in.are_ours(projections)
         self._identity = None if unique_ids else Identity()
         self._remember_until = remember_until
@@ -82,7 +98,7 @@ class Fold:
             self._record(partition, offset, data, event) for offset, data, event in decoded if isinstance(event, Event)
         ]
         following = iter(records)
-        misses = 0
+        misses, patience = 0, max(_MISSES_BEFORE_ASKING, len(records) // _RECORDS_ASKED_PER_MISS)
         for offset, _, event in decoded:
             if isinstance(event, Event):
                 record = next(following)
@@ -91,7 +107,7 @@ class Fold:
                 except Unfetched as missing:
                     rows.undo()
                     misses += 1
-                    if misses == _MISSES_BEFORE_ASKING:
+                    if misses == patience:
                         await _fetch(rows, fetch, self._missing(rows, records))
                     parked = await self._apply_again(missing, record, rows, fetch)
             else:
@@ -113,10 +129,12 @@ class Fold:
             return []  # some projection's need is not even hashable
 
     def _needs(self, records: Sequence[Record]) -> Iterator[Need]:
-        for projection in (*self._projections, *((self._identity,) if self._identity else ())):
-            for record in records:
+        for record in records:
+            if self._identity is not None:
+                yield from self._identity.needs(record)
+            for folded in self._by_kind.get(record.event.kind, self._of_other_kinds):
                 try:
-                    yield from projection.needs(record)
+                    yield from folded.needs(record)
                 except Exception:  # noqa: BLE001 - needs is a hint; it is `apply` that judges the record
                     continue
 
@@ -141,15 +159,15 @@ class Fold:
                 return _parked(
                     record, "conflict", f"its id names another event, at {record.partition}:{conflict.first}"
                 )
-        for projection, tables in self._folded:
-            rows.writable = tables
+        for folded in self._by_kind.get(record.event.kind, self._of_other_kinds):
+            rows.writable = folded.tables
             try:
-                projection.apply(rows, record)
+                folded.apply(rows, record)
             except (InvariantViolation, MemoryError):
                 raise
             except Exception as error:  # noqa: BLE001 - one bad record or projection must not stop the stream
                 rows.undo()
-                said = f"{projection.name}: {type(error).__name__}: {_said(error)}"
+                said = f"{folded.name}: {type(error).__name__}: {_said(error)}"
                 return _parked(record, "projection_failed", said)
         return None
 

@@ -13,7 +13,7 @@ from recallog_schemas import Record, codec
 from recallog_schemas.errors import InvariantViolation, ProjectionError
 from recallog_streams import dead_letters
 from support.events import event, numbered
-from support.folding import finish, folded, ledger_of, rows_of
+from support.folding import finish, folded, ledger_of, parked_offsets, rows_of
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -327,3 +327,21 @@ def test_an_event_is_judged_by_the_settings_before_it() -> None:
     projector, generation = folded(ledger)
     shared = rows_of(projector.store, generation, "episodic.shared")
     assert len(shared) == 3  # run.started by the default kinds, what was spoken by its own
+
+
+def test_a_projection_that_names_its_kinds_is_called_for_no_others() -> None:
+    class Picky:
+        name: ClassVar[str] = "picky"
+        version: ClassVar[int] = 1
+        kinds = frozenset({"agent.thought"})
+        tables = ()
+
+        def needs(self, record: Record) -> Iterable[Need]:
+            return ()
+
+        def apply(self, rows: Rows, record: Record) -> None:
+            raise ValueError("not this one")
+
+    ledger = ledger_of([codec.encode(event(kind)) for kind in ("agent.spoke", "agent.thought", "shop.sold")])
+    projector, generation = folded(ledger, [Picky(), *built_in.projections()])
+    assert parked_offsets(projector.store, generation) == [1]

@@ -33,7 +33,6 @@ VIEWS = Format(
     application_id=0x52635677,  # "RcVw"
     version=2,
     remedy="Views hold nothing of their own: delete the file, and the next query builds it from the ledger",
-    page_bytes=2048,
     synchronous="NORMAL",  # a commit lost with the power is folded again
     disposable=True,
     schema=f"""

@@ -5,7 +5,7 @@ much the same for one entry and for many. Its place is the log's number and the 
 integer (31 bits of logs, 32 of ordinals), so that a tail is one range of places.
 
 Segments lie in the order they came, so that a batch of ten thousand agents writes a few pages of them one after the
-other, and only the index of places all over; pages are small for the same reason.
+other, and only the index of places all over.
 
 Trimming deletes whole segments. The oldest one that is left may begin with entries which are not kept any more, so
 where a log begins is what its newest segment says: `keep` entries before its end.
