@@ -110,7 +110,7 @@ async def context(reading: Reading, space: str, agent: str, wanted: Wanted, cand
         set_to = scene.scene_kinds(look.row(settings.SPACES, space))
         # What the prompt shows elsewhere is no memory of its own: a window that is to be full looks further back.
         needed = candidates if own.use_salience else (own.window or limits.WINDOW_EVENTS) + _SHOWN_ELSEWHERE
-        needed = min(max(needed, reflections.events_needed(look, space, agent)), candidates)
+        needed = min(max(needed, reflections.events_needed(look, space, agent, candidates)), candidates)
         if set_to == kinds and needed <= newest:
             return _composed(look, space, agent, own, wanted, kinds)
         kinds, newest = set_to, max(newest, needed)
@@ -191,7 +191,7 @@ def _memory(
         window = episodic.window(newest, own.window or limits.WINDOW_EVENTS)
         lines = [look.remembered(memory.offset, memory.data).line() for memory in window]
         return lines, list(range(len(lines)))
-    ranking = salient.rank(look, space, agent, asked)
+    ranking = salient.rank(look, space, agent, asked, more=len(shown))
     left = [place for _, place in ranking.order if ranking.memories[place].offset not in shown][: ranking.top_k]
     chosen = sorted(left)
     return [ranking.salient(look, ranking.memories[place]).line() for place in chosen], [

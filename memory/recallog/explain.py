@@ -41,7 +41,7 @@ async def explain(
     if found is not None:
         rows.append(Need(dead_letters.TABLE.name, "", "", dead_letters.key_of(found.offset)))
     look = await reading.look(rows, episodic.logs(space, agent, candidates))
-    ranking = salient.rank(look, space, agent, asked)
+    ranking = salient.rank(look, space, agent, asked, more=candidates)
     own = look.row(settings.AGENTS, space, agent) or AgentSettings()
     window = own.window or limits.WINDOW_EVENTS
     visible = episodic.merge(look.tail(episodic.OWN, space, agent), look.tail(episodic.SHARED, space))

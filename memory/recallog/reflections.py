@@ -17,11 +17,15 @@ def rows(space: str, agent: str) -> list[Need]:
     return [Need(reflection.AGENTS.name, space, agent), Need(salience.CLOCK.name, space)]
 
 
-def events_needed(look: Look, space: str, agent: str) -> int:
-    """How many of the newest events `view` must see to tell since when a reflection is due, and on what."""
+def events_needed(look: Look, space: str, agent: str, kept: int) -> int:
+    """How many of the newest events `view` must see to tell since when a reflection is due, and on what.
+
+    Where that lies further back than the `kept` events of the logs, none are read in vain.
+    """
     row = look.row(reflection.AGENTS, space, agent) or Agent()
     back = _back(row, *_totals(look, space, agent))
-    return row.passed + max(limits.REFLECTION_EVENTS, 0 if back is None else back + 1)
+    to_since = 0 if back is None else row.passed + back + 1
+    return min(max(row.passed + limits.REFLECTION_EVENTS, to_since if to_since <= kept else 0), kept)
 
 
 def view(look: Look, space: str, agent: str) -> ReflectionView:
@@ -53,7 +57,7 @@ async def reflection_of(reading: Reading, space: str, agent: str, kept: int) -> 
     newest = limits.REFLECTION_EVENTS
     while True:
         look = await reading.look(rows(space, agent), episodic.logs(space, agent, newest))
-        needed = min(events_needed(look, space, agent), kept)
+        needed = events_needed(look, space, agent, kept)
         if needed <= newest:
             return view(look, space, agent)
         newest = needed

@@ -25,12 +25,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """All candidates of one agent, scored at one moment."""
+    """The candidates of one agent, scored at one moment."""
 
     memories: Sequence[Memory]
     """In ledger order."""
     order: Sequence[tuple[float, int]]
-    """Salience and place in `memories`, strongest first."""
+    """Salience and place in `memories` of the strongest, strongest first."""
     query: str
     turn: int
     top_k: int
@@ -38,7 +38,7 @@ class Ranking:
 
     def chosen(self) -> list[Memory]:
         """The strongest, in ledger order."""
-        return [self.memories[place] for place in sorted(place for _, place in self.order[: self.top_k])]
+        return [self.memories[place] for place in sorted(place for _, place in self.order)]
 
     def salient(self, look: Look, memory: Memory) -> Salient:
         """One event with its score and each of its terms."""
@@ -60,14 +60,14 @@ def rows(space: str, agent: str) -> list[Need]:
     return [Need(settings.AGENTS.name, space, agent), Need(salience.CLOCK.name, space)]
 
 
-def rank(look: Look, space: str, agent: str, asked: Asked) -> Ranking:
-    """Score the events that were looked up for `agent`."""
+def rank(look: Look, space: str, agent: str, asked: Asked, more: int = 0) -> Ranking:
+    """The strongest of the events that were looked up for `agent`, and `more` than it would remember of them."""
     own = look.row(settings.AGENTS, space, agent) or AgentSettings()
     turn = clock(look, space) if asked.turn is None else asked.turn
     weights = Weights(**(own.salience_weights or {}))
     memories = look.memories(space, agent)
-    order = salience.strongest(memories, words.words_of(asked.query), turn, weights)
     top_k = asked.top_k or own.salience_top_k or limits.SALIENT_EVENTS
+    order = salience.strongest(memories, words.words_of(asked.query), turn, weights, top_k + more)
     return Ranking(memories, order, asked.query, turn, top_k, weights)
 
 

@@ -8,6 +8,7 @@ asks, so that no view ever changes by time passing.
 """
 
 from collections.abc import Iterable, Sequence, Set
+from heapq import nlargest
 from math import exp
 from typing import ClassVar, NamedTuple
 
@@ -21,6 +22,9 @@ from recallog_schemas import Record, codec
 
 DECAY_PER_TURN = 0.1
 """λ of recency = exp(-λ · Δturn): half of it is gone after 6.93 turns."""
+
+_ROUNDING = 1e-9
+"""More than adding up in another order can make of a difference."""
 
 
 class Weights(NamedTuple):
@@ -72,26 +76,27 @@ def score(memory: Memory, query: Set[str], now: int, weights: Weights) -> Score:
     return Score(_weighted(*terms, weights), *terms)
 
 
-def strongest(memories: Sequence[Memory], query: Set[str], now: int, weights: Weights) -> list[tuple[float, int]]:
-    """Salience of each of `memories` with its place among them, strongest first; of equal ones the newer first.
+def strongest(
+    memories: Sequence[Memory], query: Set[str], now: int, weights: Weights, count: int
+) -> list[tuple[float, int]]:
+    """Salience and places of the strongest `count` of `memories`, strongest first; of equal ones the newer first.
 
-    `memories` are in ledger order. The numbers are those of `score`, written out: thousands are ranked for one answer,
-    and calls were half of the time.
+    `memories` are in ledger order. The numbers are those of `score`. Words are compared only where a relevance of 1
+    could bring an event among the strongest.
     """
     relevance_weight, recency_weight, importance_weight = weights
-    scored = []
-    for place, memory in enumerate(memories):
-        relevant = 0.0
-        if query:
-            said = _words(memory)
-            both = len(query & said)
-            if both:
-                relevant = both / (len(said) + len(query) - both)
-        recent = exp(-DECAY_PER_TURN * max(0, now - memory.turn))
-        total = relevance_weight * relevant + recency_weight * recent + importance_weight * memory.importance
-        scored.append((total, place))
-    scored.sort(reverse=True)
-    return scored
+    rates = [recency_weight * exp(-DECAY_PER_TURN * max(0, now - memory.turn)) for memory in memories]
+    worths = [importance_weight * memory.importance for memory in memories]
+    totals = [rate + worth for rate, worth in zip(rates, worths, strict=True)]
+    if query:
+        # So much an event has to have without its words; plain floats, since thousands of tuples wake the collector.
+        enough = min(nlargest(count, totals), default=0.0) - relevance_weight - _ROUNDING
+        totals = [
+            total if total < enough else relevance_weight * relevance(_words(memory), query) + rate + worth
+            for memory, rate, worth, total in zip(memories, rates, worths, totals, strict=True)
+        ]
+    newest_first = range(len(memories) - 1, -1, -1)
+    return [(totals[place], place) for place in nlargest(count, newest_first, key=totals.__getitem__)]
 
 
 def relevance(said: Set[str], query: Set[str]) -> float:

@@ -191,7 +191,9 @@ def test_a_prompt_shows_what_visitors_said_last(recorded: Recorded) -> None:
         for agent in READERS:
             prompt = finish(context.context(recorded.reading, space, agent, context.Wanted(extra="END"), KEPT))
             heard = recorded.expected.visitors(space, agent)
-            lines = [f"[turn {said.turn:03d}][user.injected] {said.text}" for said in heard] or ["(quiet)"]
+            lines = [f"[turn {said.turn:03d}][user.injected] {' '.join(said.text.splitlines())}" for said in heard] or [
+                "(quiet)"
+            ]
             assert prompt.partition("\n\nEND")[0].endswith("\n\n" + "\n".join(["VISITOR", *lines]))
 
 
