@@ -4,6 +4,7 @@ from collections.abc import Coroutine, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from recallog import reflections
 from recallog.reading import Reading
 from recallog_projections import activity, built_in, episodic, salience, scene, settings
 from recallog_projections.projection import Need, Projection
@@ -93,6 +94,7 @@ def check_views(store: Store, generation: Generation, expected: Expected) -> Non
     _check_activity(store, generation, expected)
     _check_settings(store, generation, expected)
     _check_clocks(store, generation, expected)
+    _check_reflections(store, generation, expected)
 
 
 def _check_activity(store: Store, generation: Generation, expected: Expected) -> None:
@@ -134,3 +136,18 @@ def _check_clocks(store: Store, generation: Generation, expected: Expected) -> N
     rows = rows_of(store, generation, salience.CLOCK.name)
     found = {place[0]: salience.CLOCK.decode(data).turn for place, data in rows.items()}
     assert found == {space: expected.clock(space) for space in expected.spaces}
+
+
+def _check_reflections(store: Store, generation: Generation, expected: Expected) -> None:
+    """Exactly one trigger stands for each agent that owes a reflection, and none for any other."""
+    owing = []
+    for space in expected.spaces:
+        for agent in expected.agents(space):
+            owed = expected.reflection(space, agent)
+            if owed.due:
+                owing.append((space, agent, owed.trigger, len(owed.counted)))
+    assert finish(_standing(Reading(store, generation.partition, generation))) == owing
+
+
+async def _standing(reading: Reading) -> list[tuple[str, str, str, int]]:
+    return [(found.space, found.agent, found.trigger, found.events) async for found in reflections.standing(reading)]

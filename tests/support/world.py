@@ -1,4 +1,4 @@
-"""One simulated world: producers, readers, rebuilders and operators over one ledger and one store, decided by a seed.
+"""One simulated world: producers, readers, reactors, rebuilders and operators over one ledger and one store, by a seed.
 
 Processes die at any touch of ledger or store, calls fail before or after they took effect, an older copy of the store
 is restored, or all of it is lost. Whoever reads meanwhile, and whoever reads in the end, must see a fold of the ledger.
@@ -11,13 +11,15 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from recallog import reflections
+from recallog.reading import Reading
 from recallog_projections import built_in, episodic
 from recallog_projections.activity import Activity
 from recallog_projections.projection import Need, Projection, Table
 from recallog_projections.rows import Rows
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation
-from recallog_schemas import Event, Record
+from recallog_schemas import Event, Record, limits
 from recallog_schemas.errors import Rebuilding, StorageUnavailable, UnknownOutcome, ViewsTooNew
 from recallog_streams import generations
 from recallog_streams.memory_ledger import MemoryLedger
@@ -155,6 +157,8 @@ class World:
 
     def spawn(self) -> Process:
         chance = self.rng.random()
+        if chance < 0.15:
+            return self.process("reactor", self.react())
         if chance < 0.6:
             return self.process("reader", self.read())
         if chance < 0.9:
@@ -231,6 +235,26 @@ class World:
             assert seen >= end or restored != self.restored, f"{seen} records decided, asked for {end}"
             assert remembered(snapshot) == self.expected(seen).visible(space, agent)
 
+    async def react(self) -> None:
+        """Answer what stands, with a belief or with a failure; others may do the same at the same time."""
+        projector = self.projector()
+        try:
+            generation = await generations.current(projector, 0)
+            reading = Reading(self._stepped_store, 0, generation)
+            for standing in [trigger async for trigger in reflections.standing(reading)]:
+                due = await reflections.reflection_of(reading, standing.space, standing.agent, limits.LOG_EVENTS_KEPT)
+                await Pause()  # the model thinks
+                if due.due:
+                    answer = due.answer(f"belief {self.rng.randrange(1000)}")
+                    if self.rng.random() < 0.3:
+                        payload = {"trigger": due.trigger, "reason": "no words"}
+                        answer = answer.model_copy(update={"kind": "reflection.failed", "payload": payload})
+                    await self._stepped_ledger.append([answer])
+        except ViewsTooNew:
+            assert self.upgraded
+        except (Rebuilding, StorageUnavailable, UnknownOutcome):
+            return  # whoever comes next finds what stands
+
     async def rebuild(self) -> None:
         projector, restored = self.projector(), self.restored
         try:
@@ -256,9 +280,17 @@ class World:
         projector = Projector(self.ledger, self.store, self.projections(newer=self.upgraded))
         active = finish(generations.current(projector, 0))
         check_views(self.store, active, expected)
+        self.check_answers(expected)
         self.check_nothing_is_left(projector)
         self.check_verifies(projector, active)
         self.check_a_rebuild_parks_the_same(projector, expected)
+
+    def check_answers(self, expected: Expected) -> None:
+        """Of all that answered a trigger under its own id one counts."""
+        answers = [
+            (said.space, said.fields["id"]) for said in expected.counted if said.fields["id"].endswith("/answer")
+        ]
+        assert len(answers) == len(set(answers))
 
     def check_nothing_is_left(self, projector: Projector) -> None:
         if finish(self.store.pointer(0)).building is not None:
