@@ -113,13 +113,15 @@ class Memory:
 
     async def close(self) -> None:
         """Let go of the files, and stop the reactor. Nothing is lost without it."""
-        if self._background is not None:
-            await self._background.stop()
-        if self._reactor is not None:
-            await self._reactor.close()
-        await self._parts.ledger.close()
-        for views in self._parts.all_views():
-            await views.store.close()
+        try:
+            if self._background is not None:
+                await self._background.stop()
+            if self._reactor is not None:
+                await self._reactor.close()
+        finally:
+            await self._parts.ledger.close()
+            for views in self._parts.all_views():
+                await views.store.close()
 
     # Producers
 
@@ -131,8 +133,9 @@ class Memory:
         """Write events in order, all or none; their positions, once they are durable.
 
         An event whose id is there already is not written again, and answers its first position. Raises `IdConflict`
-        where that id says something else, `EventTooLarge`, `StorageError`, `UnknownOutcome`; calling again with the
-        same events is safe after each of them. At most `limits.APPEND_EVENTS_MAX` events in one call.
+        where that id says something else (of two answers to one trigger the first counts, and the second is no
+        conflict), `EventTooLarge`, `StorageError`, `UnknownOutcome`; calling again with the same events is safe after
+        each of them. At most `limits.APPEND_EVENTS_MAX` events in one call.
         """
         positions = await self._parts.ledger.append(events)
         if self._background is not None:

@@ -80,7 +80,7 @@ class Reactor:
         except ReflectorFailed as failed:
             event = _failed(due, failed.reason)
         else:
-            event = due.answer(answer.belief, answer.based_on, session=due.on[-1].event.session)
+            event = due.answer(answer.belief, answer.based_on, session=due.on[-1].event.session if due.on else None)
         position = await self._memory.publish(event)
         # Somebody else may have been faster: their answer counts.
         data = await record_at(self._ledger, position.partition, position.offset)

@@ -69,8 +69,8 @@ def logs(space: str, agent: str, newest: int) -> list[tuple[LogName, int]]:
 
 def merge(own: Tail, shared: Tail) -> list[Memory]:
     """The memories of both logs in ledger order."""
-    memories = [OWN.decode(data) for data in own.entries]
-    memories += [SHARED.decode(data) for data in shared.entries]
+    memories = OWN.decode_all(own.entries)
+    memories += SHARED.decode_all(shared.entries)
     memories.sort(key=attrgetter("offset"))
     return memories
 

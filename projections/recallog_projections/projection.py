@@ -57,8 +57,13 @@ class _Kept(Generic[Row]):
 
     def decode(self, data: bytes) -> Row:
         """The row that `data` holds. Raises `StorageCorrupt`."""
+        return self.decode_all([data])[0]
+
+    def decode_all(self, entries: Sequence[bytes]) -> list[Row]:
+        """The rows that `entries` hold. Raises `StorageCorrupt`."""
+        decode = self._decoder.decode
         try:
-            return self._decoder.decode(data)
+            return [decode(data) for data in entries]
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise StorageCorrupt(
                 f"a row of the view {self.name!r} is damaged ({error}). Build the views again: recallog rebuild"

@@ -1,9 +1,11 @@
 """Events, in as few words as a test can say them."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
+from recallog import Memory
 from recallog_schemas import Event
 
 Answer = TypeVar("Answer")
@@ -14,6 +16,17 @@ MOMENT = "2026-03-01T12:00:00Z"
 def run(work: Coroutine[Any, Any, Answer]) -> Answer:
     """The result of `work`, from a test that is a plain function."""
     return asyncio.run(work)
+
+
+def after(home: Path, events: Sequence[Event], ask: Callable[[Memory], Awaitable[Answer]]) -> Answer:
+    """What a memory in `home` answers once `events` are published."""
+
+    async def work() -> Answer:
+        async with Memory.open(home) as memory:
+            await memory.publish_many(events)
+            return await ask(memory)
+
+    return run(work())
 
 
 def event(kind: str = "agent.spoke", *, space: str = "village", agent: str = "baker", **fields: Any) -> Event:

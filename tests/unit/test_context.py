@@ -1,16 +1,14 @@
 """What prompts look like: the text of each view, and the whole prompt with its sections and its budget."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from recallog import Context, Event, Memory, Position
 from recallog_schemas.errors import InvalidEvent
-from support.events import event, run
-
-Answer = TypeVar("Answer")
+from support.events import after, event
 
 
 def said(number: int, kind: str, text: str, **fields: Any) -> Event:
@@ -20,17 +18,6 @@ def said(number: int, kind: str, text: str, **fields: Any) -> Event:
 
 def configured(**payload: Any) -> Event:
     return event("agent.configured", payload=payload)
-
-
-def after(home: Path, events: Sequence[Event], ask: Callable[[Memory], Awaitable[Answer]]) -> Answer:
-    """The answer once `events` are published."""
-
-    async def work() -> Answer:
-        async with Memory.open(home) as memory:
-            await memory.publish_many(events)
-            return await ask(memory)
-
-    return run(work())
 
 
 def context(home: Path, events: Sequence[Event], agent: str = "baker", **wanted: Any) -> Context:

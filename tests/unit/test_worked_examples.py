@@ -4,30 +4,17 @@ Those that need a semantic index (it raises on every call, the same events index
 scores higher) come with the index.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from recallog import Event, Memory, Position
 from recallog_schemas.views import EpisodicView, ReflectionView, SalientView, View
-from support.events import event, numbered, run
-
-Answer = TypeVar("Answer")
+from support.events import after, event, numbered
 
 AGENTS = ("baker", "miller", "narrator", "nobody")
-
-
-def after(home: Path, events: Sequence[Event], ask: Callable[[Memory], Awaitable[Answer]]) -> Answer:
-    """The answer once `events` are published."""
-
-    async def work() -> Answer:
-        async with Memory.open(home) as memory:
-            await memory.publish_many(events)
-            return await ask(memory)
-
-    return run(work())
 
 
 def said(kind: str, agent: str = "baker", turn: int = 0, text: str = "Bread!", **fields: Any) -> Event:
