@@ -1,6 +1,7 @@
 """Reflections as they are asked for: who owes one, since when and on what, and what agents have come to believe."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import TypeVar
 
 from recallog.reading import Look, Reading, position
 from recallog.salient import clock
@@ -10,6 +11,8 @@ from recallog_projections.projection import LogName, Need
 from recallog_projections.reflection import Agent
 from recallog_schemas import codec, limits, triggers
 from recallog_schemas.views import Belief, BeliefsView, ReflectionView, StandingTrigger, Unreflected
+
+Item = TypeVar("Item")
 
 
 def rows(space: str, agent: str) -> list[Need]:
@@ -65,16 +68,14 @@ async def reflection_of(reading: Reading, space: str, agent: str, kept: int) -> 
 
 async def standing(reading: Reading, space: str | None = None) -> AsyncIterator[StandingTrigger]:
     """The triggers that stand, of one space or of all, by space and agent."""
-    owing: list[tuple[str, str]] = []
-    async for item, _ in reading.scan(reflection.AGENTS.name, space):
-        if reflection.AGENTS.decode(item.data).threshold is not None:
-            owing.append((item.space, item.owner))
-        if len(owing) == limits.SCAN_ITEMS:
-            for trigger in await _standing_of(reading, owing):
-                yield trigger
-            owing = []
-    for trigger in await _standing_of(reading, owing):
-        yield trigger
+    owing = [
+        (item.space, item.owner)
+        async for item, _ in reading.scan(reflection.AGENTS.name, space)
+        if reflection.AGENTS.decode(item.data).threshold is not None
+    ]
+    for part in _parts(owing):
+        for trigger in await _standing_of(reading, part):
+            yield trigger
 
 
 async def _standing_of(reading: Reading, owing: Sequence[tuple[str, str]]) -> list[StandingTrigger]:
@@ -100,7 +101,10 @@ async def _standing_of(reading: Reading, owing: Sequence[tuple[str, str]]) -> li
 
 
 async def unreflected(reading: Reading) -> AsyncIterator[Unreflected]:
-    """Agents that have acted past turn 30 and neither owe reflections nor ever gave one, by space and name."""
+    """Agents that have acted past turn 30 and neither owe reflections nor ever gave one, by space and name.
+
+    Those that have said nothing but what all could see, as narrators and visitors do, have no memory of their own.
+    """
     spaces = [
         item.space
         async for item, _ in reading.scan(salience.CLOCK.name)
@@ -112,10 +116,22 @@ async def unreflected(reading: Reading) -> AsyncIterator[Unreflected]:
             async for item, _ in reading.scan(reflection.AGENTS.name, space)
             if reflection.AGENTS.decode(item.data).reflects
         }
-        async for item, _ in reading.scan(activity.AGENTS.name, space):
-            turn = activity.AGENTS.decode(item.data).turn
-            if turn > limits.UNREFLECTED_TURNS and item.owner not in reflecting:
-                yield Unreflected(space=space, agent=item.owner, turn=turn)
+        turns = {
+            item.owner: activity.AGENTS.decode(item.data).turn
+            async for item, _ in reading.scan(activity.AGENTS.name, space)
+            if item.owner not in reflecting
+        }
+        for agents in _parts([agent for agent, turn in turns.items() if turn > limits.UNREFLECTED_TURNS]):
+            look = await reading.look(logs=[log for agent in agents for log in episodic.logs(space, agent, 0)])
+            for agent in agents:
+                if look.tail(episodic.OWN, space, agent).total:
+                    yield Unreflected(space=space, agent=agent, turn=turns[agent])
+
+
+def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """`items` in parts that one read may ask for."""
+    for start in range(0, len(items), limits.SCAN_ITEMS):
+        yield items[start : start + limits.SCAN_ITEMS]
 
 
 def belief_log(space: str, agent: str, newest: int) -> tuple[LogName, int]:

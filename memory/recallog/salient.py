@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recallog.reading import Look, Reading
-from recallog_projections import episodic, salience, settings, words
+from recallog_projections import episodic, salience, settings
 from recallog_projections.episodic import Memory
 from recallog_projections.projection import Need
 from recallog_projections.salience import Weights
@@ -42,7 +42,7 @@ class Ranking:
 
     def salient(self, look: Look, memory: Memory) -> Salient:
         """One event with its score and each of its terms."""
-        scored = salience.score(memory, words.words_of(self.query), self.turn, self.weights)
+        scored = salience.score(memory, self.query, self.turn, self.weights)
         shown = look.remembered(memory.offset, memory.data)
         return Salient.model_construct(
             position=shown.position,
@@ -67,7 +67,7 @@ def rank(look: Look, space: str, agent: str, asked: Asked, more: int = 0) -> Ran
     weights = Weights(**(own.salience_weights or {}))
     memories = look.memories(space, agent)
     top_k = asked.top_k or own.salience_top_k or limits.SALIENT_EVENTS
-    order = salience.strongest(memories, words.words_of(asked.query), turn, weights, top_k + more)
+    order = salience.strongest(memories, asked.query, turn, weights, top_k + more)
     return Ranking(memories, order, asked.query, turn, top_k, weights)
 
 

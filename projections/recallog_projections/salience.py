@@ -7,17 +7,18 @@ event is worked out when the event is folded and lies ready in the logs of `epis
 asks, so that no view ever changes by time passing.
 """
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from heapq import nlargest
 from math import exp
 from typing import ClassVar, NamedTuple
 
 import msgspec
 
+from recallog_projections import words
 from recallog_projections.episodic import Memory
 from recallog_projections.projection import Need, Table
 from recallog_projections.rows import Rows
-from recallog_projections.words import words_of
+from recallog_projections.words import Bag
 from recallog_schemas import Record, codec
 
 DECAY_PER_TURN = 0.1
@@ -70,14 +71,14 @@ class Salience:
             rows.put(CLOCK, Clock(event.turn), event.space)
 
 
-def score(memory: Memory, query: Set[str], now: int, weights: Weights) -> Score:
-    """One event's salience at turn `now` with its terms; `query` are the distinct words of what is asked."""
-    terms = relevance(_words(memory), query), recency(memory.turn, now), memory.importance
+def score(memory: Memory, query: str, now: int, weights: Weights) -> Score:
+    """One event's salience at turn `now` with its terms."""
+    terms = relevance(_text(memory), query), recency(memory.turn, now), memory.importance
     return Score(_weighted(*terms, weights), *terms)
 
 
 def strongest(
-    memories: Sequence[Memory], query: Set[str], now: int, weights: Weights, count: int
+    memories: Sequence[Memory], query: str, now: int, weights: Weights, count: int
 ) -> list[tuple[float, int]]:
     """Salience and places of the strongest `count` of `memories`, strongest first; of equal ones the newer first.
 
@@ -88,21 +89,31 @@ def strongest(
     rates = [recency_weight * exp(-DECAY_PER_TURN * max(0, now - memory.turn)) for memory in memories]
     worths = [importance_weight * memory.importance for memory in memories]
     totals = [rate + worth for rate, worth in zip(rates, worths, strict=True)]
-    if query:
+    vocabulary = words.vocabulary()
+    asked = vocabulary.learn(query)
+    if asked.size:
         # So much an event has to have without its words; plain floats, since thousands of tuples wake the collector.
         enough = min(nlargest(count, totals), default=0.0) - relevance_weight - _ROUNDING
         totals = [
-            total if total < enough else relevance_weight * relevance(_words(memory), query) + rate + worth
+            total
+            if total < enough
+            else relevance_weight * _jaccard(vocabulary.compared(_text(memory)), asked) + rate + worth
             for memory, rate, worth, total in zip(memories, rates, worths, totals, strict=True)
         ]
     newest_first = range(len(memories) - 1, -1, -1)
     return [(totals[place], place) for place in nlargest(count, newest_first, key=totals.__getitem__)]
 
 
-def relevance(said: Set[str], query: Set[str]) -> float:
-    """Jaccard similarity of two sets of words, 0 where one of them is empty."""
-    both = len(query & said)
-    return both / (len(said) + len(query) - both) if both else 0.0
+def relevance(text: str, query: str) -> float:
+    """Jaccard similarity of the words of two texts, 0 where one of them has none."""
+    vocabulary = words.vocabulary()
+    asked = vocabulary.learn(query)
+    return _jaccard(vocabulary.compared(text), asked)
+
+
+def _jaccard(said: Bag, asked: Bag) -> float:
+    both = (said.bits & asked.bits).bit_count()
+    return both / (said.size + asked.size - both) if both else 0.0
 
 
 def recency(turn: int, now: int) -> float:
@@ -110,8 +121,8 @@ def recency(turn: int, now: int) -> float:
     return exp(-DECAY_PER_TURN * max(0, now - turn))
 
 
-def _words(memory: Memory) -> Set[str]:
-    return words_of(memory.text if memory.text is not None else codec.decode(memory.data).text)
+def _text(memory: Memory) -> str:
+    return memory.text if memory.text is not None else codec.decode(memory.data).text
 
 
 def _weighted(relevance: float, recency: float, importance: float, weights: Weights) -> float:

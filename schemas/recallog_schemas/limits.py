@@ -36,9 +36,10 @@ PROJECTION_RERUNS_MAX = 1_000  # rows that one record may read beyond those its 
 
 # The projector keeps the rows of its last batches; beyond this many it starts afresh.
 CACHED_ROWS_MAX = 20_000
-# Texts whose words salience keeps split: 2 KB each in ordinary talk, 10 KB at most.
-CACHED_WORDS_MAX = 4_096
-CACHED_WORDS_CHARS_MAX = 400
+# Texts whose words salience keeps split, and the different words in them: some MB in ordinary talk, 50 at most.
+CACHED_TEXTS_MAX = 4_096
+CACHED_TEXT_CHARS_MAX = 400
+CACHED_WORDS_MAX = 32_768
 
 # Time travel folds the space's prefix at query time.
 AS_OF_RECORDS_MAX = 2_000_000

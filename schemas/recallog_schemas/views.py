@@ -344,7 +344,7 @@ class PartitionStatus(View):
 
 
 class Unreflected(View):
-    """An agent that has no reflection threshold and runs on: its window no longer holds what it has seen."""
+    """An agent with a memory of its own that does not reflect: its window no longer holds what it has seen."""
 
     space: str
     agent: str

@@ -1,0 +1,53 @@
+"""Words as numbers: comparing them must be comparing the words."""
+
+import random
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recallog_projections import words
+from recallog_projections.words import Vocabulary, words_of
+from recallog_schemas import limits
+
+TEXTS = st.lists(st.sampled_from(["the", "The", "mill", "MILL", "straße", "İ", "a", "a\u00a0b", "\t", "x" * 300])).map(
+    " ".join
+)
+
+
+@given(TEXTS, st.lists(TEXTS))
+def test_what_two_texts_share_is_what_their_words_share(query: str, texts: list[str]) -> None:
+    vocabulary = Vocabulary()
+    asked = vocabulary.learn(query)
+    for text in [*texts, *texts]:
+        said = vocabulary.compared(text)
+        assert (said.bits & asked.bits).bit_count() == len(words_of(text) & words_of(query))
+        assert (said.size, asked.size) == (len(words_of(text)), len(words_of(query)))
+
+
+def test_a_vocabulary_that_has_grown_too_large_gives_way_to_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CACHED_TEXTS_MAX", 3)
+    old = words.vocabulary()
+    for n in range(5):
+        old.compared(f"text {n}")
+    assert words.vocabulary() is not old
+    assert words.vocabulary() is words.vocabulary()
+
+
+def test_two_threads_never_give_one_number_to_two_words() -> None:
+    vocabulary = Vocabulary()
+    spoken = [[f"word-{n}-{thread % 2}" for n in range(2_000)] for thread in range(4)]
+
+    def learn(said: list[str]) -> None:
+        random.Random(len(said)).shuffle(said)
+        for word in said:
+            vocabulary.learn(word)
+
+    threads = [threading.Thread(target=learn, args=(said,)) for said in spoken]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    bits = {word: vocabulary.learn(word).bits for said in spoken for word in said}
+    assert len(set(bits.values())) == len(bits) == 4_000
