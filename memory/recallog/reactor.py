@@ -6,13 +6,14 @@ still counts once, and so do two reactors that were equally fast.
 
 import asyncio
 import logging
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from recallog_schemas import Event, codec, kinds, limits, triggers
-from recallog_schemas.errors import InvariantViolation, LockTimeout, RecallogError, ReflectorFailed
+from recallog_schemas.errors import IdConflict, InvariantViolation, LockTimeout, RecallogError, ReflectorFailed
 from recallog_schemas.views import Reaction, ReflectionView, StandingTrigger
 from recallog_streams.ledger import Ledger, record_at
 from recallog_streams.reflectors.port import Evidence, Question, Reflector, ask
@@ -81,7 +82,12 @@ class Reactor:
             event = _failed(due, failed.reason)
         else:
             event = due.answer(answer.belief, answer.based_on, session=due.on[-1].event.session if due.on else None)
-        position = await self._memory.publish(event)
+        try:
+            position = await self._memory.publish(event)
+        except IdConflict:
+            # Something that answers nothing took the answer's id. Under another one it is an answer all the same.
+            event = event.model_copy(update={"id": f"{event.id}/{secrets.token_hex(8)}"})
+            position = await self._memory.publish(event)
         # Somebody else may have been faster: their answer counts.
         data = await record_at(self._ledger, position.partition, position.offset)
         reaction = Reaction.of(codec.decode(data), position) if data is not None else None

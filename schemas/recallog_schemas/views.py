@@ -209,8 +209,8 @@ class Reaction(View):
 
     @classmethod
     def of(cls, event: Event, position: Position) -> Self | None:
-        """What the event at `position` did about a trigger; None where it answers none."""
-        trigger = triggers.answered_by(event)
+        """What the event at `position` did about the trigger that it names; None where it names none."""
+        trigger = triggers.named_by(event)
         if trigger is None:
             return None
         return cls(

@@ -233,6 +233,22 @@ def test_an_answer_s_id_with_another_cause_is_a_conflict(tmp_path: Path) -> None
     run(work())
 
 
+def test_something_else_under_the_answer_s_id_does_not_stop_the_reactor(tmp_path: Path) -> None:
+    """Every answer was a conflict, and no other agent's trigger was ever reached."""
+
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await prepared(memory, "baker", "miller")
+            answer = (await memory.reflection(SPACE, "baker")).answer("Mine.")
+            await memory.publish(answer.model_copy(update={"kind": "agent.spoke", "payload": {"text": "Taken."}}))
+            assert [reaction.agent for reaction in await memory.react()] == ["baker", "miller"]
+            # The miller's belief is the one event that the baker has seen since.
+            assert (await memory.reflection(SPACE, "baker")).events == 1
+            assert [reaction.agent for reaction in await memory.react()] == []
+
+    run(work())
+
+
 def test_who_was_slower_reports_what_counts(tmp_path: Path) -> None:
     """The reactor said that it had written what somebody else had."""
 
