@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
 from filelock import FileLock
 
@@ -146,7 +147,7 @@ class SqliteFile:
 
     def _connect(self, path: Path, mode: str = "rw") -> sqlite3.Connection:
         return sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={mode}",  # "rw": a file deleted just now is not made again, empty
+            f"file:{quote(str(path.absolute()))}?mode={mode}",  # "rw": a file deleted just now is not made again, empty
             uri=True,
             timeout=self._lock_wait_seconds,
             isolation_level=None,
