@@ -180,7 +180,7 @@ class _Teller:
 
     def ending(self, home: Path, ok: bool) -> None:
         _heading("Next" if ok else "[red]Something above is not as it should be[/]")
-        command = Path(sys.argv[0])
+        command = Path(sys.argv[0]).absolute()
         name = str(command.relative_to(Path.cwd())) if command.is_relative_to(Path.cwd()) else "recallog"
         out.print("Who took the chest? Follow the teacher's thoughts, look inside, then try your own chat log:\n")
         for line in (
