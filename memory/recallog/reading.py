@@ -61,6 +61,7 @@ class Look:
         self._rows = dict(zip(rows, snapshot.rows, strict=True))
         self._tails = {name: tail for (name, _), tail in zip(logs, snapshot.logs, strict=True)}
         self._newest = dict(logs)
+        self._memories: dict[tuple[str, str], list[episodic.Memory]] = {}
 
     def row(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
         data = self._rows[Need(table.name, space, owner, key)]
@@ -69,11 +70,16 @@ class Look:
     def tail(self, log: Log[Row], space: str, owner: str = "") -> Tail:
         return self._tails[LogName(log.name, space, owner)]
 
-    def memories(self, space: str, agent: str) -> list[episodic.Memory]:
-        """The newest events that `agent` may see, in ledger order: as many as were asked for of each log."""
-        newest = self._newest[LogName(episodic.OWN.name, space, agent)]
-        merged = episodic.merge(self.tail(episodic.OWN, space, agent), self.tail(episodic.SHARED, space))
-        return episodic.window(merged, newest)
+    def memories(self, space: str, agent: str) -> Sequence[episodic.Memory]:
+        """The newest events that `agent` may see, in ledger order: as many as were asked for of each log.
+
+        Decoded once: several parts of one prompt ask for them.
+        """
+        if (space, agent) not in self._memories:
+            newest = self._newest[LogName(episodic.OWN.name, space, agent)]
+            merged = episodic.merge(self.tail(episodic.OWN, space, agent), self.tail(episodic.SHARED, space))
+            self._memories[space, agent] = episodic.window(merged, newest)
+        return self._memories[space, agent]
 
     def remembered(self, offset: int, data: bytes) -> Remembered:
         """An event that the views keep, as answers show it."""

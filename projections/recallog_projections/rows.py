@@ -90,7 +90,7 @@ class Rows:
     def append(self, log: Log[Row], entry: Row, space: str, owner: str = "") -> None:
         """Add `entry` to the end of a log; the oldest entries beyond `log.keep` go."""
         if self._tables.get(log.name) is not log:
-            raise ProjectionError(f"the log {log.name!r} is not among those of the projections")
+            raise _unknown("log", log.name)
         if self.strict:
             self._check_writable(log)
             if not isinstance(log, Log):
@@ -104,7 +104,7 @@ class Rows:
 
     def _check_writable(self, table: Table[Any] | Log[Any]) -> None:
         if self._tables.get(table.name) is not table:
-            raise ProjectionError(f"the table {table.name!r} is not among those of the projections")
+            raise _unknown("table", table.name)
         if self.writable is not None and table.name not in self.writable:
             raise ProjectionError(
                 f"the table {table.name!r} belongs to another projection; it may be read, not written"
@@ -118,14 +118,14 @@ class Rows:
         except KeyError:
             pass
         if not isinstance(self._tables.get(log.name), Log):
-            raise ProjectionError(f"the log {log.name!r} is not among those of the projections")
+            raise _unknown("log", log.name)
         if not _is_address(place):
             raise ProjectionError(f"{place[1:]!r} is no address of a log: space and owner are text")
         raise Unfetched(Need(*place))
 
     def _unfetched(self, place: tuple[str, str, str, str]) -> BaseException:
         if not isinstance(self._tables.get(place[0]), Table):
-            return ProjectionError(f"the table {place[0]!r} is not among those of the projections")
+            return _unknown("table", place[0])
         if not _is_address(place):
             return ProjectionError(f"{place[1:]!r} is no address of a row: space, owner and key are text")
         return Unfetched(Need(*place))
@@ -187,6 +187,10 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+def _unknown(what: str, name: str) -> ProjectionError:
+    return ProjectionError(f"the {what} {name!r} is not among those of the projections")
 
 
 def _is_address(place: tuple[str, ...]) -> bool:

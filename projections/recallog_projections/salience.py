@@ -86,7 +86,7 @@ def strongest(
     could bring an event among the strongest.
     """
     relevance_weight, recency_weight, importance_weight = weights
-    rates = [recency_weight * exp(-DECAY_PER_TURN * max(0, now - memory.turn)) for memory in memories]
+    rates = [recency_weight * recency(memory.turn, now) for memory in memories]
     worths = [importance_weight * memory.importance for memory in memories]
     totals = [rate + worth for rate, worth in zip(rates, worths, strict=True)]
     vocabulary = words.vocabulary()
