@@ -27,7 +27,10 @@ class Batch(msgspec.Struct, frozen=True):
     start: int
     next: int
     records: Sequence[tuple[int, bytes]]
-    """Offset and value."""
+    """Offset and value (empty where there is none)."""
+    keys: Sequence[bytes | None] | None = None
+    """The key of each record, where others may write the ledger too: it must be the space of the event. None where the
+    ledger itself sees to that."""
 
 
 class Ledger(ABC):

@@ -10,7 +10,7 @@ import pytest
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import IdConflict, RecallogError
 from recallog_streams.ledger import Batch, Ledger, record_at
-from support.events import event, numbered, run
+from support.events import event, numbered, one_loop, run
 
 
 async def batches(ledger: Ledger, start: int, until: int, space: str | None = None) -> list[Batch]:
@@ -44,9 +44,10 @@ class LedgerContract(ABC):
 
     @pytest.fixture
     def ledger(self, tmp_path: Path) -> Iterator[Ledger]:
-        ledger = self.make(tmp_path)
-        yield ledger
-        run(ledger.close())
+        with one_loop():
+            ledger = self.make(tmp_path)
+            yield ledger
+            run(ledger.close())
 
     def test_a_new_ledger_ends_at_offset_zero(self, ledger: Ledger) -> None:
         assert run(ledger.ends()) == [0]

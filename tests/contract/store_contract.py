@@ -10,7 +10,7 @@ from recallog_projections.projection import LogName, Need
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import Checkpoint, Generation, Item, Outcome, Pointer, Store
 from recallog_schemas.errors import InvariantViolation, Rebuilding
-from support.events import run
+from support.events import one_loop, run
 
 A = Generation("aaaa", 0, "code 1", 0)
 B = Generation("bbbb", 0, "code 2", 5)
@@ -82,9 +82,10 @@ class StoreContract(ABC):
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[Store]:
-        store = self.make(tmp_path)
-        yield store
-        run(store.close())
+        with one_loop():
+            store = self.make(tmp_path)
+            yield store
+            run(store.close())
 
     # The ledger it belongs to.
 

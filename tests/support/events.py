@@ -1,7 +1,8 @@
 """Events, in as few words as a test can say them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,9 +14,23 @@ Answer = TypeVar("Answer")
 MOMENT = "2026-03-01T12:00:00Z"
 
 
+_runners: list[asyncio.Runner] = []
+
+
 def run(work: Coroutine[Any, Any, Answer]) -> Answer:
     """The result of `work`, from a test that is a plain function."""
-    return asyncio.run(work)
+    return _runners[-1].run(work) if _runners else asyncio.run(work)
+
+
+@contextmanager
+def one_loop() -> Iterator[None]:
+    """Every `run` within it shares one event loop, as connections to a service need it."""
+    with asyncio.Runner() as runner:
+        _runners.append(runner)
+        try:
+            yield
+        finally:
+            _runners.pop()
 
 
 def after(home: Path, events: Sequence[Event], ask: Callable[[Memory], Awaitable[Answer]]) -> Answer:
