@@ -12,7 +12,8 @@ class Parked(msgspec.Struct, frozen=True):
 
     offset: int
     reason: str
-    """One stable word: unparsable, future_schema, too_large, invalid, conflict, projection_failed."""
+    """One stable word: unparsable, future_schema, too_large, invalid, wrong_partition, wrong_key, conflict,
+    projection_failed."""
     detail: str
     space: str = ""
     id: str = ""

@@ -33,6 +33,10 @@ _REASONS = {"unparsable", "future_schema", "too_large"}
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
+def _only_partition(space: str) -> int:
+    return 0
+
+
 class _Folded:
     """A projection as the loop over records calls it."""
 
@@ -48,8 +52,14 @@ class Fold:
     """The projections of one projector, folded together: a record counts for all of them or for none."""
 
     def __init__(
-        self, projections: Sequence[Projection], *, unique_ids: bool, remember_until: datetime | None = None
+        self,
+        projections: Sequence[Projection],
+        *,
+        unique_ids: bool,
+        partition_of: Callable[[str], int] = _only_partition,
+        remember_until: datetime | None = None,
     ) -> None:
+        self._partition_of = partition_of
         self._projections = tuple(projections)
         folded = [_Folded(projection) for projection in projections]
         named = {kind for each in folded for kind in each.kinds or ()}
@@ -80,7 +90,7 @@ class Fold:
 
     async def decide(self, batch: Batch, rows: Rows, fetch: Fetch) -> Changes:
         """What the records of `batch` change. `rows` holds what earlier batches of the same generation have seen."""
-        decoded = [(offset, data, _decoded(data)) for offset, data in batch.records]
+        decoded = self._decoded(batch)
         try:
             return await self._fold(batch.partition, decoded, rows, fetch)
         except ProjectionError:
@@ -92,14 +102,17 @@ class Fold:
             return await self._fold(batch.partition, decoded, rows, fetch)
 
     async def _fold(
-        self, partition: int, decoded: Sequence[tuple[int, bytes, Event | InvalidEvent]], rows: Rows, fetch: Fetch
+        self, partition: int, decoded: Sequence[tuple[int, bytes, Event | Parked]], rows: Rows, fetch: Fetch
     ) -> Changes:
         records = [
             self._record(partition, offset, data, event) for offset, data, event in decoded if isinstance(event, Event)
         ]
+        if self._identity is not None:
+            for needs in self._identity.batches_of_needs(rows, records):
+                await _fetch(rows, fetch, rows.missing(needs))
         following = iter(records)
         misses, patience = 0, max(_MISSES_BEFORE_ASKING, len(records) // _RECORDS_ASKED_PER_MISS)
-        for offset, _, event in decoded:
+        for _, _, event in decoded:
             if isinstance(event, Event):
                 record = next(following)
                 try:
@@ -111,11 +124,31 @@ class Fold:
                         await _fetch(rows, fetch, self._missing(rows, records))
                     parked = await self._apply_again(missing, record, rows, fetch)
             else:
-                parked = _rejected(offset, event)
+                parked = event
             if parked is not None:
                 await self._park(parked, rows, fetch)
             rows.keep()
         return rows.changes()
+
+    def _decoded(self, batch: Batch) -> list[tuple[int, bytes, Event | Parked]]:
+        """Offset, bytes, and the event that they hold or the reason why they hold none that counts."""
+        decoded = [(offset, data, _decoded(offset, data)) for offset, data in batch.records]
+        if batch.keys is None:
+            return decoded
+        return [
+            (offset, data, self._placed(batch.partition, offset, key, event) if isinstance(event, Event) else event)
+            for (offset, data, event), key in zip(decoded, batch.keys, strict=True)
+        ]
+
+    def _placed(self, partition: int, offset: int, key: bytes | None, event: Event) -> Event | Parked:
+        """`event`, unless it lies where the order of its space does not reach, or where its space is not looked for."""
+        if key == event.space.encode() and self._partition_of(event.space) == partition:
+            return event
+        if (expected := self._partition_of(event.space)) != partition:
+            reason, detail = "wrong_partition", f"its space {event.space!r} lies in partition {expected}"
+        else:
+            reason, detail = "wrong_key", f"its key is {key!r}, not its space {event.space!r}"
+        return Parked(offset, reason, _storable(detail), event.space, event.id, event.kind)
 
     def _record(self, partition: int, offset: int, data: bytes, event: Event) -> Record:
         reached = self._remember_until is None or event.at <= self._remember_until
@@ -130,8 +163,6 @@ class Fold:
 
     def _needs(self, records: Sequence[Record]) -> Iterator[Need]:
         for record in records:
-            if self._identity is not None:
-                yield from self._identity.needs(record)
             for folded in self._by_kind.get(record.event.kind, self._of_other_kinds):
                 try:
                     yield from folded.needs(record)
@@ -193,11 +224,11 @@ async def _fetch(rows: Rows, fetch: Fetch, needs: Sequence[Need]) -> None:
         rows.fetched_total(need, total)
 
 
-def _decoded(data: bytes) -> Event | InvalidEvent:
+def _decoded(offset: int, data: bytes) -> Event | Parked:
     try:
         return codec.decode(data)
     except InvalidEvent as error:
-        return error
+        return _rejected(offset, error)
 
 
 def _rejected(offset: int, error: InvalidEvent) -> Parked:

@@ -7,6 +7,7 @@ views that grows with the ledger.
 """
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -49,14 +50,26 @@ class Identity:
 
     tables: ClassVar = (SIZES, BUCKETS)
 
-    def needs(self, record: Record) -> tuple[Need, ...]:
-        return (Need(SIZES.name, record.event.space),)
+    def batches_of_needs(self, rows: Rows, records: Sequence[Record]) -> Iterator[list[Need]]:
+        """What a batch will touch, in two rounds: which buckets it is follows from the sizes, once they are fetched.
+
+        Without it nearly every event of a large space would fetch a bucket of its own.
+        """
+        ids: dict[str, list[str]] = {}
+        for record in records:
+            ids.setdefault(record.event.space, []).append(record.event.id)
+        yield [Need(SIZES.name, space) for space in ids]
+        yield [
+            Need(BUCKETS.name, space, "", str(number))
+            for space, of_space in ids.items()
+            for number in _buckets_touched(rows.get(SIZES, space) or Size(0, 1), of_space)
+        ]
 
     def first_seen(self, rows: Rows, event: Event, offset: int, data: bytes) -> bool:
         """Remember the id of `event`; whether it is new. Raises `Conflict` where it names something else."""
         space = event.space
         size = rows.get(SIZES, space) or Size(0, 1)
-        id_ = hashlib.blake2b(event.id.encode(), digest_size=ID_BYTES).digest()
+        id_ = _id_digest(event.id)
         content = _content_digest(event, data)
         number = _bucket_of(id_, size.buckets)
         entries = _entries(rows, space, number)
@@ -73,6 +86,18 @@ class Identity:
             size = _split(rows, space, size)
         rows.put(SIZES, size, space)
         return True
+
+
+def _buckets_touched(size: Size, ids: Sequence[str]) -> set[int]:
+    """Those that hold `ids`, and those that are split where all of them are new."""
+    touched = {_bucket_of(_id_digest(id_), size.buckets) for id_ in ids}
+    for new in range(size.buckets, max(size.buckets, -(-(size.events + len(ids)) // BUCKET_EVENTS))):
+        touched |= {new, _split_by(new)}
+    return touched
+
+
+def _id_digest(id_: str) -> bytes:
+    return hashlib.blake2b(id_.encode(), digest_size=ID_BYTES).digest()
 
 
 def _content_digest(event: Event, data: bytes) -> bytes:
@@ -97,10 +122,15 @@ def _bucket_of(id_: bytes, buckets: int) -> int:
     return number if number < buckets else hashed & (level - 1)
 
 
+def _split_by(new: int) -> int:
+    """The bucket that hands over entries to the bucket `new`."""
+    return new - (1 << (new.bit_length() - 1))
+
+
 def _split(rows: Rows, space: str, size: Size) -> Size:
     """One bucket more: the next in turn hands over those of its entries that belong there."""
     new = size.buckets
-    old = new - (1 << (new.bit_length() - 1))
+    old = _split_by(new)
     grown = Size(size.events, new + 1)
     stay, move = b"", b""
     entries = _entries(rows, space, old)

@@ -10,6 +10,7 @@
 
 import gc
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -28,6 +29,17 @@ from recallog_streams.ledger import Batch, Ledger, record_at
 
 Progress = Callable[[int, int], None]
 """Called with (offsets decided, offsets to decide)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """One batch that a projector tried to commit, for those who measure."""
+
+    partition: int
+    records: int
+    seconds: float
+    """From taking the batch to the store's answer."""
+    outcome: Outcome
 
 
 class GenerationGone(Rebuilding):
@@ -54,13 +66,21 @@ class Projector:
         space: str | None = None,
         remember_until: datetime | None = None,
         lock: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
+        decided: Callable[[Decided], None] | None = None,
     ) -> None:
         self.ledger = ledger
         self.store = store
-        self.fold = Fold(projections, unique_ids=ledger.unique_ids, remember_until=remember_until)
+        self.fold = Fold(
+            projections,
+            unique_ids=ledger.unique_ids,
+            partition_of=ledger.partition_of,
+            remember_until=remember_until,
+        )
         self._space = space
         self._lock = lock
-        self._cache: dict[str, _Cache] = {}
+        self._decided = decided
+        self._caches: dict[str, _Cache] = {}
+        """By generation, that of the last commit last."""
         self._recognised: set[str] = set()
 
     def new_generation(self, partition: int, until: int) -> Generation:
@@ -70,26 +90,42 @@ class Projector:
     async def catch_up(self, generation: Generation, until: int, progress: Progress | None = None) -> Checkpoint:
         """Decide all records below `until`. Raises `GenerationGone`, or `LedgerMismatch`."""
         while True:
-            checkpoint = await self._resume(generation)
+            checkpoint = await self.resume(generation)
             if checkpoint.offset + 1 >= until:
                 return checkpoint
             batches = self.ledger.read(generation.partition, checkpoint.offset + 1, until, space=self._space)
             async with aclosing(batches):  # type: ignore[type-var]
                 async for batch in batches:
                     async with self._lock():
-                        if not await self.decide(generation, batch):
+                        if await self.decide(generation, batch) is None:
                             break
                     if progress is not None:
                         progress(batch.next, until)
 
-    async def decide(self, generation: Generation, batch: Batch) -> bool:
-        """Fold and commit one batch; False where it does not follow the checkpoint (any more)."""
-        checkpoint = await self._resume(generation)
+    async def resume(self, generation: Generation) -> Checkpoint:
+        """Where the generation goes on. Raises `GenerationGone`, or `LedgerMismatch`."""
+        checkpoint = await self.store.checkpoint(generation)
+        if checkpoint is None:
+            raise GenerationGone(f"the generation {generation.id} is gone")
+        if generation.id not in self._recognised:
+            await self.recognise(generation.partition, checkpoint)
+            self._recognised.add(generation.id)
+        return checkpoint
+
+    async def decide(
+        self, generation: Generation, batch: Batch, checkpoint: Checkpoint | None = None
+    ) -> Checkpoint | None:
+        """Fold and commit one batch; the checkpoint then, or None where it does not follow the one before (any more).
+
+        A caller who knows where the generation stands says so with `checkpoint` and saves a question to the store:
+        where it has moved meanwhile, the commit is refused.
+        """
+        checkpoint = checkpoint or await self.resume(generation)
         if batch.start != checkpoint.offset + 1:
-            return False
+            return None
         # Taken out until its batch is committed: rows of a batch that failed half way, or that another reader of this
         # process is folding right now, must not be folded on.
-        cache = self._cache.pop(generation.id, None)
+        cache = self._caches.pop(generation.id, None)
         if cache is None or cache.checkpoint != checkpoint or len(cache.rows) > limits.CACHED_ROWS_MAX:
             cache = _Cache(checkpoint, self.fold.new_rows())
 
@@ -103,33 +139,37 @@ class Projector:
                 raise _Moved
             return snapshot.rows, [tail.total for tail in snapshot.logs]
 
+        began = time.monotonic()
         try:
             with _uncollected():
                 changes = await self.fold.decide(batch, cache.rows, fetch)
         except _Moved:
-            return False
+            return None
         new = Checkpoint(batch.next - 1, checkpoint.record, checkpoint.digest)
         if batch.records:
             offset, data = batch.records[-1]
             new = Checkpoint(batch.next - 1, offset, digest_of(data))
         outcome = await self.store.commit(generation, checkpoint, new, changes)
+        if self._decided is not None:
+            self._decided(Decided(batch.partition, len(batch.records), time.monotonic() - began, outcome))
         if outcome is Outcome.APPLIED:
-            self._cache = {generation.id: _Cache(new, cache.rows)}
-            return True
+            self._keep(generation, _Cache(new, cache.rows))
+            return new
         if outcome in (Outcome.RETIRED, Outcome.LOST):
             raise GenerationGone(f"the generation {generation.id} is {outcome.value}")
-        return outcome is Outcome.ALREADY_THERE
+        return new if outcome is Outcome.ALREADY_THERE else None
 
-    async def _resume(self, generation: Generation) -> Checkpoint:
-        checkpoint = await self.store.checkpoint(generation)
-        if checkpoint is None:
-            raise GenerationGone(f"the generation {generation.id} is gone")
-        if generation.id not in self._recognised:
-            await self._recognise(generation.partition, checkpoint)
-            self._recognised.add(generation.id)
-        return checkpoint
+    def _keep(self, generation: Generation, cache: _Cache) -> None:
+        """One cache for each partition that is folded here, and a bound on all of them together."""
+        self._caches[generation.id] = cache
+        rows = sum(len(kept.rows) for kept in self._caches.values())
+        for stale in [*self._caches][:-1]:
+            if rows <= limits.CACHED_ROWS_MAX:
+                break
+            rows -= len(self._caches.pop(stale).rows)
 
-    async def _recognise(self, partition: int, checkpoint: Checkpoint) -> None:
+    async def recognise(self, partition: int, checkpoint: Checkpoint) -> None:
+        """Make sure that the views belong to this ledger as it is now. Raises `LedgerMismatch`."""
         remedy = "Was another ledger, or an older copy, put in its place? Delete the views, and they are built from it"
         manifest = msgspec.json.encode(await self.ledger.manifest())
         remembered = await self.store.remember_manifest(manifest)

@@ -1,14 +1,18 @@
 """Where a ledger stores a repeated event again, the views count it once."""
 
 import random
+from typing import Any
 
 import msgspec
 import pytest
 
 from recallog_projections.rows import Rows
-from recallog_schemas import Record, codec
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.stores.store import Snapshot
+from recallog_schemas import codec
 from recallog_streams import dead_letters
 from recallog_streams.identity import BUCKET_EVENTS, BUCKETS, SIZES, Conflict, Identity
+from recallog_streams.projector import Projector
 from support.events import event
 from support.folding import finish, folded, ledger_of, rows_of
 
@@ -85,6 +89,24 @@ def test_an_entry_takes_thirty_bytes() -> None:
     assert sum(len(BUCKETS.decode(data).entries) for data in buckets) == 500 * 30
 
 
-def test_it_needs_the_size_of_the_space() -> None:
-    said = codec.decode(SAID)
-    assert [need.table for need in Identity().needs(Record(0, 0, said, SAID, True))] == [SIZES.name]
+class CountingStore(MemoryStore):
+    """Counts how often a projector asks for rows."""
+
+    reads = 0
+
+    async def read(self, *asked: Any, **named: Any) -> Snapshot:
+        self.reads += 1
+        return await super().read(*asked, **named)
+
+
+def test_a_batch_of_new_ids_is_fetched_in_a_few_reads_however_many_buckets_it_splits() -> None:
+    store = CountingStore()
+    values = [codec.encode(event(id=f"id-{n}")) for n in range(4_000)]
+    ledger = ledger_of(values, unique_ids=False, batch_records=2_000)
+    projector = Projector(ledger, store, [])
+    generation = finish(store.create(projector.new_generation(0, 0))).building
+    assert generation is not None
+    finish(projector.catch_up(generation, len(values)))
+    size = SIZES.decode(rows_of(store, generation, SIZES.name)["village", "", ""])
+    assert size.buckets >= 4_000 / BUCKET_EVENTS - 1
+    assert store.reads <= 4
