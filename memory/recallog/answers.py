@@ -35,6 +35,7 @@ class Answers:
     ) -> Answer:
         """The answer of `views` (default: the built-in ones), with `after` decided, or as of a moment of the past."""
         codec.check_name(space)
+        await self._parts.ledger.open()
         partition = self._parts.ledger.partition_of(space)
         if as_of is not None:
             return await question(await self._travel(space, as_of))
@@ -46,20 +47,24 @@ class Answers:
                 await _refuse_parked(reading, after)
             return await question(reading)
 
-        return await self.of_partition(partition, checked, views)
+        return await self.of_partition(partition, checked, views, after)
 
     async def of_partition(
-        self, partition: int, question: Callable[[Reading], Awaitable[Answer]], views: Views | None = None
+        self,
+        partition: int,
+        question: Callable[[Reading], Awaitable[Answer]],
+        views: Views | None = None,
+        after: Position | None = None,
     ) -> Answer:
         """The answer of the active generation; again, where a cutover took it away in between."""
         views = views or self._parts.views
         for tries_left in reversed(range(_READ_TRIES)):
-            generation = await generations.current(views.projector, partition, self._progress)
+            reading = await views.serving.reading(partition, after, self._progress)
             try:
-                return await question(Reading(views.store, partition, generation))
-            except Rebuilding:
+                return await question(reading)
+            except Rebuilding as error:
                 if not tries_left:
-                    raise
+                    raise await views.serving.unavailable(partition, error) from error
         raise InvariantViolation("the last try neither answered nor raised")
 
     async def of_all(self, question: Callable[[Reading], Awaitable[list[Answer]]]) -> list[Answer]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from recallog.reading import Reading, position
+from recallog.reading import ComputedAt, Reading
 from recallog_projections import activity, settings
 from recallog_projections.projection import Need, Table
 from recallog_projections.settings import AgentSettings
@@ -20,13 +20,13 @@ _COUNTED: Sequence[Table[activity.AgentSpan] | Table[activity.Span]] = (
 async def spaces(reading: Reading) -> list[SpaceView]:
     """All spaces of a partition, by name."""
     rows = reading.scan(activity.SPACES.name)
-    return [_space(reading, offset, item.space, activity.SPACES.decode(item.data)) async for item, offset in rows]
+    return [_space(reading.partition, at, item.space, activity.SPACES.decode(item.data)) async for item, at in rows]
 
 
 async def space_detail(reading: Reading, space: str) -> SpaceDetail:
     """One space by agents, sessions and kinds."""
     look = await reading.look([Need(activity.SPACES.name, space)])
-    row, checkpoint = look.row(activity.SPACES, space), look.computed_at["checkpoint"]
+    row = look.row(activity.SPACES, space)
     agents, sessions, kinds = [
         tuple(
             [
@@ -38,7 +38,7 @@ async def space_detail(reading: Reading, space: str) -> SpaceDetail:
     ]
     return SpaceDetail(
         **look.computed_at,
-        space=_space(reading, checkpoint.offset, space, row) if row and checkpoint else None,
+        space=_space(reading.partition, look.computed_at, space, row) if row else None,
         agents=agents,
         sessions=sessions,
         kinds=kinds,
@@ -63,11 +63,9 @@ async def agent_settings(reading: Reading, space: str, agent: str) -> AgentSetti
     )
 
 
-def _space(reading: Reading, checkpoint: int, space: str, row: activity.SpaceSpan) -> SpaceView:
-    partition = reading.partition
+def _space(partition: int, computed_at: ComputedAt, space: str, row: activity.SpaceSpan) -> SpaceView:
     return SpaceView(
-        generation=reading.generation.id,
-        checkpoint=position(partition, checkpoint),
+        **computed_at,
         space=space,
         events=row.events,
         agents=row.agents,

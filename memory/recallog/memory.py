@@ -19,7 +19,7 @@ from recallog.reading import Reading
 from recallog.salient import Asked
 from recallog.settings import Settings
 from recallog.time_travel import AsOf
-from recallog.wiring import Views, embedded
+from recallog.wiring import Views
 from recallog_projections.projection import Log, LogName, Need, Projection, Table
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent, ProjectionError
@@ -71,7 +71,7 @@ class Memory:
         reflector: Reflector | None = None,
     ) -> None:
         self.settings = settings
-        self._parts = embedded(settings, projections)
+        self._parts = wiring.parts(settings, projections)
         self._progress = progress
         self._answers = Answers(self._parts, progress)
         self._kept = settings.log_events
@@ -90,7 +90,10 @@ class Memory:
         reactors: bool = False,
         reflector: Reflector | None = None,
     ) -> Self:
-        """A memory in the folder `home` (default: `RECALLOG_HOME`, else `./.recallog`), made with the first use.
+        """A memory in the folder `home`, made with the first use; else where settings or the environment say.
+
+        Those name a ledger and views (`RECALLOG_LEDGER`, `RECALLOG_VIEWS`: a cluster, whose workers keep the views), or
+        a folder (`RECALLOG_HOME`, else `./.recallog`).
 
         `projections` are views of your own, each kept in a file of its own; read them with `row` and `entries`.
         `progress` is called with (done, total) while a query has to build the views first. With `reactors`, and
@@ -98,7 +101,7 @@ class Memory:
         `RECALLOG_REFLECTOR` says, else the offline one).
         """
         if not isinstance(home, Settings):
-            home = Settings(home=Path(home)) if home is not None else Settings()
+            home = Settings(home=Path(home), ledger=None, views=None) if home is not None else Settings()
         return cls(home, projections, progress, reactors, reflector)
 
     async def __aenter__(self) -> Self:
@@ -119,9 +122,7 @@ class Memory:
             if self._reactor is not None:
                 await self._reactor.close()
         finally:
-            await self._parts.ledger.close()
-            for views in self._parts.all_views():
-                await views.store.close()
+            await self._parts.close()
 
     # Producers
 
@@ -462,6 +463,6 @@ class Memory:
 
     def _views_of(self, table: Table[Row] | Log[Row]) -> Views:
         for views in self._parts.all_views():
-            if table in views.projector.fold.tables:
+            if table in views.builder.fold.tables:
                 return views
         raise ProjectionError(f"{table.name!r} is of no projection that this memory was opened with")

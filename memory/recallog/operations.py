@@ -124,7 +124,7 @@ async def verify(parts: Parts, progress: Progress | None) -> VerifyReport:
 
 async def _compared(views: Views, partition: int, progress: Progress | None) -> tuple[Generation, list[Compared]]:
     while True:
-        active = await generations.current(views.projector, partition, progress)
+        active = await views.serving.active(partition, progress)
         try:
             return active, await compare(views.builder, views.projections, active, progress)
         except Rebuilding:
@@ -158,7 +158,7 @@ def _readable(views: Views, name: str, data: bytes | None) -> str | None:
     """A row in words, as far as it can be read at all."""
     if data is None:
         return None
-    table = next(table for table in views.projector.fold.tables if table.name == name)
+    table = next(table for table in views.builder.fold.tables if table.name == name)
     try:
         return str(table.decode(data))
     except RecallogError:
@@ -207,7 +207,7 @@ async def list_dead_letters(parts: Parts, progress: Progress | None) -> list[Dea
 
 async def _parked(views: Views, partition: int, progress: Progress | None) -> list[Parked]:
     while True:
-        active = await generations.current(views.projector, partition, progress)
+        active = await views.serving.active(partition, progress)
         try:
             return await dead_letters.all_parked(views.store, active)
         except Rebuilding:

@@ -8,37 +8,48 @@ import msgspec
 
 from recallog_projections import episodic
 from recallog_projections.projection import Log, LogName, Need, Table, Tail
-from recallog_projections.stores.store import Generation, Item, Snapshot, Store
+from recallog_projections.stores.store import Checkpoint, Generation, Item, Snapshot, Store
 from recallog_schemas import Position, codec, limits
 from recallog_schemas.views import Remembered
+from recallog_streams import generations
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reading:
-    """A generation to read from."""
+    """A generation to read from: the one that is named, else the one that is active when the first read comes."""
 
     store: Store
     partition: int
-    generation: Generation
+    generation: Generation | None
+    code: str | None = None
+    """The code that reads; needed where no generation is named, since rows of other code are not for it."""
 
     async def read(self, rows: Sequence[Need] = (), logs: Sequence[tuple[LogName, int]] = ()) -> Snapshot:
-        """Rows and log tails in one atomic call. Raises `Rebuilding` where the generation was replaced meanwhile."""
-        return await self.store.read(self.partition, rows, logs, self.generation)
+        """Rows and log tails in one atomic call.
+
+        Raises `Rebuilding` where the generation was replaced meanwhile, or is of older code, and `ViewsTooNew`.
+        """
+        snapshot = await self.store.read(self.partition, rows, logs, self.generation)
+        if self.generation is None:
+            generations.check_readable(snapshot.generation.code, self.code or "")
+            self.generation = snapshot.generation
+        return snapshot
 
     async def look(self, rows: Iterable[Need] = (), logs: Iterable[tuple[LogName, int]] = ()) -> "Look":
         """The same, by name."""
         wanted_rows, wanted_logs = list(dict.fromkeys(rows)), list(dict(logs).items())
         return Look(await self.read(wanted_rows, wanted_logs), wanted_rows, wanted_logs)
 
-    async def scan(self, table: str, space: str | None = None) -> AsyncIterator[tuple[Item, int]]:
-        """All rows of a table, in order, each with the offset it was read at; of one space, where it is given."""
+    async def scan(self, table: str, space: str | None = None) -> AsyncIterator[tuple[Item, "ComputedAt"]]:
+        """All rows of a table, in order, each with what it was read at; of one space, where it is given."""
+        generation = self.generation or (await self.read()).generation
         after = None
         while True:
-            chunk = await self.store.scan(self.generation, table, space=space, after=after, limit=limits.SCAN_ITEMS)
+            chunk = await self.store.scan(generation, table, space=space, after=after, limit=limits.SCAN_ITEMS)
             for item in chunk.items:
-                yield item, chunk.checkpoint.offset
+                yield item, _computed_at(generation, chunk.checkpoint)
             if chunk.last:
                 return
             after = chunk.items[-1].place
@@ -56,8 +67,7 @@ class Look:
 
     def __init__(self, snapshot: Snapshot, rows: Sequence[Need], logs: Sequence[tuple[LogName, int]]) -> None:
         self.partition = snapshot.generation.partition
-        checkpoint = position(self.partition, snapshot.checkpoint.offset)
-        self.computed_at: ComputedAt = {"generation": snapshot.generation.id, "checkpoint": checkpoint}
+        self.computed_at = _computed_at(snapshot.generation, snapshot.checkpoint)
         self._rows = dict(zip(rows, snapshot.rows, strict=True))
         self._tails = {name: tail for (name, _), tail in zip(logs, snapshot.logs, strict=True)}
         self._newest = dict(logs)
@@ -85,6 +95,10 @@ class Look:
         """An event that the views keep, as answers show it."""
         event = codec.decode(data)
         return Remembered.model_construct(position=Position(self.partition, offset), event=event, text=event.text)
+
+
+def _computed_at(generation: Generation, checkpoint: Checkpoint) -> ComputedAt:
+    return {"generation": generation.id, "checkpoint": position(generation.partition, checkpoint.offset)}
 
 
 def position(partition: int, offset: int) -> Position | None:

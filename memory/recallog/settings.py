@@ -15,6 +15,15 @@ class Settings(BaseSettings):
 
     home: Path = Path(".recallog")
     """The folder of the embedded form: the ledger, and the views that can be built from it."""
+    ledger: str | None = None
+    """The ledger of a cluster: `kafka://host:9092/recallog.events?partitions=32&replication=3`. Needs `views` too."""
+    views: str | None = None
+    """Where a cluster's workers keep the views: `redis://host:6379/0`. Needs `ledger` too."""
+    after_wait_seconds: float = Field(default=10.0, gt=0)
+    """How long a question on a cluster waits for the workers to reach the position it names."""
+    worker_host: str = "127.0.0.1"
+    """Where a worker serves `/health` and `/metrics`."""
+    worker_port: int = Field(default=6066, ge=1, le=65535)
     lock_wait_seconds: float = Field(default=limits.LOCK_WAIT_SECONDS, gt=0)
     """How long to wait for another process before giving up."""
     log_events: int = Field(default=limits.LOG_EVENTS_KEPT, ge=limits.LOG_EVENTS_KEPT, le=limits.LOG_EVENTS_MAX)

@@ -1,29 +1,43 @@
 """The composition root: the one place where settings become adapters."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from recallog.folder_lock import FolderLock
+from recallog.serving import Folding, Following, Serving
 from recallog.settings import Settings
 from recallog_projections import built_in
 from recallog_projections.projection import Projection
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_projections.stores.store import Store
-from recallog_schemas.errors import ProjectionError, ReflectorMisconfigured
+from recallog_schemas import limits
+from recallog_schemas.errors import ProjectionError, ReflectorMisconfigured, SettingsError
 from recallog_streams.ledger import Ledger
-from recallog_streams.projector import Projector
+from recallog_streams.projector import Decided, Projector
 from recallog_streams.reflectors.extractive import Extractive
 from recallog_streams.reflectors.port import Reflector
 from recallog_streams.sqlite_ledger import SqliteLedger
+
+if TYPE_CHECKING:
+    from recallog_streams.kafka.address import KafkaAddress
 
 LEDGER_FILE = "ledger.db"
 VIEWS = "views"
 VIEWS_FILE = f"{VIEWS}.db"
 LOCK_FILE = f"{VIEWS}.lock"
 REACTORS_LOCK_FILE = "reactors.lock"
+BUILT_IN = "built-in"
+NAMESPACE = "recallog"
+"""What the keys of the views begin with in Redis."""
 
+_BOTH = ("RECALLOG_LEDGER", "RECALLOG_VIEWS")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+Lock = Callable[[], AbstractAsyncContextManager[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +48,10 @@ class Views:
     """"built-in", or the name of a user's projection."""
     store: Store
     projections: Sequence[Projection]
-    projector: Projector
-    """For readers: it takes the lock of these views for each batch."""
     builder: Projector
-    """For rebuilds, which go on beside the readers and need no lock: the commit is fenced."""
+    """For workers and rebuilds. It needs no lock: the commit is fenced."""
+    serving: Serving
+    """For readers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +64,42 @@ class Parts:
     own: Sequence[Views]
     """One for each projection of the user's, in a store of its own: it is built by itself, and what it cannot apply
     is missing nowhere else."""
-    reactors_lock: FolderLock
+    reactors_lock: Lock
     """One process answers triggers at a time."""
 
     def all_views(self) -> list[Views]:
         return [self.views, *self.own]
 
+    async def close(self) -> None:
+        """Let go of files and connections."""
+        await self.ledger.close()
+        for views in self.all_views():
+            await views.store.close()
 
-def embedded(settings: Settings, own: Sequence[Projection] = ()) -> Parts:
-    """A memory in one folder: a SQLite ledger, SQLite views, no service. Raises `ProjectionError`."""
+
+def parts(
+    settings: Settings, own: Sequence[Projection] = (), decided: Callable[[Decided], None] | None = None
+) -> Parts:
+    """What the settings ask for; `decided` hears of each batch that workers and rebuilds commit.
+
+    Raises `SettingsError`, or `ProjectionError`.
+    """
+    names = [projection.name for projection in own]
+    for name in names:
+        if _NAME.fullmatch(name) is None or names.count(name) > 1:
+            raise ProjectionError(
+                f"{name!r} cannot name a projection: lower case letters, digits and _, and only one of it"
+            )
+    if settings.ledger is None and settings.views is None:
+        return _embedded(settings, own)
+    if settings.ledger is None or settings.views is None:
+        given, absent = ("RECALLOG_VIEWS", "RECALLOG_LEDGER") if settings.ledger is None else _BOTH
+        raise SettingsError(f"{given} is set and {absent} is not: a cluster needs both, a memory in a folder neither")
+    return _cluster(settings, settings.ledger, settings.views, own, decided)
+
+
+def _embedded(settings: Settings, own: Sequence[Projection]) -> Parts:
+    """A memory in one folder: a SQLite ledger, SQLite views, no service."""
     ledger = SqliteLedger(settings.home / LEDGER_FILE, settings.lock_wait_seconds)
 
     def views(name: str, stem: str, projections: Sequence[Projection]) -> Views:
@@ -68,22 +109,55 @@ def embedded(settings: Settings, own: Sequence[Projection] = ()) -> Parts:
             name,
             store,
             projections,
-            projector=Projector(ledger, store, projections, lock=lock),
             builder=Projector(ledger, store, projections),
+            serving=Folding(Projector(ledger, store, projections, lock=lock)),
         )
 
-    names = [projection.name for projection in own]
-    for name in names:
-        if _NAME.fullmatch(name) is None or names.count(name) > 1:
-            raise ProjectionError(
-                f"{name!r} cannot name a projection: lower case letters, digits and _, and only one of it"
-            )
     return Parts(
         ledger,
-        views("built-in", VIEWS, built_in.projections(settings.log_events)),
+        views(BUILT_IN, VIEWS, built_in.projections(settings.log_events)),
         [views(projection.name, f"{VIEWS}-{projection.name}", built_in.alone(projection)) for projection in own],
         FolderLock(settings.home / REACTORS_LOCK_FILE, settings.lock_wait_seconds),
     )
+
+
+def _cluster(
+    settings: Settings,
+    ledger_url: str,
+    views_url: str,
+    own: Sequence[Projection],
+    decided: Callable[[Decided], None] | None,
+) -> Parts:
+    """A memory on Kafka and Redis, whose views workers keep."""
+    # Only a cluster needs these packages: they come with recallog[cluster].
+    from recallog.redis_lock import RedisLock
+    from recallog_projections.stores.redis import RedisStore
+    from recallog_streams.kafka.ledger import KafkaLedger
+
+    ledger = KafkaLedger(address_of(ledger_url), batch_records=limits.CLUSTER_BATCH_RECORDS)
+
+    def views(name: str, namespace: str, projections: Sequence[Projection]) -> Views:
+        store = RedisStore(views_url, namespace=namespace)
+        builder = Projector(ledger, store, projections, decided=decided)
+        serving = Following(store, ledger, builder.fold.code, settings.after_wait_seconds)
+        return Views(name, store, projections, builder, serving)
+
+    return Parts(
+        ledger,
+        views(BUILT_IN, NAMESPACE, built_in.projections(settings.log_events)),
+        [views(projection.name, f"{NAMESPACE}:{projection.name}", built_in.alone(projection)) for projection in own],
+        RedisLock(views_url, f"{NAMESPACE}:reactors", settings.lock_wait_seconds),
+    )
+
+
+def address_of(ledger_url: str) -> "KafkaAddress":
+    """Where the ledger of a cluster is. Raises `SettingsError`."""
+    from recallog_streams.kafka.address import KafkaAddress
+
+    try:
+        return KafkaAddress.parse(ledger_url)
+    except ValueError as error:
+        raise SettingsError(f"RECALLOG_LEDGER: {error}") from None
 
 
 def reflector(settings: Settings) -> Reflector:

@@ -9,6 +9,7 @@ RecallogError
 ├── Parked                      the awaited record is a dead letter
 ├── NothingDue                  an answer where no trigger stands
 ├── Rebuilding                  the views are not there yet
+├── ViewsBehind                 the workers have not reached the awaited position
 ├── NewDeadLetters              a rebuild that parks what the live views remember
 ├── ViewsTooNew                 the views were built by newer code
 ├── ProjectionError             a projection broke its contract
@@ -23,6 +24,7 @@ RecallogError
 │   ├── StorageReplaced         the file under an open ledger is gone, or another one
 │   └── LedgerMismatch          the views belong to another ledger
 ├── UnknownOutcome              the write may or may not have happened
+├── SettingsError               settings that contradict each other
 ├── ReflectorFailed             a reflector has not answered its question
 ├── ReflectorMisconfigured      a reflector can answer no question until its settings change
 └── InvariantViolation          a defect of Recallog itself
@@ -79,6 +81,13 @@ class NothingDue(RecallogError):
 
 class Rebuilding(RecallogError):
     """There is no complete copy of the views yet."""
+
+    retryable = True
+    exit_code = 3
+
+
+class ViewsBehind(RecallogError):
+    """The views have not decided the position that a reader waits for, in the time that it waits."""
 
     retryable = True
     exit_code = 3
@@ -149,6 +158,12 @@ class UnknownOutcome(RecallogError):
 
     retryable = True
     exit_code = 3
+
+
+class SettingsError(RecallogError):
+    """Settings that are no use together, or an address that cannot be read."""
+
+    exit_code = 2
 
 
 class ReflectorFailed(RecallogError):

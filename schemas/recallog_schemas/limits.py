@@ -17,6 +17,8 @@ WEIGHT_MAX = 1_000.0  # of a term of salience: sums of three stay finite and rea
 APPEND_EVENTS_MAX = 10_000
 READ_BATCH_RECORDS = 4_000
 READ_BATCH_BYTES = 8 * 1024 * 1024
+CLUSTER_BATCH_RECORDS = 1_000  # so that a commit holds Redis, which does one thing at a time, for less than 20 ms
+PARTITIONS_AT_ONCE = 4  # whose views one process builds, so that it folds one while the others wait for services
 LOCK_WAIT_SECONDS = 10.0
 
 # Views. Logs keep the newest events an agent may need; a row is bounded so that one commit is.

@@ -157,6 +157,16 @@ def _refuse_newer(theirs: str, mine: str) -> None:
         )
 
 
+def check_readable(theirs: str, mine: str) -> None:
+    """Raise where rows that `theirs` has written are not for code `mine` to read: `ViewsTooNew`, or `Rebuilding`."""
+    if theirs != mine:
+        _refuse_newer(theirs, mine)
+        raise Rebuilding(
+            "the views are of an older version, until workers of this version have built theirs. Start one: recallog "
+            "worker"
+        )
+
+
 def check_position(ends: list[int], partition: int, offset: int) -> None:
     """Raise `OutOfRange` where the ledger does not hold that position."""
     if not 0 <= partition < len(ends) or not 0 <= offset < ends[partition]:

@@ -43,6 +43,10 @@ class Ledger(ABC):
     """Whether an id can be there only once in its space. Where not, the views count it once."""
 
     @abstractmethod
+    async def open(self) -> None:
+        """Connect, so that `partition_of` can answer; all else does so by itself."""
+
+    @abstractmethod
     async def manifest(self) -> Manifest:
         """Which ledger this is."""
 

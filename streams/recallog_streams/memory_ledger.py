@@ -22,6 +22,9 @@ class MemoryLedger(Ledger):
         self._values: list[tuple[str | None, bytes]] = []
         self._offsets: dict[tuple[str, str], int] = {}
 
+    async def open(self) -> None:
+        return None
+
     async def manifest(self) -> Manifest:
         return Manifest(ledger=f"memory:{self._id}", partitions=1, partitioner="one")
 

@@ -38,6 +38,9 @@ class SqliteLedger(Ledger):
     def __init__(self, path: Path, lock_wait_seconds: float = limits.LOCK_WAIT_SECONDS) -> None:
         self._file = SqliteFile(path, LEDGER, lock_wait_seconds)
 
+    async def open(self) -> None:
+        return None
+
     async def manifest(self) -> Manifest:
         (id_,) = await self._file.run(lambda connection: connection.execute("SELECT id FROM manifest").fetchone())
         return Manifest(ledger=f"sqlite:{id_}", partitions=1, partitioner="one")

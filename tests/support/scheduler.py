@@ -65,6 +65,9 @@ class SteppedLedger(Ledger):
         self._inner = inner
         self._fails = fails
 
+    async def open(self) -> None:
+        await self._inner.open()
+
     async def manifest(self) -> Manifest:
         return await self._inner.manifest()
 

@@ -13,6 +13,7 @@ from recallog_service.cli import (
     schema,
     story,
     watching,
+    workers,
 )
 
 app = typer.Typer(
@@ -24,7 +25,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-for commands in (story, producers, consumers, activity, reactors, watching, following, operators):
+for commands in (story, producers, consumers, activity, reactors, watching, following, operators, workers):
     commands.register(app)
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(schema.app, name="schema")

@@ -1,0 +1,1 @@
+"""How Recallog runs outside of a test: a local cluster for development, the image, the compose file."""

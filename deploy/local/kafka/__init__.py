@@ -1,0 +1,1 @@
+"""Apache Kafka as one local process: its jars, its settings, the process."""

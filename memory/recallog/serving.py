@@ -1,0 +1,107 @@
+"""Who keeps the views that a question is answered from: the question itself (embedded), or workers (cluster)."""
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+
+from recallog.reading import Reading
+from recallog_projections.stores.store import Generation, Store
+from recallog_schemas import Position
+from recallog_schemas.errors import Rebuilding, ViewsBehind
+from recallog_streams import generations
+from recallog_streams.ledger import Ledger
+from recallog_streams.projector import Progress, Projector
+
+_POLL_SECONDS_MIN = 0.001
+_POLL_SECONDS_MAX = 0.05
+
+
+class Serving(ABC):
+    """Finds the generation to read from."""
+
+    @abstractmethod
+    async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> Reading:
+        """What to read from, once it has decided `after`. Raises `Rebuilding`, `ViewsTooNew`, `ViewsBehind`."""
+
+    @abstractmethod
+    async def active(self, partition: int, progress: Progress | None) -> Generation:
+        """The active generation. Raises as `reading` does."""
+
+    @abstractmethod
+    async def unavailable(self, partition: int, error: Rebuilding) -> Rebuilding:
+        """The error of a question that found no views, with what is known about when it can be asked again."""
+
+
+class Folding(Serving):
+    """Embedded: a query first brings the views up to the ledger's end, so it sees all that was there when it began."""
+
+    def __init__(self, projector: Projector) -> None:
+        self._projector = projector
+
+    async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> Reading:
+        return Reading(self._projector.store, partition, await self.active(partition, progress))
+
+    async def active(self, partition: int, progress: Progress | None) -> Generation:
+        return await generations.current(self._projector, partition, progress)
+
+    async def unavailable(self, partition: int, error: Rebuilding) -> Rebuilding:
+        return error
+
+
+class Following(Serving):
+    """Cluster: workers fold, a query reads what they have written; with `after` it waits for them."""
+
+    def __init__(self, store: Store, ledger: Ledger, code: str, wait_seconds: float) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._code = code
+        self._wait_seconds = wait_seconds
+
+    async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> Reading:
+        if after is not None:
+            await self._wait(partition, after)
+        return Reading(self._store, partition, None, self._code)
+
+    async def active(self, partition: int, progress: Progress | None) -> Generation:
+        active = (await self._store.pointer(partition)).active
+        if active is None:
+            raise await self.unavailable(partition, Rebuilding("no views yet"))
+        generations.check_readable(active.code, self._code)
+        return active
+
+    async def unavailable(self, partition: int, error: Rebuilding) -> Rebuilding:
+        pointer = await self._store.pointer(partition)
+        if pointer.building is None:
+            if pointer.active is not None:
+                return error
+            return Rebuilding(
+                f"partition {partition} has no views, and no worker is building them. Start one: recallog worker"
+            )
+        checkpoint = await self._store.checkpoint(pointer.building)
+        end = max(1, (await self._ledger.ends())[partition])
+        done = 0 if checkpoint is None else checkpoint.offset + 1
+        return Rebuilding(
+            f"the views of partition {partition} are being built, {min(100, 100 * done // end)} % are done; try again"
+        )
+
+    async def _wait(self, partition: int, after: Position) -> None:
+        """Until the views have decided `after`."""
+        give_up, pause = time.monotonic() + self._wait_seconds, _POLL_SECONDS_MIN
+        while True:
+            missing: Rebuilding | None = None
+            decided = -1
+            try:
+                decided = (await self._store.read(partition)).checkpoint.offset
+            except Rebuilding as error:
+                missing = error
+            if decided >= after.offset:
+                return
+            if time.monotonic() > give_up:
+                if missing is not None:
+                    raise await self.unavailable(partition, missing)
+                raise ViewsBehind(
+                    f"after {self._wait_seconds:g} s the views of partition {partition} have decided {decided:,}, and "
+                    f"{after} is asked for. Are enough workers running? See the lag: recallog status"
+                )
+            await asyncio.sleep(pause)
+            pause = min(_POLL_SECONDS_MAX, pause * 1.5)

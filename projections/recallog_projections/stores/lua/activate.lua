@@ -1,0 +1,23 @@
+-- Cut over to the building generation.
+--
+-- KEYS  1 the partition's pointer, 2 the building generation's checkpoint
+-- ARGV  1 the building generation, 2 prefix of the partition's keys, 3 the last offset that was compared, or ''
+-- Answers 1, or 0 where it is not the building one any more, or behind the active one.
+local pointer = redis.call('HMGET', KEYS[1], 'active', 'building', 'building-generation')
+local mine = redis.call('GET', KEYS[2])
+if pointer[3] ~= ARGV[1] or not mine then
+  return 0
+end
+local active = pointer[1] and redis.call('GET', ARGV[2] .. pointer[1] .. ':checkpoint')
+if active then
+  local allowed = tonumber(string.match(mine, '^%S+'))
+  if ARGV[3] ~= '' then
+    allowed = math.min(allowed, tonumber(ARGV[3]))
+  end
+  if tonumber(string.match(active, '^%S+')) > allowed then
+    return 0
+  end
+end
+redis.call('HSET', KEYS[1], 'active', pointer[2], 'active-generation', pointer[3])
+redis.call('HDEL', KEYS[1], 'building', 'building-generation')
+return 1

@@ -1,0 +1,108 @@
+-- One commit: judge it in the order of store.py, then write rows, log entries and the checkpoint.
+--
+-- KEYS  1 the partition's pointer, 2 the generation's checkpoint
+-- ARGV  1 generation id, 2 prefix of the generation's keys, 3 expected offset, 4 new offset, 5 the new checkpoint,
+--       6 msgpack: {tables, logs}
+--         tables: {{name, {place, data, place, data, ...}, {deleted place, ...}}, ...}
+--         logs:   {{name, keep, {place, ...}, {appended, ...}, {{entry, ...}, ...}}, ...}, where `appended` counts
+--                 the entries that this commit trims again, which are not sent
+--
+-- Several items go with one redis.call: a call costs more than what it carries. unpack() fails near 8,000.
+local CALL_ITEMS = 1000
+
+local pointer = redis.call('HMGET', KEYS[1], 'active', 'building')
+if pointer[1] ~= ARGV[1] and pointer[2] ~= ARGV[1] then
+  return 'retired'
+end
+local checkpoint = redis.call('GET', KEYS[2])
+if not checkpoint then
+  return 'lost'
+end
+local stored, expected, new = tonumber(string.match(checkpoint, '^%S+')), tonumber(ARGV[3]), tonumber(ARGV[4])
+if expected > new then
+  return 'backwards'
+elseif stored == new and stored ~= expected then
+  return 'already there'
+elseif stored > expected then
+  return 'ahead'
+elseif stored < expected then
+  return 'mismatch'
+end
+
+local prefix = ARGV[2]
+local changes = cmsgpack.unpack(ARGV[6])
+
+local function add_places(order, places)
+  for first = 1, #places, CALL_ITEMS do
+    local scored = {}
+    for n = first, math.min(first + CALL_ITEMS - 1, #places) do
+      scored[#scored + 1] = '0'
+      scored[#scored + 1] = places[n]
+    end
+    redis.call('ZADD', order, unpack(scored))
+  end
+end
+
+-- The order of a table is written only for rows that are new: most commits replace rows. HSET says how many of a call
+-- are new, so calls are small while some are, and the few old ones among them are added to the order in vain.
+local function put(rows, order, items)
+  local first = 1
+  while first <= #items do
+    local last = math.min(first + 31, #items)
+    if redis.call('HSET', rows, unpack(items, first, last)) > 0 then
+      local scored = {}
+      for n = first, last, 2 do
+        scored[#scored + 1] = '0'
+        scored[#scored + 1] = items[n]
+      end
+      redis.call('ZADD', order, unpack(scored))
+    end
+    first = last + 1
+  end
+end
+
+for _, table_ in ipairs(changes[1]) do
+  local name, items, deleted = table_[1], table_[2], table_[3]
+  redis.call('SADD', prefix .. 'tables', 'rows:' .. name)
+  local rows, order = prefix .. 'rows:' .. name, prefix .. 'rows-order:' .. name
+  put(rows, order, items)
+  for first = 1, #deleted, CALL_ITEMS do
+    local last = math.min(first + CALL_ITEMS - 1, #deleted)
+    redis.call('HDEL', rows, unpack(deleted, first, last))
+    redis.call('ZREM', order, unpack(deleted, first, last))
+  end
+end
+
+for _, log in ipairs(changes[2]) do
+  local name, keep, places, appended, entries = log[1], log[2], log[3], log[4], log[5]
+  redis.call('SADD', prefix .. 'tables', 'logs:' .. name)
+  local totals, order, list = prefix .. 'totals:' .. name, prefix .. 'logs-order:' .. name, prefix .. 'log:' .. name .. ':'
+  local created = {}
+  for first = 1, #places, CALL_ITEMS do
+    local last = math.min(first + CALL_ITEMS - 1, #places)
+    local before = redis.call('HMGET', totals, unpack(places, first, last))
+    local after = {}
+    for n = first, last do
+      local total = before[n - first + 1]
+      if not total then
+        created[#created + 1] = places[n]
+      end
+      after[#after + 1] = places[n]
+      after[#after + 1] = (total or 0) + appended[n]
+    end
+    redis.call('HSET', totals, unpack(after))
+  end
+  add_places(order, created)
+  for n, place in ipairs(places) do
+    local key, length = list .. place, 0
+    for first = 1, #entries[n], CALL_ITEMS do
+      length = redis.call('RPUSH', key, unpack(entries[n], first, math.min(first + CALL_ITEMS - 1, #entries[n])))
+    end
+    if length > keep then
+      redis.call('LTRIM', key, -keep, -1)
+    end
+  end
+end
+
+redis.call('SET', KEYS[2], ARGV[5])
+return 'applied'

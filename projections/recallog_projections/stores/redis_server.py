@@ -1,0 +1,206 @@
+"""One Redis server: its Lua scripts, its errors in our words, and what is asked of it before it is trusted."""
+
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AskError,
+    AuthenticationError,
+    BusyLoadingError,
+    ClusterDownError,
+    NoPermissionError,
+    NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    TryAgainError,
+)
+from redis.exceptions import ConnectionError as NoConnection
+from redis.exceptions import TimeoutError as NoAnswer
+
+from recallog_schemas.errors import StorageError, StorageFull, StorageReadOnly, StorageUnavailable
+
+CONNECT_SECONDS = 5.0
+REPLY_SECONDS = 10.0
+CONNECTIONS_MAX = 50
+CONNECTION_WAIT_SECONDS = 10.0
+
+_logger = logging.getLogger("recallog.redis")
+
+_PASSING = ("MISCONF", "NOREPLICAS", "BUSY", "UNKILLABLE")
+"""First words of errors that redis-py has no class for: the server refuses all writes for now."""
+
+
+class Script:
+    """A Lua script, which the server knows by its SHA-1 once it has seen it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @cached_property
+    def text(self) -> bytes:
+        return files("recallog_projections.stores").joinpath("lua", f"{self._name}.lua").read_bytes()
+
+    @cached_property
+    def sha(self) -> bytes:
+        return hashlib.sha1(self.text, usedforsecurity=False).hexdigest().encode()
+
+
+class RedisServer:
+    """Calls to the server at `url` (redis://, rediss:// or unix://, with the options of redis-py in its query).
+
+    Nothing is ever sent twice by itself. A commit whose reply was lost could be: it compares before it writes, so that
+    its copy is answered "already there", or refused. But a cutover whose copy is answered "not building" would look
+    refused though it was made, and every caller has a loop of its own that rereads pointer and checkpoint and knows
+    when to stop. A connection that the server closed while it was idle is noticed, and replaced before use.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            parsed = urlsplit(url)
+            self.address = (
+                f"{parsed.hostname or 'localhost'}:{parsed.port or 6379}" if parsed.scheme != "unix" else parsed.path
+            )
+            pool = BlockingConnectionPool.from_url(
+                url,
+                max_connections=CONNECTIONS_MAX,
+                timeout=CONNECTION_WAIT_SECONDS,
+                socket_connect_timeout=CONNECT_SECONDS,
+                socket_timeout=REPLY_SECONDS,
+                retry=Retry(NoBackoff(), 0),
+                protocol=2,
+                redis_connect_func=self._connected,
+            )
+        except (ValueError, TypeError) as error:
+            # Without its text: of a password that is not percent-encoded it may show a part.
+            raise StorageError(
+                "not the URL of a Redis: write redis://[[user]:password@]host[:port][/database] (rediss:// for TLS), "
+                f"with special characters of the password percent-encoded ({type(error).__name__})"
+            ) from None
+        self._client = Redis.from_pool(pool)
+        self._execute: Callable[..., Awaitable[Any]] = self._client.execute_command
+        self._warned = False
+
+    async def run(self, script: Script, *arguments: Any) -> Any:
+        """The answer of `script`; `arguments` begin with the number of keys. Raises as `command` does."""
+        try:
+            try:
+                return await self._execute("EVALSHA", script.sha, *arguments)
+            except NoScriptError:
+                return await self._execute("EVAL", script.text, *arguments)
+        except RedisError as error:
+            raise self._told(error) from error
+
+    async def command(self, *words: Any) -> Any:
+        """The answer to one command. Raises `StorageError`, mostly `StorageUnavailable`."""
+        try:
+            return await self._execute(*words)
+        except RedisError as error:
+            raise self._told(error) from error
+
+    async def commands(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The answers to several commands, sent in one go. Raises as `command` does."""
+        try:
+            async with self._client.pipeline(transaction=False) as pipeline:
+                for words in commands:
+                    pipeline.execute_command(*words)
+                return await pipeline.execute()
+        except RedisError as error:
+            raise self._told(error) from error
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def _connected(self, connection: AbstractConnection) -> None:
+        """Check the server behind every new connection: after a failover it is another one."""
+        try:
+            await connection.on_connect()
+            await self._check(connection)
+        except BaseException:
+            # Left open, it would be taken from the pool next time without having been checked.
+            await connection.disconnect(nowait=True)
+            raise
+
+    async def _check(self, connection: AbstractConnection) -> None:
+        try:
+            memory = await _answer(connection, "INFO", "memory")
+            persistence = await _answer(connection, "INFO", "persistence")
+        except NoPermissionError:
+            raise StorageError(
+                f"the user of the URL of the Redis at {self.address} may not run INFO, which tells whether keys can be "
+                "evicted: allow it (ACL SETUSER … +info)"
+            ) from None
+        policy = _field(memory, "maxmemory_policy")
+        if policy != "noeviction":
+            raise StorageError(
+                f"the Redis at {self.address} has maxmemory-policy {policy!r} and could evict parts of the views "
+                "unnoticed: set maxmemory-policy to noeviction, or name a Redis of its own for the views"
+            )
+        if not self._warned and _field(persistence, "aof_enabled") == "0" and await _saves_nothing(connection):
+            self._warned = True
+            _logger.warning(
+                "the Redis at %s keeps nothing on disk (appendonly no, save ''): after its restart all views are built "
+                "again from the ledger. Set appendonly to yes",
+                self.address,
+            )
+
+    def _told(self, error: RedisError) -> StorageError:
+        text = str(error)
+        here = f"the Redis at {self.address}"
+        if isinstance(error, AuthenticationError):
+            return StorageError(f"{here} refuses the user or the password of its URL ({text}): correct the URL")
+        if isinstance(error, NoPermissionError):
+            return StorageReadOnly(f"{here} does not permit its user what a view store needs ({text}): extend its ACL")
+        if isinstance(error, BusyLoadingError):
+            return StorageUnavailable(f"{here} is still loading its data; try again in a while")
+        if isinstance(error, NoAnswer):
+            return StorageUnavailable(
+                f"{here} did not answer in time ({text}). Whether a write was made shows in the checkpoint; try again"
+            )
+        if isinstance(error, NoConnection):
+            return StorageUnavailable(
+                f"{here} cannot be reached ({text}). Is it running, and is the URL right? Whether a write was made "
+                "shows in the checkpoint; try again"
+            )
+        if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in text:
+            return StorageFull(f"{here} has no memory left, nothing was written: raise its maxmemory, then try again")
+        if isinstance(error, ReadOnlyError):
+            return StorageUnavailable(f"{here} is a replica, after a failover perhaps: name the primary, or try again")
+        if isinstance(error, ClusterDownError | TryAgainError) or text.startswith(_PASSING):
+            return StorageUnavailable(f"{here} takes no writes now ({text}); try again when it is well")
+        if isinstance(error, AskError):
+            return StorageError(
+                f"{here} is one of several nodes of a cluster ({text}): name a Redis that holds all keys"
+            )
+        return StorageError(f"{here} refused a call: {text}")
+
+
+async def _answer(connection: AbstractConnection, *words: str) -> Any:
+    await connection.send_command(*words)
+    return await connection.read_response()
+
+
+def _field(info: bytes, name: str) -> str:
+    for line in info.decode().splitlines():
+        if line.startswith(f"{name}:"):
+            return line.partition(":")[2]
+    return ""
+
+
+async def _saves_nothing(connection: AbstractConnection) -> bool:
+    """Whether no snapshots are taken either; False where the server does not tell."""
+    try:
+        answer = await _answer(connection, "CONFIG", "GET", "save")
+    except RedisError:
+        return False
+    return list(answer) == [b"save", b""]

@@ -1,0 +1,54 @@
+"""What a worker measures, for Prometheus."""
+
+from collections.abc import Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from recallog_streams.live import LiveProjector, State
+from recallog_streams.projector import Decided
+
+# From one record at the live end to a full batch of large ones.
+_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+class Metrics:
+    """Of one process. Nothing is global, so that two workers in one test are two."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._events = Counter("recallog_events", "Records folded into views.", ["partition"], registry=self._registry)
+        self._seconds = Histogram(
+            "recallog_batch_seconds", "From taking a batch to its commit.", buckets=_SECONDS, registry=self._registry
+        )
+        self._commits = Counter("recallog_commits", "Commits by outcome.", ["outcome"], registry=self._registry)
+        self._lag = Gauge(
+            "recallog_lag_records", "Offsets still to decide.", ["views", "partition"], registry=self._registry
+        )
+        self._dead_letters = Gauge(
+            "recallog_dead_letters",
+            "Records that could not be applied.",
+            ["views", "partition"],
+            registry=self._registry,
+        )
+        self._states = Gauge("recallog_partitions", "Partitions by state.", ["views", "state"], registry=self._registry)
+
+    def decided(self, decided: Decided) -> None:
+        """A batch was committed, or refused."""
+        outcome = decided.outcome.value.replace(" ", "_")
+        self._commits.labels(outcome).inc()
+        self._seconds.observe(decided.seconds)
+        self._events.labels(decided.partition).inc(decided.records)
+
+    def expose(self, projectors: Sequence[tuple[str, LiveProjector]]) -> bytes:
+        """The text that Prometheus reads. What this worker is not assigned is for others to report."""
+        self._lag.clear()
+        self._dead_letters.clear()
+        for views, live in projectors:
+            for state in State:
+                self._states.labels(views, state.value).set(sum(kept.state is state for kept in live.kept))
+            for kept in live.kept:
+                if kept.lag is not None:
+                    self._lag.labels(views, kept.partition).set(kept.lag)
+                if kept.parked is not None:
+                    self._dead_letters.labels(views, kept.partition).set(kept.parked)
+        return generate_latest(self._registry)

@@ -1,0 +1,183 @@
+"""Where the live tests find Kafka and Redis: in the environment, else in Docker, else as processes started here.
+
+Nothing starts before a selected test asks for it, and nothing runs after the session. Without any of the three, the
+live tests are skipped, and the summary says so; with CI=true they fail.
+"""
+
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from itertools import count
+from typing import NoReturn, Protocol, TypeVar
+
+import pytest
+from deploy.local import LocalKafka, LocalRedis, LocalServer, NotInstalled
+from deploy.local.ports import free_port
+from deploy.local.redis import Fsync
+
+KAFKA_IMAGE = "apache/kafka:4.1.0"
+REDIS_IMAGE = "redis:7.4-alpine"
+
+_CONTAINER_SECONDS = 120
+_DID_NOT_RUN = pytest.StashKey[dict[str, str]]()
+
+Server = TypeVar("Server", bound=LocalServer)
+
+
+class NewKafka(Protocol):
+    """Starts a Kafka of its own on a fresh folder; the arguments are those of `LocalKafka`."""
+
+    def __call__(self, *, settings: dict[str, str] | None = None) -> LocalKafka: ...
+
+
+class NewRedis(Protocol):
+    """Starts a Redis of its own on a fresh folder; the arguments are those of `LocalRedis`."""
+
+    def __call__(self, *, fsync: Fsync = "always", snapshots: bool = False) -> LocalRedis: ...
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Bootstrap servers of a real Kafka, shared by the session: use topics and groups of your own, never kill it."""
+    if given := os.environ.get("RECALLOG_TEST_KAFKA"):
+        yield given
+    elif docker_answers():
+        with _kafka_container() as bootstrap:
+            yield bootstrap
+    else:
+        server = _started(LocalKafka(tmp_path_factory.mktemp("kafka")), request.config)
+        yield server.bootstrap
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[str]:
+    """URL of a real Redis, shared by the session: use key prefixes of your own, never flush or kill it."""
+    if given := os.environ.get("RECALLOG_TEST_REDIS"):
+        yield given
+    elif docker_answers():
+        with _redis_container() as url:
+            yield url
+    else:
+        server = _started(LocalRedis(tmp_path_factory.mktemp("redis")), request.config)
+        yield server.url
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def own_kafka(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[NewKafka]:
+    """Makes Kafkas that a test may kill: always local processes, each on a fresh folder, stopped after the module."""
+
+    with ExitStack() as running:
+
+        def start(*, settings: dict[str, str] | None = None) -> LocalKafka:
+            server = _started(LocalKafka(tmp_path_factory.mktemp("own-kafka"), settings=settings), request.config)
+            running.callback(server.kill)  # its data is thrown away: nothing to close in order
+            return server
+
+        yield start
+
+
+@pytest.fixture(scope="module")
+def own_redis(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[NewRedis]:
+    """Makes Redises that a test may kill: always local processes, each on a fresh folder, stopped after the module."""
+
+    with ExitStack() as running:
+
+        def start(*, fsync: Fsync = "always", snapshots: bool = False) -> LocalRedis:
+            folder = tmp_path_factory.mktemp("own-redis")
+            server = _started(LocalRedis(folder, fsync=fsync, snapshots=snapshots), request.config)
+            running.callback(server.kill)
+            return server
+
+        yield start
+
+
+_numbers = count(1)
+
+
+@pytest.fixture
+def topic() -> str:
+    """The name of a topic that no other test, and no earlier session on the same Kafka, has used."""
+    return f"recallog.test.{os.getpid()}-{next(_numbers)}-{os.urandom(3).hex()}"
+
+
+@cache
+def docker_answers() -> bool:
+    """Whether a Docker engine can run containers for us; a client alone cannot."""
+    # In a process of its own: docker-py leaves a socket open when nobody answers, and warnings are errors here.
+    ask = "import docker; docker.from_env(timeout=5).ping()"
+    return subprocess.run([sys.executable, "-c", ask], capture_output=True, check=False).returncode == 0
+
+
+@contextmanager
+def _kafka_container() -> Iterator[str]:
+    with warnings.catch_warnings(action="ignore"):
+        from testcontainers.core.container import DockerContainer
+        from testcontainers.core.wait_strategies import LogMessageWaitStrategy
+
+    # The same port inside and outside: a broker tells its clients where it is before anybody can ask Docker.
+    port = free_port()
+    container = DockerContainer(KAFKA_IMAGE).with_bind_ports(port, port)
+    host = container.get_container_host_ip()
+    settings = {
+        "NODE_ID": "1",
+        "PROCESS_ROLES": "broker,controller",
+        "LISTENERS": f"PLAINTEXT://0.0.0.0:{port},CONTROLLER://127.0.0.1:9093",
+        "ADVERTISED_LISTENERS": f"PLAINTEXT://{host}:{port}",
+        "CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+        "CONTROLLER_QUORUM_VOTERS": "1@127.0.0.1:9093",
+        "LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "AUTO_CREATE_TOPICS_ENABLE": "false",
+        "OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
+        "TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
+        "TRANSACTION_STATE_LOG_MIN_ISR": "1",
+        "GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
+    }
+    for name, value in settings.items():
+        container.with_env(f"KAFKA_{name}", value)
+    started = LogMessageWaitStrategy("Kafka Server started").with_startup_timeout(_CONTAINER_SECONDS)
+    with container.waiting_for(started):
+        yield f"{host}:{port}"
+
+
+@contextmanager
+def _redis_container() -> Iterator[str]:
+    with warnings.catch_warnings(action="ignore"):
+        from testcontainers.core.container import DockerContainer
+        from testcontainers.core.wait_strategies import LogMessageWaitStrategy
+
+    container = DockerContainer(REDIS_IMAGE).with_exposed_ports(6379)
+    container.with_command("redis-server --appendonly yes --maxmemory-policy noeviction")
+    ready = LogMessageWaitStrategy("Ready to accept connections").with_startup_timeout(_CONTAINER_SECONDS)
+    with container.waiting_for(ready):
+        yield f"redis://{container.get_container_host_ip()}:{container.get_exposed_port(6379)}/0"
+
+
+def _started(server: Server, config: pytest.Config) -> Server:
+    missing = ""
+    try:
+        server.start()
+    except NotInstalled as error:
+        missing = str(error)
+    if missing:
+        _cannot_run(server.name, missing, config)
+    return server
+
+
+def _cannot_run(name: str, why: str, config: pytest.Config) -> NoReturn:
+    if os.environ.get("CI", "").lower() in {"1", "true"}:
+        pytest.fail(f"CI=true, and the live tests have no {name}: {why}", pytrace=False)
+    config.stash.setdefault(_DID_NOT_RUN, {})[name] = why
+    pytest.skip(f"no {name}: {why}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """A skip is easily overlooked: say at the end that what was promised was not tested here."""
+    for name, why in config.stash.get(_DID_NOT_RUN, {}).items():
+        terminalreporter.section("the live tests did NOT run", sep="!", red=True, bold=True)
+        terminalreporter.line(f"no {name}: {why}", red=True)
