@@ -1,7 +1,13 @@
 """Shared by all tiers of tests."""
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+# A developer's own memory is none of the tests' business.
+for _name in [name for name in os.environ if name.startswith("RECALLOG_") and not name.startswith("RECALLOG_TEST_")]:
+    del os.environ[_name]
 
 # Shared assertions report what they compared, as those of a test module do.
 pytest.register_assert_rewrite(

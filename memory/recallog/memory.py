@@ -1,6 +1,6 @@
 """The facade: publish events, ask what agents remember, rebuild and verify the views."""
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
@@ -22,7 +22,7 @@ from recallog.time_travel import AsOf
 from recallog.wiring import Views
 from recallog_projections.projection import Log, LogName, Need, Projection, Table
 from recallog_schemas import Event, Position, codec, limits
-from recallog_schemas.errors import InvalidEvent, ProjectionError
+from recallog_schemas.errors import InvalidEvent, ProjectionError, RecallogError
 from recallog_schemas.views import (
     AgentSettingsView,
     AgentView,
@@ -32,6 +32,7 @@ from recallog_schemas.views import (
     EpisodicView,
     Explanation,
     Reaction,
+    RebuildPlan,
     RebuildReport,
     ReflectionView,
     SalientView,
@@ -106,7 +107,7 @@ class Memory:
 
     async def __aenter__(self) -> Self:
         if self._reactors:
-            self._background = Background(self._own_reactor(), self._parts.ledger)
+            self._background = Background(self._own_reactor())
         return self
 
     async def __aexit__(
@@ -158,7 +159,21 @@ class Memory:
         """
         return await self._own_reactor().react(space, progress, patient=patient)
 
+    async def keep_reacting(self, space: str | None, trouble: Callable[[RecallogError], float]) -> None:
+        """Answer what falls due, in one space or in all, until cancelled; see `Reactor.go_on`."""
+        await self._own_reactor().go_on(space, trouble)
+
     # Consumers
+
+    async def catch_up(self) -> None:
+        """Until the views have decided all that the ledger holds now: folded here, or waited for on a cluster.
+
+        Raises `ViewsBehind` where the workers of a cluster take too long.
+        """
+        for partition, end in enumerate(await self._parts.ledger.ends()):
+            for views in self._parts.all_views():
+                if end > 0:
+                    await views.serving.reading(partition, Position(partition, end - 1), self._progress)
 
     async def episodic(
         self,
@@ -407,10 +422,22 @@ class Memory:
         """The next offset of each partition."""
         return await self._parts.ledger.ends()
 
+    async def partition_of(self, space: str) -> int:
+        """Where the events of `space` lie."""
+        codec.check_name(space)
+        await self._parts.ledger.open()
+        return self._parts.ledger.partition_of(space)
+
     async def records(self, start: Position | None = None, space: str | None = None) -> AsyncIterator[Batch]:
-        """The ledger as it is, from `start` to its present end, in batches of raw records."""
+        """The ledger as it is, from `start` to its present end, in batches of raw records.
+
+        Of one partition, where `start` or `space` says which, else of one after the other.
+        """
+        only = start.partition if start is not None else None
+        if only is None and space is not None:
+            only = await self.partition_of(space)
         for partition, end in enumerate(await self._parts.ledger.ends()):
-            if start is not None and start.partition != partition:
+            if only is not None and only != partition:
                 continue
             first = start.offset if start is not None else 0
             async for batch in self._parts.ledger.read(partition, first, end, space=space):
@@ -430,6 +457,10 @@ class Memory:
         Raises `NewDeadLetters`, unless `accept`, where that would lose what the live views remember.
         """
         return await operations.rebuild(self._parts, progress, accept=accept)
+
+    async def plan_rebuild(self) -> list[RebuildPlan]:
+        """What `rebuild` would do now, without doing it."""
+        return await operations.plan_rebuild(self._parts)
 
     async def abort_rebuild(self) -> list[str]:
         """Give up rebuilds under way; the generations given up."""

@@ -1,11 +1,11 @@
 """What operators ask: status, verification, dead letters."""
 
 import hashlib
-import time
 from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
-from recallog import reflections
+from recallog import rebuilding, reflections
+from recallog.overall import Overall
 from recallog.reading import Reading, position
 from recallog.time_travel import travel
 from recallog.wiring import Parts, Views
@@ -19,6 +19,7 @@ from recallog_schemas.views import (
     DeadLetterDetail,
     Difference,
     PartitionStatus,
+    RebuildPlan,
     RebuildReport,
     StandingTrigger,
     Status,
@@ -115,8 +116,9 @@ async def verify(parts: Parts, progress: Progress | None) -> VerifyReport:
     checks: list[TableCheck] = []
     ends = await parts.ledger.ends()
     for views in parts.all_views():
+        overall = Overall(progress, dict(enumerate(ends)))
         for partition in range(len(ends)):
-            active, compared = await _compared(views, partition, progress)
+            active, compared = await _compared(views, partition, overall.of(partition))
             checks += [_check(views, active, table) for table in compared]
     whole = hashlib.sha256("\n".join(check.digest for check in checks).encode()).hexdigest()
     return VerifyReport(records=sum(ends), tables=tuple(checks), digest=whole)
@@ -165,25 +167,32 @@ def _readable(views: Views, name: str, data: bytes | None) -> str | None:
         return repr(data)
 
 
-async def rebuild(parts: Parts, progress: Progress | None, *, accept: bool = False) -> list[RebuildReport]:
-    """Rebuild all views, one after the other."""
-    reports = []
+async def plan_rebuild(parts: Parts) -> list[RebuildPlan]:
+    """What a rebuild would do now, without doing it."""
+    ends = await parts.ledger.ends()
+    plans = []
     for views in parts.all_views():
-        for partition, end in enumerate(await parts.ledger.ends()):
-            began = time.monotonic()
-            rebuilt = await generations.rebuild(views.builder, partition, progress, accept=accept)
-            reports.append(
-                RebuildReport(
-                    views=views.name,
-                    partition=partition,
-                    replaced=rebuilt.replaced.id if rebuilt.replaced else None,
-                    generation=rebuilt.active.id,
-                    joined=rebuilt.joined,
-                    records=end,
-                    seconds=time.monotonic() - began,
-                )
+        pointers = [await views.store.pointer(partition) for partition in range(len(ends))]
+        joins = any(pointer.building is not None for pointer in pointers)
+        plans += [
+            RebuildPlan(
+                views=views.name,
+                partition=partition,
+                records=ends[partition],
+                replaces=pointer.active.id if pointer.active else None,
+                joins=pointer.building.id if pointer.building else None,
             )
-    return reports
+            for partition, pointer in enumerate(pointers)
+            if pointer.building is not None or not joins
+        ]
+    return plans
+
+
+async def rebuild(parts: Parts, progress: Progress | None, *, accept: bool = False) -> list[RebuildReport]:
+    """Rebuild all views. Processes that do so at once share the partitions."""
+    return [
+        report for views in parts.all_views() for report in await rebuilding.rebuild(views, progress, accept=accept)
+    ]
 
 
 async def abort_rebuild(parts: Parts) -> list[str]:
@@ -234,8 +243,7 @@ async def retry_dead_letters(parts: Parts, progress: Progress | None) -> list[De
         letters = [letter for letter in before if letter.views == views.name]
         if not any([await _would_fold(parts, views, letter) for letter in letters]):
             continue
-        for partition in range(len(await parts.ledger.ends())):
-            await generations.rebuild(views.builder, partition, progress)
+        await rebuilding.rebuild(views, progress, accept=False)
     return await list_dead_letters(parts, progress)
 
 

@@ -60,6 +60,7 @@ class Reactor:
         reflections is left standing: agents that only hear each other reflect would go on for ever.
         """
         async with self._lock():
+            await self._memory.catch_up()  # an answer that a worker has not seen yet would be given again
             standing = await self._memory.standing(space)
             reactions = []
             for number, trigger in enumerate(standing):
@@ -68,6 +69,30 @@ class Reactor:
                 if progress is not None:
                     progress(number + 1, len(standing))
             return reactions
+
+    async def go_on(
+        self, space: str | None, trouble: Callable[[RecallogError], float], news: asyncio.Event | None = None
+    ) -> None:
+        """Answer what falls due, in one space or in all, until cancelled.
+
+        `trouble` hears of each error, and says for how many seconds to leave it alone; or raises, which ends it.
+        `news` tells of what this process has published; what others publish is looked for now and then.
+        """
+        news = news or asyncio.Event()
+        seen: list[int] | None = None
+        while True:
+            news.clear()
+            began = time.monotonic()
+            try:
+                ends = await self._ledger.ends()
+                if ends != seen:
+                    await self.react(space, patient=True)
+                    seen = ends  # what was answered meanwhile is looked at once more
+                    await asyncio.sleep(max(REST_SECONDS, time.monotonic() - began))
+            except RecallogError as error:
+                await asyncio.sleep(trouble(error))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), POLL_SECONDS)
 
     async def _answer(self, standing: StandingTrigger, patient: bool) -> Reaction | None:
         """None where it stands no more, or shall go on standing."""
@@ -125,11 +150,9 @@ class Reactor:
 class Background:
     """A reactor that goes on by itself while a memory is open. What goes wrong is logged and tried again."""
 
-    def __init__(self, reactor: Reactor, ledger: Ledger) -> None:
-        self._reactor = reactor
-        self._ledger = ledger
+    def __init__(self, reactor: Reactor) -> None:
         self._news = asyncio.Event()
-        self._task = asyncio.create_task(self._run(), name="recallog-reactor")
+        self._task = asyncio.create_task(reactor.go_on(None, _left_alone, self._news), name="recallog-reactor")
 
     def wake(self) -> None:
         """Something was published."""
@@ -140,24 +163,13 @@ class Background:
         with suppress(asyncio.CancelledError):
             await self._task
 
-    async def _run(self) -> None:
-        seen: list[int] | None = None
-        while True:
-            self._news.clear()
-            began = time.monotonic()
-            try:
-                ends = await self._ledger.ends()
-                if ends != seen:
-                    await self._reactor.react(patient=True)
-                    seen = ends  # what was answered meanwhile is looked at once more
-                    await asyncio.sleep(max(REST_SECONDS, time.monotonic() - began))
-            except LockTimeout:
-                await asyncio.sleep(POLL_SECONDS)  # another process reacts
-            except RecallogError as error:
-                _log.warning("%s: %s; trying again in %g s", type(error).__name__, error, RETRY_SECONDS)
-                await asyncio.sleep(RETRY_SECONDS)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), POLL_SECONDS)
+
+def _left_alone(error: RecallogError) -> float:
+    """Seconds to wait after an error that nobody is told of but the log."""
+    if isinstance(error, LockTimeout):
+        return POLL_SECONDS  # another process reacts
+    _log.warning("%s: %s; trying again in %g s", type(error).__name__, error, RETRY_SECONDS)
+    return RETRY_SECONDS
 
 
 def _failed(due: ReflectionView, reason: str) -> Event:

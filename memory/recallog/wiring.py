@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recallog.folder_lock import FolderLock
@@ -132,9 +133,8 @@ def _cluster(
     # Only a cluster needs these packages: they come with recallog[cluster].
     from recallog.redis_lock import RedisLock
     from recallog_projections.stores.redis import RedisStore
-    from recallog_streams.kafka.ledger import KafkaLedger
 
-    ledger = KafkaLedger(address_of(ledger_url), batch_records=limits.CLUSTER_BATCH_RECORDS)
+    ledger = ledger_of(ledger_url, settings)
 
     def views(name: str, namespace: str, projections: Sequence[Projection]) -> Views:
         store = RedisStore(views_url, namespace=namespace)
@@ -148,6 +148,15 @@ def _cluster(
         [views(projection.name, f"{NAMESPACE}:{projection.name}", built_in.alone(projection)) for projection in own],
         RedisLock(views_url, f"{NAMESPACE}:reactors", settings.lock_wait_seconds),
     )
+
+
+def ledger_of(place: str, settings: Settings) -> Ledger:
+    """The ledger at a URL or in a folder, for those who want no views. Raises `SettingsError`."""
+    if "://" not in place:
+        return SqliteLedger(Path(place) / LEDGER_FILE, settings.lock_wait_seconds)
+    from recallog_streams.kafka.ledger import KafkaLedger
+
+    return KafkaLedger(address_of(place), batch_records=limits.CLUSTER_BATCH_RECORDS)
 
 
 def address_of(ledger_url: str) -> "KafkaAddress":

@@ -27,6 +27,8 @@ _VIEWS: tuple[type[BaseModel], ...] = (
     views.Status,
     views.DeadLetterDetail,
     views.VerifyReport,
+    views.CopyReport,
+    views.RebuildPlan,
     views.RebuildReport,
 )
 

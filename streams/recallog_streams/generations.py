@@ -16,13 +16,22 @@ from recallog_streams.projector import GenerationGone, Progress, Projector
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """A building generation of this code."""
+
+    generation: Generation
+    joined: bool
+    """It was under way already, by another process or before a crash."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rebuilt:
     """What a rebuild did."""
 
     replaced: Generation | None
     active: Generation
     joined: bool
-    """The generation was under way already, by another process or before a crash."""
+    """See `Begun`."""
 
 
 async def current(projector: Projector, partition: int, progress: Progress | None = None) -> Generation:
@@ -39,7 +48,7 @@ async def current(projector: Projector, partition: int, progress: Progress | Non
             if active is not None and active != lost and active.code == projector.fold.code:
                 await projector.catch_up(active, until, progress)
                 return active
-            await _build(projector, partition, until, progress, accept=False)
+            await complete(projector, await begin(projector, partition), progress, accept=False)
         except Rebuilding:
             # A cutover went on meanwhile; or the pointer names what the store has lost, which is then built again.
             lost = active if active is not None and await projector.store.checkpoint(active) is None else None
@@ -53,10 +62,9 @@ async def rebuild(
     Joins one under way. Raises `NewDeadLetters`, unless `accept`, where the new generation parks records (up to the
     active checkpoint) that the replaced one does not; it then stays beside the active one.
     """
-    until = (await projector.ledger.ends())[partition]
     while True:
         try:
-            return await _build(projector, partition, until, progress, accept=accept)
+            return await complete(projector, await begin(projector, partition), progress, accept=accept)
         except Rebuilding:
             continue  # another process cut over or gave up meanwhile
 
@@ -70,40 +78,49 @@ async def abort(projector: Projector, partition: int) -> Generation | None:
     return pointer.building
 
 
-async def _build(
-    projector: Projector, partition: int, until: int, progress: Progress | None, *, accept: bool
-) -> Rebuilt:
-    """Bring a building generation of this code to the end and cut over."""
+async def begin(projector: Projector, partition: int) -> Begun:
+    """Make a building generation of this code, or join the one that is there. Raises `ViewsTooNew`."""
     store, mine = projector.store, projector.fold.code
-    pointer = await store.pointer(partition)
-    for known in (pointer.active, pointer.building):
-        if known is not None:
-            _refuse_newer(known.code, mine)
-    if pointer.building is not None and await _is_useless(projector, pointer.building):
-        await store.retire(pointer.building)
-    wanted = projector.new_generation(partition, until)
-    pointer = await store.create(wanted)
-    building, replaced = pointer.building, pointer.active
-    if building is None or building.code != mine:
-        raise GenerationGone("another process builds with other code")
+    wanted = projector.new_generation(partition, (await projector.ledger.ends())[partition])
+    while True:
+        pointer = await store.pointer(partition)
+        for known in (pointer.active, pointer.building):
+            if known is not None:
+                _refuse_newer(known.code, mine)
+        if pointer.building is not None and await _is_useless(projector, pointer.building):
+            await store.retire(pointer.building)
+        building = (await store.create(wanted)).building
+        if building is not None and building.code == mine:
+            return Begun(building, joined=building != wanted)
+
+
+async def complete(projector: Projector, begun: Begun, progress: Progress | None = None, *, accept: bool) -> Rebuilt:
+    """Bring the building generation to the ledger's end and cut over to it.
+
+    Raises `NewDeadLetters` as `rebuild` does, and `GenerationGone` where somebody gave it up meanwhile.
+    """
+    store, building, partition = projector.store, begun.generation, begun.generation.partition
+    replaced = (await store.pointer(partition)).active
+    if replaced == building:  # one who had joined cut over already
+        return Rebuilt(None, building, begun.joined)
     if replaced is not None and await store.checkpoint(replaced) is None:
         replaced = None
-    until, judged = max(until, building.until), -1
+    judged = -1
     while True:
+        # To the ledger's end, not to where the active one is: it will be further by then.
+        until = max(building.until, (await projector.ledger.ends())[partition])
         done = await projector.catch_up(building, until, progress)
         if replaced is not None and not accept:
             with suppress(Rebuilding):  # one of the two is gone, which the next lines find out
                 judged = await _judge(store, replaced, building, done, judged)
         if await store.activate(building, unless_beyond=None if replaced is None or accept else judged):
             await store.sweep(partition)
-            return Rebuilt(replaced, building, joined=building != wanted)
+            return Rebuilt(replaced, building, begun.joined)
         now = await store.pointer(partition)
-        if now.active == building:  # one who had joined cut over first
-            return Rebuilt(replaced, building, joined=building != wanted)
+        if now.active == building:
+            return Rebuilt(replaced, building, begun.joined)
         if now.building != building:
             raise GenerationGone(f"the generation {building.id} is retired")
-        # To the ledger's end, not to where the active one is: it will be further by then.
-        until = (await projector.ledger.ends())[partition]
 
 
 async def _is_useless(projector: Projector, building: Generation) -> bool:

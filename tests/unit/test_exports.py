@@ -12,10 +12,10 @@ PUBLIC = [
 ]  # fmt: skip
 
 QUESTIONS = [
-    "abort_rebuild", "agent_settings", "agents", "beliefs", "close", "context", "dead_letter", "dead_letters",
-    "entries", "episodic", "explain", "ledger_ends", "open", "publish", "publish_many", "react", "rebuild", "records",
-    "reflection", "retry_dead_letters", "row", "salient", "scene", "space", "spaces", "standing", "status", "timeline",
-    "verify",
+    "abort_rebuild", "agent_settings", "agents", "beliefs", "catch_up", "close", "context", "dead_letter",
+    "dead_letters", "entries", "episodic", "explain", "keep_reacting", "ledger_ends", "open", "partition_of",
+    "plan_rebuild", "publish", "publish_many", "react", "rebuild", "records", "reflection", "retry_dead_letters", "row",
+    "salient", "scene", "space", "spaces", "standing", "status", "timeline", "verify",
 ]  # fmt: skip
 
 

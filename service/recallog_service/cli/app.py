@@ -5,6 +5,7 @@ import typer
 from recallog_service.cli import (
     activity,
     consumers,
+    copying,
     dead_letters,
     following,
     operators,
@@ -25,7 +26,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-for commands in (story, producers, consumers, activity, reactors, watching, following, operators, workers):
+for commands in (story, producers, consumers, activity, reactors, watching, following, operators, copying, workers):
     commands.register(app)
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(schema.app, name="schema")

@@ -3,8 +3,9 @@
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ from recallog_streams.ledger import Batch
 
 FOLLOW_SECONDS = 0.1
 _NEWEST_RECORDS = 20
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 Start = Annotated[str | None, typer.Option("--from", help="Position to begin at; default: the last 20.")]
 
@@ -38,8 +40,8 @@ def tail_command(
     async def work() -> None:
         with terminal.opened(home) as (memory, _):
             async with memory:
-                begin = await begin_at(memory, start, space)
-                async for batch in following(memory, begin, space, once=not follow):
+                begins = await begin_all(memory, start, space)
+                async for batch in following(memory, begins, space, once=not follow):
                     for said in records_of(batch):
                         if as_json:
                             terminal.print_json_line(said.document())
@@ -75,29 +77,54 @@ class Said:
         )
 
 
-async def following(memory: Memory, begin: Position, space: str | None, *, once: bool = False) -> AsyncGenerator[Batch]:
-    """The ledger's batches from `begin` on, of one space or of all; of what will be appended too, unless `once`."""
+async def following(
+    memory: Memory, begins: Mapping[int, int], space: str | None, *, once: bool = False
+) -> AsyncGenerator[Batch]:
+    """The ledger's batches, of each partition from its offset in `begins` on, of one space or of all.
+
+    Of what will be appended too, unless `once`.
+    """
+    following = dict(begins)
     while True:
-        async for batch in memory.records(begin, space):
-            yield batch
-            begin = Position(batch.partition, batch.next)
+        for partition, begin in begins.items() if once else [*following.items()]:
+            async for batch in memory.records(Position(partition, begin), space):
+                yield batch
+                following[partition] = batch.next
         if once:
             return
         await asyncio.sleep(FOLLOW_SECONDS)
 
 
-async def begin_at(memory: Memory, start: str | None, space: str | None) -> Position:
-    """Where to begin: there, else where the newest records do, of one space wherever in the ledger they lie."""
+async def begin_all(memory: Memory, start: str | None, space: str | None) -> dict[int, int]:
+    """By partition, where to begin: there, else where the newest records do, of one space or of all."""
+    if start is not None or space is not None:
+        begin = await begin_at(memory, start, space)
+        return {begin.partition: begin.offset}
     ends = await memory.ledger_ends()
+    begins = [Position(partition, max(0, end - _NEWEST_RECORDS)) for partition, end in enumerate(ends)]
+    newest = [
+        (said.event.at if said.event is not None else _LONG_AGO, said.position)
+        for begin in begins
+        async for batch in memory.records(begin)
+        for said in records_of(batch)
+    ]
+    shown = [position for _, position in sorted(newest)[-_NEWEST_RECORDS:]]
+    return {
+        partition: min([position.offset for position in shown if position.partition == partition], default=end)
+        for partition, end in enumerate(ends)
+    }
+
+
+async def begin_at(memory: Memory, start: str | None, space: str | None) -> Position:
+    """Where to begin in one partition: there, else where the newest records of `space` do."""
     if start is not None:
-        begin = Position.parse(start)
+        begin, ends = Position.parse(start), await memory.ledger_ends()
         if begin.partition >= len(ends):
             raise OutOfRange(f"there is no partition {begin.partition}: the ledger has {len(ends)}, the first is 0")
         return begin
-    if space is None:
-        return Position(0, max(0, ends[0] - _NEWEST_RECORDS))
-    newest: deque[Position] = deque([Position(0, 0)], maxlen=_NEWEST_RECORDS)
-    async for batch in memory.records(space=space):
+    first = Position(0 if space is None else await memory.partition_of(space), 0)
+    newest = deque([first], maxlen=_NEWEST_RECORDS)
+    async for batch in memory.records(first, space):
         newest.extend(Position(batch.partition, offset) for offset, _ in batch.records)
     return newest[0]
 

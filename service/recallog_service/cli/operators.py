@@ -1,6 +1,7 @@
 """Commands that look after the ledger and its views."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 from recallog import Memory
 from recallog_schemas import codec, limits
 from recallog_schemas.errors import InvalidEvent
-from recallog_schemas.views import SpaceDetail, Status, VerifyReport
+from recallog_schemas.views import RebuildPlan, SpaceDetail, Status, VerifyReport
 from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home, Json
 
@@ -114,7 +115,8 @@ def _print_status(status: Status) -> None:
     _print_standing(status)
     _print_unreflected(status)
     if any(row.lag for row in status.partitions):
-        terminal.note("the next query folds what is behind")
+        behind = "workers fold" if status.ledger.startswith("kafka:") else "the next query folds"
+        terminal.note(f"{behind} what is behind")
     if any(row.dead_letters for row in status.partitions):
         terminal.note("what could not be applied: recallog dead-letters list")
 
@@ -200,14 +202,21 @@ def _around_the_difference(found: str | None, expected: str | None, width: int =
 def rebuild_command(
     accept: Annotated[bool, typer.Option("--accept", help="Cut over although new dead letters appeared.")] = False,
     abort: Annotated[bool, typer.Option("--abort", help="Give up the rebuild under way.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be rebuilt, and do nothing.")] = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Fold everything from offset zero beside the live views, then cut over. Safe to kill and to run again."""
+    """Fold everything from offset zero beside the live views, then cut over. Safe to kill and to run again.
+
+    On a cluster it can be run several times at once: the processes share the partitions.
+    """
 
     async def work() -> None:
         with terminal.opened(home) as (memory, _), terminal.bar("rebuilding") as advance:
             async with memory:
+                if dry_run:
+                    _print_plan(await memory.plan_rebuild(), as_json=as_json)
+                    return
                 if abort:
                     aborted = await memory.abort_rebuild()
                     if as_json:
@@ -228,3 +237,17 @@ def rebuild_command(
             )
 
     terminal.run(work, as_json=as_json)
+
+
+def _print_plan(plans: Sequence[RebuildPlan], *, as_json: bool) -> None:
+    if as_json:
+        terminal.print_json(plans)
+        return
+    terminal.print_table(
+        ("views", "partition", "records", "replaces", "joins"),
+        [
+            (plan.views, plan.partition, f"{plan.records:,}", plan.replaces or "nothing", plan.joins or "-")
+            for plan in plans
+        ],
+    )
+    terminal.note("nothing was done; without --dry-run these would be folded from offset zero")

@@ -1,13 +1,13 @@
 """Commands about what agents owe: whether a reflection is due, and answering those that are."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from recallog import Memory, Position, Settings
+from recallog import Memory, Settings
 from recallog.reactor import POLL_SECONDS, RETRY_SECONDS
 from recallog_schemas.errors import LockTimeout, RecallogError
 from recallog_schemas.views import Reaction, ReflectionView, lines
@@ -120,11 +120,11 @@ def react_command(
 async def _go_on(settings: Settings, space: str | None, as_json: bool) -> None:
     """Answer what falls due, and show the answers that the ledger holds, until cancelled or in an error for good."""
     async with Memory.open(settings) as memory:
-        begin = Position(0, (await memory.ledger_ends())[0])
+        begins = dict(enumerate(await memory.ledger_ends()))
         where = "all spaces" if space is None else space
         asked = "offline" if settings.reflector == "extractive" else f"by asking {settings.reflector_model}"
         terminal.note(f"answering what falls due in {where}, {asked}; Ctrl-C ends it")
-        await _first_of(_show_answers(memory, begin, space, as_json), _react(memory, space))
+        await _first_of(_show_answers(memory, begins, space, as_json), memory.keep_reacting(space, _Trouble()))
 
 
 async def _first_of(*works: Coroutine[Any, Any, None]) -> None:
@@ -140,29 +140,24 @@ async def _first_of(*works: Coroutine[Any, Any, None]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _react(memory: Memory, space: str | None) -> None:
-    """Answer for ever. A trouble that may pass is told once; one that does not pass by itself is raised."""
-    seen: list[int] | None = None
-    told = ""
-    while True:
-        try:
-            ends = await memory.ledger_ends()
-            if ends != seen:
-                await memory.react(space, patient=True)
-                seen, told = ends, ""  # what was answered meanwhile is looked at once more
-        except RecallogError as error:
-            if not error.retryable:
-                raise
-            trouble = "another process is reacting" if isinstance(error, LockTimeout) else str(error)
-            if trouble != told:
-                terminal.note(f"{trouble}; going on as soon as it passes")
-                told = trouble
-            await asyncio.sleep(POLL_SECONDS if isinstance(error, LockTimeout) else RETRY_SECONDS)
-        await asyncio.sleep(POLL_SECONDS)
+class _Trouble:
+    """What may pass is told once, what does not pass by itself is raised."""
+
+    def __init__(self) -> None:
+        self._told = ""
+
+    def __call__(self, error: RecallogError) -> float:
+        if not error.retryable:
+            raise error
+        trouble = "another process is reacting" if isinstance(error, LockTimeout) else str(error)
+        if trouble != self._told:
+            terminal.note(f"{trouble}; going on as soon as it passes")
+            self._told = trouble
+        return POLL_SECONDS if isinstance(error, LockTimeout) else RETRY_SECONDS
 
 
-async def _show_answers(memory: Memory, begin: Position, space: str | None, as_json: bool) -> None:
-    async for batch in following(memory, begin, space):
+async def _show_answers(memory: Memory, begins: Mapping[int, int], space: str | None, as_json: bool) -> None:
+    async for batch in following(memory, begins, space):
         for said in records_of(batch):
             reaction = Reaction.of(said.event, said.position) if said.event is not None else None
             if reaction is not None and as_json:

@@ -1,0 +1,88 @@
+"""A rebuild of all partitions of some views, alone or together with other processes that were asked for the same.
+
+The building generations of all partitions are made first: whoever comes later finds them and joins. From then on each
+process takes partitions in an order of its own and leaves alone those which move by another's hand, so that two
+processes need about half the time and need not know of each other. One that dies is noticed, since its partitions stand
+still.
+"""
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from recallog.overall import Overall
+from recallog.wiring import Views
+from recallog_schemas import limits
+from recallog_schemas.errors import RecallogError
+from recallog_schemas.views import RebuildReport
+from recallog_streams import generations
+from recallog_streams.generations import Begun
+from recallog_streams.projector import GenerationGone, Progress, Projector
+
+MOVES_SECONDS = 0.25
+"""How long a partition is watched for another process's work on it."""
+
+
+async def rebuild(views: Views, progress: Progress | None, *, accept: bool) -> list[RebuildReport]:
+    """Build the views afresh beside the live ones, then cut over, partition by partition.
+
+    Raises `NewDeadLetters` where some partitions keep their live views; the others have been replaced by then.
+    """
+    ends = await views.builder.ledger.ends()
+    begun = await _begin(views.builder, range(len(ends)))
+    random.shuffle(begun)
+    waiting, reports, failures = deque(begun), list[RebuildReport](), list[RecallogError]()
+    overall = Overall(progress, {each.generation.partition: ends[each.generation.partition] for each in begun})
+
+    async def work() -> None:
+        while waiting:
+            each = waiting.popleft()
+            if await _moves(views.builder, each):
+                waiting.append(each)
+                continue
+            partition, began = each.generation.partition, time.monotonic()
+            try:
+                rebuilt = await generations.complete(views.builder, each, overall.of(partition), accept=accept)
+            except GenerationGone:
+                continue  # given up by an operator, or replaced by newer code
+            except RecallogError as error:
+                failures.append(error)
+                continue
+            reports.append(
+                RebuildReport(
+                    views=views.name,
+                    partition=partition,
+                    replaced=rebuilt.replaced.id if rebuilt.replaced else None,
+                    generation=rebuilt.active.id,
+                    joined=rebuilt.joined,
+                    records=ends[partition],
+                    seconds=time.monotonic() - began,
+                )
+            )
+
+    await asyncio.gather(*(work() for _ in range(limits.PARTITIONS_AT_ONCE)))
+    if failures:
+        raise failures[0]
+    return sorted(reports, key=lambda report: report.partition)
+
+
+async def _begin(projector: Projector, partitions: Sequence[int]) -> list[Begun]:
+    """The building generations of a rebuild under way; where there is none, new ones for all partitions."""
+    pointers = [await projector.store.pointer(partition) for partition in partitions]
+    under_way = [
+        partition
+        for partition, pointer in zip(partitions, pointers, strict=True)
+        if pointer.building is not None and pointer.building.code == projector.fold.code
+    ]
+    return [await generations.begin(projector, partition) for partition in under_way or partitions]
+
+
+async def _moves(projector: Projector, begun: Begun) -> bool:
+    """Whether another process is at work on a generation that this one has joined."""
+    if not begun.joined:
+        return False
+    before = await projector.store.checkpoint(begun.generation)
+    await asyncio.sleep(MOVES_SECONDS)
+    return await projector.store.checkpoint(begun.generation) != before

@@ -1,0 +1,45 @@
+"""The command that brings a ledger elsewhere."""
+
+from typing import Annotated
+
+import typer
+
+from recallog import Position, Settings
+from recallog.copying import copy
+from recallog.wiring import ledger_of
+from recallog_schemas.views import CopyReport
+from recallog_service.cli import terminal
+from recallog_service.cli.terminal import Json
+
+Place = Annotated[str, typer.Argument(help="A folder, or kafka://host:9092/topic.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("copy", epilog="Example: recallog copy ./memory kafka://127.0.0.1:9092/recallog.events")(copy_command)
+
+
+def copy_command(source: Place, target: Place, as_json: Json = False) -> None:
+    """Append every event of one ledger to another, with its id: a folder to a cluster, or back.
+
+    Safe to run again. The target's views are built from it: by its workers, or by the next query in a folder.
+    """
+
+    def left_out(position: Position, why: str) -> None:
+        terminal.note(f"left out {position}: {why}")
+
+    async def work() -> CopyReport:
+        settings = Settings()
+        origin, destination = ledger_of(source, settings), ledger_of(target, settings)
+        try:
+            with terminal.bar("copying") as advance:
+                return await copy(origin, destination, advance, left_out)
+        finally:
+            await origin.close()
+            await destination.close()
+
+    report = terminal.run(work, as_json=as_json)
+    if as_json:
+        terminal.print_json(report)
+    else:
+        terminal.out.print(f"copied {report.copied:,} of {report.records:,} records")
+    raise typer.Exit(1 if report.left_out else 0)
