@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench clean
+.PHONY: help install demo test check cluster chaos bench bench-cluster clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: .venv/.installed ## create .venv with everything a developer needs
 
@@ -15,10 +15,10 @@ install: .venv/.installed ## create .venv with everything a developer needs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: install ## run the village: events in, a crash, two memories, time travel, rebuild
+demo: install ## run the village: events in, a crash, two memories, beliefs, "why?", time travel, rebuild
 	@$(BIN)/recallog demo
 
-test: install ## run all tests
+test: install ## run all tests; a real Kafka and Redis are started where Java and Maven, or Docker, are there
 	$(BIN)/python -m pytest
 
 check: install ## lint, types and layers
@@ -27,8 +27,17 @@ check: install ## lint, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-bench: install ## measure, print a table and write build/bench.json
+cluster: install ## start a real Kafka and Redis on this machine and print the settings for them
+	@$(BIN)/python -m deploy.local
+
+chaos: install ## kill workers, Redis and the broker at random while events flow, then check that nothing is lost
+	@PYTHONPATH=tests $(BIN)/python -m chaos
+
+bench: install ## measure the embedded form, print a table and write build/bench.json
 	$(BIN)/python -m benchmarks
+
+bench-cluster: install ## measure on a real Kafka and Redis, print a table and write build/bench-cluster.json
+	$(BIN)/python -m benchmarks.cluster
 
 clean: ## remove what the targets made
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,7 +15,7 @@ from recallog_projections.settings import AgentSettings
 from recallog_schemas import Position, codec, kinds, limits
 from recallog_schemas.kinds import SalienceWeights
 from recallog_schemas.views import Explanation, Salient
-from recallog_streams import dead_letters
+from recallog_streams import dead_letters, identity
 from recallog_streams.ledger import Ledger, record_at
 
 
@@ -23,6 +23,19 @@ from recallog_streams.ledger import Ledger, record_at
 class _Verdict:
     verdict: str
     why: str
+
+
+async def _found(reading: Reading, ledger: Ledger, space: str, event_id: str) -> Position | None:
+    """Where the event lies. A ledger that knows no ids is searched only for one that the views do not count."""
+    if not ledger.unique_ids:
+        size = (await reading.look([Need(identity.SIZES.name, space)])).row(identity.SIZES, space)
+        if size is not None:
+            need = identity.bucket_of(space, event_id, size)
+            bucket = (await reading.look([need])).row(identity.BUCKETS, *need[1:])
+            offset = identity.offset_in(bucket, event_id)
+            if offset is not None:
+                return Position(reading.partition, offset)
+    return await ledger.find(space, event_id)
 
 
 async def explain(
@@ -36,7 +49,7 @@ async def explain(
     as_of: AsOf | None,
 ) -> Explanation:
     """What became of one event in the memory of `agent`, of which salience scores the newest `candidates` events."""
-    found = await ledger.find(space, event_id)
+    found = await _found(reading, ledger, space, event_id)
     rows = salient.rows(space, agent)
     if found is not None:
         rows.append(Need(dead_letters.TABLE.name, "", "", dead_letters.key_of(found.offset)))

@@ -88,6 +88,20 @@ class Identity:
         return True
 
 
+def bucket_of(space: str, id_: str, size: Size) -> Need:
+    """The bucket that holds the id, where it is known."""
+    return Need(BUCKETS.name, space, "", str(_bucket_of(_id_digest(id_), size.buckets)))
+
+
+def offset_in(bucket: Bucket | None, id_: str) -> int | None:
+    """Where the first record of the id lies; None where it is not in the bucket."""
+    entries, digest = bucket.entries if bucket else b"", _id_digest(id_)
+    for start in range(0, len(entries), ENTRY_BYTES):
+        if entries[start : start + ID_BYTES] == digest:
+            return int.from_bytes(entries[start + ID_BYTES + CONTENT_BYTES : start + ENTRY_BYTES], "big")
+    return None
+
+
 def _buckets_touched(size: Size, ids: Sequence[str]) -> set[int]:
     """Those that hold `ids`, and those that are split where all of them are new."""
     touched = {_bucket_of(_id_digest(id_), size.buckets) for id_ in ids}

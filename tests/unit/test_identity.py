@@ -11,7 +11,7 @@ from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Snapshot
 from recallog_schemas import codec
 from recallog_streams import dead_letters
-from recallog_streams.identity import BUCKET_EVENTS, BUCKETS, SIZES, Conflict, Identity
+from recallog_streams.identity import BUCKET_EVENTS, BUCKETS, SIZES, Conflict, Identity, bucket_of, offset_in
 from recallog_streams.projector import Projector
 from support.events import event
 from support.folding import finish, folded, ledger_of, rows_of
@@ -87,6 +87,20 @@ def test_an_entry_takes_thirty_bytes() -> None:
     projector, generation = folded(ledger_of(values, unique_ids=False))
     buckets = rows_of(projector.store, generation, BUCKETS.name).values()
     assert sum(len(BUCKETS.decode(data).entries) for data in buckets) == 500 * 30
+
+
+def test_an_id_is_found_where_its_first_record_lies() -> None:
+    values = [codec.encode(event(id=f"id-{n % 300}", at="2026-03-01T12:00:00Z")) for n in range(500)]
+    projector, generation = folded(ledger_of(values, unique_ids=False))
+    size = SIZES.decode(rows_of(projector.store, generation, SIZES.name)["village", "", ""])
+    buckets = rows_of(projector.store, generation, BUCKETS.name)
+
+    def found(id_: str) -> int | None:
+        data = buckets.get(bucket_of("village", id_, size)[1:])
+        return offset_in(BUCKETS.decode(data) if data else None, id_)
+
+    assert [found(f"id-{n}") for n in range(300)] == list(range(300))
+    assert found("never-said") is None
 
 
 class CountingStore(MemoryStore):
