@@ -25,6 +25,7 @@ check: install ## lint, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --strict deploy
 	$(BIN)/lint-imports --no-cache
 
 cluster: install ## start a real Kafka and Redis on this machine and print the settings for them
@@ -40,4 +41,4 @@ bench-cluster: install ## measure on a real Kafka and Redis, print a table and w
 	$(BIN)/python -m benchmarks.cluster
 
 clean: ## remove what the targets made
-	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .cluster build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -35,7 +35,7 @@ def cluster(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
 ) -> None:
     """A real Kafka and a real Redis on this machine, until Ctrl-C or SIGTERM; prints the settings to export."""
-    for stop in (signal.SIGTERM, signal.SIGHUP):
+    for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # SIGINT too: a shell may have it ignored
         signal.signal(stop, _interrupt)
     with suppress(KeyboardInterrupt), ExitStack() as running:
         try:
@@ -49,7 +49,7 @@ def cluster(
             else:
                 _print(settings, folder)
             _watch(kafka, redis)
-        except LocalServerError as error:
+        except (LocalServerError, OSError) as error:
             err.print(f"error: {error}", style="red", markup=False)
             raise typer.Exit(_FAILED) from None
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from deploy.local import ports
 from deploy.local.server import LocalServer, NotInstalled
@@ -64,8 +66,9 @@ class LocalRedis(LocalServer):
 
     @contextmanager
     def _prober(self) -> Iterator[Callable[[], bool]]:
-        port = self.ports["server"]
-        with closing(redis.Redis(ports.HOST, port, socket_timeout=1, socket_connect_timeout=1, retry=None)) as client:
+        once = Retry(NoBackoff(), 0)  # the caller asks again, and looks whether the process still runs
+        client = redis.Redis(ports.HOST, self.ports["server"], socket_timeout=1, socket_connect_timeout=1, retry=once)
+        with closing(client):
 
             def answers() -> bool:
                 try:

@@ -16,10 +16,11 @@ from typing import NoReturn, Protocol, TypeVar
 
 import pytest
 from deploy.local import LocalKafka, LocalRedis, LocalServer, NotInstalled
+from deploy.local.kafka.jars import kafka_version
 from deploy.local.ports import free_port
 from deploy.local.redis import Fsync
 
-KAFKA_IMAGE = "apache/kafka:4.1.0"
+KAFKA_IMAGE = f"apache/kafka:{kafka_version()}"
 REDIS_IMAGE = "redis:7.4-alpine"
 
 _CONTAINER_SECONDS = 120

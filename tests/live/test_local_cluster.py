@@ -12,8 +12,7 @@ import pytest
 import redis
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from deploy.local import LocalRedis, LocalServerError, NotInstalled
-from deploy.local.kafka.jars import kafka_jars
+from deploy.local import LocalRedis, LocalServerError
 
 from live.conftest import NewKafka, NewRedis
 
@@ -151,28 +150,6 @@ def test_a_server_that_cannot_start_shows_the_end_of_its_log(own_redis: NewRedis
         server.start()
 
 
-def test_a_second_start_reuses_the_jars_without_maven(jars: Path, tmp_path: Path) -> None:
-    done = python("from deploy.local.kafka.jars import kafka_jars; print(kafka_jars())", path=tmp_path)
-    assert done.stdout.strip() == str(jars)
-    assert done.stderr == ""
-
-
-def test_without_java_the_error_says_what_to_install_or_to_set(tmp_path: Path) -> None:
-    done = python("import sys; from deploy.local import LocalKafka; LocalKafka(sys.argv[1]).start()", path=tmp_path)
-    last = done.stderr.strip().splitlines()[-1]
-    assert done.returncode == 1
-    assert "NotInstalled: the local Kafka needs Java 17 or newer, and there is none: install Java 17+ and Maven" in last
-    assert "or set RECALLOG_TEST_KAFKA" in last
-
-
-@pytest.fixture
-def jars() -> Path:
-    try:
-        return kafka_jars()
-    except NotInstalled as missing:
-        pytest.skip(str(missing))
-
-
 def create(bootstrap: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(SECONDS)
@@ -202,20 +179,6 @@ def read(bootstrap: str, topic: str, count: int) -> list[str]:
         consumer.assign([TopicPartition(topic, 0, 0)])
         values = [message.value() for message in consumer.consume(count, timeout=SECONDS)]
     return [value.decode() for value in values if value is not None]
-
-
-def python(program: str, *, path: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program that finds no other programs than those in the folder `path`."""
-    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(path)}
-    return subprocess.run(
-        [sys.executable, "-c", program, str(path)],
-        cwd=REPOSITORY,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
-    )
 
 
 def is_gone(pid: int) -> bool:

@@ -100,6 +100,7 @@ class LocalKafka(LocalServer):
         self.data.mkdir()
         cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
         # With "=": one id in 64 begins with "-", which is not an option.
+        program = [*program[:1], "-XX:TieredStopAtLevel=1", *program[1:]]  # not worth optimising for the second it runs
         command = [*program, "kafka.tools.StorageTool", "format", "--standalone", f"--cluster-id={cluster_id}"]
         done = subprocess.run(
             [*command, "-c", str(properties)],

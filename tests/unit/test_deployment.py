@@ -1,0 +1,70 @@
+"""The compose file and the image keep what they promise: pinned, checked, kept on a volume, closed to the network."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from deploy.local.kafka.jars import kafka_version
+
+REPOSITORY = Path(__file__).parents[2]
+DOCKERFILE = (REPOSITORY / "deploy" / "Dockerfile").read_text()
+
+SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())["services"]
+IMAGES = {name: service["image"] for name, service in SERVICES.items() if "image" in service}
+
+
+def test_all_parts_of_a_cluster_are_there() -> None:
+    assert set(SERVICES) == {"kafka", "redis", "qdrant", "worker"}
+
+
+@pytest.mark.parametrize("image", IMAGES.values())
+def test_images_are_pinned_to_a_version(image: str) -> None:
+    assert re.fullmatch(r"[a-z/]+:v?\d+\.\d+[a-z0-9.-]*", image)
+
+
+@pytest.mark.parametrize("base", re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))
+def test_the_image_stands_on_a_pinned_slim_python(base: str) -> None:
+    assert re.fullmatch(r"python:3\.\d+[0-9.]*-slim", base)
+
+
+def test_kafka_is_the_version_that_the_live_tests_run_on() -> None:
+    assert IMAGES["kafka"] == f"apache/kafka:{kafka_version()}"
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_services_are_checked_and_keep_their_data_on_a_named_volume(name: str) -> None:
+    service = SERVICES[name]
+    assert service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}
+    assert [volume.partition(":")[0] for volume in service["volumes"]] == [name]
+    assert name in yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())["volumes"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_ports_are_open_to_this_machine_only(name: str) -> None:
+    assert SERVICES[name]["ports"]
+    assert all(port.startswith("127.0.0.1:") for port in SERVICES[name]["ports"])
+
+
+def test_redis_keeps_what_it_acknowledged_and_evicts_nothing() -> None:
+    command = shlex.join(SERVICES["redis"]["command"])
+    assert "--appendonly yes" in command
+    assert "--maxmemory-policy noeviction" in command
+
+
+def test_the_worker_waits_for_healthy_services_and_is_given_time_to_finish() -> None:
+    worker = SERVICES["worker"]
+    assert worker["depends_on"] == {
+        "kafka": {"condition": "service_healthy"},
+        "redis": {"condition": "service_healthy"},
+    }
+    assert set(worker["environment"]) == {"RECALLOG_LEDGER", "RECALLOG_VIEWS"}
+    assert worker["stop_grace_period"] == "40s"
+
+
+def test_the_image_runs_the_command_without_root_and_asks_the_worker_how_it_is() -> None:
+    assert "\nUSER recallog\n" in DOCKERFILE
+    assert 'ENTRYPOINT ["recallog"]' in DOCKERFILE
+    assert "/health" in DOCKERFILE.partition("HEALTHCHECK")[2]
