@@ -5,11 +5,10 @@ import time
 from abc import ABC, abstractmethod
 
 from recallog.reading import Reading
-from recallog_projections.stores.store import Generation, Store
+from recallog_projections.stores.store import Checkpoint, Generation
 from recallog_schemas import Position
 from recallog_schemas.errors import Rebuilding, ViewsBehind
 from recallog_streams import generations
-from recallog_streams.ledger import Ledger
 from recallog_streams.projector import Progress, Projector
 
 _POLL_SECONDS_MIN = 0.001
@@ -21,7 +20,10 @@ class Serving(ABC):
 
     @abstractmethod
     async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> Reading:
-        """What to read from, once it has decided `after`. Raises `Rebuilding`, `ViewsTooNew`, `ViewsBehind`."""
+        """What to read from, once it has decided `after`.
+
+        Raises `Rebuilding`, `ViewsTooNew`, `ViewsBehind`, `LedgerMismatch`.
+        """
 
     @abstractmethod
     async def active(self, partition: int, progress: Progress | None) -> Generation:
@@ -51,13 +53,18 @@ class Folding(Serving):
 class Following(Serving):
     """Cluster: workers fold, a query reads what they have written; with `after` it waits for them."""
 
-    def __init__(self, store: Store, ledger: Ledger, code: str, wait_seconds: float) -> None:
-        self._store = store
-        self._ledger = ledger
-        self._code = code
+    def __init__(self, projector: Projector, wait_seconds: float) -> None:
+        self._projector = projector
+        self._store = projector.store
+        self._code = projector.fold.code
         self._wait_seconds = wait_seconds
+        self._recognised = False
 
     async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> Reading:
+        if not self._recognised:
+            # Once: workers look every second, and a view of another ledger does not move.
+            await self._projector.recognise(partition, Checkpoint())
+            self._recognised = True
         if after is not None:
             await self._wait(partition, after)
         return Reading(self._store, partition, None, self._code)
@@ -78,7 +85,7 @@ class Following(Serving):
                 f"partition {partition} has no views, and no worker is building them. Start one: recallog worker"
             )
         checkpoint = await self._store.checkpoint(pointer.building)
-        end = max(1, (await self._ledger.ends())[partition])
+        end = max(1, (await self._projector.ledger.ends())[partition])
         done = 0 if checkpoint is None else checkpoint.offset + 1
         return Rebuilding(
             f"the views of partition {partition} are being built, {min(100, 100 * done // end)} % are done; try again"

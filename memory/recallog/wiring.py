@@ -139,8 +139,7 @@ def _cluster(
     def views(name: str, namespace: str, projections: Sequence[Projection]) -> Views:
         store = RedisStore(views_url, namespace=namespace)
         builder = Projector(ledger, store, projections, decided=decided)
-        serving = Following(store, ledger, builder.fold.code, settings.after_wait_seconds)
-        return Views(name, store, projections, builder, serving)
+        return Views(name, store, projections, builder, Following(builder, settings.after_wait_seconds))
 
     return Parts(
         ledger,

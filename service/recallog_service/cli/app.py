@@ -1,5 +1,7 @@
 """All commands under one name."""
 
+import logging
+
 import typer
 
 from recallog_service.cli import (
@@ -34,4 +36,6 @@ app.add_typer(schema.app, name="schema")
 
 def main() -> None:
     """Entry point of the `recallog` command. Exit codes: 0 done, 1 data or check failed, 2 wrong use, 3 unreachable."""
+    # A client's log of each attempt to reconnect says nothing that the error at the end does not.
+    logging.getLogger("aiokafka").addHandler(logging.NullHandler())
     app()

@@ -1,8 +1,8 @@
 """One connection to the cluster for all that is asked of it; only the producer has its own."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
 from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import create_conn
@@ -20,9 +20,10 @@ RETRY_WAIT_SECONDS: Final = 0.1
 class Connection:
     """Connects at the first request. Requests are repeated while what is wrong may pass and time is left."""
 
-    def __init__(self, address: KafkaAddress, settings: Mapping[str, Any]) -> None:
+    def __init__(self, address: KafkaAddress) -> None:
+        """Raises `SettingsError` where the certificates of `address` cannot be read."""
         self.address = address
-        self.settings = settings
+        self.settings = address.connection()
         self._client: AIOKafkaClient | None = None
         self._lock = asyncio.Lock()
         self._closed = False
@@ -43,6 +44,7 @@ class Connection:
                         if not error.retriable:
                             raise
                         last = error
+                    self.check_open()
                     # Not awaited: a cluster that is away answers no metadata request either.
                     client.force_metadata_update()
                     await asyncio.sleep(RETRY_WAIT_SECONDS)
@@ -54,10 +56,14 @@ class Connection:
         except (KafkaError, NotImplementedError) as error:
             raise named(error, self.address, doing) from error
 
+    def check_open(self) -> None:
+        """Raise where the ledger was closed."""
+        if self._closed:
+            raise StorageError(f"the memory is closed, and with it the ledger {self.address}; open it again")
+
     async def _connected(self) -> AIOKafkaClient:
         async with self._lock:
-            if self._closed:
-                raise StorageError(f"the memory is closed, and with it the ledger {self.address}; open it again")
+            self.check_open()
             if self._client is None:
                 client = AIOKafkaClient(**self.settings)
                 try:

@@ -39,6 +39,7 @@ class Fetched(NamedTuple):
 
     batches: Sequence[Any]
     aborted: Sequence[tuple[int, int]]
+    """Producer id and first offset of each."""
 
     @property
     def next(self) -> int:
@@ -112,8 +113,11 @@ class Reader:
         topics = [(self._topic, [(partition, position, bytes_max)])]
         node = _leader(client, self._topic, partition)
         response = await client.send(node, FetchRequest(_WAIT_MS, 1, bytes_max, _READ_COMMITTED, topics))
-        answer = response.to_object()["topics"][0]["partitions"][0]
-        error = kafka.for_code(answer["error_code"])
+        if (error := kafka.for_code(response.error_code)) is not kafka.NoError:
+            raise error(f"{self._topic}-{partition}")
+        # Version 11, which every broker since 2.3 and this aiokafka (0.14) have in common.
+        _, code, _, _, _, aborted, _, data = response.topics[0][1][0]
+        error = kafka.for_code(code)
         if error is kafka.OffsetOutOfRangeError:
             start, end = await self._bounds(client, partition)
             if start <= position <= end:
@@ -122,7 +126,7 @@ class Reader:
         if error is not kafka.NoError:
             raise error(f"{self._topic}-{partition}")
         batches: list[Any] = []
-        memory = MemoryRecords(answer["message_set"] or b"")
+        memory = MemoryRecords(data or b"")
         while memory.has_next():
             batch: Any = memory.next_batch()
             if batches and batch.base_offset >= until:
@@ -131,7 +135,7 @@ class Reader:
         if not batches:
             # There is no end without records or markers before it, unless the log was cut behind our back.
             raise kafka.LeaderNotAvailableError(f"{self._topic}-{partition} shows nothing at offset {position}")
-        return Fetched(batches, answer["aborted_transactions"] or ())
+        return Fetched(batches, aborted or ())
 
     async def _bounds(self, client: AIOKafkaClient, partition: int) -> tuple[int, int]:
         (start,) = await _offsets(client, self._topic, [partition], _EARLIEST)

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import time
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -42,7 +43,7 @@ class Topics:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._address = connection.address
-        self._lock = asyncio.Lock()
+        self._asking: asyncio.Task[Topic] | None = None
         self.opened: Topic | None = None
         self.message_bytes = _MESSAGE_BYTES
         """The largest batch that the topic takes."""
@@ -53,21 +54,13 @@ class Topics:
 
         Raises `StorageForeign` or `LedgerMismatch` where it is not fit to be this ledger.
         """
-        if self.opened is not None:
-            return self.opened
-        async with self._lock:
-            if self.opened is None:
-                topic = await self._connection.ask("looking for the topic", self._ready)
-                self._checked_at = time.monotonic()
-                self.opened = topic
-            return self.opened
+        self._connection.check_open()
+        return self.opened or await self._shared(self._open)
 
     async def now(self) -> Topic:
         """The topic as the cluster knows it now. Raises `LedgerMismatch` where it is gone."""
         await self.open()
-        topic = await self._connection.ask("asking for the topic", self._still_there)
-        self._checked_at = time.monotonic()
-        return topic
+        return await self._connection.ask("asking for the topic", self._still_there)
 
     async def same(self) -> Topic:
         """The topic, which has been the same all the time; asked at most once in `CHECK_SECONDS`.
@@ -77,22 +70,46 @@ class Topics:
         opened = await self.open()
         if time.monotonic() - self._checked_at < CHECK_SECONDS:
             return opened
-        async with self._lock:
-            if time.monotonic() - self._checked_at < CHECK_SECONDS:
-                return opened
-            topic = await self._connection.ask("asking for the topic", self._still_there)
-            if (topic.cluster, topic.id) != (opened.cluster, opened.id):
-                raise LedgerMismatch(
-                    f"the topic of {self._address} was deleted and made anew while it was open ({opened.id} was "
-                    f"its id, now it is {topic.id}). Restore it, or open the memory again to go on with the new one"
-                )
-            if topic.partitions != opened.partitions:
-                raise LedgerMismatch(
-                    f"the topic of {self._address} had {opened.partitions} partitions and has {topic.partitions} now: "
-                    "spaces would go on in other partitions, out of order. Copy it to a new topic of that size"
-                )
-            self._checked_at = time.monotonic()
-            return opened
+        return await self._shared(self._compare)
+
+    async def close(self) -> None:
+        """Give up what is being asked."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait([self._asking])
+
+    async def _shared(self, work: Callable[[], Coroutine[Any, Any, Topic]]) -> Topic:
+        """`work`, done once for all who need it at the same moment: one after the other, each would wait anew for a
+        cluster that is away."""
+        if self._asking is None:
+            self._asking = asyncio.create_task(work())
+            self._asking.add_done_callback(self._asked)
+        return await asyncio.shield(self._asking)
+
+    def _asked(self, task: asyncio.Task[Topic]) -> None:
+        self._asking = None
+        if not task.cancelled():
+            task.exception()  # or asyncio reports it where all who asked were cancelled
+
+    async def _open(self) -> Topic:
+        self.opened = await self._connection.ask("looking for the topic", self._ready)
+        self._checked_at = time.monotonic()
+        return self.opened
+
+    async def _compare(self) -> Topic:
+        opened, topic = await self.open(), await self._connection.ask("asking for the topic", self._still_there)
+        if (topic.cluster, topic.id) != (opened.cluster, opened.id):
+            raise LedgerMismatch(
+                f"the topic of {self._address} was deleted and made anew while it was open ({opened.id} was its id, "
+                f"now it is {topic.id}). Restore it, or open the memory again to go on with the new one"
+            )
+        if topic.partitions != opened.partitions:
+            raise LedgerMismatch(
+                f"the topic of {self._address} had {opened.partitions} partitions and has {topic.partitions} now: "
+                "spaces would go on in other partitions, out of order. Copy it to a new topic of that size"
+            )
+        self._checked_at = time.monotonic()
+        return opened
 
     async def _ready(self, client: AIOKafkaClient) -> Topic:
         topic = await describe(client, self._address.topic)

@@ -7,7 +7,7 @@ a time in each partition, so that events of a space never overtake one another, 
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -16,8 +16,8 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError
 
 from recallog_schemas import Event, Position
 from recallog_schemas.errors import InvariantViolation, StorageUnavailable, UnknownOutcome
-from recallog_streams.kafka.address import KafkaAddress
 from recallog_streams.kafka.cloudevents import headers_of
+from recallog_streams.kafka.connection import Connection
 from recallog_streams.kafka.failures import REFUSED, named
 
 SHARED_EVENTS: Final = 100
@@ -50,9 +50,9 @@ class _Sent:
 class Writer:
     """Owns the producer. One that has failed is replaced: after a lost batch its sequence numbers fit no more."""
 
-    def __init__(self, address: KafkaAddress, settings: Mapping[str, Any]) -> None:
-        self._address = address
-        self._settings = settings
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._address = connection.address
         self._producer: AIOKafkaProducer | None = None
         self._lock = asyncio.Lock()
         self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -83,6 +83,8 @@ class Writer:
         for failure in failures:
             if not isinstance(failure, KafkaError | TimeoutError):
                 raise failure
+        # Without a failure: written, but the broker no longer knows where.
+        failures = failures or [KafkaError("their positions are not known")]
         if not sent.known and (not sent.handed_over or all(isinstance(failure, REFUSED) for failure in failures)):
             raise named(failures[0], self._address, "appending; nothing was written") from failures[0]
         because = str(failures[0]) or f"no answer for {self._address.timeout_seconds:g} seconds"
@@ -93,6 +95,7 @@ class Writer:
 
     async def _send(self, producer: AIOKafkaProducer, messages: Sequence[Message], sent: _Sent) -> list[Exception]:
         """Send all partitions' shares at once; what went wrong with them."""
+        failures: list[Exception]
         shares: defaultdict[int, list[int]] = defaultdict(list)
         for number, message in enumerate(messages):
             shares[message.partition].append(number)
@@ -100,8 +103,15 @@ class Writer:
             (self._few if len(share) <= SHARED_EVENTS else self._many)(producer, messages, share, sent)
             for share in shares.values()
         ]
-        answers = await asyncio.gather(*work, return_exceptions=True)
-        failures = [answer for answer in answers if isinstance(answer, Exception)]
+        if len(work) == 1:  # mostly, and then no task is made for it
+            failures = []
+            try:
+                await work[0]
+            except KafkaError as error:
+                failures.append(error)
+        else:
+            answers = await asyncio.gather(*work, return_exceptions=True)
+            failures = [answer for answer in answers if isinstance(answer, Exception)]
         if failures and sent.handed_over:
             self._replace(producer)
         return failures
@@ -163,9 +173,10 @@ class Writer:
 
     async def _ready(self, batch_bytes: int) -> AIOKafkaProducer:
         async with self._lock:
+            self._connection.check_open()
             if self._producer is None:
                 producer = AIOKafkaProducer(
-                    **self._settings,
+                    **self._connection.settings,
                     acks="all",
                     enable_idempotence=True,
                     compression_type="zstd",
@@ -200,12 +211,15 @@ class Writer:
 
 
 async def _stop(producer: AIOKafkaProducer) -> None:
-    stopping = asyncio.create_task(producer.stop())
-    done, _ = await asyncio.wait([stopping], timeout=_CLOSE_SECONDS)
-    if not done:
-        # aiokafka waits without end for the batches of a broker that is away; their callers have been told.
-        producer._message_accumulator.fail_all(KafkaError("the ledger was closed"))
-    await stopping
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await producer.flush()
+            await producer.stop()
+            return
+    # Its `stop` would wait without end for the batches of a broker that is away; their callers hear of it in time.
+    producer._closed = True
+    await producer._sender.close()
+    await producer.client.close()
 
 
 async def _arrived(future: asyncio.Future[Any], share: list[int], messages: Sequence[Message], sent: _Sent) -> None:

@@ -1,0 +1,197 @@
+"""The topic of a ledger: how it is made, which ones are refused, and that another one in its place is noticed."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+
+from recallog_schemas.errors import LedgerMismatch, StorageError, StorageForeign
+from recallog_streams.kafka import topic as topics
+from recallog_streams.kafka.address import KafkaAddress
+from recallog_streams.kafka.ledger import KafkaLedger
+from support.events import numbered, run
+
+
+@asynccontextmanager
+async def administrator(kafka: str) -> AsyncIterator[AIOKafkaAdminClient]:
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
+    await admin.start()
+    try:
+        yield admin
+    finally:
+        await admin.close()
+
+
+@asynccontextmanager
+async def opened(kafka: str, topic: str, options: str = "replication=1&partitions=1") -> AsyncIterator[KafkaLedger]:
+    ledger = KafkaLedger(KafkaAddress.parse(f"kafka://{kafka}/{topic}?{options}"))
+    try:
+        await ledger.open()
+        yield ledger
+    finally:
+        await ledger.close()
+
+
+async def create(kafka: str, topic: str, settings: Mapping[str, str] | None = None, partitions: int = 1) -> None:
+    async with administrator(kafka) as admin:
+        made = await admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=dict(settings or {}))])
+        assert made.topic_errors[0][1] == 0, made
+
+
+async def delete(kafka: str, topic: str) -> None:
+    async with administrator(kafka) as admin:
+        await admin.delete_topics([topic])
+        while topic in await admin.list_topics():
+            await asyncio.sleep(0.02)
+
+
+KEPT = {"retention.ms": "-1"}
+
+
+# How it is made.
+
+
+def test_a_missing_topic_is_made_to_keep_everything(kafka: str, topic: str) -> None:
+    async def scenario() -> None:
+        async with opened(kafka, topic, "replication=1") as ledger:
+            assert (await ledger.manifest()).partitions == 32
+        async with administrator(kafka) as admin:
+            (response,) = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
+        settings = {name: value for name, value, *_ in response.resources[0][4]}
+        assert settings["cleanup.policy"] == "delete"
+        assert settings["retention.ms"] == settings["retention.bytes"] == "-1"
+        assert settings["min.insync.replicas"] == "1"
+        assert settings["compression.type"] == "producer"
+        assert int(settings["max.message.bytes"] or 0) > 256 * 1024
+
+    run(scenario())
+
+
+def test_many_that_make_it_at_once_make_one(kafka: str, topic: str) -> None:
+    async def manifest() -> object:
+        async with opened(kafka, topic, "replication=1&partitions=5") as ledger:
+            await ledger.append(numbered(1))
+            return await ledger.manifest()
+
+    async def scenario() -> None:
+        first, *others = await asyncio.gather(*(manifest() for _ in range(8)))
+        assert others == [first] * 7
+
+    run(scenario())
+
+
+def test_too_few_brokers_for_the_replicas_say_what_to_add(kafka: str, topic: str) -> None:
+    async def scenario() -> None:
+        with pytest.raises(StorageError, match=r"replication=3.*\?replication=1"):
+            async with opened(kafka, topic, "partitions=1"):
+                pass
+
+    run(scenario())
+
+
+# Which ones are refused.
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({**KEPT, "cleanup.policy": "compact"}, "cleanup.policy=compact.*cleanup.policy=delete"),
+        ({**KEPT, "cleanup.policy": "compact,delete"}, "cleanup.policy=compact,delete"),
+        ({"retention.ms": "604800000"}, "retention.ms=604800000.*--add-config retention.ms=-1"),
+        ({}, "retention.ms=604800000"),
+        ({**KEPT, "retention.bytes": "1000000"}, "retention.bytes=1000000.*retention.bytes=-1"),
+        ({**KEPT, "max.message.bytes": "100000"}, "max.message.bytes=100000"),
+    ],
+)
+def test_a_topic_that_would_lose_history_is_refused_by_the_settings_name(
+    kafka: str, topic: str, settings: Mapping[str, str], named: str
+) -> None:
+    async def scenario() -> None:
+        await create(kafka, topic, settings)
+        with pytest.raises(StorageForeign, match=named):
+            async with opened(kafka, topic):
+                pass
+
+    run(scenario())
+
+
+def test_a_topic_with_another_number_of_partitions_than_the_address_says_is_refused(kafka: str, topic: str) -> None:
+    async def scenario() -> None:
+        await create(kafka, topic, KEPT, partitions=3)
+        with pytest.raises(LedgerMismatch, match="has 3 partitions, the address says 4"):
+            async with opened(kafka, topic, "partitions=4"):
+                pass
+        async with opened(kafka, topic, "replication=1") as ledger:
+            assert (await ledger.manifest()).partitions == 3
+
+    run(scenario())
+
+
+# What takes its place.
+
+
+def test_a_manifest_names_cluster_topic_and_its_id(kafka: str, topic: str) -> None:
+    async def scenario() -> None:
+        async with opened(kafka, topic) as ledger:
+            manifest = await ledger.manifest()
+        assert manifest.ledger.startswith("kafka:")
+        cluster, name, id_ = manifest.ledger.removeprefix("kafka:").split("/")
+        assert (name, len(cluster), len(id_), manifest.partitioner) == (topic, 22, 22, "murmur2")
+
+    run(scenario())
+
+
+def test_added_partitions_are_noticed(kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "CHECK_SECONDS", 0.0)
+
+    async def scenario() -> None:
+        async with opened(kafka, topic) as ledger, administrator(kafka) as admin:
+            before = await ledger.manifest()
+            await admin.create_partitions({topic: NewPartitions(total_count=3)})
+            while (after := await ledger.manifest()) == before:
+                await asyncio.sleep(0.02)
+            assert (after.partitions, after.ledger) == (3, before.ledger)
+            for call in (ledger.ends, lambda: ledger.append(numbered(1))):
+                with pytest.raises(LedgerMismatch, match="had 1 partitions and has 3 now"):
+                    await call()
+
+    run(scenario())
+
+
+def test_a_topic_made_anew_is_noticed_and_left_alone(kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "CHECK_SECONDS", 0.0)
+
+    async def scenario() -> None:
+        async with opened(kafka, topic) as ledger:
+            before = await ledger.manifest()
+            await ledger.append(numbered(3))
+            await delete(kafka, topic)
+            await create(kafka, topic, KEPT)
+            after = await ledger.manifest()
+            assert after.ledger != before.ledger
+            with pytest.raises(LedgerMismatch, match="deleted and made anew"):
+                await ledger.append(numbered(1))
+            with pytest.raises(LedgerMismatch, match="deleted and made anew"):
+                await anext(ledger.read(0, 0, 3))
+        async with opened(kafka, topic) as again:
+            assert await again.manifest() == after
+            assert await again.ends() == [0]
+
+    run(scenario())
+
+
+def test_a_deleted_topic_is_missed_and_not_made_anew(kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "_GONE_SECONDS", 0.2)
+
+    async def scenario() -> None:
+        async with opened(kafka, topic) as ledger, administrator(kafka) as admin:
+            await ledger.append(numbered(1))
+            await delete(kafka, topic)
+            with pytest.raises(LedgerMismatch, match="is gone"):
+                await ledger.manifest()
+            assert topic not in await admin.list_topics()
+
+    run(scenario())
