@@ -1,15 +1,67 @@
-"""The Redis store keeps the contract, and does whatever the store in memory does."""
+"""The Redis store keeps the contract, answers as the store in memory does, and trusts no Redis that may lose views."""
 
+import asyncio
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
+from deploy.local import LocalRedis
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from contract.store_contract import StoreContract
-from recallog_projections.stores.redis import RedisStore
-from recallog_projections.stores.store import Generation, Store
+from contract.random_commits import NAMES, answers, changes, pages
+from contract.store_contract import LOG, ROW, A, B, C, StoreContract, activate, at, build, commit, data_of, row, tail
+from contract.store_contract import entries as log_entries
+from live.conftest import NewRedis
+from recallog_projections.projection import LogName, Need
+from recallog_projections.rows import Changes
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.stores.redis import READ_PLACES_MAX, RedisStore
+from recallog_projections.stores.store import Generation, Outcome, Pointer, Store
+from recallog_schemas.errors import (
+    InvariantViolation,
+    Rebuilding,
+    SettingsError,
+    StorageError,
+    StorageFull,
+    StorageUnavailable,
+)
 from support.events import one_loop, run
+
+BLOCKED_MS_MAX = 20
+"""For how long one call may keep everybody else waiting."""
+
+
+def new_store(url: str) -> RedisStore:
+    """In a namespace that no other test uses."""
+    return RedisStore(url, namespace=f"test-{os.urandom(6).hex()}")
+
+
+async def ask(store: RedisStore, *words: Any) -> Any:
+    """The server's answer to a command, as the store itself would get it."""
+    return await store._server.command(*words)
+
+
+async def keys(store: RedisStore) -> set[bytes]:
+    """All keys of the store's namespace, the index of partitions apart."""
+    found: set[bytes] = set()
+    cursor = 0
+    while True:
+        cursor, some = await ask(store, "SCAN", cursor, "MATCH", f"{{{store._namespace}[:}}]*", "COUNT", 10_000)
+        found |= set(some)
+        if cursor == 0:
+            return found - {f"{{{store._namespace}}}:partitions".encode()}
+
+
+async def clean(store: RedisStore) -> None:
+    try:
+        await ask(store, "UNLINK", f"{{{store._namespace}}}:partitions", *await keys(store))
+    finally:
+        await store.close()
 
 
 class TestRedisStore(StoreContract):
@@ -18,15 +70,422 @@ class TestRedisStore(StoreContract):
         self.url = redis_url
 
     def make(self, folder: Path) -> RedisStore:
-        return RedisStore(self.url, namespace=f"test-{os.urandom(6).hex()}")
+        return new_store(self.url)
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[Store]:
         with one_loop():
             store = self.make(tmp_path)
             yield store
-            run(store.close())
+            run(clean(store))
 
     def lose_checkpoint(self, store: Store, generation: Generation) -> None:
         assert isinstance(store, RedisStore)
-        run(store._server.command("DEL", store._prefix(generation) + "checkpoint"))
+        run(ask(store, "DEL", store._prefix(generation) + "checkpoint"))
+
+
+@pytest.fixture
+def store(redis_url: str) -> Iterator[RedisStore]:
+    with one_loop():
+        store = new_store(redis_url)
+        yield store
+        run(clean(store))
+
+
+@pytest.fixture
+def server(own_redis: NewRedis) -> LocalRedis:
+    """A Redis that the test may kill, flush and spoil."""
+    return own_redis()
+
+
+@pytest.fixture
+def own(server: LocalRedis) -> Iterator[RedisStore]:
+    """A store in it."""
+    with one_loop():
+        store = new_store(server.url)
+        yield store
+        run(store.close())
+
+
+# Whatever is committed, both stores answer the same.
+
+
+@settings(max_examples=60)
+@given(
+    commits=st.lists(changes((*NAMES, "a\0", "a\0b", "\0", "\x01")), max_size=8),
+    limit=st.integers(1, 5) | st.integers(20, 50),
+    space=st.none() | st.sampled_from((*NAMES, "a\0")),
+    newest=st.integers(0, 9) | st.integers(30, 80),
+)
+def test_it_answers_whatever_the_store_in_memory_answers(
+    redis_url: str, commits: list[Changes], limit: int, space: str | None, newest: int
+) -> None:
+    async def both() -> tuple[list[object], list[object]]:
+        redis = new_store(redis_url)
+        try:
+            return (
+                await answers(redis, commits, limit=limit, space=space, newest=newest),
+                await answers(MemoryStore(), commits, limit=limit, space=space, newest=newest),
+            )
+        finally:
+            await clean(redis)
+
+    found, expected = run(both())
+    assert found == expected
+
+
+def test_places_come_in_the_order_of_their_parts_whatever_characters_they_hold(store: RedisStore) -> None:
+    parts = ["", "\0", "\0\0", "\0a", "\x01", "a", "a\0", "a\0\0b", "a\x01", "ab", "é", "\uffff", "\U0001f956"]
+    needs = [Need("t", space, owner, key) for space in parts for owner in parts for key in parts]
+    build(store, A, 0, Changes(rows=dict.fromkeys(needs, b"1")))
+    found = [item.place for chunk in run(pages(store, "t", limit=500)) for item in chunk.items]
+    assert found == sorted((need.space, need.owner, need.key) for need in needs)
+
+
+def test_a_large_read_is_of_one_moment_though_it_takes_several_calls(store: RedisStore) -> None:
+    needs = [Need("t", "s", str(n)) for n in range(2 * READ_PLACES_MAX + 7)]
+    logs = [LogName("l", "s", str(n)) for n in range(READ_PLACES_MAX + 3)]
+
+    def moment(n: int) -> Changes:
+        return Changes(dict.fromkeys(needs, b"%d" % n), {name: [b"%d" % n] for name in logs}, {"l": 1})
+
+    async def write() -> None:
+        for n in range(1, 4):
+            assert await store.commit(A, at(n - 1), at(n), moment(n)) is Outcome.APPLIED
+
+    async def read_meanwhile() -> None:
+        writing = asyncio.create_task(write())
+        while True:
+            done = writing.done()
+            snapshot = await store.read(0, needs, [(name, 1) for name in logs], A)
+            n = snapshot.checkpoint.offset
+            assert list(snapshot.rows) == [b"%d" % n] * len(needs)
+            assert {(entry, found.total) for found in snapshot.logs for entry in found.entries} == {(b"%d" % n, n + 1)}
+            if done:
+                break
+        await writing
+
+    build(store, A, 0, moment(0))
+    run(read_meanwhile())
+
+
+def test_a_scan_of_large_rows_comes_in_chunks_that_fit_a_reply(store: RedisStore) -> None:
+    rows = {Need("t", "s", f"{n:03}"): b"x" * 100_000 for n in range(200)}
+    build(store, A, 0, Changes(rows, {LOG: [b"x" * 100_000] * 200}, {"l": 200}))
+    for table in ("t", "l"):
+        chunks = run(pages(store, table, limit=1_000))
+        assert [chunk.last for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
+        assert sum(len(chunk.items) for chunk in chunks) == len({i.place for c in chunks for i in c.items}) == 200
+        assert max(sum(len(item.data) for item in chunk.items) for chunk in chunks) < 16 * 1024 * 1024
+
+
+# Writers beside each other.
+
+
+def test_of_several_writers_one_wins(store: RedisStore) -> None:
+    others = [RedisStore(store._server.url, namespace=store._namespace) for _ in range(8)]
+
+    async def race() -> list[Outcome]:
+        ways = (other.commit(A, at(3), at(4 + n), row(b"%d" % n)) for n, other in enumerate(others))
+        return await asyncio.gather(*ways)
+
+    build(store, A, 3)
+    outcomes = run(race())
+    assert sorted(outcome.value for outcome in outcomes) == ["ahead"] * 7 + ["applied"]
+    winner = outcomes.index(Outcome.APPLIED)
+    assert (run(store.checkpoint(A)), data_of(store, A)) == (at(4 + winner), b"%d" % winner)
+    for other in others:
+        run(other.close())
+
+
+def test_a_commit_whose_answer_was_lost_counts_once(store: RedisStore) -> None:
+    build(store, A, 0, log_entries(1))
+    hasty = RedisStore(f"{store._server.url}?socket_timeout=0.1", namespace=store._namespace)
+
+    async def lose_the_answer() -> None:
+        await hasty.checkpoint(A)
+        busy = "local began = os.clock() repeat until os.clock() - began > 0.4"
+        keeping_busy = asyncio.create_task(ask(store, "EVAL", busy, 0))
+        await asyncio.sleep(0)  # it is sent first
+        with pytest.raises(StorageUnavailable, match="shows in the checkpoint"):
+            await hasty.commit(A, at(0), at(1), log_entries(2, first=1))
+        await keeping_busy
+
+    run(lose_the_answer())
+    assert commit(store, A, 0, 1, log_entries(2, first=1)) in (Outcome.APPLIED, Outcome.ALREADY_THERE)
+    assert tail(store, A) == ([b"0", b"1", b"2"], 3)
+    run(hasty.close())
+
+
+def test_a_commit_that_cannot_be_packed_leaves_nothing(store: RedisStore) -> None:
+    build(store, A, 0)
+    with pytest.raises(TypeError):
+        commit(store, A, 0, 1, Changes({ROW: b"x", Need("t", "s"): object()}))  # type: ignore[dict-item]
+    assert (run(store.checkpoint(A)), data_of(store, A)) == (at(0), None)
+
+
+def test_a_commit_backwards_is_a_defect_only_where_it_could_be_made(store: RedisStore) -> None:
+    assert commit(store, A, 3, 2) is Outcome.RETIRED
+    build(store, A, 9)
+    with pytest.raises(InvariantViolation):
+        commit(store, A, 3, 2)
+
+
+def test_namespaces_are_stores_of_their_own(store: RedisStore, redis_url: str) -> None:
+    other = new_store(redis_url)
+    activate(store, A, 3, row(b"1"))
+    assert run(other.remember_manifest(b"its own")) == b"its own"
+    assert run(other.pointer(0)) == Pointer()
+    assert run(keys(other)) == {f"{{{other._namespace}}}:manifest".encode()}
+    run(clean(other))
+
+
+# Sweeping.
+
+
+def full(rows: int = 3, logs: int = 3) -> Changes:
+    """Rows of two tables, and logs of which each has dropped entries."""
+    return Changes(
+        {Need(table, "s", str(n)): b"1" for n in range(rows) for table in ("t", "u")},
+        {LogName("l", "s", str(n)): [b"1", b"2", b"3"] for n in range(logs)},
+        {"l": 2},
+    )
+
+
+def test_nothing_is_left_of_a_generation_that_was_given_up(store: RedisStore) -> None:
+    build(store, A, 3, full())
+    run(store.retire(A))
+    run(store.sweep(0))
+    assert run(keys(store)) == set()
+
+
+def test_nothing_is_left_of_generations_that_were_replaced(store: RedisStore) -> None:
+    activate(store, C, 3)
+    of_one = {key.replace(C.id.encode(), A.id.encode()) for key in run(keys(store))}
+    for generation in (B, A):
+        activate(store, generation, 3, full() if generation is B else None)
+    run(store.sweep(0))
+    assert run(keys(store)) == of_one
+
+
+class _Died(Exception):
+    pass
+
+
+def _dying(call: Callable[..., Awaitable[Any]], calls: int) -> Callable[..., Awaitable[Any]]:
+    left = count(calls, -1)
+
+    async def call_or_die(*words: Any) -> Any:
+        if next(left) <= 0:
+            raise _Died
+        return await call(*words)
+
+    return call_or_die
+
+
+def test_a_sweep_that_died_anywhere_is_finished_by_the_next(store: RedisStore) -> None:
+    for calls in count():
+        gone = Generation(f"gone-{calls}", 0, "code", 0)
+        build(store, gone, 3, full())
+        run(store.retire(gone))
+        dying = RedisStore(store._server.url, namespace=store._namespace)
+        dying._server.command = _dying(dying._server.command, calls)  # type: ignore[method-assign]
+        try:
+            run(dying.sweep(0))
+        except _Died:
+            assert run(store.checkpoint(gone)) is None
+            assert commit(store, gone, 3, 4, full()) is Outcome.RETIRED
+            run(store.sweep(0))
+            assert run(keys(store)) == set()
+        else:
+            assert calls > 5
+            break
+        finally:
+            run(dying.close())
+
+
+def test_two_sweepers_do_no_harm(store: RedisStore) -> None:
+    async def sweep_twice() -> None:
+        await asyncio.gather(store.sweep(0), store.sweep(0))
+
+    activate(store, A, 3, full(logs=1_000))
+    activate(store, B, 3, row(b"b"))
+    run(sweep_twice())
+    assert data_of(store, B) == b"b"
+    assert not [key for key in run(keys(store)) if A.id.encode() in key]
+
+
+def test_sweeping_a_hundred_thousand_keys_never_keeps_others_waiting(own: RedisStore) -> None:
+    build(own, A)
+    for n in range(25):
+        logs = {LogName("l", "s", f"{n}.{m}"): [b"x" * 100] for m in range(4_000)}
+        rows = {Need("t", "s", f"{n}.{m}"): b"x" * 100 for m in range(4_000)}
+        assert commit(own, A, n - 1, n, Changes(rows, logs, {"l": 5})) is Outcome.APPLIED
+    assert run(ask(own, "DBSIZE")) > 100_000
+    run(own.retire(A))
+    run(ask(own, "CONFIG", "SET", "slowlog-log-slower-than", BLOCKED_MS_MAX * 1000))
+    run(ask(own, "SLOWLOG", "RESET"))
+    run(own.sweep(0))
+    assert run(ask(own, "SLOWLOG", "GET", "3")) == []
+    assert run(keys(own)) == set()
+
+
+# What Redis has lost.
+
+
+def test_a_flushed_redis_is_lost_and_never_empty(own: RedisStore) -> None:
+    activate(own, A, 3, row(b"1"))
+    run(ask(own, "FLUSHALL"))
+    run(ask(own, "SCRIPT", "FLUSH"))
+    for look in (own.read(0, [ROW]), own.read(0, [ROW], generation=A), own.scan(A, "t", limit=1)):
+        with pytest.raises(Rebuilding):
+            run(look)
+    assert run(own.checkpoint(A)) is None
+    assert commit(own, A, 3, 4, row(b"2")) is Outcome.RETIRED
+    assert not run(own.activate(A))
+    assert not run(own.retire(A))
+    run(own.sweep(0))
+    build(own, B, 0, row(b"new"))
+    assert (data_of(own, B), run(own.size_bytes()) > 0) == (b"new", True)
+
+
+def test_in_an_older_snapshot_a_commit_finds_a_mismatch(own_redis: NewRedis) -> None:
+    server = own_redis(snapshots=True)
+    with one_loop():
+        store = new_store(server.url)
+        activate(store, A, 3, row(b"older"))
+        run(ask(store, "SAVE"))
+        assert commit(store, A, 3, 5, row(b"newer")) is Outcome.APPLIED
+        server.kill()
+        server.start()
+        assert commit(store, A, 5, 6, row(b"newest")) is Outcome.MISMATCH
+        assert (run(store.checkpoint(A)), data_of(store, A)) == (at(3), b"older")
+        run(store.close())
+
+
+def test_what_was_acknowledged_outlives_a_kill(own: RedisStore, server: LocalRedis) -> None:
+    activate(own, A, 3, Changes({ROW: b"1"}, {LOG: [b"1", b"2"]}, {"l": 1}))
+    server.kill()
+    with pytest.raises(StorageUnavailable, match="cannot be reached"):
+        commit(own, A, 3, 4)
+    server.start()
+    assert commit(own, A, 3, 4) is Outcome.APPLIED
+    assert (data_of(own, A), tail(own, A)) == (b"1", ([b"2"], 2))
+
+
+# A Redis that is not fit, or not well.
+
+
+def test_a_redis_that_evicts_is_refused(own: RedisStore, server: LocalRedis) -> None:
+    activate(own, A, 3)
+    run(ask(own, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru"))
+    with one_loop():
+        late = new_store(server.url)
+        for _ in range(2):
+            with pytest.raises(StorageError, match="set maxmemory-policy to noeviction") as raised:
+                run(late.read(0))
+            assert not raised.value.retryable
+        run(late.close())
+
+
+def test_it_is_looked_at_again_after_a_reconnect(own: RedisStore, server: LocalRedis) -> None:
+    activate(own, A, 3)
+    run(ask(own, "CONFIG", "SET", "maxmemory-policy", "volatile-ttl"))
+    assert run(own.checkpoint(A)) == at(3)
+    run(ask(own, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no"))
+    with pytest.raises(StorageError, match="volatile-ttl"):
+        run(own.checkpoint(A))
+
+
+def test_a_redis_that_keeps_nothing_on_disk_is_warned_of_once(
+    own_redis: NewRedis, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = own_redis(snapshots=True)
+    with one_loop(), caplog.at_level(logging.WARNING):
+        store = new_store(server.url)
+        run(store.pointer(0))
+        run(ask(store, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no"))
+        run(store.pointer(0))
+        run(store.close())
+    assert [record.getMessage().partition("(")[2][:16] for record in caplog.records] == ["appendonly no, s"]
+
+
+def test_a_redis_that_persists_is_not_warned_of(own: RedisStore, caplog: pytest.LogCaptureFixture) -> None:
+    run(own.pointer(0))
+    assert caplog.records == []
+
+
+def test_a_full_redis_leaves_rows_and_checkpoint_as_they_were(own: RedisStore) -> None:
+    activate(own, A, 0, Changes({ROW: b"before"}, {LOG: [b"1"]}, {"l": 5}))
+    run(ask(own, "CONFIG", "SET", "maxmemory", 1))
+    with pytest.raises(StorageFull, match="raise its maxmemory"):
+        commit(own, A, 0, 1, Changes({ROW: b"after"}, {LOG: [b"2"]}, {"l": 5}))
+    assert (run(own.checkpoint(A)), data_of(own, A), tail(own, A)) == (at(0), b"before", ([b"1"], 1))
+    run(ask(own, "CONFIG", "SET", "maxmemory", 0))
+    assert commit(own, A, 0, 1, row(b"after")) is Outcome.APPLIED
+
+
+def test_a_replica_is_to_be_tried_again(own: RedisStore) -> None:
+    build(own, A, 0)
+    run(ask(own, "REPLICAOF", "127.0.0.1", "1"))
+    with pytest.raises(StorageUnavailable, match="replica"):
+        commit(own, A, 0, 1)
+
+
+@pytest.mark.parametrize("password", ["", ":wrong-secret@"])
+def test_a_wrong_password_is_no_passing_trouble_and_is_not_shown(
+    own: RedisStore, server: LocalRedis, password: str
+) -> None:
+    run(ask(own, "CONFIG", "SET", "requirepass", "right-secret"))
+    with one_loop():
+        stranger = new_store(server.url.replace("redis://", f"redis://{password}"))
+        with pytest.raises(StorageError, match="correct the URL") as raised:
+            run(stranger.pointer(0))
+        run(stranger.close())
+        assert not raised.value.retryable
+        assert "secret" not in str(raised.value)
+        known = new_store(server.url.replace("redis://", "redis://:right-secret@"))
+        assert run(known.pointer(0)) == Pointer()
+        run(known.close())
+
+
+def test_a_user_without_the_right_to_look_at_the_server_is_told_which(own: RedisStore, server: LocalRedis) -> None:
+    run(ask(own, "ACL", "SETUSER", "reader", "on", ">pass", "~*", "+@all", "-info"))
+    with one_loop():
+        store = new_store(server.url.replace("redis://", "redis://reader:pass@"))
+        with pytest.raises(StorageError, match=r"\+info"):
+            run(store.pointer(0))
+        run(store.close())
+
+
+@pytest.mark.parametrize("url", ["http://localhost", "redis://:pa/ss@localhost", "localhost:6379"])
+def test_what_is_no_url_of_a_redis_is_refused_without_showing_it(url: str) -> None:
+    with pytest.raises(SettingsError, match="rediss://") as raised:
+        RedisStore(url)
+    assert "pa" not in str(raised.value).replace("password", "")
+
+
+@pytest.mark.parametrize("namespace", ["", "a{b}", "a b", "x" * 65])
+def test_a_namespace_that_would_break_the_keys_is_refused(namespace: str) -> None:
+    with pytest.raises(SettingsError, match="namespace"):
+        RedisStore("redis://localhost", namespace=namespace)
+
+
+# What it takes.
+
+
+def test_sizes_are_told_by_table(store: RedisStore) -> None:
+    small = {Need("small", "s", str(n)): b"x" * 10 for n in range(1_000)}
+    large = {Need("identity.bucket", "s", str(n)): b"x" * 1_000 for n in range(1_000)}
+    logs = {LogName("l", "s", str(n)): [b"x" * 500] * 4 for n in range(100)}
+    activate(store, A, 0, Changes({**small, **large}, logs, {"l": 3}))
+    sizes = run(store.sizes(0))
+    assert sizes.keys() == {"small", "identity.bucket", "l"}
+    assert 1_000_000 < sizes["identity.bucket"] < 1_500_000
+    assert 10_000 < sizes["small"] < 300_000
+    assert 150_000 < sizes["l"] < 300_000
+    assert sum(sizes.values()) < run(store.size_bytes()) < sum(sizes.values()) + 10_000
+
+
+def test_an_empty_store_takes_nothing(store: RedisStore) -> None:
+    assert (run(store.size_bytes()), run(store.sizes(0))) == (0, {})

@@ -27,12 +27,12 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoAnswer
 
-from recallog_schemas.errors import StorageError, StorageFull, StorageReadOnly, StorageUnavailable
+from recallog_schemas.errors import SettingsError, StorageError, StorageFull, StorageReadOnly, StorageUnavailable
 
 CONNECT_SECONDS = 5.0
 REPLY_SECONDS = 10.0
 CONNECTIONS_MAX = 50
-CONNECTION_WAIT_SECONDS = 10.0
+CONNECTION_WAIT_SECONDS = 5.0
 
 _logger = logging.getLogger("recallog.redis")
 
@@ -41,10 +41,14 @@ _PASSING = ("MISCONF", "NOREPLICAS", "BUSY", "UNKILLABLE")
 
 
 class Script:
-    """A Lua script, which the server knows by its SHA-1 once it has seen it."""
+    """A Lua script, which the server knows by its SHA-1 once it has seen it.
 
-    def __init__(self, name: str) -> None:
+    `repeatable`: its copy is answered as if it were the first.
+    """
+
+    def __init__(self, name: str, *, repeatable: bool = True) -> None:
         self._name = name
+        self.repeatable = repeatable
 
     @cached_property
     def text(self) -> bytes:
@@ -58,13 +62,16 @@ class Script:
 class RedisServer:
     """Calls to the server at `url` (redis://, rediss:// or unix://, with the options of redis-py in its query).
 
-    Nothing is ever sent twice by itself. A commit whose reply was lost could be: it compares before it writes, so that
-    its copy is answered "already there", or refused. But a cutover whose copy is answered "not building" would look
-    refused though it was made, and every caller has a loop of its own that rereads pointer and checkpoint and knows
-    when to stop. A connection that the server closed while it was idle is noticed, and replaced before use.
+    A call whose connection turns out to be broken is sent once more, on a new connection, though the server may have
+    obeyed the first: connections that stood idle break unnoticed, and all of them when a server restarts. Nothing is
+    written twice by that. A commit compares before it writes: its copy is answered "already there", which is true, or
+    what it is answered if another writer came between. Creating a generation, a sweep's steps and all that only reads
+    answer the same again. A cutover does not: its copy is answered "not building", as if it had been refused, so that
+    it is sent once. So is everything whose answer is late: the server has enough to do.
     """
 
     def __init__(self, url: str) -> None:
+        self.url = url
         try:
             parsed = urlsplit(url)
             self.address = (
@@ -82,7 +89,7 @@ class RedisServer:
             )
         except (ValueError, TypeError) as error:
             # Without its text: of a password that is not percent-encoded it may show a part.
-            raise StorageError(
+            raise SettingsError(
                 "not the URL of a Redis: write redis://[[user]:password@]host[:port][/database] (rediss:// for TLS), "
                 f"with special characters of the password percent-encoded ({type(error).__name__})"
             ) from None
@@ -94,18 +101,27 @@ class RedisServer:
         """The answer of `script`; `arguments` begin with the number of keys. Raises as `command` does."""
         try:
             try:
-                return await self._execute("EVALSHA", script.sha, *arguments)
+                return await self._send(script.repeatable, "EVALSHA", script.sha, *arguments)
             except NoScriptError:
-                return await self._execute("EVAL", script.text, *arguments)
+                return await self._send(script.repeatable, "EVAL", script.text, *arguments)
         except RedisError as error:
             raise self._told(error) from error
 
     async def command(self, *words: Any) -> Any:
-        """The answer to one command. Raises `StorageError`, mostly `StorageUnavailable`."""
+        """The answer to one command that may be repeated. Raises `StorageError`, mostly `StorageUnavailable`."""
         try:
-            return await self._execute(*words)
+            return await self._send(True, *words)
         except RedisError as error:
             raise self._told(error) from error
+
+    async def _send(self, repeatable: bool, *words: Any) -> Any:
+        try:
+            return await self._execute(*words)
+        except NoConnection as error:
+            # Its subclasses are answers of the server: a wrong password stays wrong.
+            if not repeatable or type(error) is not NoConnection:
+                raise
+            return await self._execute(*words)
 
     async def commands(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The answers to several commands, sent in one go. Raises as `command` does."""

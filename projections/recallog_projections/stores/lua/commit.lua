@@ -4,8 +4,8 @@
 -- ARGV  1 generation id, 2 prefix of the generation's keys, 3 expected offset, 4 new offset, 5 the new checkpoint,
 --       6 msgpack: {tables, logs}
 --         tables: {{name, {place, data, place, data, ...}, {deleted place, ...}}, ...}
---         logs:   {{name, keep, {place, ...}, {appended, ...}, {{entry, ...}, ...}}, ...}, where `appended` counts
---                 the entries that this commit trims again, which are not sent
+--         logs:   {{name, keep, {place, ...}, {unsent, ...}, {{entry, ...}, ...}}, ...}; unsent are the entries
+--                 before the last `keep` ones, which this very commit would drop again
 --
 -- Several items go with one redis.call: a call costs more than what it carries. unpack() fails near 8,000.
 local CALL_ITEMS = 1000
@@ -32,17 +32,6 @@ end
 local prefix = ARGV[2]
 local changes = cmsgpack.unpack(ARGV[6])
 
-local function add_places(order, places)
-  for first = 1, #places, CALL_ITEMS do
-    local scored = {}
-    for n = first, math.min(first + CALL_ITEMS - 1, #places) do
-      scored[#scored + 1] = '0'
-      scored[#scored + 1] = places[n]
-    end
-    redis.call('ZADD', order, unpack(scored))
-  end
-end
-
 -- The order of a table is written only for rows that are new: most commits replace rows. HSET says how many of a call
 -- are new, so calls are small while some are, and the few old ones among them are added to the order in vain.
 local function put(rows, order, items)
@@ -52,7 +41,7 @@ local function put(rows, order, items)
     if redis.call('HSET', rows, unpack(items, first, last)) > 0 then
       local scored = {}
       for n = first, last, 2 do
-        scored[#scored + 1] = '0'
+        scored[#scored + 1] = 0
         scored[#scored + 1] = items[n]
       end
       redis.call('ZADD', order, unpack(scored))
@@ -73,33 +62,23 @@ for _, table_ in ipairs(changes[1]) do
   end
 end
 
+-- A log's total is what is in its list and what was dropped from it, so that nothing counts what need not be counted:
+-- most logs never drop an entry.
 for _, log in ipairs(changes[2]) do
-  local name, keep, places, appended, entries = log[1], log[2], log[3], log[4], log[5]
+  local name, keep, places, unsent, entries = log[1], log[2], log[3], log[4], log[5]
   redis.call('SADD', prefix .. 'tables', 'logs:' .. name)
-  local totals, order, list = prefix .. 'totals:' .. name, prefix .. 'logs-order:' .. name, prefix .. 'log:' .. name .. ':'
-  local created = {}
-  for first = 1, #places, CALL_ITEMS do
-    local last = math.min(first + CALL_ITEMS - 1, #places)
-    local before = redis.call('HMGET', totals, unpack(places, first, last))
-    local after = {}
-    for n = first, last do
-      local total = before[n - first + 1]
-      if not total then
-        created[#created + 1] = places[n]
-      end
-      after[#after + 1] = places[n]
-      after[#after + 1] = (total or 0) + appended[n]
-    end
-    redis.call('HSET', totals, unpack(after))
-  end
-  add_places(order, created)
+  local dropped, order, list = prefix .. 'dropped:' .. name, prefix .. 'logs-order:' .. name, prefix .. 'log:' .. name .. ':'
   for n, place in ipairs(places) do
-    local key, length = list .. place, 0
-    for first = 1, #entries[n], CALL_ITEMS do
-      length = redis.call('RPUSH', key, unpack(entries[n], first, math.min(first + CALL_ITEMS - 1, #entries[n])))
+    local key, added, length = list .. place, entries[n], 0
+    for first = 1, #added, CALL_ITEMS do
+      length = redis.call('RPUSH', key, unpack(added, first, math.min(first + CALL_ITEMS - 1, #added)))
     end
-    if length > keep then
+    if length == #added then
+      redis.call('ZADD', order, 0, place)
+    end
+    if length > keep or unsent[n] > 0 then
       redis.call('LTRIM', key, -keep, -1)
+      redis.call('HINCRBY', dropped, place, length - keep + unsent[n])
     end
   end
 end

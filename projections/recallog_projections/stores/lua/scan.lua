@@ -50,7 +50,7 @@ local function scan_logs()
     for _, place in ipairs(places) do
       local key = prefix .. 'log:' .. name .. ':' .. place
       local length = redis.call('LLEN', key)
-      local first = tonumber(redis.call('HGET', prefix .. 'totals:' .. name, place)) - length
+      local first = tonumber(redis.call('HGET', prefix .. 'dropped:' .. name, place) or 0)
       local skipped = place == ARGV[8] and math.max(0, tonumber(ARGV[9]) - first) or 0
       while skipped < length do
         if left == 0 or bytes <= 0 then
@@ -61,7 +61,7 @@ local function scan_logs()
           bytes = bytes - #entry
         end
         logs[#logs + 1] = place
-        logs[#logs + 1] = string.format('%.0f', first + skipped)
+        logs[#logs + 1] = first + skipped
         logs[#logs + 1] = entries
         skipped = skipped + #entries
         left = left - #entries
