@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.random_commits import NAMES, answers, changes
 from contract.store_contract import LOG, A, B, StoreContract, activate, at, build, commit, data_of, entries, row, tail
 from recallog_projections.projection import LogName, Need
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.sqlite import SqliteStore
-from recallog_projections.stores.store import Chunk, Generation, Outcome, Pointer, Store
+from recallog_projections.stores.store import Generation, Outcome, Pointer, Store
 from recallog_schemas.errors import Rebuilding, StorageCorrupt, StorageError
 from support.events import run
 
@@ -175,52 +176,24 @@ def test_a_damaged_segment_says_how_the_views_are_built_again(store: SqliteStore
 
 # Whatever is committed, both stores answer the same.
 
-_names = st.sampled_from(["", "a", "b", "B", "ä", "a.b", "a/b", "10", "9"])
-_needs = st.builds(Need, st.sampled_from(["t", "u"]), _names, _names, _names)
-_log_names = st.builds(LogName, st.sampled_from(["l", "m"]), _names, _names)
-_entries = st.builds(
-    lambda entries, times: entries * times,
-    st.lists(st.binary(max_size=4), min_size=1, max_size=9),
-    st.sampled_from([1, 1, 1, 12]),  # of many segments
-)
-_changes = st.builds(
-    lambda rows, logs: Changes(rows, logs, {"l": 3, "m": 70}),
-    st.dictionaries(_needs, st.none() | st.binary(max_size=4), max_size=8),
-    st.dictionaries(_log_names, _entries, max_size=4),
-)
-
 
 @settings(max_examples=60)
 @given(
-    commits=st.lists(_changes, max_size=8),
+    commits=st.lists(changes(), max_size=8),
     limit=st.integers(1, 5) | st.integers(20, 50),
-    space=st.none() | _names,
+    space=st.none() | st.sampled_from(NAMES),
     newest=st.integers(0, 9) | st.integers(30, 80),
 )
 def test_it_answers_whatever_the_store_in_memory_answers(
     tmp_path_factory: pytest.TempPathFactory, commits: list[Changes], limit: int, space: str | None, newest: int
 ) -> None:
-    async def answers(store: Store) -> list[object]:
-        found: list[object] = [await store.create(A)]
-        for offset, changes in enumerate(commits):
-            found.append(await store.commit(A, at(offset - 1), at(offset), changes))
-            snapshot = await store.read(0, list(changes.rows), [(name, newest) for name in changes.logs], generation=A)
-            found += [list(snapshot.rows), [(list(tail.entries), tail.total) for tail in snapshot.logs]]
-        for table in ("t", "u", "l", "m"):
-            found += await pages(store, table)
-        return found
-
-    async def pages(store: Store, table: str) -> list[Chunk]:
-        chunks: list[Chunk] = []
-        while not chunks or not chunks[-1].last:
-            after = chunks[-1].items[-1].place if chunks else None
-            chunks.append(await store.scan(A, table, space=space, after=after, limit=limit))
-        return chunks
-
     async def both() -> tuple[list[object], list[object]]:
         sqlite = SqliteStore(tmp_path_factory.mktemp("views") / "views.db")
         try:
-            return await answers(sqlite), await answers(MemoryStore())
+            return (
+                await answers(sqlite, commits, limit=limit, space=space, newest=newest),
+                await answers(MemoryStore(), commits, limit=limit, space=space, newest=newest),
+            )
         finally:
             await sqlite.close()
 
