@@ -9,7 +9,8 @@ from pathlib import Path
 
 from benchmarks.workload import batches
 from recallog import Event, Settings
-from recallog.wiring import VIEWS_FILE, embedded
+from recallog.folder_lock import FolderLock
+from recallog.wiring import LOCK_FILE, VIEWS_FILE, parts
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Store
 from recallog_streams import generations
@@ -28,20 +29,24 @@ class Home:
     store: Store
     projections: Sequence[Projection]
     projector: Projector
+    """As a query's: it takes the folder's lock for each batch."""
     builder: Projector
+    """As a rebuild's, without a lock."""
 
 
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncIterator[Home]:
-    parts = embedded(Settings(home=folder))
-    views = parts.views
+    settings = Settings(home=folder, ledger=None, views=None)
+    made = parts(settings)
+    views = made.views
+    lock = FolderLock(folder / LOCK_FILE, settings.lock_wait_seconds)
+    projector = Projector(made.ledger, views.store, views.projections, lock=lock)
     try:
         await views.store.pointer(0)  # opens the file, or makes it, before any clock starts
-        await parts.ledger.ends()
-        yield Home(parts.ledger, views.store, views.projections, views.projector, views.builder)
+        await made.ledger.ends()
+        yield Home(made.ledger, views.store, views.projections, projector, views.builder)
     finally:
-        await parts.ledger.close()
-        await views.store.close()
+        await made.close()
 
 
 async def fill(home: Home, events: Iterator[Event]) -> None:

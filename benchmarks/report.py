@@ -1,4 +1,4 @@
-"""The report: a table for people, build/bench.json for programs."""
+"""The report: a table for people, JSON for programs."""
 
 import json
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ def show(console: Console, measures: Sequence[Measure]) -> None:
     console.print(table)
 
 
-def write(path: Path, measures: Sequence[Measure]) -> None:
-    """A list of {"name", "value", "unit", "goal"}; a goal is "≥ 0.7" or null."""
+def document(measures: Sequence[Measure]) -> str:
+    """JSON: a list of {"name", "value", "unit", "goal"}; a goal is "≥ 0.7" or null."""
     rows = [
         {
             "name": measure.name,
@@ -34,8 +34,13 @@ def write(path: Path, measures: Sequence[Measure]) -> None:
         }
         for measure in measures
     ]
+    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+
+
+def write(path: Path, measures: Sequence[Measure]) -> None:
+    """Keep `document` for programs."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(document(measures), encoding="utf-8")
 
 
 def subject_of(measure: Measure) -> str:

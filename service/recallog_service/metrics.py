@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from recallog_streams.live import LiveProjector, State
+from recallog_projections.stores.store import Outcome
+from recallog_streams.kept import State
+from recallog_streams.live import LiveProjector
 from recallog_streams.projector import Decided
 
 # From one record at the live end to a full batch of large ones.
@@ -37,12 +39,13 @@ class Metrics:
         outcome = decided.outcome.value.replace(" ", "_")
         self._commits.labels(outcome).inc()
         self._seconds.observe(decided.seconds)
-        self._events.labels(decided.partition).inc(decided.records)
+        if decided.outcome is Outcome.APPLIED:
+            self._events.labels(decided.partition).inc(decided.records)
 
     def expose(self, projectors: Sequence[tuple[str, LiveProjector]]) -> bytes:
         """The text that Prometheus reads. What this worker is not assigned is for others to report."""
-        self._lag.clear()
-        self._dead_letters.clear()
+        for gauge in (self._lag, self._dead_letters, self._states):
+            gauge.clear()
         for views, live in projectors:
             for state in State:
                 self._states.labels(views, state.value).set(sum(kept.state is state for kept in live.kept))

@@ -9,20 +9,29 @@ that could be kept with the views. Start it with `recallog worker`, or with Faus
 
 import asyncio
 import hashlib
+import logging
+from collections.abc import Sequence
+from typing import Any
+
 import faust
 import mode
 from faust.app.base import BootStrategy
 from faust.web import Request, Response, View
 
 from recallog import Settings
-from recallog.wiring import Views, address_of, parts
-from recallog_schemas.errors import SettingsError
+from recallog.wiring import Parts, Views, address_of, parts
+from recallog_projections.projection import Projection
+from recallog_schemas.errors import LedgerMismatch, SettingsError
 from recallog_service.metrics import Metrics
 from recallog_streams.kafka.group import GroupFeed
-from recallog_streams.live import LiveProjector
+from recallog_streams.kept import backoff
+from recallog_streams.live import LedgerReplaced, LiveProjector
+from recallog_streams.stopping import Stopping
 
 DRAIN_SECONDS = 30.0
 """How long a worker that is told to stop may take over the batch in hand."""
+
+_log = logging.getLogger("recallog.worker")
 
 
 class _WithoutAgents(BootStrategy):
@@ -38,30 +47,81 @@ class App(faust.App):
 
 
 class Projecting(mode.Service):
-    """Keeps the views of the partitions that are assigned to this process."""
+    """Keeps the views of the partitions that are assigned to this process.
 
-    def __init__(self, name: str, live: LiveProjector) -> None:
+    Away Kafka or Redis is waited for. Where another ledger takes the place of the one that was opened, that one is
+    opened anew, and goes on once its views are deleted. Any other error crashes the worker.
+    """
+
+    def __init__(self, settings: Settings, projections: Sequence[Projection], metrics: Metrics) -> None:
         super().__init__()
-        self._name = name
-        self._live = live
+        self.lives: Sequence[tuple[str, LiveProjector]] = ()
+        self._settings = settings
+        self._projections = projections
+        self._metrics = metrics
+        self._why = "not started"
+        self._stopping = Stopping()
         self._running: asyncio.Task[None] | None = None
 
     @property
     def label(self) -> str:
         """What logs call it."""
-        return f"projector of the {self._name} views"
+        return "projector of the views"
+
+    @property
+    def trouble(self) -> list[str]:
+        """Why the views of this process do not move; nothing where they do."""
+        why = [self._why] if self._why else []
+        return why + [f"{name}: {said}" for name, live in self.lives for said in live.trouble]
 
     async def on_start(self) -> None:
-        self._running = asyncio.create_task(self._live.run(), name="recallog-projector")
+        self._running = asyncio.create_task(self._run(), name="recallog-projecting")
         self.add_future(self._watch(self._running))
 
     async def _watch(self, running: "asyncio.Task[None]") -> None:
         await asyncio.wait([running])
         if not running.cancelled() and (error := running.exception()) is not None:
+            _log.critical("this worker ends: %s", error, exc_info=error)
             await self.crash(error)
 
+    async def _run(self) -> None:
+        failures = 0
+        while not self._stopping:
+            made = parts(self._settings, self._projections, decided=self._metrics.decided)
+            try:
+                await self._keep(made)
+            except LedgerMismatch as error:
+                if not failures and not isinstance(error, LedgerReplaced):
+                    raise  # it has never been the ledger that the settings describe
+                failures += 1
+                self._why = f"{error}. Until its views are deleted this worker waits"
+                _log.warning("%s", self._why)
+                await self._stopping.pause(backoff(failures))
+            finally:
+                await made.close()
+
+    async def _keep(self, made: Parts) -> None:
+        """Keep all views until told to stop, or until one fails: then all stop."""
+        address = address_of(self._settings.ledger or "")
+        self.lives = [
+            (views.name, LiveProjector(views.builder, GroupFeed(address, group_of(self._settings, views))))
+            for views in made.all_views()
+        ]
+        self._why = ""
+        running = [asyncio.create_task(live.run()) for _, live in self.lives]
+        try:
+            await asyncio.gather(*running)
+        finally:
+            self._stop_all()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def _stop_all(self) -> None:
+        for _, live in self.lives:
+            live.stop()
+
     async def on_stop(self) -> None:
-        self._live.stop()
+        self._stopping.say()
+        self._stop_all()
         if self._running is not None:
             await asyncio.wait([self._running], timeout=DRAIN_SECONDS)
             self._running.cancel()
@@ -78,23 +138,19 @@ def group_of(settings: Settings, views: Views) -> str:
     return f"recallog.{views.name}.{digest}"
 
 
-def build(settings: Settings) -> faust.App:
-    """The app of one worker process. Raises `SettingsError`."""
-    if settings.ledger is None:
+def build(settings: Settings, projections: Sequence[Projection] = ()) -> faust.App:
+    """The app of one worker process, which keeps the views of `projections` of your own too.
+
+    Raises `SettingsError`.
+    """
+    if settings.ledger is None or settings.views is None:
         raise SettingsError(
             "a worker keeps the views of a cluster, and none is named: set RECALLOG_LEDGER and RECALLOG_VIEWS. In a "
             "folder every query keeps the views itself"
         )
-    metrics = Metrics()
-    made = parts(settings, decided=metrics.decided)
-    address = address_of(settings.ledger)
-    lives = [
-        (views.name, LiveProjector(views.builder, GroupFeed(address, group_of(settings, views))))
-        for views in made.all_views()
-    ]
     app = App(
         "recallog-worker",
-        broker=[f"kafka://{server}" for server in address.servers],
+        broker=[f"kafka://{server}" for server in address_of(settings.ledger).servers],
         store="memory://",
         web_host=settings.worker_host,
         web_bind=settings.worker_host,
@@ -103,38 +159,39 @@ def build(settings: Settings) -> faust.App:
         Supervisor=mode.CrashingSupervisor,
         worker_redirect_stdouts=False,
     )
-
-    for name, live in lives:
-        app.service(Projecting(name, live))  # type: ignore[arg-type]  # takes an instance as well
+    # It logs each attempt, twenty a second while a broker is away; what that means is in /health, and in our log once.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    metrics = Metrics()
+    projecting = Projecting(settings, projections, metrics)
+    app.service(projecting)  # type: ignore[arg-type]  # takes an instance as well
 
     @app.page("/health")
     class Health(View):
         """Whether the views move, and if not, why."""
 
         async def get(self, request: Request) -> Response:
-            trouble = [f"{name}: {said}" for name, live in lives for said in live.trouble]
-            partitions = [
-                {
-                    "views": name,
-                    "partition": kept.partition,
-                    "state": kept.state.value,
-                    "lag": kept.lag,
-                    "why": kept.why,
-                }
-                for name, live in lives
-                for kept in live.kept
-            ]
-            answer = {"healthy": not trouble, "trouble": trouble, "partitions": partitions}
-            return self.json(answer, status=503 if trouble else 200)
+            answer = health(projecting)
+            return self.json(answer, status=200 if answer["healthy"] else 503)
 
     @app.page("/metrics")
     class Exposed(View):
         """For Prometheus."""
 
         async def get(self, request: Request) -> Response:
-            return self.bytes(metrics.expose(lives), content_type="text/plain")
+            return self.bytes(metrics.expose(projecting.lives), content_type="text/plain")
 
     return app
+
+
+def health(projecting: Projecting) -> dict[str, Any]:
+    """What `/health` answers: `healthy`, and in `trouble` why not, a sentence each; the partitions of this worker."""
+    partitions = [
+        {"views": name, "partition": kept.partition, "state": kept.state.value, "lag": kept.lag, "why": kept.why}
+        for name, live in projecting.lives
+        for kept in live.kept
+    ]
+    trouble = projecting.trouble
+    return {"healthy": not trouble, "trouble": trouble, "partitions": partitions}
 
 
 def __getattr__(name: str) -> faust.App:

@@ -25,7 +25,7 @@ Fetch = Callable[[Sequence[Need], Sequence[LogName]], Awaitable[tuple[Sequence[b
 
 # The rows of the last batches are still here, and mostly all that a batch needs: a few agents or sessions seen for the
 # first time are fetched one by one, and only then is every record asked what it needs. One fetch costs about as much as
-# asking 64 records.
+# asking 64 records; where it crosses a network it also takes its time, so of a small batch the first miss asks.
 _MISSES_BEFORE_ASKING = 16
 _RECORDS_ASKED_PER_MISS = 64
 
@@ -58,7 +58,9 @@ class Fold:
         unique_ids: bool,
         partition_of: Callable[[str], int] = _only_partition,
         remember_until: datetime | None = None,
+        remote: bool = False,
     ) -> None:
+        self._remote = remote
         self._partition_of = partition_of
         self._projections = tuple(projections)
         folded = [_Folded(projection) for projection in projections]
@@ -111,18 +113,21 @@ class Fold:
             for needs in self._identity.batches_of_needs(rows, records):
                 await _fetch(rows, fetch, rows.missing(needs))
         following = iter(records)
-        misses, patience = 0, max(_MISSES_BEFORE_ASKING, len(records) // _RECORDS_ASKED_PER_MISS)
+        least = 1 if self._remote else _MISSES_BEFORE_ASKING
+        misses, patience = 0, max(least, len(records) // _RECORDS_ASKED_PER_MISS)
         for _, _, event in decoded:
             if isinstance(event, Event):
-                record = next(following)
+                record, need = next(following), None
                 try:
                     parked = self._apply(record, rows)
                 except Unfetched as missing:
+                    need = missing.need
+                if need is not None:
                     rows.undo()
                     misses += 1
                     if misses == patience:
                         await _fetch(rows, fetch, self._missing(rows, records))
-                    parked = await self._apply_again(missing, record, rows, fetch)
+                    parked = await self._apply_again(need, record, rows, fetch)
             else:
                 parked = event
             if parked is not None:
@@ -135,10 +140,16 @@ class Fold:
         decoded = [(offset, data, _decoded(offset, data)) for offset, data in batch.records]
         if batch.keys is None:
             return decoded
-        return [
-            (offset, data, self._placed(batch.partition, offset, key, event) if isinstance(event, Event) else event)
-            for (offset, data, event), key in zip(decoded, batch.keys, strict=True)
-        ]
+        keys: dict[str, bytes | None] = {}  # of the spaces that were found in their place, so that each is judged once
+        placed: list[tuple[int, bytes, Event | Parked]] = []
+        for (offset, data, event), key in zip(decoded, batch.keys, strict=True):
+            found = event
+            if isinstance(event, Event) and (key is None or keys.get(event.space) != key):
+                found = self._placed(batch.partition, offset, key, event)
+                if found is event:
+                    keys[event.space] = key
+            placed.append((offset, data, found))
+        return placed
 
     def _placed(self, partition: int, offset: int, key: bytes | None, event: Event) -> Event | Parked:
         """`event`, unless it lies where the order of its space does not reach, or where its space is not looked for."""
@@ -169,15 +180,19 @@ class Fold:
                 except Exception:  # noqa: BLE001 - needs is a hint; it is `apply` that judges the record
                     continue
 
-    async def _apply_again(self, missing: Unfetched, record: Record, rows: Rows, fetch: Fetch) -> Parked | None:
-        """Fold a record that touched a row which was not there, as often as it takes until all of them are."""
+    async def _apply_again(self, need: Need, record: Record, rows: Rows, fetch: Fetch) -> Parked | None:
+        """Fold a record that touched a row which was not there, as often as it takes until all of them are.
+
+        The exception itself is not kept: it holds the frames that hold the batch, in a cycle, and no cycles are
+        collected while batches are folded. A worker of 8 partitions once held 116 batches so.
+        """
         for _ in range(limits.PROJECTION_RERUNS_MAX):
-            await _fetch(rows, fetch, rows.missing([missing.need]))
+            await _fetch(rows, fetch, rows.missing([need]))
             try:
                 return self._apply(record, rows)
-            except Unfetched as more:
+            except Unfetched as missing:
                 rows.undo()
-                missing = more
+                need = missing.need
         return _parked(record, "projection_failed", "reads rows without end")
 
     def _apply(self, record: Record, rows: Rows) -> Parked | None:

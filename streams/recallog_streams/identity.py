@@ -8,18 +8,20 @@ views that grows with the ledger.
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import ClassVar
 
 import msgspec
 
 from recallog_projections.projection import Need, Table
 from recallog_projections.rows import Rows
-from recallog_schemas import Event, Record, codec
+from recallog_schemas import Event, Record, codec, limits
 from recallog_schemas.errors import InvalidEvent
 
 ID_BYTES, CONTENT_BYTES, OFFSET_BYTES = 16, 8, 6
 ENTRY_BYTES = ID_BYTES + CONTENT_BYTES + OFFSET_BYTES
 BUCKET_EVENTS = 16
+_DIGESTS_KEPT = 2 * limits.PARTITIONS_AT_ONCE * limits.CLUSTER_BATCH_RECORDS
 
 
 class Size(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -71,16 +73,15 @@ class Identity:
         size = rows.get(SIZES, space) or Size(0, 1)
         id_ = _id_digest(event.id)
         content = _content_digest(event, data)
-        number = _bucket_of(id_, size.buckets)
-        entries = _entries(rows, space, number)
-        for start in range(0, len(entries), ENTRY_BYTES):
-            if entries[start : start + ID_BYTES] == id_:
-                end = start + ID_BYTES + CONTENT_BYTES
-                if entries[start + ID_BYTES : end] != content:
-                    raise Conflict(int.from_bytes(entries[end : start + ENTRY_BYTES], "big"))
-                return False
+        key = str(_bucket_of(id_, size.buckets))
+        entries = _entries(rows, space, key)
+        if (start := _start_of(id_, entries)) >= 0:
+            end = start + ID_BYTES + CONTENT_BYTES
+            if entries[start + ID_BYTES : end] != content:
+                raise Conflict(int.from_bytes(entries[end : start + ENTRY_BYTES], "big"))
+            return False
         entries += id_ + content + offset.to_bytes(OFFSET_BYTES, "big")
-        rows.put(BUCKETS, Bucket(entries), space, key=str(number))
+        rows.put(BUCKETS, Bucket(entries), space, "", key)
         size = Size(size.events + 1, size.buckets)
         if size.events > size.buckets * BUCKET_EVENTS:
             size = _split(rows, space, size)
@@ -110,6 +111,8 @@ def _buckets_touched(size: Size, ids: Sequence[str]) -> set[int]:
     return touched
 
 
+# A batch asks for each twice: which bucket is it in, and is it there?
+@lru_cache(_DIGESTS_KEPT)
 def _id_digest(id_: str) -> bytes:
     return hashlib.blake2b(id_.encode(), digest_size=ID_BYTES).digest()
 
@@ -124,9 +127,17 @@ def _content_digest(event: Event, data: bytes) -> bytes:
     return hashlib.blake2b(said, digest_size=CONTENT_BYTES).digest()
 
 
-def _entries(rows: Rows, space: str, number: int) -> bytes:
-    bucket = rows.get(BUCKETS, space, key=str(number))
+def _entries(rows: Rows, space: str, key: str) -> bytes:
+    bucket = rows.get(BUCKETS, space, "", key)
     return bucket.entries if bucket else b""
+
+
+def _start_of(id_: bytes, entries: bytes) -> int:
+    """Where the entry of `id_` starts; -1 where there is none."""
+    start = entries.find(id_)
+    while start > 0 and start % ENTRY_BYTES:  # the same bytes by chance, in other entries
+        start = entries.find(id_, start + 1)
+    return start
 
 
 def _bucket_of(id_: bytes, buckets: int) -> int:
@@ -147,10 +158,12 @@ def _split(rows: Rows, space: str, size: Size) -> Size:
     old = _split_by(new)
     grown = Size(size.events, new + 1)
     stay, move = b"", b""
-    entries = _entries(rows, space, old)
+    entries = _entries(rows, space, str(old))
+    # An entry of the bucket belongs into one of these two, which one bit of its hash tells apart.
+    bit = new - old
     for start in range(0, len(entries), ENTRY_BYTES):
         entry = entries[start : start + ENTRY_BYTES]
-        if _bucket_of(entry[:ID_BYTES], grown.buckets) == new:
+        if int.from_bytes(entry[:8], "big") & bit:
             move += entry
         else:
             stay += entry

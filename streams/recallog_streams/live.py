@@ -1,129 +1,69 @@
 """Live views: the loop of a worker, which keeps the views of whatever partitions it is assigned.
 
-Each partition is in one of four states:
-
-building   its generation is brought to the ledger's end first: after a start, a rebalance, a cutover, a loss
-live       batches are folded as they come
-stuck      something is wrong that may pass, or that an operator must see to; `why` says what; tried again
-idle       newer code has built its views: this worker has nothing more to do for it
+Two things go on at once. Rounds take batches and commit them, and bring partitions up that are not live; they alone
+change a live partition. Looks ask once a second whether ledger and store are still what they were: a store that was
+flushed, or an older copy of it, must be noticed also where nothing is published.
 """
 
 import asyncio
 import logging
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from enum import Enum
 from itertools import groupby
+from typing import TypeVar
 
-from recallog_projections.stores.store import Checkpoint, Generation
+from recallog_projections.projection import Need
+from recallog_projections.stores.store import Checkpoint
 from recallog_schemas import limits
-from recallog_schemas.errors import InvariantViolation, LedgerMismatch, Rebuilding, RecallogError, ViewsTooNew
+from recallog_schemas.errors import (
+    InvariantViolation,
+    LedgerMismatch,
+    Rebuilding,
+    RecallogError,
+    StorageUnavailable,
+    ViewsTooNew,
+)
 from recallog_streams import dead_letters, generations
-from recallog_streams.ledger import Batch
+from recallog_streams.feed import Feed
+from recallog_streams.kept import Kept, State, backoff
+from recallog_streams.ledger import Batch, Manifest
 from recallog_streams.projector import Projector
+from recallog_streams.stopping import Stopping
 
 POLL_SECONDS = 0.1
 """How long a poll waits for records. Those are handed out as they come; a partition is taken on so late at most."""
 LOOK_SECONDS = 1.0
-"""How often the ledger is looked at: is it still the same one, and where does it end?"""
-BACKOFF_SECONDS_MIN = 0.1
-BACKOFF_SECONDS_MAX = 5.0
+"""How often ledger and store are looked at."""
+ANSWER_SECONDS = 5.0
+"""How long they may take to answer before this worker says that it is not well. Calls themselves wait for longer."""
 IDLE_SECONDS = 30.0
 """How often a partition that newer code keeps is asked for again."""
+
+Answer = TypeVar("Answer")
 
 _log = logging.getLogger("recallog.worker")
 
 
-class Feed(ABC):
-    """Batches of the partitions that this worker is assigned."""
-
-    @abstractmethod
-    async def start(self) -> None:
-        """Join the others. Raises `StorageUnavailable`."""
-
-    @abstractmethod
-    async def stop(self) -> None:
-        """Leave, so that others take over at once."""
-
-    @abstractmethod
-    def assigned(self) -> frozenset[int]:
-        """The partitions of this worker as of now."""
-
-    @abstractmethod
-    def seek(self, partition: int, offset: int) -> bool:
-        """Go on at `offset`; False where the partition is not assigned any more."""
-
-    @abstractmethod
-    async def poll(self, partitions: Collection[int], wait_seconds: float) -> Sequence[Batch]:
-        """What follows in `partitions` (all of which were sought), in order, each batch where the last one ended.
-
-        Raises `StorageUnavailable`.
-        """
-
-    @abstractmethod
-    def lost(self) -> Collection[int]:
-        """Partitions that could not go on where they should, since this was asked last: the ledger is not as it was."""
-
-
-class State(Enum):
-    BUILDING = "building"
-    LIVE = "live"
-    STUCK = "stuck"
-    IDLE = "idle"
-
-
-@dataclass(slots=True)
-class Kept:
-    """One assigned partition."""
-
-    partition: int
-    state: State = State.BUILDING
-    why: str = ""
-    generation: Generation | None = None
-    checkpoint: Checkpoint | None = None
-    decided: int | None = None
-    """How many offsets its views have decided, those still being built too; None while that is not known."""
-    end: int = 0
-    """The ledger's end as of the last look."""
-    parked: int | None = None
-    """Its dead letters as of the last look."""
-    failures: int = 0
-    again_at: float = 0.0
-    """When a stuck or idle one is tried again (`time.monotonic`)."""
-    preparing: "asyncio.Task[None] | None" = field(default=None, repr=False)
-
-    @property
-    def lag(self) -> int | None:
-        """Offsets still to decide; None while that is not known."""
-        return None if self.decided is None else max(0, self.end - self.decided)
-
-    def progress(self, done: int, total: int) -> None:
-        """Its views are being built."""
-        self.decided, self.end = done, max(self.end, total)
+class LedgerReplaced(LedgerMismatch):
+    """Another ledger has taken the place of the one that was opened: whoever goes on must open it anew."""
 
 
 class LiveProjector:
     """Keeps the views of the partitions that `feed` assigns, until it is told to stop."""
 
-    def __init__(
-        self,
-        projector: Projector,
-        feed: Feed,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, projector: Projector, feed: Feed) -> None:
         self._projector = projector
         self._feed = feed
-        self._clock = clock
         self._kept: dict[int, Kept] = {}
-        self._stopping = asyncio.Event()
+        self._stopping = Stopping()
         self._building = asyncio.Semaphore(limits.PARTITIONS_AT_ONCE)
+        self._opened: Manifest | None = None
         self._trouble = "not started"
         self._fatal: Exception | None = None
-        self._looked_at = 0.0
+        self._mismatch: LedgerMismatch | None = None
+        """What the last look found."""
+        self._doubted: set[int] = set()
+        """Live partitions whose views a look has not found as they were."""
 
     @property
     def kept(self) -> Sequence[Kept]:
@@ -137,100 +77,112 @@ class LiveProjector:
         return ([self._trouble] if self._trouble else []) + stuck
 
     async def run(self) -> None:
-        """Go on until `stop`. What cannot be helped by trying again is raised: the process should end."""
+        """Go on until `stop`. What cannot be helped by trying again is raised: the process should end.
+
+        Raises `LedgerReplaced` where the ledger must be opened anew; nothing of the other one was folded.
+        """
+        failures = 0
         try:
-            await self._start()
-            while not self._stopping.is_set():
-                await self._round()
+            while not self._stopping:
+                try:
+                    await self._stopping.unless(self._join())
+                    failures = 0
+                    await self._go_on()
+                except RecallogError as error:
+                    if not error.retryable:
+                        raise
+                    self._tell(str(error))
+                    failures += 1
+                    await self._leave()
+                    await self._stopping.pause(backoff(failures))
         finally:
-            preparing = [kept.preparing for kept in self._kept.values() if kept.preparing is not None]
-            for task in preparing:
-                task.cancel()
-            await asyncio.gather(*preparing, return_exceptions=True)
-            await self._feed.stop()
+            await self._leave()
 
     def stop(self) -> None:
         """Finish the batch in hand, leave the group, and return from `run`."""
-        self._stopping.set()
+        self._stopping.say()
 
-    async def _start(self) -> None:
-        failures = 0
-        while not self._stopping.is_set():
-            try:
-                await self._projector.ledger.open()
-                await self._feed.start()
-            except RecallogError as error:
-                if not error.retryable:
-                    raise
-                self._trouble = str(error)
-                failures += 1
-                _log.warning("%s; trying again", error)
-                await self._pause(_backoff(failures))
-            else:
-                self._trouble = ""
-                return
+    async def _join(self) -> None:
+        await self._projector.ledger.open()
+        self._opened = self._opened or await self._projector.ledger.manifest()
+        await self._feed.start()
+        self._tell("")
+
+    async def _leave(self) -> None:
+        preparing = [self._drop(partition) for partition in [*self._kept]]
+        await asyncio.gather(*filter(None, preparing), return_exceptions=True)
+        await self._feed.stop()
+
+    def _drop(self, partition: int) -> "asyncio.Task[None] | None":
+        kept = self._kept.pop(partition)
+        if kept.preparing is not None:
+            kept.preparing.cancel()
+        return kept.preparing
+
+    async def _go_on(self) -> None:
+        looking = asyncio.create_task(self._keep_looking(), name="recallog-look")
+        try:
+            while not self._stopping:
+                if looking.done():
+                    looking.result()
+                if self._fatal is not None:
+                    raise self._fatal
+                await self._round()
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
 
     async def _round(self) -> None:
-        if self._fatal is not None:
-            raise self._fatal
         self._follow_assignment()
-        now = self._clock()
-        if now - self._looked_at >= LOOK_SECONDS:
-            self._looked_at = now
-            await self._look()
-        for kept in self._kept.values():
-            if kept.state in (State.STUCK, State.IDLE) and kept.again_at <= now:
-                self._prepare(kept)
-        live = [kept.partition for kept in self._kept.values() if kept.state is State.LIVE]
-        if not live:
-            await self._pause(POLL_SECONDS / 2)
-            return
-        try:
-            batches = await self._feed.poll(live, POLL_SECONDS)
-        except RecallogError as error:
-            if not error.retryable:
-                raise
-            self._trouble = str(error)
-            await self._pause(BACKOFF_SECONDS_MIN)
-            return
+        self._follow_looks()
+        live = {kept.partition: kept for kept in self._kept.values() if kept.state is State.LIVE}
+        batches = await self._stopping.unless(self._feed.poll(list(live), POLL_SECONDS)) or ()
         for partition in self._feed.lost():
-            self._prepare(self._kept[partition])
+            if partition in live:
+                self._prepare(live[partition])
         of_partitions = [list(of_one) for _, of_one in groupby(batches, key=lambda batch: batch.partition)]
-        await asyncio.gather(*(self._decide(self._kept[of_one[0].partition], of_one) for of_one in of_partitions))
+        if of_partitions and not self._stopping:
+            concerned = [live[of_one[0].partition] for of_one in of_partitions]
+            if await self._stopping.unless(self._is_same_ledger(concerned)):
+                done = await asyncio.gather(*map(self._decide, concerned, of_partitions), return_exceptions=True)
+                for error in filter(None, done):
+                    raise error
 
     def _follow_assignment(self) -> None:
         assigned = self._feed.assigned()
         for partition in self._kept.keys() - assigned:
-            kept = self._kept.pop(partition)
-            if kept.preparing is not None:
-                kept.preparing.cancel()
+            self._drop(partition)
         for partition in assigned - self._kept.keys():
             kept = self._kept[partition] = Kept(partition)
             self._prepare(kept)
 
-    async def _look(self) -> None:
-        """Is it still the same ledger, and where does it end?"""
-        try:
-            await self._projector.recognise(0, Checkpoint())
-            ends = await self._projector.ledger.ends()
-        except LedgerMismatch as error:
-            self._trouble = str(error)
-            for kept in self._kept.values():
-                if kept.preparing is not None:
-                    kept.preparing.cancel()
-                self._stick(kept, error)
-            return
-        except RecallogError as error:
-            if not error.retryable:
-                raise
-            self._trouble = str(error)
-            return
-        self._trouble = ""
+    def _follow_looks(self) -> None:
         for kept in self._kept.values():
-            kept.end = max(kept.end, ends[kept.partition])
-            if kept.state is State.LIVE and kept.generation is not None:
-                with suppress(RecallogError):  # the next batch finds out
-                    kept.parked = (await dead_letters.count(self._projector.store, kept.generation)).parked
+            moving = kept.state in (State.LIVE, State.BUILDING)
+            doubted = kept.state is State.LIVE and kept.partition in self._doubted
+            if moving and self._mismatch is not None:
+                self._stick(kept, self._mismatch)
+            elif doubted or (not moving and self._mismatch is None and kept.again_at <= self._now()):
+                self._prepare(kept)
+        self._doubted.clear()
+
+    async def _is_same_ledger(self, concerned: Iterable[Kept]) -> bool:
+        """Whether batches come from the ledger that was opened. Asked after they were fetched: a topic that is deleted
+        and made anew has new records at the old offsets, and a fetch does not tell."""
+        try:
+            await self._check_opened()
+        except LedgerReplaced:
+            raise
+        except RecallogError as error:
+            for kept in concerned:
+                self._stick(kept, error)
+            return False
+        return True
+
+    async def _check_opened(self) -> None:
+        manifest = await _answered("the ledger", self._projector.ledger.manifest())
+        if manifest != self._opened:
+            raise LedgerReplaced(f"another ledger has taken the place of the one that was open: {manifest}")
 
     async def _decide(self, kept: Kept, batches: Iterable[Batch]) -> None:
         """Fold batches of one live partition."""
@@ -260,39 +212,84 @@ class LiveProjector:
         """Bring the active generation, or the first one, to the ledger's end; then go on with what comes."""
         try:
             async with self._building:
+                await self._check_opened()
+                self._projector.distrust()
                 while True:
                     generation = await generations.current(self._projector, kept.partition, kept.progress)
                     checkpoint = await self._projector.store.checkpoint(generation)
                     if checkpoint is not None:
                         break
-                await self._projector.recognise(kept.partition, checkpoint)
         except ViewsTooNew as error:
-            kept.state, kept.why, kept.again_at = State.IDLE, str(error), self._clock() + IDLE_SECONDS
-            return
-        except Exception as error:  # noqa: BLE001 - `run` raises it: an error of a task would go unheard
-            if isinstance(error, RecallogError) and not isinstance(error, InvariantViolation):
+            kept.state, kept.why, kept.again_at = State.IDLE, str(error), self._now() + IDLE_SECONDS
+        except Exception as error:  # noqa: BLE001 - rounds raise it: an error of a task would go unheard
+            if isinstance(error, RecallogError) and not isinstance(error, InvariantViolation | LedgerReplaced):
                 self._stick(kept, error)
             else:
                 self._fatal = error
-            return
-        kept.generation, kept.checkpoint, kept.why = generation, checkpoint, ""
-        kept.decided = checkpoint.offset + 1
-        if self._kept.get(kept.partition) is kept and self._feed.seek(kept.partition, checkpoint.offset + 1):
-            kept.state = State.LIVE
+        else:
+            if self._kept.get(kept.partition) is kept and self._feed.seek(kept.partition, checkpoint.offset + 1):
+                kept.live(generation, checkpoint)
 
     def _stick(self, kept: Kept, error: RecallogError) -> None:
+        if kept.preparing is not None and kept.preparing is not asyncio.current_task():
+            kept.preparing.cancel()
         kept.failures += 1
         kept.state, kept.why = State.STUCK, str(error)
-        kept.again_at = self._clock() + _backoff(kept.failures)
+        kept.again_at = self._now() + backoff(kept.failures)
         _log.warning("partition %d: %s: %s", kept.partition, type(error).__name__, error)
 
-    async def _pause(self, seconds: float) -> None:
-        try:
-            await asyncio.wait_for(self._stopping.wait(), seconds)
-        except TimeoutError:
-            return
+    async def _keep_looking(self) -> None:
+        while True:
+            try:
+                await self._look()
+            except LedgerReplaced:
+                raise
+            except LedgerMismatch as error:
+                self._mismatch = error
+                self._tell(str(error))
+            except RecallogError as error:
+                if not error.retryable:
+                    raise
+                self._tell(str(error))
+            else:
+                self._mismatch = None
+                self._tell("")
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _look(self) -> None:
+        """Is it still the same ledger, where does it end, and are the views still there?"""
+        ledger = self._projector.ledger
+        await self._check_opened()
+        await _answered("the store of the views", self._projector.recognise(0, Checkpoint()))
+        ends = await _answered("the ledger", ledger.ends())
+        for kept in [*self._kept.values()]:
+            kept.end = max(kept.end, ends[kept.partition])
+            generation, known = kept.generation, kept.checkpoint
+            if kept.state is not State.LIVE or generation is None or known is None:
+                continue
+            need = Need(dead_letters.COUNT.name, "")
+            reading = self._projector.store.read(kept.partition, [need], generation=generation)
+            with suppress(Rebuilding):
+                snapshot = await _answered("the store of the views", reading)
+                row = snapshot.rows[0]
+                kept.parked = dead_letters.COUNT.decode(row).parked if row else 0
+                if snapshot.checkpoint.offset >= known.offset:
+                    continue
+            if kept.generation is generation:
+                self._doubted.add(kept.partition)
+
+    def _tell(self, trouble: str) -> None:
+        if trouble and trouble != self._trouble:
+            _log.warning("%s", trouble)
+        self._trouble = trouble
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
 
 
-def _backoff(failures: int) -> float:
-    """Seconds to wait after so many failures in a row."""
-    return min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN * 2.0 ** min(failures - 1, 10))
+async def _answered(who: str, question: Awaitable[Answer]) -> Answer:
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            return await question
+    except TimeoutError:
+        raise StorageUnavailable(f"{who} has not answered for {ANSWER_SECONDS:g} seconds. Is it up?") from None

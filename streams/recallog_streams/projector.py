@@ -75,6 +75,7 @@ class Projector:
             unique_ids=ledger.unique_ids,
             partition_of=ledger.partition_of,
             remember_until=remember_until,
+            remote=store.remote,
         )
         self._space = space
         self._lock = lock
@@ -101,6 +102,10 @@ class Projector:
                             break
                     if progress is not None:
                         progress(batch.next, until)
+
+    def distrust(self) -> None:
+        """Recognise the ledger once more before anything else is folded: it may have changed since the last time."""
+        self._recognised.clear()
 
     async def resume(self, generation: Generation) -> Checkpoint:
         """Where the generation goes on. Raises `GenerationGone`, or `LedgerMismatch`."""

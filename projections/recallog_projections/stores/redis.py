@@ -24,6 +24,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
+from typing import ClassVar
 
 import msgspec
 
@@ -81,6 +82,8 @@ class RedisStore(Store):
     shows in the checkpoint), `StorageFull` where it has no memory left, and `StorageError` where it is not fit to keep
     views: its maxmemory-policy must be noeviction. `SettingsError` where `url` or `namespace` is none.
     """
+
+    remote: ClassVar[bool] = True
 
     def __init__(self, url: str, *, namespace: str = "recallog") -> None:
         if not re.fullmatch(r"[A-Za-z0-9._:-]{1,64}", namespace):

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
 import msgspec
 
@@ -96,6 +97,9 @@ class Chunk:
 
 class Store(ABC):
     """Keeps generations of rows and logs, atomically per partition."""
+
+    remote: ClassVar[bool] = False
+    """Whether a read crosses a network: then it is worth more to ask for many rows at once."""
 
     @abstractmethod
     async def remember_manifest(self, manifest: bytes) -> bytes:

@@ -38,5 +38,6 @@ def worker_command(
         return build(terminal.settings(None, worker_port=port, worker_host=host))
 
     app = terminal.run(built)
-    logging.getLogger("aiokafka").setLevel(logging.WARNING)
+    if log_level.lower() == "debug":
+        logging.getLogger("aiokafka").setLevel(logging.DEBUG)
     faust.Worker(app, loglevel=log_level).execute_from_commandline()

@@ -1,0 +1,87 @@
+"""`python -m benchmarks.cluster`: start Kafka and Redis, measure everything, print a table, write JSON."""
+
+import asyncio
+import logging
+import signal
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+from deploy.local import LocalKafka, LocalRedis
+from rich.console import Console
+
+from benchmarks import report
+from benchmarks.cluster import breakdown, drain, episodic, latency, live, outage, rebuild, resident, size
+from benchmarks.cluster.places import Cluster
+from benchmarks.measure import Measure, Setup
+
+SUBJECTS: Mapping[str, Callable[[Cluster], Awaitable[list[Measure]]]] = {
+    "drain": drain.measure,
+    "live": live.measure,
+    "breakdown": breakdown.measure,
+    "rebuild": rebuild.measure,
+    "size": size.measure,
+    "episodic": episodic.measure,
+    "latency": latency.measure,
+    "resident": resident.measure,
+    "outage": outage.measure,
+}
+SUBJECT_SECONDS_MAX = 1_800.0
+BUILD = Path(__file__).parents[2] / "build"
+
+
+def main(
+    only: Annotated[str, typer.Option(metavar="NAME", help="Only subjects whose name contains NAME.")] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer events: a look, not a result.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Measure a cluster: drain, live, breakdown, rebuild, size, episodic, latency, resident, outage.
+
+    Starts a Kafka and a Redis of its own, and stops them. Prints a table and writes build/bench-cluster.json. All files
+    are made in a temporary folder and removed.
+
+    Example: python -m benchmarks.cluster --only rebuild --quick
+    """
+    chosen = {name: run for name, run in SUBJECTS.items() if only in name}
+    if not chosen:
+        raise typer.BadParameter(f"no subject is named like {only!r}; there are {', '.join(SUBJECTS)}")
+    signal.signal(signal.SIGTERM, _interrupt)
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # of a broker that is away by intention
+    progress = Console(stderr=True, highlight=False, style="dim")
+    BUILD.mkdir(exist_ok=True)
+    # Not under /tmp: it may lie in memory, where durability costs nothing.
+    with tempfile.TemporaryDirectory(prefix="bench-cluster-", dir=BUILD) as folder:
+        progress.print("starting Kafka and Redis")
+        with LocalKafka(Path(folder) / "kafka") as kafka, LocalRedis(Path(folder) / "redis") as redis:
+            cluster = Cluster(Setup(Path(folder), quick, progress.print), kafka, redis)
+            measures = asyncio.run(_measured(cluster, chosen, progress))
+    if as_json:
+        print(report.document(measures), end="")
+    else:
+        report.show(Console(), measures)
+    report.write(BUILD / "bench-cluster.json", measures)
+    progress.print(f"written to {BUILD / 'bench-cluster.json'}")
+
+
+async def _measured(
+    cluster: Cluster, chosen: Mapping[str, Callable[[Cluster], Awaitable[list[Measure]]]], progress: Console
+) -> Sequence[Measure]:
+    measures: list[Measure] = []
+    for name, run in chosen.items():
+        began = time.perf_counter()
+        async with asyncio.timeout(SUBJECT_SECONDS_MAX):
+            measures += await run(cluster)
+        progress.print(f"{name}: {time.perf_counter() - began:.0f} s")
+    return measures
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,168 @@
+"""Where the time of a fold into Redis goes: the steps of the projector's loop, each run over a whole batch by itself.
+
+In seconds of the processor, not of the clock: a worker folds one partition while another waits for Redis, and so it is
+its processor that limits it. One partition, one process.
+"""
+
+import gc
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import median
+
+from redis.asyncio import Redis
+
+from benchmarks.cluster.places import Cluster, Place
+from benchmarks.measure import Measure, set_aside
+from recallog.wiring import Parts
+from recallog_projections.projection import LogName, Need
+from recallog_projections.rows import Rows
+from recallog_projections.stores.redis_format import pack_changes
+from recallog_projections.stores.store import Checkpoint, Generation, Outcome
+from recallog_schemas import Event, Record, codec, kinds
+from recallog_schemas.errors import InvariantViolation
+from recallog_streams import generations
+from recallog_streams.identity import Identity
+from recallog_streams.ledger import Batch
+
+_PARTITION = 0
+
+
+class _Laps:
+    """Seconds that this thread computed, by step, in the order in which the steps come."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self._last = time.thread_time()
+
+    def lap(self, step: str) -> None:
+        now = time.thread_time()
+        self.seconds[step] += now - self._last
+        self._last = now
+
+
+class _Steps:
+    """The parts of one projector, called one after the other."""
+
+    def __init__(self, parts: Parts, generation: Generation) -> None:
+        self._parts = parts
+        self._generation = generation
+        self._identity = Identity()
+        self._rows: Rows = parts.views.builder.fold.new_rows()
+        self._checkpoint = Checkpoint()
+        self.laps = _Laps()
+
+    async def batch(self, batch: Batch) -> None:
+        laps, ledger, store = self.laps, self._parts.ledger, self._parts.views.store
+        laps.lap("fetch from Kafka, unpack")
+        events = [codec.decode(data) for _, data in batch.records]
+        laps.lap("decode")
+        for event, key in zip(events, batch.keys or (), strict=True):
+            if key != event.space.encode() or ledger.partition_of(event.space) != batch.partition:
+                raise InvariantViolation("an event of the benchmark lies in another partition")
+        records = [_record(batch, n, event) for n, event in enumerate(events)]
+        laps.lap("check key and partition")
+        for needs in self._identity.batches_of_needs(self._rows, records):
+            missing = self._rows.missing(needs)
+            laps.lap("identity: which buckets")
+            await self._fetch(missing)
+            laps.lap("identity: buckets from Redis")
+        for record in records:
+            if not self._identity.first_seen(self._rows, record.event, record.offset, record.data):
+                raise InvariantViolation("an event of the benchmark is there twice")
+        laps.lap("identity: digests, buckets")
+        missing = self._rows.missing(self._needs(records))
+        laps.lap("needs of the projections")
+        await self._fetch(missing)
+        laps.lap("rows from Redis")
+        for projection in self._parts.views.projections:
+            kinds_of_it = getattr(projection, "kinds", None)
+            for record in records:
+                if kinds_of_it is None or record.event.kind in kinds_of_it:
+                    projection.apply(self._rows, record)
+            laps.lap(f"apply {projection.name}")
+        self._rows.keep()
+        changes = self._rows.changes()
+        laps.lap("encode changes")
+        pack_changes(changes)
+        laps.lap("pack them for Lua")
+        new = Checkpoint(batch.next - 1, batch.records[-1][0], b"-" * 16)
+        if await store.commit(self._generation, self._checkpoint, new, changes) is not Outcome.APPLIED:
+            raise InvariantViolation("somebody else writes the benchmark's views")
+        laps.lap("commit, without packing")
+        self._checkpoint = new
+
+    def _needs(self, records: Sequence[Record]) -> list[Need]:
+        return [
+            need
+            for projection in self._parts.views.projections
+            for record in records
+            if (of_it := getattr(projection, "kinds", None)) is None or record.event.kind in of_it
+            for need in projection.needs(record)
+        ]
+
+    async def _fetch(self, needs: Sequence[Need]) -> None:
+        if not needs:
+            return
+        rows = self._rows
+        of_rows = [need for need in needs if not rows.is_log(need)]
+        of_logs = [need for need in needs if rows.is_log(need)]
+        totals = [(LogName(*need[:3]), 0) for need in of_logs]
+        snapshot = await self._parts.views.store.read(_PARTITION, of_rows, totals, self._generation)
+        for need, data in zip(of_rows, snapshot.rows, strict=True):
+            rows.fetched(need, data)
+        for need, tail in zip(of_logs, snapshot.logs, strict=True):
+            rows.fetched_total(need, tail.total)
+
+
+async def measure(cluster: Cluster) -> list[Measure]:
+    place = await cluster.filled()
+    runs = []
+    with set_aside():
+        for repetition in range(cluster.setup.repetitions):
+            cluster.setup.say(f"breakdown: {repetition + 1} of {cluster.setup.repetitions}")
+            runs.append(await _run(place))
+    return [Measure(f"breakdown: {step}", median(run[step] for run in runs), "µs/event") for step in runs[0]]
+
+
+async def _run(place: Place) -> dict[str, float]:
+    """Microseconds of each step for an event, of the loop as a whole, and of Redis itself."""
+    await place.forget_views()
+    async with place.opened() as parts, Redis.from_url(place.views) as client:
+        end = (await parts.ledger.ends())[_PARTITION]
+        await client.config_resetstat()
+        began, computed = time.perf_counter(), time.thread_time()
+        await generations.current(parts.views.builder, _PARTITION)
+        whole, computed = time.perf_counter() - began, time.thread_time() - computed
+        in_redis = (await client.info("commandstats"))["cmdstat_evalsha"]["usec"] / 1e6
+    await place.forget_views()
+    async with place.opened() as parts:
+        steps = await _steps(parts, end)
+    taken = dict(steps.laps.seconds)
+    taken["commit, without packing"] -= taken["pack them for Lua"]  # it was done once more there
+    # The loop asks for the needs of the projections only where many rows are missing: this can be less than nothing.
+    taken["the rest: loop, event loop"] = computed - sum(taken.values())
+    taken["= one partition, computed"] = computed
+    taken["= one partition, on the clock"] = whole
+    taken["Redis, running Lua meanwhile"] = in_redis
+    return {step: seconds / end * 1e6 for step, seconds in taken.items()}
+
+
+async def _steps(parts: Parts, end: int) -> _Steps:
+    builder = parts.views.builder
+    generation = (await builder.store.create(builder.new_generation(_PARTITION, end))).building
+    if generation is None:
+        raise InvariantViolation("a new generation is not there")
+    steps = _Steps(parts, generation)
+    gc.disable()  # as the projector does around a batch
+    try:
+        async for batch in parts.ledger.read(_PARTITION, 0, end):
+            await steps.batch(batch)
+    finally:
+        gc.enable()
+    return steps
+
+
+def _record(batch: Batch, number: int, event: Event) -> Record:
+    offset, data = batch.records[number]
+    return Record(batch.partition, offset, event, data, not kinds.kind_of(event.kind).bookkeeping)

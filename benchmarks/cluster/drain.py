@@ -1,0 +1,46 @@
+"""Reading the topic and doing nothing with it: the ceiling of every fold."""
+
+from statistics import median
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from benchmarks.cluster.places import PARTITIONS, Cluster, Place
+from benchmarks.measure import Measure, seconds, set_aside
+from recallog.wiring import address_of
+
+_POLLED_RECORDS = 10_000
+
+
+async def measure(cluster: Cluster) -> list[Measure]:
+    place = await cluster.filled()
+    rates = []
+    with set_aside():
+        for repetition in range(cluster.setup.repetitions):
+            cluster.setup.say(f"drain: {repetition + 1} of {cluster.setup.repetitions}")
+            rates.append(await drained(place))
+    return [Measure("drain: raw aiokafka", median(rates), "events/s")]
+
+
+async def drained(place: Place) -> float:
+    """Events per second: plain `getmany` over all partitions, nothing decoded."""
+    places = [TopicPartition(place.topic, partition) for partition in range(PARTITIONS)]
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=list(address_of(place.ledger).servers),
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+    )
+    await consumer.start()
+    try:
+        consumer.assign(places)
+        records = int(sum((await consumer.end_offsets(places)).values()))
+        return records / await seconds(_drain(consumer, records))
+    finally:
+        await consumer.stop()
+
+
+async def _drain(consumer: AIOKafkaConsumer, records: int) -> None:
+    done = 0
+    while done < records:
+        found = await consumer.getmany(timeout_ms=1_000, max_records=_POLLED_RECORDS)
+        done += sum(len(of_partition) for of_partition in found.values())

@@ -1,0 +1,138 @@
+"""The cluster under measurement, and places in it: a topic and the Redis that keeps its views."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from deploy.local import LocalKafka, LocalRedis
+from deploy.local.ports import HOST, free_port
+from redis.asyncio import Redis
+
+from benchmarks.cluster import events, processes
+from benchmarks.cluster.processes import Process
+from benchmarks.measure import Setup
+from recallog import Event, Settings
+from recallog.wiring import Parts, address_of, parts
+from recallog_streams.kafka.ledger import KafkaLedger
+
+PARTITIONS = 8
+READY_SECONDS = 120.0
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One topic, and where workers keep its views."""
+
+    ledger: str
+    views: str
+    records: int
+    """How many records were appended when it was made."""
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(ledger=self.ledger, views=self.views)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return {"RECALLOG_LEDGER": self.ledger, "RECALLOG_VIEWS": self.views}
+
+    @property
+    def topic(self) -> str:
+        return address_of(self.ledger).topic
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Parts]:
+        """Its ledger and views, in this process."""
+        made = parts(self.settings)
+        try:
+            await made.ledger.open()
+            yield made
+        finally:
+            await made.close()
+
+    async def forget_views(self) -> None:
+        """Empty the Redis."""
+        async with Redis.from_url(self.views) as client:
+            await client.flushall()
+
+
+class Cluster:
+    """The servers, and what subjects share."""
+
+    def __init__(self, setup: Setup, kafka: LocalKafka, redis: LocalRedis) -> None:
+        self.setup = setup
+        self.kafka = kafka
+        self.redis = redis
+        self._numbers = itertools.count()
+        self._filled: Place | None = None
+
+    async def place(self, what: str, made: Iterable[Event] = ()) -> Place:
+        """A new topic that holds the events `made`, and a Redis without views."""
+        topic = f"{what}-{next(self._numbers)}"
+        ledger_url = f"kafka://{self.kafka.bootstrap}/{topic}?partitions={PARTITIONS}&replication=1"
+        ledger = KafkaLedger(address_of(ledger_url))
+        try:
+            await ledger.open()
+            await events.publish(ledger, iter(made))
+            records = sum(await ledger.ends())
+        finally:
+            await ledger.close()
+        place = Place(ledger_url, self.redis.url, records)
+        await place.forget_views()
+        return place
+
+    async def filled(self) -> Place:
+        """The topic that draining, folding and rebuilding share: at least 200,000 events in 200 spaces."""
+        if self._filled is None:
+            count = self.setup.size(400_000, 200_000)
+            self.setup.say(f"appending {count:,} events of {events.SPACES_IN_ALL} spaces")
+            self._filled = await self.place("filled", events.regions(count))
+        return self._filled
+
+    def log(self, name: str) -> Path:
+        """A new file for what a process says."""
+        return self.setup.folder / f"{name}-{next(self._numbers)}.log"
+
+    @asynccontextmanager
+    async def worker(self, place: Place) -> AsyncIterator[tuple[Process, str]]:
+        """A worker process, just started, and the URL of its health."""
+        port = free_port()
+        arguments = ("worker", "--port", str(port), "--host", HOST, "--log-level", "warning")
+        async with processes.running(
+            "recallog_service", *arguments, log=self.log("worker"), settings=place.environment
+        ) as process:
+            yield process, f"http://{HOST}:{port}/health"
+
+    @asynccontextmanager
+    async def publisher(self, place: Place, count: int, seed: int) -> AsyncIterator[Process]:
+        """A process that stands ready to publish `count` events when it is told to `go`."""
+        async with processes.running(
+            "benchmarks.cluster.events",
+            *(place.ledger, str(count), str(seed)),
+            log=self.log("publisher"),
+            settings=place.environment,
+        ) as process:
+            if await process.line(READY_SECONDS) != "ready":
+                raise process.failed("is not ready")
+            yield process
+
+
+async def live(process: Process, health: str) -> None:
+    """Wait until all partitions of a worker are live, and so wait for what comes."""
+    give_up = time.monotonic() + READY_SECONDS
+    async with httpx.AsyncClient() as client:
+        while time.monotonic() < give_up and process.running:
+            try:
+                partitions = (await client.get(health)).json()["partitions"]
+            except (httpx.HTTPError, ValueError):
+                partitions = []
+            if len(partitions) == PARTITIONS and all(one["state"] == "live" for one in partitions):
+                return
+            await asyncio.sleep(_POLL_SECONDS)
+    raise process.failed(f"is not live after {READY_SECONDS:g} s")

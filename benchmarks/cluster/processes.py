@@ -1,0 +1,120 @@
+"""Processes that a benchmark starts: they end with it, however it ends, and are stopped by their pids."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from deploy import local
+
+STOP_SECONDS = 30.0
+_ROOT = Path(__file__).parents[2]
+_BOUND_TO_STARTER = Path(local.__file__).with_name("bound_to_starter.py")
+_LINE_BYTES_MAX = 1024 * 1024
+_TAIL_CHARS = 2_000
+
+
+class ProcessFailed(RuntimeError):
+    """A process ended, or said nothing in time; the text holds the end of what it had to say."""
+
+
+class Process:
+    """One Python process of its own; its standard error goes to `log`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        self._process = process
+        self._log = log
+        self._used_seconds = 0.0
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process.returncode is None
+
+    @property
+    def crashed(self) -> bool:
+        return bool(self._process.returncode)
+
+    async def line(self, timeout_seconds: float) -> str:
+        """The next line that it prints. Raises `ProcessFailed` where none comes."""
+        if self._process.stdout is None:
+            raise self.failed("has no output")
+        try:
+            said = await asyncio.wait_for(self._process.stdout.readline(), timeout_seconds)
+        except TimeoutError:
+            raise self.failed(f"said nothing for {timeout_seconds:g} s") from None
+        if not said:
+            raise self.failed("ended")
+        return said.decode().strip()
+
+    def go(self) -> None:
+        """Send it the line that it waits for."""
+        if self._process.stdin is None:
+            raise self.failed("has no input")
+        self._process.stdin.write(b"go\n")
+
+    async def ended(self, timeout_seconds: float) -> None:
+        """Wait until it has done its work. Raises `ProcessFailed`."""
+        try:
+            await asyncio.wait_for(self._process.communicate(), timeout_seconds)
+        except TimeoutError:
+            raise self.failed(f"still runs after {timeout_seconds:g} s") from None
+        if self._process.returncode:
+            raise self.failed(f"ended with exit code {self._process.returncode}")
+
+    async def stop(self) -> None:
+        """SIGTERM, and SIGKILL where it still runs after 30 seconds."""
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError, TimeoutError):
+                self._process.send_signal(how)
+                await asyncio.wait_for(self._process.communicate(), STOP_SECONDS)
+                return
+
+    def resident_bytes(self) -> int:
+        """Memory that it holds now. Linux only."""
+        try:
+            pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        except FileNotFoundError:
+            raise self.failed("ended") from None
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def cpu_seconds(self) -> float:
+        """User and system time that it has used up, as of the last look where it has ended. Linux only."""
+        with suppress(FileNotFoundError, ProcessLookupError):
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+            self._used_seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return self._used_seconds
+
+    def failed(self, what: str) -> ProcessFailed:
+        tail = self._log.read_text(errors="replace")[-_TAIL_CHARS:]
+        return ProcessFailed(f"{self._log.stem} {what}. The end of what it said:\n{tail}")
+
+
+@asynccontextmanager
+async def running(module: str, *arguments: str, log: Path, settings: Mapping[str, str]) -> AsyncIterator[Process]:
+    """`python -m module arguments` with `settings` as its only RECALLOG_ variables; stopped at the end."""
+    command: Sequence[str] = [sys.executable, "-I", "-S", str(_BOUND_TO_STARTER), str(os.getpid()), sys.executable]
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("RECALLOG_")}
+    with log.open("ab") as written:
+        started = await asyncio.create_subprocess_exec(
+            *command,
+            *("-m", module, *arguments),
+            cwd=_ROOT,
+            env={**outer, **settings},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=written,
+            limit=_LINE_BYTES_MAX,
+        )
+    process = Process(started, log)
+    try:
+        yield process
+    finally:
+        if process.running:
+            await process.stop()

@@ -1,0 +1,43 @@
+"""The oracle, asked for one space at a time: brute force over a whole partition would take its time by the square."""
+
+from functools import cached_property
+from typing import Any
+
+from support.oracle import Expected, Owed, Said
+
+_NOTHING = Expected()
+
+
+class OfSpaces(Expected):
+    """The same answers, each worked out from the events of its own space: spaces share nothing."""
+
+    def __init__(self, whole: Expected) -> None:
+        super().__init__(whole.counted, whole.parked, whole.future, whole.repeated, whole.shared_kinds)
+
+    @cached_property
+    def _of(self) -> dict[str, Expected]:
+        spaces: dict[str, Expected] = {}
+        for said in self.counted:
+            spaces.setdefault(said.space, Expected()).counted.append(said)
+        return spaces
+
+    def _in(self, space: str) -> Expected:
+        return self._of.get(space, _NOTHING)
+
+    def memories(self, space: str, agent: str) -> list[Said]:
+        return self._in(space).memories(space, agent)
+
+    def agents(self, space: str) -> list[str]:
+        return self._in(space).agents(space)
+
+    def setting(self, space: str, agent: str, field: str) -> Any:
+        return self._in(space).setting(space, agent, field)
+
+    def scene_kinds(self, space: str) -> list[str]:
+        return self._in(space).scene_kinds(space)
+
+    def clock(self, space: str) -> int:
+        return self._in(space).clock(space)
+
+    def reflection(self, space: str, agent: str) -> Owed:
+        return self._in(space).reflection(space, agent)

@@ -1,0 +1,115 @@
+"""What producers write down: each acknowledgement before the next call, one line for each call."""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from recallog_schemas import Event, Position
+
+FIRST = "first"
+AGAIN = "again"
+CONTRADICTION = "contradiction"
+READ = "read"
+
+
+class Acknowledged(NamedTuple):
+    """One event that the ledger has said to hold, and where."""
+
+    space: str
+    number: int
+    id: str
+    partition: int
+    offset: int
+    why: str
+    """Said for the first time, again on purpose, or something else under the same id."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the histories say so far."""
+
+    acknowledged: int = 0
+    """Different events."""
+    again: int = 0
+    contradictions: int = 0
+    calls: int = 0
+    unknown: int = 0
+    """Calls whose outcome was unknown and that were sent again."""
+    unavailable: int = 0
+    """Calls that were refused and sent again."""
+    reads: int = 0
+    """Answers to producers who asked for what they had just published."""
+    reads_refused: int = 0
+    """As the views were away or behind."""
+    reads_wrong: int = 0
+
+    def add(self, line: dict[str, Any]) -> None:
+        events = line.get("events", [])
+        why = line.get("why")
+        self.acknowledged += len(events) if why == FIRST else 0
+        self.again += len(events) if why == AGAIN else 0
+        self.contradictions += len(events) if why == CONTRADICTION else 0
+        self.calls += line["what"] == "acknowledged"
+        self.unknown += line["what"] == "UnknownOutcome"
+        self.unavailable += line["what"] not in ("acknowledged", "started", "finished", "UnknownOutcome", READ)
+        self.reads += "right" in line
+        self.reads_refused += line["what"] == READ and "error" in line
+        self.reads_wrong += line.get("right") is False
+
+
+class Writer:
+    """Appends to a producer's history; each line is one write."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        if path.stat().st_size and not path.read_bytes().endswith(b"\n"):
+            self._write(b"\n")  # the last life was killed in the middle of a line, which then says nothing
+
+    def acknowledged(self, why: str, events: Sequence[Event], numbers: Sequence[int], at: Sequence[Position]) -> None:
+        places = [
+            (event.space, number, event.id, position.partition, position.offset)
+            for event, number, position in zip(events, numbers, at, strict=True)
+        ]
+        self.note("acknowledged", why=why, events=places)
+
+    def note(self, what: str, **more: Any) -> None:
+        self._write(json.dumps({"what": what, "at": round(time.time(), 3), **more}).encode() + b"\n")
+
+    def _write(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._file, data) :]
+
+
+class Tail:
+    """Reads a history while it is written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read = 0
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Whole lines that have come since the last call."""
+        if not self._path.exists():
+            return
+        with self._path.open("rb") as file:
+            file.seek(self._read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                self._read += len(line)
+                try:
+                    yield json.loads(line)
+                except ValueError:
+                    continue  # see `Writer`
+
+
+def acknowledged(path: Path) -> Iterator[Acknowledged]:
+    """All acknowledgements of one history."""
+    for line in Tail(path).lines():
+        for event in line.get("events", ()):
+            space, number, id_, partition, offset = event
+            yield Acknowledged(space, number, id_, partition, offset, line["why"])

@@ -1,0 +1,102 @@
+"""Workers, producers and rebuilds as processes of ours: started, killed and paused by pid, and gone when we are."""
+
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+from deploy.local import LocalServer
+from deploy.local.ports import HOST
+from deploy.local.spawning import spawn
+
+REPOSITORY = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[1]
+
+_ANSWER_SECONDS = 2.0
+
+
+class Worker(LocalServer):
+    """`recallog worker` on a port of its own. It counts as started when it answers, well or not."""
+
+    name: ClassVar[str] = "worker"
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        super().__init__(folder)
+        self._settings = settings
+
+    def _command(self) -> list[str]:
+        program = [sys.executable, "-m", "recallog_service", "worker", "--port", str(self.ports["server"])]
+        return [*_with(self._settings), *program]
+
+    @contextmanager
+    def _prober(self) -> Iterator[Callable[[], bool]]:
+        yield lambda: self.health() is not None
+
+    def health(self) -> dict[str, Any] | None:
+        """What it says of itself; None where it says nothing."""
+        url = f"http://{HOST}:{self.ports['server']}/health"
+        try:
+            with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as answer:
+                return _document(answer)
+        except urllib.error.HTTPError as error:  # 503: it runs, and is not well
+            with error:
+                return _document(error)
+        except OSError:
+            return None
+
+
+def _document(answer: IO[bytes]) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.load(answer)
+    except ValueError:
+        return None
+    return found
+
+
+class Task:
+    """A command that ends by itself, unless it is killed. What it prints goes to a file."""
+
+    def __init__(self, command: Sequence[str], folder: Path, log: Path, settings: Mapping[str, str]) -> None:
+        self.log = log
+        self.killed = False
+        with log.open("ab") as file:
+            self._process: subprocess.Popen[bytes] = spawn(
+                [*_with(settings), *command], folder, file, lock=file.fileno(), dies_with_starter=True
+            )
+
+    @property
+    def code(self) -> int | None:
+        """What it ended with; None while it runs."""
+        return self._process.poll()
+
+    def kill(self) -> None:
+        """kill -9. It may have ended by itself a moment before; then its code says so."""
+        self._process.kill()
+        self.killed = self._process.wait() < 0
+
+    def wait(self, seconds: float) -> int:
+        """Its code once it has ended. Raises `TimeoutExpired`."""
+        return self._process.wait(seconds)
+
+
+def recallog(*arguments: str) -> list[str]:
+    """A command of Recallog."""
+    return [sys.executable, "-m", "recallog_service", *arguments]
+
+
+def module(name: str, *arguments: object) -> list[str]:
+    """A module of the tests as a program."""
+    return [sys.executable, "-m", name, *map(str, arguments)]
+
+
+def _with(settings: Mapping[str, str]) -> list[str]:
+    """The beginning of a command that is to see `settings`, and none of Recallog's that happen to be around."""
+    path = os.pathsep.join([str(TESTS), str(REPOSITORY), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    others = [word for name in os.environ if name.startswith("RECALLOG_") for word in ("-u", name)]
+    return ["env", *others, f"PYTHONPATH={path}", *(f"{name}={value}" for name, value in settings.items())]

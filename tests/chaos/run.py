@@ -1,0 +1,170 @@
+"""A run: the campaign, the wait for the views, the checker, the product's own verification."""
+
+import asyncio
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from deploy.local import LocalKafka, LocalRedis
+
+from chaos import evidence
+from chaos.campaign import Campaign
+from chaos.check import Facts, check
+from chaos.conductor import TOPIC, Conductor
+from chaos.evidence import Dump, Evidence
+from chaos.processes import Task, recallog
+from chaos.producer import history_of
+from chaos.rebalances import rebalances
+from chaos.report import Report, Show
+from recallog import Memory, Settings
+from recallog_projections.stores.redis import RedisStore
+from recallog_schemas.errors import RecallogError
+
+CATCH_UP_SECONDS_MAX = 180.0
+_GROUPS = "recallog."
+"""What the names of the workers' consumer groups begin with."""
+COMMAND_SECONDS_MAX = 300.0
+
+
+class Failed(Exception):
+    """The run cannot go on; the text is its last finding."""
+
+
+def run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, show: Show) -> Report:
+    """Carry the campaign out on `kafka` and `redis`, both of which run and are new, and check what is left."""
+    seconds: dict[str, float] = {}
+    findings: list[str] = []
+    facts: Facts | None = None
+    digests: list[str] = []
+
+    @contextmanager
+    def timed(phase: str) -> Iterator[None]:
+        show.say(f"{phase} …")
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            seconds[phase] = time.monotonic() - began
+
+    with Conductor(campaign, folder, kafka, redis, show.update) as conductor:
+        try:
+            with timed("chaos"):
+                conductor.carry_out()
+            with timed("waiting for the views"):
+                asyncio.run(_caught_up(conductor))
+            with timed("checking the history"):
+                facts, wrong = check(
+                    _evidence(campaign, folder, kafka, redis),
+                    {space: campaign.events_of(space) for space in campaign.space_names},
+                )
+                findings += wrong
+            with timed("recallog verify"):
+                digests.append(_verify(folder, conductor.settings, "verify", findings))
+            if campaign.rebuild_at_last:
+                with timed("recallog rebuild"):
+                    _command(folder, conductor.settings, "last-rebuild", "rebuild", "--json")
+                with timed("recallog verify again"):
+                    digests.append(_verify(folder, conductor.settings, "verify-again", findings))
+            if len(set(digests)) > 1:
+                findings.append(f"a rebuild changed the views: their digest was {digests[0]} and is {digests[1]}")
+        except Failed as error:
+            findings.append(str(error))
+        return Report(
+            campaign,
+            conductor.tolls,
+            conductor.watch.seen,
+            conductor.rebuilds,
+            rebalances(kafka.bootstrap, _GROUPS),
+            facts,
+            digests,
+            conductor.tolls.findings + findings,
+            seconds,
+            folder,
+        )
+
+
+async def _caught_up(conductor: Conductor) -> None:
+    """Wait until every partition's views are at its end and every worker says that it is well."""
+    settings = Settings(ledger=conductor.settings["RECALLOG_LEDGER"], views=conductor.settings["RECALLOG_VIEWS"])
+    give_up = time.monotonic() + CATCH_UP_SECONDS_MAX
+    behind: object = "nothing is known"
+    async with Memory.open(settings) as memory:
+        while time.monotonic() < give_up:
+            try:
+                status = await memory.status()
+            except RecallogError as error:
+                behind = error
+            else:
+                behind = {row.partition: row.lag for row in status.partitions if row.lag or row.generation is None}
+                unwell = {name: _unwell(worker.health()) for name, worker in conductor.workers.items()}
+                if not behind and not any(unwell.values()):
+                    return
+                behind = {"lag by partition": behind, **unwell}
+            await asyncio.to_thread(conductor.tick)
+    raise Failed(f"after {CATCH_UP_SECONDS_MAX:g} s without chaos the views are not at the ledger's end: {behind}")
+
+
+def _unwell(health: Mapping[str, Any] | None) -> object:
+    return "says nothing" if health is None else health["trouble"]
+
+
+def _evidence(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis) -> Evidence:
+    return Evidence(
+        evidence.read_history(history_of(folder, name) for name in campaign.producer_names),
+        evidence.read_topic(kafka.bootstrap, TOPIC, campaign.partitions),
+        asyncio.run(_dumps(redis.url, campaign.partitions)),
+    )
+
+
+async def _dumps(url: str, partitions: int) -> dict[int, Dump]:
+    store = RedisStore(url)
+    try:
+        dumps = {}
+        for partition in range(partitions):
+            active = (await store.pointer(partition)).active
+            if active is None:
+                raise Failed(f"partition {partition} has no views")
+            dumps[partition] = await evidence.dump(store, active)
+        return dumps
+    finally:
+        await store.close()
+
+
+def _verify(folder: Path, settings: Mapping[str, str], name: str, findings: list[str]) -> str:
+    """The digest of all views, and a finding for each table that the product itself finds to differ."""
+    report = _command(folder, settings, name, "verify", "--json", codes=(0, 1))
+    findings += [
+        f"recallog verify: {table['table']} at {table['checkpoint']}: {table['difference']}"
+        for table in report["tables"]
+        if table["difference"] is not None
+    ]
+    return str(report["digest"])
+
+
+def _command(
+    folder: Path, settings: Mapping[str, str], name: str, *arguments: str, codes: tuple[int, ...] = (0,)
+) -> Any:
+    """What a command of Recallog prints as JSON."""
+    task = Task(recallog(*arguments), folder, folder / f"{name}.log", settings)
+    try:
+        code = task.wait(COMMAND_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"recallog {arguments[0]} has not ended after {COMMAND_SECONDS_MAX:g} s") from None
+    finally:
+        task.kill()
+    said = task.log.read_text(errors="replace")
+    if code not in codes:
+        raise Failed(f"recallog {arguments[0]} ended with {code}: {said[-1000:]}")
+    try:
+        return json.loads(said)
+    except ValueError:
+        raise Failed(f"recallog {arguments[0]} printed no JSON: {said[-1000:]}") from None
+
+
+def new_seed() -> int:
+    return int.from_bytes(os.urandom(4), "big")

@@ -1,0 +1,202 @@
+"""What the live tests of workers share: a topic and views of one's own, worker processes, and waiting for what is."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import deploy.local
+from deploy.local.ports import free_port
+
+from recallog import Event, Memory, Settings
+from recallog_schemas import Position
+from recallog_schemas.errors import RecallogError
+
+Answer = TypeVar("Answer")
+
+PARTITIONS = 8
+SECONDS = 60.0
+"""How long anything may take on a busy machine before a test gives up."""
+REPOSITORY = Path(__file__).parents[2]
+_BOUND = Path(deploy.local.__file__).with_name("bound_to_starter.py")
+_TAIL_LINES = 40
+
+
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = SECONDS) -> float:
+    """Return how many seconds it took."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < seconds, f"waited in vain until {what}"
+        time.sleep(0.02)
+    took = time.monotonic() - began
+    print(f"{took:.1f} s until {what}")  # shown where the test fails
+    return took
+
+
+class Worker:
+    """A worker process, or another program that behaves like one (`program`: arguments for Python)."""
+
+    def __init__(self, settings: Settings, folder: Path, program: Sequence[str] | None = None) -> None:
+        self.port = free_port()
+        self.log = folder / f"worker-{self.port}.log"
+        command = [sys.executable, *(program or ("-m", "recallog_service", "worker"))]
+        command += [] if program else ["--port", str(self.port)]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("RECALLOG_")}
+        environment |= {"RECALLOG_LEDGER": str(settings.ledger), "RECALLOG_VIEWS": str(settings.views)}
+        environment |= {"RECALLOG_WORKER_PORT": str(self.port), "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"}
+        with self.log.open("wb") as log:
+            # It ends with the tests, however those end.
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_BOUND), str(os.getpid()), *command],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def health(self) -> dict[str, Any]:
+        """What it says of itself; nothing where it does not answer."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5) as answer:
+                return {"status": answer.status, **json.load(answer)}
+        except urllib.error.HTTPError as error:
+            with error:
+                return {"status": error.code, **json.load(error)}
+        except OSError:
+            return {}
+
+    def metrics(self) -> dict[str, float]:
+        """The value of each series, by its name with labels."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
+            lines = [line for line in answer.read().decode().splitlines() if not line.startswith("#")]
+        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+    def partitions(self, state: str = "live") -> set[int]:
+        return {each["partition"] for each in self.health().get("partitions", ()) if each["state"] == state}
+
+    def trouble(self) -> str:
+        return " ".join(self.health().get("trouble", ()))
+
+    def wait_until(self, condition: Callable[[dict[str, Any]], Any], what: str, seconds: float = SECONDS) -> float:
+        """Until its health is as wished; how long that took."""
+        try:
+            return wait_until(lambda: (said := self.health()) and condition(said), what, seconds)
+        except AssertionError as error:
+            tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
+            raise AssertionError(f"{error}\n{json.dumps(self.health(), indent=1)}\n{tail}") from None
+
+    def wait_until_live(self, count: int = PARTITIONS, seconds: float = SECONDS) -> float:
+        """Until it is well and keeps `count` partitions, all of them live."""
+
+        def live(said: dict[str, Any]) -> bool:
+            states = [partition["state"] for partition in said["partitions"]]
+            return said["healthy"] and states == ["live"] * count
+
+        return self.wait_until(live, f"{count} partitions are live", seconds)
+
+    def wait_until_red(self, because: str, seconds: float = SECONDS) -> float:
+        """Until /health is red and says why."""
+
+        def red(said: dict[str, Any]) -> bool:
+            return said["status"] == 503 and not said["healthy"] and because in " ".join(said["trouble"])
+
+        return self.wait_until(red, f"/health is red because {because!r}", seconds)
+
+    def pause(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(SECONDS)
+
+    def terminate(self) -> int:
+        """SIGTERM; its exit code."""
+        self.process.terminate()
+        return self.process.wait(SECONDS)
+
+
+class Cluster:
+    """A topic and a Redis, the settings that name them, and the workers that were started for them."""
+
+    def __init__(self, bootstrap: str, topic: str, redis_url: str, folder: Path, *, options: str = "") -> None:
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self.redis_url = redis_url
+        self.folder = folder
+        ledger = f"kafka://{bootstrap}/{topic}?partitions={PARTITIONS}&replication=1{options}"
+        self.settings = Settings(ledger=ledger, views=redis_url, after_wait_seconds=SECONDS)
+        self.workers: list[Worker] = []
+
+    def worker(self, program: Sequence[str] | None = None) -> Worker:
+        self.workers.append(Worker(self.settings, self.folder, program))
+        return self.workers[-1]
+
+    def live_worker(self) -> Worker:
+        """One that keeps all partitions."""
+        worker = self.worker()
+        worker.wait_until_live()
+        return worker
+
+    def ask(self, question: Callable[[Memory], Awaitable[Answer]], **changed: Any) -> Answer:
+        """The answer of a memory that is opened for it."""
+
+        async def work() -> Answer:
+            async with Memory.open(self.settings.model_copy(update=changed)) as memory:
+                return await question(memory)
+
+        return asyncio.run(work())
+
+    def publish(self, events: Sequence[Event]) -> list[Position]:
+        """Publish, and wait until the views have decided the last event of each partition."""
+
+        async def work(memory: Memory) -> list[Position]:
+            positions = await memory.publish_many(events)
+            await memory.catch_up()
+            return positions
+
+        return self.ask(work)
+
+    def publish_only(self, events: Sequence[Event]) -> list[Position]:
+        """Publish; nobody need keep views."""
+        return self.ask(lambda memory: memory.publish_many(events))
+
+    def assert_views_are_the_fold(self, records: int) -> None:
+        """All views are there, complete, and equal to a fresh fold of `records` records."""
+
+        async def work(memory: Memory) -> None:
+            await memory.catch_up()
+            report = await memory.verify()
+            assert [check.difference for check in report.tables if check.difference is not None] == []
+            status = await memory.status()
+            assert status.records == records
+            assert [(row.lag, row.checkpoint) for row in status.partitions if row.lag] == []
+
+        self.ask(work)
+
+    def refusal(self, question: Callable[[Memory], Awaitable[Any]], **changed: Any) -> RecallogError | None:
+        """The error that a question ends with, None where it is answered."""
+        try:
+            self.ask(question, **changed)
+        except RecallogError as error:
+            return error
+        return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        for worker in self.workers:
+            worker.kill()

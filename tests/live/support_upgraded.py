@@ -1,0 +1,48 @@
+"""Recallog of tomorrow: a worker whose code counts every event twice. Run it with `python -m live.support_upgraded`."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+from unittest.mock import patch
+
+import msgspec
+
+from recallog_projections import built_in
+from recallog_projections.activity import AGENTS, SPACES, Activity
+from recallog_projections.projection import Projection
+from recallog_projections.rows import Rows
+from recallog_schemas import Record, limits
+from recallog_service.cli import main
+
+_of_today = built_in.projections
+
+
+class Twice(Activity):
+    version: ClassVar[int] = Activity.version + 1
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        super().apply(rows, record)
+        event = record.event
+        space, agent = rows.get(SPACES, event.space), rows.get(AGENTS, event.space, event.agent)
+        assert space is not None
+        assert agent is not None
+        rows.put(SPACES, msgspec.structs.replace(space, events=space.events + 1), event.space)
+        rows.put(AGENTS, msgspec.structs.replace(agent, events=agent.events + 1), event.space, event.agent)
+
+
+def of_tomorrow(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
+    return [Twice() if each.name == Activity.name else each for each in _of_today(log_events)]
+
+
+@contextmanager
+def tomorrow() -> Iterator[None]:
+    """What is opened in here is of tomorrow's code."""
+    with patch.object(built_in, "projections", of_tomorrow):
+        yield
+
+
+if __name__ == "__main__":
+    with tomorrow():
+        sys.argv = ["recallog", "worker"]
+        main()

@@ -1,0 +1,133 @@
+"""An upgrade under load: new workers build beside the old ones and cut over; nobody reads a mix of both."""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from live.conftest import NewRedis
+from live.support import PARTITIONS, Cluster, wait_until
+from live.support_upgraded import tomorrow
+from recallog import Memory, Position
+from recallog_schemas.errors import Rebuilding, ViewsTooNew
+from recallog_schemas.views import SpaceView
+from support.events import event
+
+SPACES = [f"space-{number}" for number in range(16)]
+HISTORY = 150
+"""Events of each space before the upgrade."""
+
+
+class Reader(threading.Thread):
+    """Reads all spaces again and again with one version of the code, and keeps what was wrong with an answer.
+
+    Of each partition all counts are of one moment: together they are what its checkpoint says, `times` over.
+    """
+
+    def __init__(self, cluster: Cluster, times: int) -> None:
+        super().__init__(daemon=True)
+        self._cluster = cluster
+        self._times = times
+        self._enough = threading.Event()
+        self._decided: Counter[int] = Counter()
+        self.answers = 0
+        self.refusals: set[type] = set()
+        self.wrong: list[object] = []
+
+    def run(self) -> None:
+        with tomorrow() if self._times == 2 else ExitStack():
+            memory = Memory.open(self._cluster.settings)
+        asyncio.run(self._read(memory))
+
+    async def _read(self, memory: Memory) -> None:
+        async with memory:
+            while not self._enough.is_set():
+                try:
+                    self._judge(await memory.spaces())
+                    self.answers += 1
+                except (Rebuilding, ViewsTooNew) as error:
+                    self.refusals.add(type(error))
+
+    def _judge(self, found: Sequence[SpaceView]) -> None:
+        counted: Counter[Position] = Counter()
+        for view in found:
+            assert view.checkpoint is not None
+            counted[view.checkpoint] += view.events
+        for at, events in counted.items():
+            if events != (at.offset + 1) * self._times or at.offset < self._decided[at.partition]:
+                self.wrong.append((at, events))
+            self._decided[at.partition] = at.offset
+        if len(found) < len(SPACES):
+            self.wrong.append(found)
+
+    def stop(self) -> None:
+        self._enough.set()
+        self.join()
+
+
+class Producer(threading.Thread):
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(daemon=True)
+        self._cluster = cluster
+        self._enough = threading.Event()
+        self.turn = HISTORY
+
+    def run(self) -> None:
+        self._cluster.ask(self._publish)
+
+    async def _publish(self, memory: Memory) -> None:
+        while not self._enough.is_set():
+            await memory.publish_many([event(space=space, turn=self.turn) for space in SPACES])
+            self.turn += 1
+            await asyncio.sleep(0.02)
+
+    def stop(self) -> None:
+        self._enough.set()
+        self.join()
+
+
+@contextmanager
+def going_on(*threads: Reader | Producer) -> Iterator[None]:
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for thread in threads:
+            thread.stop()
+
+
+def test_new_workers_build_beside_the_old_ones_and_cut_over(
+    kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path
+) -> None:
+    with Cluster(kafka, topic, own_redis().url, tmp_path) as cluster:
+        old = cluster.live_worker()
+        cluster.publish([event(space=space, turn=turn) for turn in range(HISTORY) for space in SPACES])
+        today, of_tomorrow, producer = Reader(cluster, 1), Reader(cluster, 2), Producer(cluster)
+        with going_on(today, of_tomorrow, producer):
+            wait_until(lambda: today.answers and of_tomorrow.refusals, "both versions read")
+            assert of_tomorrow.answers == 0
+            new = cluster.worker(["-m", "live.support_upgraded"])
+            red: list[object] = []
+
+            def given_way() -> bool:
+                said = old.health()
+                red.extend(said["trouble"])
+                return {each["state"] for each in said["partitions"]} == {"idle"}
+
+            wait_until(given_way, "the old worker has nothing to do")
+            new.wait_until_live()
+            after = producer.turn
+            wait_until(lambda: producer.turn > after + 20, "more is said after the upgrade")
+        assert red == []
+        assert len(old.partitions("idle")) == PARTITIONS
+        assert today.wrong == []
+        assert of_tomorrow.wrong == []
+        assert today.refusals == {ViewsTooNew}
+        assert of_tomorrow.refusals == {Rebuilding}
+        assert of_tomorrow.answers > 0
+        with tomorrow():
+            cluster.assert_views_are_the_fold(producer.turn * len(SPACES))
+        assert old.terminate() == 0

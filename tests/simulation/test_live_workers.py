@@ -1,0 +1,171 @@
+"""Several workers of one group, in virtual time by a seed: rebalances, deaths, failing calls, lost views, rebuilds.
+
+Nobody reads anything but a fold of the ledger meanwhile, and in the end the views are that of all of it.
+"""
+
+import asyncio
+import copy
+import os
+import random
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from recallog_projections import built_in, episodic
+from recallog_projections.stores.memory import MemoryStore
+from recallog_schemas.errors import Rebuilding, StorageUnavailable
+from recallog_streams import generations
+from recallog_streams.kept import BACKOFF_SECONDS_MAX
+from recallog_streams.live import LOOK_SECONDS, LiveProjector
+from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.projector import Projector
+from support.folding import check_views, remembered
+from support.group_in_memory import FeedInMemory
+from support.oracle import Expected, expect
+from support.random_events import AGENTS, SPACES, poison, random_event
+from support.scheduler import SteppedLedger, SteppedStore
+from support.virtual_time import run_in_virtual_time
+
+SEEDS = 80
+BLOCK = 20
+SECONDS = 40.0
+"""Virtual ones, of a world in which anything may happen; then everything works again."""
+HEALS_SECONDS = 4 * BACKOFF_SECONDS_MAX + LOOK_SECONDS
+
+
+class World:
+    def __init__(self, seed: int) -> None:
+        self.rng = rng = random.Random(seed)
+        self.ledger = MemoryLedger(unique_ids=False, batch_records=rng.choice((1, 3, 50)))
+        self.store = MemoryStore()
+        self.failures = rng.choice((0.0, 0.005, 0.05))
+        self.stale = rng.choice((0.0, 0.1))
+        self.lively = True
+        self.workers: dict[asyncio.Task[None], tuple[LiveProjector, FeedInMemory]] = {}
+        self.copies: list[dict[str, Any]] = []
+        self._stepped_ledger = SteppedLedger(self.ledger, self.fails)
+        self._stepped_store = SteppedStore(self.store, self.fails, [])
+
+    def fails(self) -> bool:
+        return self.lively and self.rng.random() < self.failures
+
+    def projector(self) -> Projector:
+        return Projector(self._stepped_ledger, self._stepped_store, built_in.projections())
+
+    def expected(self, until: int | None = None) -> Expected:
+        return expect(self.ledger.values()[:until], unique_ids=False)
+
+    def come(self) -> None:
+        """One more worker, which is assigned nothing yet."""
+        feed = FeedInMemory(
+            self.ledger,
+            batch_records=self.rng.choice((1, 4)),
+            assigned=False,
+            fails=self.fails,
+            is_stale=lambda: self.lively and self.rng.random() < self.stale,
+        )
+        live = LiveProjector(self.projector(), feed)
+        self.workers[asyncio.create_task(live.run())] = (live, feed)
+
+    def rebalance(self) -> None:
+        """To one of them; now and then one that was replaced has not heard of it, and both think that it is theirs."""
+        chosen = self.rng.choice([feed for _, feed in self.workers.values()])
+        for _, feed in self.workers.values():
+            if feed is chosen:
+                feed.assign(0)
+            elif not self.lively or self.rng.random() < 0.8:
+                feed.assign()
+
+    async def run(self) -> None:
+        self.come()
+        self.rebalance()
+        until = asyncio.get_running_loop().time() + SECONDS
+        others = [asyncio.create_task(work) for work in (self.produce(until), self.read(until), self.rebuild(until))]
+        while asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(self.rng.random() * 4)
+            self.happen()
+            self.raise_errors()
+        await asyncio.gather(*others)
+        self.lively = False
+        if not self.workers:
+            self.come()
+        self.rebalance()
+        await asyncio.sleep(HEALS_SECONDS)
+        self.raise_errors()
+        await self.judge()
+
+    def happen(self) -> None:
+        chance = self.rng.random()
+        if chance < 0.25 and len(self.workers) < 3:
+            self.come()
+        elif chance < 0.4 and len(self.workers) > 1:
+            task = self.rng.choice([*self.workers])
+            live, _ = self.workers.pop(task)
+            task.cancel() if self.rng.random() < 0.5 else live.stop()
+        elif chance < 0.55:
+            self.copies.append(copy.deepcopy(vars(self.store)))
+        elif chance < 0.65:
+            vars(self.store).update(copy.deepcopy(self.rng.choice([vars(MemoryStore()), *self.copies])))
+        self.rebalance()
+
+    def raise_errors(self) -> None:
+        for task in self.workers:
+            if task.done():
+                task.result()
+
+    async def produce(self, until: float) -> None:
+        while asyncio.get_running_loop().time() < until:
+            await self.ledger.append([random_event(self.rng) for _ in range(self.rng.randrange(1, 4))])
+            if self.rng.random() < 0.1:
+                self.ledger.append_bytes(poison(self.rng))
+            await asyncio.sleep(self.rng.choice((0.0, 0.05, 3.0)))
+
+    async def read(self, until: float) -> None:
+        while asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(self.rng.random())
+            space, agent = self.rng.choice(SPACES), self.rng.choice(AGENTS)
+            with suppress(Rebuilding):
+                snapshot = await self.store.read(0, logs=episodic.logs(space, agent, 10_000))
+                expected = self.expected(snapshot.checkpoint.offset + 1)
+                assert remembered(snapshot) == expected.visible(space, agent)
+
+    async def rebuild(self, until: float) -> None:
+        while asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(self.rng.random() * 20)
+            with suppress(StorageUnavailable):
+                await generations.rebuild(self.projector(), 0)
+
+    async def judge(self) -> None:
+        pointer = await self.store.pointer(0)
+        assert pointer.active is not None
+        checkpoint = await self.store.checkpoint(pointer.active)
+        assert checkpoint is not None
+        assert checkpoint.offset == len(self.ledger.values()) - 1
+        check_views(self.store, pointer.active, self.expected())
+        assert [live.trouble for live, _ in self.workers.values()] == [[]] * len(self.workers)
+        for task, (live, _) in self.workers.items():
+            live.stop()
+            await task
+
+
+@pytest.mark.parametrize("first", [pytest.param(n, id=f"seeds_{n:04d}") for n in range(0, SEEDS, BLOCK)])
+def test_whatever_happens_to_workers_the_views_are_a_fold_of_the_ledger(first: int) -> None:
+    only = os.environ.get("RECALLOG_SEED")
+    for seed in range(first, first + BLOCK):
+        if only is not None and int(only) != seed:
+            continue
+        try:
+            run_in_virtual_time(simulated(seed))
+        except BaseException as error:
+            again = f"RECALLOG_SEED={seed} pytest tests/simulation/test_live_workers.py -k seeds_{first:04d}"
+            error.add_note(f"seed {seed}. Again: {again}")
+            raise
+
+
+def simulated(seed: int) -> Coroutine[Any, Any, None]:
+    async def work() -> None:
+        await World(seed).run()
+
+    return work()

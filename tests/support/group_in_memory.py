@@ -1,0 +1,81 @@
+"""A consumer group in memory: hands out the records of a `MemoryLedger` to whoever is assigned its one partition."""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+
+from recallog_schemas.errors import StorageUnavailable
+from recallog_streams.feed import Feed
+from recallog_streams.ledger import Batch
+from recallog_streams.memory_ledger import MemoryLedger
+
+
+def never() -> bool:
+    return False
+
+
+class FeedInMemory(Feed):
+    """One member. A test assigns and revokes; it can have polls fail, and stale batches handed out."""
+
+    def __init__(
+        self,
+        ledger: MemoryLedger,
+        *,
+        batch_records: int = 3,
+        assigned: bool = True,
+        fails: Callable[[], bool] = never,
+        is_stale: Callable[[], bool] = never,
+    ) -> None:
+        self._ledger = ledger
+        self._batch_records = batch_records
+        self._fails = fails
+        self._is_stale = is_stale
+        self.assignment = frozenset({0}) if assigned else frozenset()
+        self.running = False
+        self.starts = 0
+        self.next: int | None = None
+        """The offset that follows; None where it was not sought since it was assigned."""
+        self.no_longer: set[int] = set()
+        """Partitions that `lost` tells of next."""
+
+    def assign(self, *partitions: int) -> None:
+        if partitions == () or not self.assignment:
+            self.next = None
+        self.assignment = frozenset(partitions)
+
+    async def start(self) -> None:
+        if self._fails():
+            raise StorageUnavailable("the group is away")
+        self.running, self.next = True, None
+        self.starts += 1
+
+    async def stop(self) -> None:
+        self.running = False
+
+    def assigned(self) -> frozenset[int]:
+        return self.assignment if self.running else frozenset()
+
+    def seek(self, partition: int, offset: int) -> bool:
+        if partition not in self.assigned():
+            return False
+        self.next = offset
+        return True
+
+    async def poll(self, partitions: Collection[int], wait_seconds: float) -> Sequence[Batch]:
+        await asyncio.sleep(0)
+        if self._fails():
+            raise StorageUnavailable("the group is away")
+        values = self._ledger.values()
+        if not partitions or self.next is None or not self.assignment or self.next >= len(values):
+            await asyncio.sleep(wait_seconds)
+            return []
+        start = max(0, self.next - 2) if self._is_stale() else self.next
+        batches = []
+        for first in range(start, min(len(values), start + 2 * self._batch_records), self._batch_records):
+            following = min(len(values), first + self._batch_records)
+            batches.append(Batch(0, first, following, list(enumerate(values[first:following], first))))
+        self.next = batches[-1].next
+        return batches
+
+    def lost(self) -> Collection[int]:
+        lost, self.no_longer = self.no_longer, set()
+        return lost

@@ -1,0 +1,218 @@
+"""The checker of the chaos run can fail: each way in which a history or a view can be wrong is found out, by name."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from chaos import history
+from chaos.campaign import KAFKA, REDIS, Campaign
+from chaos.check import check
+from chaos.events import NUMBER, contradiction, event_of
+from chaos.evidence import Dump, Evidence, Said, dump
+from chaos.history import Acknowledged
+from recallog_projections import activity, episodic, settings
+from recallog_projections.projection import Table
+from recallog_schemas import Event, codec
+from recallog_streams import dead_letters
+from support.folding import finish, folded, ledger_of
+
+SEED, SPACES, EVENTS = 7, ("village", "city"), 60
+BY_SPACE = dict.fromkeys(SPACES, EVENTS)
+
+
+def said() -> list[tuple[str, int, Event, str]]:
+    """All events of two spaces that share a partition; some again, and one contradicted."""
+    written = []
+    for number in range(EVENTS):
+        for space in SPACES:
+            written.append((space, number, event_of(SEED, space, number), history.FIRST))
+            if number % 9 == 8:
+                written.append((space, number - 3, event_of(SEED, space, number - 3), history.AGAIN))
+    space, number, event, _ = next(one for one in written if not one[2].id.endswith("/answer"))
+    written.append((space, number, contradiction(event, 1), history.CONTRADICTION))
+    return written
+
+
+@pytest.fixture
+def evidence() -> Evidence:
+    """Of a run in which all went well."""
+    written = said()
+    acknowledged = [
+        Acknowledged(space, number, event.id, 0, offset, why)
+        for offset, (space, number, event, why) in enumerate(written)
+    ]
+    topic = [Said(offset, event.space.encode(), codec.encode(event)) for offset, (*_, event, _) in enumerate(written)]
+    return Evidence(acknowledged, {0: topic}, {0: views_of(topic)})
+
+
+def views_of(topic: list[Said]) -> Dump:
+    """What the projector makes of a partition."""
+    projector, generation = folded(ledger_of([record.value for record in topic], unique_ids=False))
+    return finish(dump(projector.store, generation))
+
+
+def found(evidence: Evidence) -> list[str]:
+    """The names of the checks that have findings."""
+    return sorted({finding.partition(":")[0].partition(",")[0] for finding in check(evidence, BY_SPACE)[1]})
+
+
+def change(evidence: Evidence, table: str, doctor: Callable[[bytes], bytes | None], log: bool = False) -> None:
+    """Put another row, or none, in place of the first one of a table."""
+    rows = evidence.dumps[0].logs[table] if log else evidence.dumps[0].rows[table]
+    place = min(rows)
+    changed = doctor(rows.pop(place))
+    if changed is not None:
+        rows[place] = changed
+
+
+def test_a_run_without_fault_has_no_findings_and_the_figures_of_what_was_sent(evidence: Evidence) -> None:
+    facts, findings = check(evidence, BY_SPACE)
+    assert findings == []
+    assert (facts.records, facts.duplicates, facts.dead_letters, facts.spaces) == (len(said()), 12, 1, 2)
+
+
+def test_an_acknowledged_event_that_the_topic_lost_is_found(evidence: Evidence) -> None:
+    kept = [record for record in evidence.topic[0] if record.offset != 17]
+    evidence.topic[0] = [record._replace(offset=offset) for offset, record in enumerate(kept)]
+    evidence.dumps[0] = views_of(evidence.topic[0])
+    _, findings = check(evidence, BY_SPACE)
+    assert f"lost: {evidence.acknowledged[17].space}" in findings[0]
+
+
+def test_a_tail_that_the_broker_lost_is_found(evidence: Evidence) -> None:
+    evidence.topic[0] = evidence.topic[0][:-5]
+    evidence.dumps[0] = views_of(evidence.topic[0])
+    assert "acknowledged" in found(evidence)
+
+
+def test_an_event_that_was_never_acknowledged_is_found(evidence: Evidence) -> None:
+    evidence.acknowledged = [one for one in evidence.acknowledged if (one.space, one.number) != ("city", 30)]
+    assert found(evidence) == ["acknowledged"]
+
+
+def test_an_event_that_nobody_has_said_is_found(evidence: Evidence) -> None:
+    stranger = event_of(SEED, "city", EVENTS)
+    evidence.topic[0].append(Said(len(evidence.topic[0]), b"city", codec.encode(stranger)))
+    evidence.dumps[0] = views_of(evidence.topic[0])
+    assert found(evidence) == ["acknowledged"]
+
+
+def test_two_events_of_a_space_that_have_changed_places_are_found(evidence: Evidence) -> None:
+    topic = evidence.topic[0]
+    firsts = [found for found in evidence.acknowledged if (found.space, found.why) == ("city", history.FIRST)]
+    one, other = firsts[20].offset, firsts[21].offset
+    topic[one], topic[other] = Said(one, b"city", topic[other].value), Said(other, b"city", topic[one].value)
+    evidence.acknowledged = [
+        event._replace(offset={one: other, other: one}.get(event.offset, event.offset))
+        for event in evidence.acknowledged
+    ]
+    evidence.dumps[0] = views_of(topic)
+    assert found(evidence) == ["in_order"]
+
+
+def test_a_hole_in_the_offsets_is_found(evidence: Evidence) -> None:
+    *before, last = evidence.topic[0]
+    evidence.topic[0] = [*before, last._replace(offset=last.offset + 1)]
+    assert "in_order" in found(evidence)
+
+
+def test_a_record_under_the_key_of_another_space_is_found(evidence: Evidence) -> None:
+    evidence.topic[0][3] = evidence.topic[0][3]._replace(key=b"elsewhere")
+    assert found(evidence) == ["in_order"]
+
+
+@pytest.mark.parametrize("table", [activity.SPACES, activity.AGENTS, activity.KINDS], ids=lambda table: table.name)
+def test_an_event_that_was_counted_twice_is_found(evidence: Evidence, table: Table[Any]) -> None:
+    def once_more(row: bytes) -> bytes:
+        span = table.decode(row)
+        return table.encode(msgspec.structs.replace(span, events=span.events + 1))
+
+    change(evidence, table.name, once_more)
+    assert "counted" in found(evidence)
+
+
+def test_a_memory_that_was_lost_is_found(evidence: Evidence) -> None:
+    change(evidence, episodic.OWN.name, lambda _: None, log=True)
+    assert set(found(evidence)) >= {"remembered", "folded"}
+
+
+def test_a_memory_that_came_twice_is_found(evidence: Evidence) -> None:
+    entries = evidence.dumps[0].logs[episodic.SHARED.name]
+    space, owner, last = max(entries)
+    entries[space, owner, f"{int(last) + 1:020d}"] = entries[space, owner, last]
+    assert set(found(evidence)) >= {"remembered", "folded"}
+
+
+def test_two_memories_that_have_changed_places_are_found(evidence: Evidence) -> None:
+    entries = evidence.dumps[0].logs[episodic.SHARED.name]
+    one, other, *_ = sorted(entries)
+    entries[one], entries[other] = entries[other], entries[one]
+    assert "remembered" in found(evidence)
+
+
+def test_a_memory_of_another_space_is_found(evidence: Evidence) -> None:
+    entries = evidence.dumps[0].logs[episodic.SHARED.name]
+    entries[min(entries)] = entries[max(entries)]
+    assert set(found(evidence)) >= {"remembered", "folded"}
+
+
+def test_a_dead_letter_that_should_be_none_is_found(evidence: Evidence) -> None:
+    letters = evidence.dumps[0].rows[dead_letters.TABLE.name]
+    letter = dead_letters.Parked(0, "invalid", "but it is not")
+    letters["", "", dead_letters.key_of(0)] = dead_letters.TABLE.encode(letter)
+    assert set(found(evidence)) >= {"parked", "folded"}
+
+
+def test_a_dead_letter_that_is_missing_is_found(evidence: Evidence) -> None:
+    evidence.dumps[0].rows[dead_letters.TABLE.name].clear()
+    assert set(found(evidence)) >= {"parked", "folded"}
+
+
+def test_a_setting_that_was_changed_is_found(evidence: Evidence) -> None:
+    change(evidence, settings.AGENTS.name, lambda _: None)
+    assert found(evidence) == ["folded"]
+
+
+def test_views_that_have_not_reached_the_end_are_found(evidence: Evidence) -> None:
+    evidence.dumps[0] = views_of(evidence.topic[0][:-1])
+    assert "folded" in found(evidence)
+
+
+def test_a_space_that_lies_in_the_wrong_partition_is_found(evidence: Evidence) -> None:
+    evidence.topic = {0: [], 1: evidence.topic[0]}
+    evidence.dumps = {0: views_of([]), 1: evidence.dumps[0]}
+    assert found(evidence) == ["acknowledged"]
+
+
+# What is decided by the seed
+
+
+def test_a_seed_says_the_same_again() -> None:
+    assert [event_of(3, "city", n) for n in range(200)] == [event_of(3, "city", n) for n in range(200)]
+    assert event_of(3, "city", 5).payload[NUMBER] == 5
+    assert Campaign(3).actions() == Campaign(3).actions()
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("campaign", [Campaign, Campaign.quick])
+def test_a_campaign_has_all_its_kills_and_each_kind_of_them(campaign: Callable[[int], Campaign], seed: int) -> None:
+    planned = campaign(seed)
+    kills = [whom for action in planned.actions() if action.deed == "kill" for whom in action.whom]
+    counted = [whom for whom in kills if whom not in planned.producer_names]
+    assert len(counted) == planned.kills
+    assert {REDIS, KAFKA} < set(counted)
+    assert sum(whom in planned.worker_names for whom in counted) >= 4 * planned.kills // 10
+    assert {action.deed for action in planned.actions()} == {"kill", "pause", "rebuild"}
+
+
+def test_a_history_that_a_kill_cut_off_is_read_up_to_there_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    history.Writer(path).note("started")
+    with path.open("ab") as file:
+        file.write(b'{"what": "acknowledged", "events": [["ci')
+    assert [line["what"] for line in history.Tail(path).lines()] == ["started"]
+    history.Writer(path).note("started")
+    assert [line["what"] for line in history.Tail(path).lines()] == ["started", "started"]

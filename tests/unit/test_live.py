@@ -1,0 +1,527 @@
+"""The live loop of a worker, in virtual time: what it keeps, what it says while it cannot, and how it goes on."""
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+
+from recallog_projections import built_in
+from recallog_projections.activity import Activity
+from recallog_projections.projection import Projection
+from recallog_projections.rows import Changes
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Store
+from recallog_schemas import Event
+from recallog_schemas.errors import InvariantViolation, StorageError, StorageUnavailable
+from recallog_streams import generations
+from recallog_streams.kept import BACKOFF_SECONDS_MAX, Kept, State
+from recallog_streams.ledger import Manifest
+from recallog_streams.live import (
+    ANSWER_SECONDS,
+    IDLE_SECONDS,
+    LOOK_SECONDS,
+    POLL_SECONDS,
+    LedgerReplaced,
+    LiveProjector,
+)
+from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.projector import Projector
+from support.events import numbered
+from support.folding import check_views
+from support.group_in_memory import FeedInMemory
+from support.oracle import expect
+from support.virtual_time import run_in_virtual_time
+
+SOON = 0.5
+"""Virtual seconds in which a few batches are folded, and no look or retry of a stuck partition need happen."""
+A_LOOK = LOOK_SECONDS + POLL_SECONDS + SOON
+
+
+class NewerActivity(Activity):
+    version: ClassVar[int] = Activity.version + 1
+
+
+class ADifferentLedger(MemoryLedger):
+    """A ledger that can be exchanged, can be away, and can be slow."""
+
+    def __init__(self, events: int = 10) -> None:
+        super().__init__(unique_ids=False)
+        self.name = "the first one"
+        self.away: Exception | None = None
+        self.answers_after = 0.0
+        self.put(numbered(events))
+
+    def put(self, events: list[Event]) -> None:
+        run_now(self.append(events))
+
+    async def open(self) -> None:
+        await self._reach()
+
+    async def manifest(self) -> Manifest:
+        await self._reach()
+        return Manifest(ledger=self.name, partitions=1, partitioner="one")
+
+    async def ends(self) -> list[int]:
+        await self._reach()
+        return await super().ends()
+
+    async def _reach(self) -> None:
+        await asyncio.sleep(self.answers_after)
+        if self.away is not None:
+            raise self.away
+
+
+def run_now(work: Any) -> Any:
+    """The result of a coroutine that waits for nothing."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("it waits for something")
+
+
+class AStore(MemoryStore):
+    """A store that can be away, or refuse commits; `committed` are the offsets of commits that were applied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.away: Exception | None = None
+        self.commits_fail: Exception | None = None
+        self.commit_seconds = 0.0
+        self.tries = 0
+        self.committed: list[int] = []
+
+    async def pointer(self, partition: int) -> Any:
+        self._reach()
+        return await super().pointer(partition)
+
+    async def checkpoint(self, generation: Generation) -> Checkpoint | None:
+        self._reach()
+        return await super().checkpoint(generation)
+
+    async def remember_manifest(self, manifest: bytes) -> bytes:
+        self._reach()
+        return await super().remember_manifest(manifest)
+
+    async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
+        self.tries += 1
+        self._reach()
+        if self.commits_fail is not None:
+            raise self.commits_fail
+        await asyncio.sleep(self.commit_seconds)
+        outcome = await super().commit(generation, expected, new, changes)
+        if outcome is Outcome.APPLIED:
+            self.committed.append(new.offset)
+        return outcome
+
+    def _reach(self) -> None:
+        if self.away is not None:
+            raise self.away
+
+
+class World:
+    def __init__(self, *, assigned: bool = True, activity: Activity | None = None) -> None:
+        self.ledger = ADifferentLedger()
+        self.store = AStore()
+        self.feed = FeedInMemory(self.ledger, assigned=assigned)
+        self.live = LiveProjector(self.projector(activity), self.feed)
+
+    def projector(self, activity: Activity | None = None, store: Store | None = None) -> Projector:
+        ours: list[Projection] = [
+            (activity or each) if each.name == "activity" else each for each in built_in.projections()
+        ]
+        return Projector(self.ledger, store or self.store, ours)
+
+    @property
+    def kept(self) -> Kept:
+        (kept,) = self.live.kept
+        return kept
+
+    def say(self, count: int) -> None:
+        self.ledger.put(numbered(count, first=len(self.ledger.values())))
+
+    def lose_the_views(self) -> None:
+        vars(self.store).update(vars(MemoryStore()))
+
+    async def check(self) -> None:
+        """The views are what the oracle says of the whole ledger."""
+        active = (await self.store.pointer(0)).active
+        assert active is not None
+        values = self.ledger.values()
+        checkpoint = await self.store.checkpoint(active)
+        assert checkpoint is not None
+        assert checkpoint.offset == len(values) - 1
+        check_views(self.store, active, expect(values, unique_ids=False))
+        assert (self.live.trouble, self.kept.state, self.kept.lag) == ([], State.LIVE, 0)
+
+
+@asynccontextmanager
+async def running(world: World) -> AsyncIterator["asyncio.Task[None]"]:
+    """The loop goes on until the block ends, and then stops within a moment."""
+    task = asyncio.create_task(world.live.run())
+    await asyncio.sleep(SOON)
+    try:
+        yield task
+    finally:
+        world.live.stop()
+        await asyncio.wait([task], timeout=SOON)
+        assert task.done()
+        assert not world.feed.running
+
+
+def in_virtual_time(test: Callable[[], Any]) -> Callable[[], None]:
+    def run() -> None:
+        run_in_virtual_time(test())
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
+
+
+@in_virtual_time
+async def test_it_builds_the_first_views_and_then_folds_what_comes() -> None:
+    world = World()
+    assert world.live.trouble == ["not started"]
+    async with running(world):
+        await world.check()
+        for _ in range(3):
+            world.say(7)
+            await asyncio.sleep(SOON)
+            await world.check()
+        assert len(world.store.committed) > 4
+
+
+@in_virtual_time
+async def test_a_worker_without_partitions_is_well_and_takes_on_what_it_is_given() -> None:
+    world = World(assigned=False)
+    async with running(world):
+        assert (world.live.kept, world.live.trouble) == ([], [])
+        world.feed.assign(0)
+        await asyncio.sleep(SOON)
+        await world.check()
+
+
+@in_virtual_time
+async def test_a_partition_that_is_taken_away_while_it_is_built_is_left_alone() -> None:
+    world = World()
+    world.ledger.answers_after = 0.3
+    async with running(world):
+        await asyncio.sleep(1.0)
+        assert world.kept.state is State.BUILDING
+        world.feed.assign()
+        await asyncio.sleep(A_LOOK)
+        assert world.live.kept == []
+        assert world.feed.next is None
+        committed = list(world.store.committed)
+        await asyncio.sleep(10)
+        assert world.store.committed == committed
+
+
+@in_virtual_time
+async def test_a_partition_that_comes_back_goes_on_from_where_others_left_it() -> None:
+    world = World()
+    async with running(world):
+        world.feed.assign()
+        await asyncio.sleep(SOON)
+        world.say(5)
+        await generations.current(world.projector(), 0)
+        world.say(5)
+        world.feed.assign(0)
+        await asyncio.sleep(SOON)
+        await world.check()
+    assert world.store.committed[-1] == 19
+
+
+@in_virtual_time
+async def test_a_batch_that_somebody_else_has_committed_changes_nothing() -> None:
+    world = World()
+    async with running(world):
+        other = world.projector()
+        for _ in range(5):
+            world.say(4)
+            await generations.current(other, 0)
+            await asyncio.sleep(POLL_SECONDS * 3)
+        await asyncio.sleep(SOON)
+        await world.check()
+    assert world.store.committed == sorted(set(world.store.committed))
+
+
+@in_virtual_time
+async def test_a_stale_batch_is_discarded_and_the_partition_goes_on() -> None:
+    world = World()
+    stale = iter([True, False] * 10)
+    world.feed = FeedInMemory(world.ledger, is_stale=lambda: next(stale, False))
+    world.live = LiveProjector(world.projector(), world.feed)
+    async with running(world):
+        for _ in range(4):
+            world.say(7)
+            await asyncio.sleep(SOON)
+        await world.check()
+
+
+@in_virtual_time
+async def test_a_store_that_is_away_makes_it_stuck_until_it_is_back() -> None:
+    world = World()
+    async with running(world):
+        world.store.away = StorageUnavailable("Redis is away")
+        world.say(5)
+        await asyncio.sleep(A_LOOK)
+        assert world.kept.state is State.STUCK
+        assert "partition 0: Redis is away" in world.live.trouble
+        assert "Redis is away" in world.live.trouble
+        world.store.away = None
+        await asyncio.sleep(BACKOFF_SECONDS_MAX + SOON)
+        await world.check()
+
+
+@in_virtual_time
+async def test_retries_get_rarer_up_to_a_bound() -> None:
+    world = World()
+    async with running(world):
+        world.store.commits_fail = StorageUnavailable("no memory left")
+        world.say(5)
+        await asyncio.sleep(60)
+        before = world.store.tries
+        await asyncio.sleep(600)
+        assert 600 / BACKOFF_SECONDS_MAX / 2 < world.store.tries - before <= 600 / BACKOFF_SECONDS_MAX + 1
+        world.store.commits_fail = None
+        await asyncio.sleep(BACKOFF_SECONDS_MAX + SOON)
+        await world.check()
+
+
+@in_virtual_time
+async def test_a_rebuild_by_somebody_else_is_followed_with_and_without_new_records() -> None:
+    world = World()
+    async with running(world):
+        for new_records in (3, 0):
+            before = world.kept.generation
+            rebuilt = await generations.rebuild(world.projector(), 0)
+            world.say(new_records) if new_records else None
+            await asyncio.sleep(A_LOOK)
+            assert world.kept.generation == rebuilt.active != before
+            await world.check()
+
+
+@in_virtual_time
+async def test_lost_views_are_built_again_though_nothing_is_said() -> None:
+    world = World()
+    async with running(world):
+        world.lose_the_views()
+        await asyncio.sleep(A_LOOK)
+        await world.check()
+
+
+@in_virtual_time
+async def test_an_older_copy_of_the_views_is_noticed_though_nothing_is_said() -> None:
+    world = World()
+    async with running(world):
+        older = copy.deepcopy({name: vars(world.store)[name] for name in vars(MemoryStore())})
+        world.say(6)
+        await asyncio.sleep(SOON)
+        vars(world.store).update(older)
+        await asyncio.sleep(A_LOOK)
+        await world.check()
+
+
+@in_virtual_time
+async def test_after_newer_code_has_cut_over_it_is_idle_and_well() -> None:
+    world = World()
+    async with running(world):
+        await generations.current(world.projector(NewerActivity()), 0)
+        world.say(3)
+        await asyncio.sleep(A_LOOK)
+        assert (world.kept.state, world.live.trouble) == (State.IDLE, [])
+        assert "newer version" in world.kept.why
+        world.lose_the_views()  # and with them what newer code has built
+        await asyncio.sleep(IDLE_SECONDS + A_LOOK)
+        await world.check()
+
+
+@in_virtual_time
+async def test_newer_code_builds_beside_the_old_and_cuts_over() -> None:
+    world = World()
+    old = await generations.current(world.projector(), 0)
+    world.live = LiveProjector(world.projector(NewerActivity()), world.feed)
+    async with running(world):
+        await world.check()
+        assert world.kept.generation != old
+        assert await world.store.checkpoint(old) is None
+
+
+@in_virtual_time
+async def test_nothing_of_a_ledger_that_takes_the_place_of_the_open_one_is_folded() -> None:
+    world = World()
+    task = asyncio.create_task(world.live.run())
+    await asyncio.sleep(SOON)
+    committed = list(world.store.committed)
+    world.ledger.name = "another one"
+    world.say(5)
+    await asyncio.wait([task], timeout=POLL_SECONDS * 3)  # before any look
+    assert isinstance(task.exception(), LedgerReplaced)
+    assert world.store.committed == committed
+    assert not world.feed.running
+
+
+@in_virtual_time
+async def test_nothing_of_it_is_folded_either_where_a_partition_is_just_brought_up() -> None:
+    world = World()
+    task = asyncio.create_task(world.live.run())
+    await asyncio.sleep(SOON)
+    world.feed.assign()
+    await asyncio.sleep(POLL_SECONDS)
+    committed = list(world.store.committed)
+    world.ledger.name = "another one"
+    world.say(5)
+    world.feed.assign(0)
+    await asyncio.wait([task], timeout=POLL_SECONDS * 3)
+    assert isinstance(task.exception(), LedgerReplaced)
+    assert world.store.committed == committed
+
+
+@in_virtual_time
+async def test_a_partition_that_comes_back_with_another_past_is_refused() -> None:
+    world = World()
+    async with running(world):
+        world.feed.assign()
+        await asyncio.sleep(POLL_SECONDS)
+        committed = list(world.store.committed)
+        vars(world.ledger).update({**vars(ADifferentLedger(20)), "_id": vars(world.ledger)["_id"]})
+        world.feed.assign(0)
+        await asyncio.sleep(60)
+        assert world.kept.state is State.STUCK
+        assert "0:9, which the views have decided, is another one" in world.kept.why
+    assert world.store.committed == committed
+
+
+@in_virtual_time
+async def test_views_of_another_ledger_are_refused_until_they_are_deleted() -> None:
+    world = World()
+    await world.store.remember_manifest(msgspec.json.encode(Manifest("another one", 1, "one")))
+    async with running(world):
+        world.say(5)
+        await asyncio.sleep(60)
+        assert world.kept.state is State.STUCK
+        assert any("computed from another ledger" in said for said in world.live.trouble)
+        assert world.store.committed == []
+        world.lose_the_views()
+        await asyncio.sleep(BACKOFF_SECONDS_MAX + A_LOOK)
+        await world.check()
+
+
+@in_virtual_time
+async def test_views_that_have_decided_other_records_are_refused() -> None:
+    world = World()
+    async with running(world):
+        pass
+    other = World()
+    other.store, other.ledger.name = world.store, world.ledger.name
+    world.store.committed.clear()
+    other.live = LiveProjector(other.projector(), other.feed)
+    other.say(10)
+    async with running(other):
+        assert other.kept.state is State.STUCK
+        assert "0:9, which the views have decided, is another one" in other.kept.why
+    assert world.store.committed == []
+
+
+@in_virtual_time
+async def test_a_ledger_that_does_not_answer_makes_it_red_long_before_calls_give_up() -> None:
+    world = World()
+    async with running(world):
+        world.ledger.answers_after = 1_000.0
+        await asyncio.sleep(ANSWER_SECONDS + A_LOOK)
+        assert any("the ledger has not answered for 5 seconds" in said for said in world.live.trouble)
+        world.ledger.answers_after = 0.0
+        world.say(3)
+        await asyncio.sleep(ANSWER_SECONDS + BACKOFF_SECONDS_MAX + A_LOOK)
+        await world.check()
+
+
+@in_virtual_time
+async def test_it_waits_for_a_ledger_that_is_away_when_it_starts() -> None:
+    world = World()
+    world.ledger.away = StorageUnavailable("Kafka is away")
+    async with running(world):
+        await asyncio.sleep(60)
+        assert world.live.trouble == ["Kafka is away"]
+        world.ledger.away = None
+        await asyncio.sleep(BACKOFF_SECONDS_MAX + SOON)
+        await world.check()
+
+
+@in_virtual_time
+async def test_told_to_stop_while_a_service_hangs_it_stops() -> None:
+    world = World()
+    async with running(world):
+        world.ledger.answers_after = 1_000.0
+        await asyncio.sleep(ANSWER_SECONDS)
+
+
+@in_virtual_time
+async def test_told_to_stop_it_finishes_the_batch_in_hand() -> None:
+    world = World()
+    task = asyncio.create_task(world.live.run())
+    await asyncio.sleep(SOON)
+    world.store.commit_seconds = 3.0
+    world.say(3)
+    await asyncio.sleep(SOON)
+    world.live.stop()
+    await asyncio.sleep(SOON)
+    assert not task.done()
+    await task
+    assert world.store.committed[-1] == 12
+    assert not world.feed.running
+
+
+@in_virtual_time
+async def test_a_feed_that_fails_is_left_and_joined_again() -> None:
+    world = World()
+    failures = iter([False] * 4 + [True] * 5)
+    world.feed = FeedInMemory(world.ledger, fails=lambda: next(failures, False))
+    world.live = LiveProjector(world.projector(), world.feed)
+    async with running(world):
+        await asyncio.sleep(30)
+        assert world.feed.starts == 2
+        world.say(5)
+        await asyncio.sleep(SOON)
+        await world.check()
+
+
+@in_virtual_time
+async def test_what_a_feed_cannot_hand_out_is_read_from_the_ledger() -> None:
+    world = World()
+    async with running(world):
+        world.feed.next = 1_000  # it would never hand out anything again
+        world.say(5)
+        world.feed.no_longer = {0, 7}
+        await asyncio.sleep(SOON)
+        await world.check()
+
+
+@pytest.mark.parametrize("error", [InvariantViolation("cannot be"), RuntimeError("a defect")])
+@pytest.mark.parametrize("when", ["building", "live"])
+def test_a_defect_ends_it(error: Exception, when: str) -> None:
+    async def work() -> None:
+        world = World()
+        if when == "building":
+            world.store.commits_fail = error
+        task = asyncio.create_task(world.live.run())
+        await asyncio.sleep(SOON)
+        world.store.commits_fail = error
+        world.say(5)
+        await asyncio.wait([task], timeout=SOON)
+        assert task.exception() is error
+        assert not world.feed.running
+
+    run_in_virtual_time(work())
+
+
+@in_virtual_time
+async def test_a_ledger_that_is_not_fit_ends_it() -> None:
+    world = World()
+    world.ledger.away = StorageError("retention.ms=1000: events would be deleted")
+    with pytest.raises(StorageError, match="retention"):
+        await world.live.run()
