@@ -11,13 +11,16 @@ from types import FrameType
 from typing import Annotated
 
 import typer
-from deploy.local import LocalKafka, LocalRedis
+from deploy.local import LocalKafka, LocalRedis, LocalServerError
 from rich.console import Console
 
 from benchmarks import report
 from benchmarks.cluster import breakdown, drain, episodic, latency, live, outage, rebuild, resident, size
+from benchmarks.cluster.following import TooFewSamples
 from benchmarks.cluster.places import Cluster
+from benchmarks.cluster.processes import ProcessFailed
 from benchmarks.measure import Measure, Setup
+from recallog_schemas.errors import RecallogError
 
 SUBJECTS: Mapping[str, Callable[[Cluster], Awaitable[list[Measure]]]] = {
     "drain": drain.measure,
@@ -58,25 +61,33 @@ def main(
         progress.print("starting Kafka and Redis")
         with LocalKafka(Path(folder) / "kafka") as kafka, LocalRedis(Path(folder) / "redis") as redis:
             cluster = Cluster(Setup(Path(folder), quick, progress.print), kafka, redis)
-            measures = asyncio.run(_measured(cluster, chosen, progress))
+            measures, failed = asyncio.run(_measured(cluster, chosen, progress))
     if as_json:
         print(report.document(measures), end="")
     else:
         report.show(Console(), measures)
     report.write(BUILD / "bench-cluster.json", measures)
     progress.print(f"written to {BUILD / 'bench-cluster.json'}")
+    if failed:
+        raise typer.Exit(1)
 
 
 async def _measured(
     cluster: Cluster, chosen: Mapping[str, Callable[[Cluster], Awaitable[list[Measure]]]], progress: Console
-) -> Sequence[Measure]:
+) -> tuple[Sequence[Measure], Sequence[str]]:
+    """What was measured, and the subjects that failed: those after them are measured all the same."""
     measures: list[Measure] = []
+    failed: list[str] = []
     for name, run in chosen.items():
         began = time.perf_counter()
-        async with asyncio.timeout(SUBJECT_SECONDS_MAX):
-            measures += await run(cluster)
+        try:
+            async with asyncio.timeout(SUBJECT_SECONDS_MAX):
+                measures += await run(cluster)
+        except (ProcessFailed, TooFewSamples, TimeoutError, RecallogError, LocalServerError) as error:
+            failed.append(name)
+            progress.print(f"{name} failed: {type(error).__name__}: {error}", style="red", markup=False)
         progress.print(f"{name}: {time.perf_counter() - began:.0f} s")
-    return measures
+    return measures, failed
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

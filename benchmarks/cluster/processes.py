@@ -87,13 +87,18 @@ class Process:
     def cpu_seconds(self) -> float:
         """User and system time that it has used up, as of the last look where it has ended. Linux only."""
         with suppress(FileNotFoundError, ProcessLookupError):
-            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-            self._used_seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            self._used_seconds = cpu_seconds(self.pid)
         return self._used_seconds
 
     def failed(self, what: str) -> ProcessFailed:
         tail = self._log.read_text(errors="replace")[-_TAIL_CHARS:]
         return ProcessFailed(f"{self._log.stem} {what}. The end of what it said:\n{tail}")
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time that a process has used up. Linux only. Raises `FileNotFoundError` where it is gone."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @asynccontextmanager

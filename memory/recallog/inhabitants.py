@@ -15,6 +15,7 @@ _COUNTED: Sequence[Table[activity.AgentSpan] | Table[activity.Span]] = (
     activity.SESSIONS,
     activity.KINDS,
 )
+_TRIES = 5
 
 
 async def spaces(reading: Reading) -> list[SpaceView]:
@@ -24,25 +25,31 @@ async def spaces(reading: Reading) -> list[SpaceView]:
 
 
 async def space_detail(reading: Reading, space: str) -> SpaceDetail:
-    """One space by agents, sessions and kinds."""
+    """One space by agents, sessions and kinds: as of one moment, unless its partition changes with every read."""
+    for _ in range(_TRIES):
+        detail, same = await _space_detail(reading, space)
+        if same:
+            break
+    return detail
+
+
+async def _space_detail(reading: Reading, space: str) -> tuple[SpaceDetail, bool]:
+    """What several reads found, and whether all of them found the same moment."""
     look = await reading.look([Need(activity.SPACES.name, space)])
     row = look.row(activity.SPACES, space)
+    found = [[item async for item in reading.scan(table.name, space)] for table in _COUNTED]
     agents, sessions, kinds = [
-        tuple(
-            [
-                _span(reading.partition, item.owner, table.decode(item.data))
-                async for item, _ in reading.scan(table.name, space)
-            ]
-        )
-        for table in _COUNTED
+        tuple([_span(reading.partition, item.owner, table.decode(item.data)) for item, _ in items])
+        for table, items in zip(_COUNTED, found, strict=True)
     ]
-    return SpaceDetail(
+    detail = SpaceDetail(
         **look.computed_at,
         space=_space(reading.partition, look.computed_at, space, row) if row else None,
         agents=agents,
         sessions=sessions,
         kinds=kinds,
     )
+    return detail, all(at == look.computed_at for items in found for _, at in items)
 
 
 async def agent_settings(reading: Reading, space: str, agent: str) -> AgentSettingsView:

@@ -374,7 +374,9 @@ class Memory:
         async def question(reading: Reading) -> list[StandingTrigger]:
             return [trigger async for trigger in reflections.standing(reading, space)]
 
-        return await (self._answers.of_all(question) if space is None else self._answers.of_space(space, question))
+        if space is not None:
+            return await self._answers.of_space(space, question)
+        return sorted(await self._answers.of_all(question), key=lambda trigger: (trigger.space, trigger.agent))
 
     async def spaces(self) -> list[SpaceView]:
         """All spaces, by name."""

@@ -52,6 +52,8 @@ async def status(parts: Parts) -> Status:
                 totals = _sum(totals, rows)
                 standing += await _as_it_is(views, partition, reflections.standing)
                 unreflected += await _as_it_is(views, partition, reflections.unreflected)
+    standing.sort(key=lambda trigger: (trigger.space, trigger.agent))
+    unreflected.sort(key=lambda agent: (agent.space, agent.agent))
     return Status(
         ledger=manifest.ledger,
         records=sum(ends),

@@ -61,8 +61,9 @@ class Following(Serving):
         self._recognised = False
 
     async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> Reading:
-        if not self._recognised:
-            # Once: workers look every second, and a view of another ledger does not move.
+        if not self._recognised and (await self._store.pointer(partition)).active is not None:
+            # Once: workers look every second, and a view of another ledger does not move. An empty store is left to
+            # them: whoever recognises it first decides whose it is.
             await self._projector.recognise(partition, Checkpoint())
             self._recognised = True
         if after is not None:

@@ -45,6 +45,9 @@ class App(faust.App):
 
     BootStrategy = _WithoutAgents
 
+    def _create_directories(self) -> None:
+        """None: a worker keeps nothing on disk, and may have no right to write where it is started."""
+
 
 class Projecting(mode.Service):
     """Keeps the views of the partitions that are assigned to this process.

@@ -183,8 +183,9 @@ class Fold:
     async def _apply_again(self, need: Need, record: Record, rows: Rows, fetch: Fetch) -> Parked | None:
         """Fold a record that touched a row which was not there, as often as it takes until all of them are.
 
-        The exception itself is not kept: it holds the frames that hold the batch, in a cycle, and no cycles are
-        collected while batches are folded. A worker of 8 partitions once held 116 batches so.
+        Nothing is awaited while the exception is handled. It holds the frames that hold the batch, and becomes the
+        context of whatever the store's client raises and keeps in a cycle: no cycles are collected while batches are
+        folded, and a worker of 8 partitions once held 116 batches so.
         """
         for _ in range(limits.PROJECTION_RERUNS_MAX):
             await _fetch(rows, fetch, rows.missing([need]))

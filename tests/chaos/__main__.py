@@ -25,6 +25,7 @@ def main(
     events: Annotated[int, typer.Option(min=1)] = 200_000,
     spaces: Annotated[int, typer.Option(min=2)] = 200,
     workers: Annotated[int, typer.Option(min=1, max=8)] = 3,
+    gap: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Between two blows, on average.")] = 8.0,
     quick: Annotated[bool, typer.Option("--quick", help="A minute, as in CI; sizes are fixed.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep logs, histories and data though all is well.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
@@ -37,7 +38,7 @@ def main(
         raise typer.BadParameter(f"at most {_EVENTS_OF_A_SPACE_MAX:,} events in a space: ask for more spaces")
     seed = new_seed() if seed is None else seed
     console.print(f"seed: {seed}")
-    campaign = Campaign(seed, kills, events, spaces, workers)
+    campaign = Campaign(seed, kills, events, spaces, workers, gap_seconds=gap)
     if quick:
         campaign = Campaign.quick(seed)
     for end in (signal.SIGTERM, signal.SIGHUP):

@@ -45,8 +45,8 @@ class Campaign:
     """Between two actions, on average."""
     down_seconds_max: float = 8.0
     partitions: int = 8
-    rebuild_at_last: bool = True
-    """Rebuild and verify once more when all is over: the views must stay the same."""
+    thorough: bool = True
+    """Some workers stay away for longer than their group waits; and when all is over, a rebuild must change nothing."""
 
     @classmethod
     def quick(cls, seed: int) -> "Campaign":
@@ -59,7 +59,7 @@ class Campaign:
             voices=2,
             gap_seconds=2.0,
             down_seconds_max=2.5,
-            rebuild_at_last=False,
+            thorough=False,
         )
 
     @property
@@ -121,4 +121,7 @@ class Campaign:
         return chance.uniform(0, 0.4) if chance.random() < 0.15 else chance.uniform(0.4, 1.95) * self.gap_seconds
 
     def _down(self, chance: random.Random, whom: tuple[str, ...]) -> float:
+        long = self.thorough and chance.random() < 0.3 and all(name in self.worker_names for name in whom)
+        if long and len(whom) == 1:
+            return SESSION_SECONDS + chance.uniform(0.5, 3.0)
         return chance.uniform(0.8 if len(whom) > 1 else 0.1, self.down_seconds_max)

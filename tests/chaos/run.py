@@ -65,7 +65,7 @@ def run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, 
                 findings += wrong
             with timed("recallog verify"):
                 digests.append(_verify(folder, conductor.settings, "verify", findings))
-            if campaign.rebuild_at_last:
+            if campaign.thorough:
                 with timed("recallog rebuild"):
                     _command(folder, conductor.settings, "last-rebuild", "rebuild", "--json")
                 with timed("recallog verify again"):

@@ -183,7 +183,6 @@ async def no_difference(memory: Memory) -> None:
     assert [check for check in (await memory.verify()).tables if check.difference is not None] == []
 
 
-@pytest.mark.xfail(reason="kafka/reading.py: aiokafka decodes header names strictly", raises=AssertionError)
 def test_a_header_whose_name_is_no_utf_8_holds_nothing_up(kafka: str, own_redis: NewRedis, tmp_path: Any) -> None:
     with Cluster(kafka, f"recallog.{tmp_path.name}", own_redis().url, tmp_path) as cluster:
         worker = cluster.live_worker()

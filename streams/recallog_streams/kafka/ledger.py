@@ -78,7 +78,7 @@ class KafkaLedger(Ledger):
         key = None if space is None else space.encode()
         async with aclosing(self._reader.read(partition, start, until, key)) as batches:  # type: ignore[type-var]
             async for batch in batches:
-                await self._topics.same()  # a topic made anew has other records at the same offsets
+                await self._topics.compare()  # a topic made anew has other records at the same offsets
                 yield batch
 
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002

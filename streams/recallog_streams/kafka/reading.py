@@ -8,19 +8,19 @@ log's bounds, and shares one connection.
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from aiokafka import errors as kafka
 from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
-from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import TopicPartition
 
 from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch
 from recallog_streams.kafka.connection import Connection
+from recallog_streams.kafka.records import FetchedBatch, batches_of
 from recallog_streams.ledger import Batch
 
 _READ_COMMITTED: Final = 1
@@ -37,13 +37,13 @@ SCAN_RECORDS: Final = 100_000
 class Fetched(NamedTuple):
     """What one fetch answered: Kafka's batches, and the transactions among them that were aborted."""
 
-    batches: Sequence[Any]
+    batches: Sequence[FetchedBatch]
     aborted: Sequence[tuple[int, int]]
     """Producer id and first offset of each."""
 
     @property
     def next(self) -> int:
-        return int(self.batches[-1].next_offset)
+        return int(self.batches[-1].batch.next_offset)
 
 
 class Reader:
@@ -73,7 +73,7 @@ class Reader:
                 if fetched.next < until:
                     under_way = asyncio.create_task(self._fetch(partition, fetched.next, until))
                 for batch in _committed(fetched, self._topic):
-                    for record in batch:
+                    for record in batch.records():
                         offset = record.offset
                         if offset < position:
                             continue
@@ -125,13 +125,11 @@ class Reader:
             raise _OutOfRange
         if error is not kafka.NoError:
             raise error(f"{self._topic}-{partition}")
-        batches: list[Any] = []
-        memory = MemoryRecords(data or b"")
-        while memory.has_next():
-            batch: Any = memory.next_batch()
-            if batches and batch.base_offset >= until:
+        batches: list[FetchedBatch] = []
+        for fetched in batches_of(data or b""):
+            if batches and fetched.batch.base_offset >= until:
                 break
-            batches.append(batch)
+            batches.append(fetched)
         if not batches:
             # There is no end without records or markers before it, unless the log was cut behind our back.
             raise kafka.LeaderNotAvailableError(f"{self._topic}-{partition} shows nothing at offset {position}")
@@ -186,12 +184,13 @@ def _leader(client: AIOKafkaClient, topic: str, partition: int) -> int:
     return int(leader)
 
 
-def _committed(fetched: Fetched, topic: str) -> list[Any]:
+def _committed(fetched: Fetched, topic: str) -> list[FetchedBatch]:
     """The batches whose records count: no markers, and nothing of a transaction that was aborted."""
     aborted = sorted(fetched.aborted, key=lambda transaction: transaction[1])
     aborting: set[int] = set()
     found = []
-    for batch in fetched.batches:
+    for each in fetched.batches:
+        batch = each.batch
         if not batch.validate_crc():
             raise kafka.CorruptRecordException(f"{topic}: the batch at offset {batch.base_offset} is damaged")
         while aborted and aborted[0][1] <= batch.base_offset:
@@ -200,5 +199,5 @@ def _committed(fetched: Fetched, topic: str) -> list[Any]:
             if ControlRecord.parse(next(batch).key) == ABORT_MARKER:
                 aborting.discard(batch.producer_id)
         elif not (batch.is_transactional and batch.producer_id in aborting):
-            found.append(batch)
+            found.append(each)
     return found

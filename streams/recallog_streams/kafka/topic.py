@@ -72,6 +72,10 @@ class Topics:
             return opened
         return await self._shared(self._compare)
 
+    async def compare(self) -> Topic:
+        """The topic, which is the same now: always asked. Raises as `same` does."""
+        return await self._shared(self._compare)
+
     async def close(self) -> None:
         """Give up what is being asked."""
         if self._asking is not None:
