@@ -38,6 +38,8 @@ class Kept:
     """The ledger's end as of the last look."""
     parked: int | None = None
     """Its dead letters as of the last look."""
+    swept: bool = False
+    """Whether what replaced generations have left behind is gone; whoever replaced one may have died before that."""
     failures: int = 0
     again_at: float = 0.0
     """When a stuck or idle one is tried again, in the event loop's time."""
@@ -54,7 +56,7 @@ class Kept:
 
     def live(self, generation: Generation, checkpoint: Checkpoint) -> None:
         """It has caught up."""
-        self.state, self.why = State.LIVE, ""
+        self.state, self.why, self.swept = State.LIVE, "", False
         self.generation, self.checkpoint, self.decided = generation, checkpoint, checkpoint.offset + 1
 
 

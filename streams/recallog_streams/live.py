@@ -267,6 +267,9 @@ class LiveProjector:
             generation, known = kept.generation, kept.checkpoint
             if kept.state is not State.LIVE or generation is None or known is None:
                 continue
+            if not kept.swept:
+                await self._projector.store.sweep(kept.partition)
+                kept.swept = True
             need = Need(dead_letters.COUNT.name, "")
             reading = self._projector.store.read(kept.partition, [need], generation=generation)
             with suppress(Rebuilding):

@@ -306,6 +306,21 @@ async def test_a_rebuild_by_somebody_else_is_followed_with_and_without_new_recor
 
 
 @in_virtual_time
+async def test_what_a_rebuild_that_died_at_the_cutover_left_behind_is_swept() -> None:
+    world = World()
+    async with running(world):
+        replaced, builder = world.kept.generation, world.projector()
+        assert replaced is not None
+        begun = await generations.begin(builder, 0)
+        await builder.catch_up(begun.generation, len(world.ledger.values()))
+        assert await world.store.activate(begun.generation)
+        assert await world.store.checkpoint(replaced) is not None
+        await asyncio.sleep(2 * A_LOOK)
+        assert await world.store.checkpoint(replaced) is None
+        await world.check()
+
+
+@in_virtual_time
 async def test_lost_views_are_built_again_though_nothing_is_said() -> None:
     world = World()
     async with running(world):
