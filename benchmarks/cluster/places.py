@@ -57,9 +57,9 @@ class Place:
             await made.close()
 
     async def forget_views(self) -> None:
-        """Empty the Redis."""
+        """Empty the Redis, and wait for its memory."""
         async with Redis.from_url(self.views) as client:
-            await client.flushall()
+            await client.execute_command("FLUSHALL", "SYNC")  # type: ignore[no-untyped-call]
 
 
 class Cluster:

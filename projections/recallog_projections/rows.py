@@ -51,9 +51,11 @@ class Rows:
         self._values: dict[tuple[str, str, str, str], Any] = {}
         self._totals: dict[tuple[str, str, str], int] = {}
         self._appended: dict[tuple[str, str, str], int] = {}
-        self._changed: dict[tuple[str, str, str, str], None] = {}
+        self._changed: dict[tuple[str, str, str, str], Any] = {}
+        """The places that were written; what stands beside them says nothing."""
         self._entries: list[tuple[tuple[str, str, str], Log[Any], Any]] = []
-        self._undo: list[tuple[tuple[str, str, str, str], Any]] = []
+        self._undo: dict[tuple[str, str, str, str], Any] = {}
+        """What the rows were that the record being folded has written."""
         self._entries_before = 0
 
     def get(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
@@ -70,12 +72,12 @@ class Rows:
             self._check_writable(table)
             table.check(row)
         place = (table.name, space, owner, key)
+        values = self._values
         try:
-            self._undo.append((place, self._values[place]))
+            self._undo.setdefault(place, values[place])
         except KeyError:
             raise self._unfetched(place) from None
-        self._values[place] = row
-        self._changed[place] = None
+        values[place] = row
 
     def delete(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> None:
         if self.strict:
@@ -83,9 +85,8 @@ class Rows:
         place = (table.name, space, owner, key)
         if place not in self._values:
             raise self._unfetched(place)
-        self._undo.append((place, self._values[place]))
+        self._undo.setdefault(place, self._values[place])
         self._values[place] = None
-        self._changed[place] = None
 
     def append(self, log: Log[Row], entry: Row, space: str, owner: str = "") -> None:
         """Add `entry` to the end of a log; the oldest entries beyond `log.keep` go."""
@@ -153,13 +154,13 @@ class Rows:
 
     def keep(self) -> None:
         """The record is decided: what it wrote stays."""
+        self._changed.update(self._undo)
         self._undo.clear()
         self._entries_before = len(self._entries)
 
     def undo(self) -> None:
         """Forget what the record has written so far."""
-        for place, row in reversed(self._undo):
-            self._values[place] = row
+        self._values.update(self._undo)
         for log, _, _ in self._entries[self._entries_before :]:
             self._appended[log] -= 1
         del self._entries[self._entries_before :]
@@ -167,6 +168,7 @@ class Rows:
 
     def changes(self) -> Changes:
         """All that changed since the last call, ready for one commit. Raises `ProjectionError`; then `clear`."""
+        self.keep()
         rows = {
             place: None if (row := self._values[place]) is None else self._tables[place[0]].encode(row)
             for place in self._changed
@@ -184,6 +186,11 @@ class Rows:
             self._totals[place] += self._appended[place]
         self._changed, self._entries, self._entries_before, self._appended = {}, [], 0, {}
         return Changes(rows, logs, keep)
+
+    def forget(self, table: Table[Any]) -> None:
+        """Forget the rows of one table that the store holds: they are fetched again where they are needed."""
+        name = table.name
+        self._values = {place: row for place, row in self._values.items() if place[0] != name or place in self._changed}
 
     def __len__(self) -> int:
         return len(self._values)

@@ -188,7 +188,8 @@ class Fold:
         folded, and a worker of 8 partitions once held 116 batches so.
         """
         for _ in range(limits.PROJECTION_RERUNS_MAX):
-            await _fetch(rows, fetch, rows.missing([need]))
+            if needed := rows.missing([need]):
+                await _fetch(rows, fetch, list(dict.fromkeys([*needed, *self._missing(rows, [record])])))
             try:
                 return self._apply(record, rows)
             except Unfetched as missing:

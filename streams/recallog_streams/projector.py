@@ -24,6 +24,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Store
 from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch, Rebuilding
+from recallog_streams import identity
 from recallog_streams.fold import Fold, digest_of
 from recallog_streams.ledger import Batch, Ledger, record_at
 
@@ -168,6 +169,11 @@ class Projector:
         """One cache for each partition that is folded here, and a bound on all of them together."""
         self._caches[generation.id] = cache
         rows = sum(len(kept.rows) for kept in self._caches.values())
+        if rows > limits.CACHED_ROWS_MAX:
+            # Of a large space hardly any bucket of ids is asked for twice.
+            for kept in self._caches.values():
+                kept.rows.forget(identity.BUCKETS)
+            rows = sum(len(kept.rows) for kept in self._caches.values())
         for stale in [*self._caches][:-1]:
             if rows <= limits.CACHED_ROWS_MAX:
                 break

@@ -1,18 +1,22 @@
 """The fold decides every record, whatever a projection does."""
 
-from collections.abc import Iterable
+import asyncio
+import gc
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import msgspec
 import pytest
 
 from recallog_projections import built_in
-from recallog_projections.projection import Log, Need, Table
+from recallog_projections.projection import Log, LogName, Need, Table
 from recallog_projections.rows import Rows
 from recallog_schemas import Record, codec
 from recallog_schemas.errors import InvariantViolation, ProjectionError
 from recallog_streams import dead_letters
-from support.events import event, numbered
+from recallog_streams.fold import Fold
+from recallog_streams.ledger import Batch
+from support.events import event, numbered, run
 from support.folding import finish, folded, ledger_of, parked_offsets, rows_of
 
 
@@ -345,3 +349,30 @@ def test_a_projection_that_names_its_kinds_is_called_for_no_others() -> None:
     ledger = ledger_of([codec.encode(event(kind)) for kind in ("agent.spoke", "agent.thought", "shop.sold")])
     projector, generation = folded(ledger, [Picky(), *built_in.projections()])
     assert parked_offsets(projector.store, generation) == [1]
+
+
+def test_no_batch_outlives_its_fold_though_no_garbage_is_collected_meanwhile() -> None:
+    """A store's client that raises inside (a cancelled timeout, say) once kept whole batches alive in cycles."""
+    fold = Fold(built_in.projections(), unique_ids=False)
+    batch = Batch(0, 0, 50, [(offset, codec.encode(said)) for offset, said in enumerate(numbered(50))])
+
+    async def fetch(needs: Sequence[Need], logs: Sequence[LogName]) -> tuple[Sequence[bytes | None], Sequence[int]]:
+        try:
+            raise KeyError
+        except KeyError as error:
+            kept: list[object] = [error]
+            kept.append(kept)
+        await asyncio.sleep(0)
+        return [None] * len(needs), [0] * len(logs)
+
+    def records() -> int:
+        return sum(type(found) is Record for found in gc.get_objects())
+
+    gc.collect()
+    before = records()
+    gc.disable()
+    try:
+        run(fold.decide(batch, fold.new_rows(), fetch))
+        assert records() == before
+    finally:
+        gc.enable()
