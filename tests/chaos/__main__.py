@@ -38,7 +38,7 @@ def main(
         raise typer.BadParameter(f"at most {_EVENTS_OF_A_SPACE_MAX:,} events in a space: ask for more spaces")
     seed = new_seed() if seed is None else seed
     console.print(f"seed: {seed}")
-    campaign = Campaign(seed, kills, events, spaces, workers, gap_seconds=gap)
+    campaign = Campaign(seed, kills, events, spaces, workers=workers, gap_seconds=gap)
     if quick:
         campaign = Campaign.quick(seed)
     for end in (signal.SIGTERM, signal.SIGHUP):

@@ -37,6 +37,8 @@ class Campaign:
     """kill -9 of workers, Redis and the broker; those of producers and rebuilds come on top."""
     events: int = 200_000
     spaces: int = 200
+    pauses: int = 10
+    """SIGSTOP of a worker for longer than its group waits."""
     workers: int = 3
     producers: int = 2
     voices: int = 4
@@ -53,6 +55,7 @@ class Campaign:
         """About a minute, for CI."""
         return cls(
             seed,
+            pauses=1,
             kills=8,
             events=10_000,
             spaces=40,
@@ -109,9 +112,10 @@ class Campaign:
             yield from strikes
 
     def _other_deeds(self, chance: random.Random) -> Iterator[Action]:
-        for _ in range(max(1, self.kills // 15)):
+        for _ in range(self.pauses):
             seconds = SESSION_SECONDS + chance.uniform(1.5, 5.0)
             yield Action(self._gap(chance), "pause", (chance.choice(self.worker_names),), seconds)
+        for _ in range(max(1, self.kills // 15)):
             yield Action(self._gap(chance), "kill", (chance.choice(self.producer_names),), self._down(chance, ()))
         for number in range(max(2, self.kills // 5)):
             yield Action(self._gap(chance), "rebuild", (), chance.uniform(1.5, 9.0) if number % 2 == 0 else 0.0)

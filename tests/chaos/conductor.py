@@ -1,5 +1,6 @@
 """Carries a campaign out: starts workers and producers, strikes, brings back what was struck, waits for the end."""
 
+import random
 import threading
 import time
 from collections import Counter
@@ -21,6 +22,9 @@ TOPIC = "recallog.events"
 TICK_SECONDS = 0.1
 END_SECONDS_MAX = 300.0
 """How long producers may go on after the last action, and rebuilds."""
+_CALM = 0.4
+"""How much of what may be said until an action comes before it, little by little; the rest comes in a rush."""
+_RUSH_SECONDS = 0.6
 PATIENCE_SECONDS = (2, 30, 5)
 """How long a call of each producer waits for the broker: the shorter, the more outcomes are unknown."""
 
@@ -73,9 +77,13 @@ class Conductor:
         self._stopping = threading.Event()
 
     def __enter__(self) -> "Conductor":
-        for task in [self._pool.submit(worker.start) for worker in self.workers.values()]:
-            task.result()
-        self.watch.__enter__()
+        try:
+            for starting in [self._pool.submit(worker.start) for worker in self.workers.values()]:
+                starting.result()
+            self.watch.start()
+        except BaseException:  # Ctrl-C too
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -83,7 +91,7 @@ class Conductor:
         self._kill_all()
         self._pool.shutdown()
         self._kill_all()  # what a thread was just about to start
-        self.watch.__exit__()
+        self.watch.stop()
 
     def _kill_all(self) -> None:
         for task in self._producers.values():
@@ -97,10 +105,14 @@ class Conductor:
         for name in self.campaign.producer_names:
             self._produce(name)
         actions = self.campaign.actions()
-        whole, past = sum(action.after_seconds for action in actions), 0.0
-        for action in actions:
-            self._wait(action.after_seconds, past / whole, (past + action.after_seconds) / whole)
-            past += action.after_seconds
+        share, chance = 1 / len(actions), random.Random(f"{self.campaign.seed} bursts")
+        for number, action in enumerate(actions):
+            self._wait(action.after_seconds, number * share, (number + _CALM) * share)
+            struck = " and ".join(action.whom)
+            self._until(f"{struck} to be back", lambda whom=action.whom: not self._away.keys() & set(whom))  # type: ignore[misc]
+            # A rush of events, so that the blow meets somebody who is in the middle of something.
+            self._pace.write((number + 1) * share)
+            time.sleep(chance.uniform(0.0, _RUSH_SECONDS))
             self._do(action)
         self._pace.write(1.0)
         self._until("the processes that were struck to be back", lambda: not self._away)
@@ -113,7 +125,6 @@ class Conductor:
             self._journal.note("rebuild", seconds=round(action.seconds, 2))
             self.rebuilds.start(action.seconds)
             return
-        self._until(f"{' and '.join(action.whom)} to be back", lambda: not self._away.keys() & set(action.whom))
         for name in action.whom:
             if action.deed == "pause":
                 self._servers[name].pause()

@@ -1,6 +1,5 @@
 """Figures and findings: on a terminal while it runs, as a table at the end, as JSON for programs."""
 
-import dataclasses
 import json
 import time
 from dataclasses import dataclass
@@ -102,7 +101,7 @@ class Report:
             "refused calls retried": tally.unavailable,
             "own writes read": tally.reads,
             "own writes asked for in vain, views away or behind": tally.reads_refused,
-            **(dataclasses.asdict(self.facts) if self.facts is not None else {}),
+            **(_named(self.facts) if self.facts is not None else {}),
             **{f"seconds: {phase}": round(seconds, 1) for phase, seconds in self.seconds.items()},
         }
 
@@ -133,3 +132,13 @@ class Report:
             "folder": str(self.folder),
         }
         print(json.dumps(document, indent=2))
+
+
+def _named(facts: Facts) -> dict[str, int]:
+    return {
+        "records in the topic": facts.records,
+        "different events among them": facts.events,
+        "duplicates in the topic": facts.duplicates,
+        "dead letters": facts.dead_letters,
+        "spaces": facts.spaces,
+    }

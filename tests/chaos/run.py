@@ -29,6 +29,7 @@ CATCH_UP_SECONDS_MAX = 180.0
 _GROUPS = "recallog."
 """What the names of the workers' consumer groups begin with."""
 COMMAND_SECONDS_MAX = 300.0
+_FINDING_CHARS_MAX = 400
 
 
 class Failed(Exception):
@@ -139,7 +140,7 @@ def _verify(folder: Path, settings: Mapping[str, str], name: str, findings: list
     """The digest of all views, and a finding for each table that the product itself finds to differ."""
     report = _command(folder, settings, name, "verify", "--json", codes=(0, 1))
     findings += [
-        f"recallog verify: {table['table']} at {table['checkpoint']}: {table['difference']}"
+        f"recallog verify: {table['table']} at {table['checkpoint']}: {table['difference']}"[:_FINDING_CHARS_MAX]
         for table in report["tables"]
         if table["difference"] is not None
     ]

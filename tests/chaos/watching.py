@@ -30,13 +30,13 @@ class Watch:
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
         self.seen = Seen()
 
-    def __enter__(self) -> "Watch":
+    def start(self) -> None:
         self._thread.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def stop(self) -> None:
         self._stopping.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def _run(self) -> None:
         while not self._stopping.wait(_SECONDS):

@@ -1,0 +1,174 @@
+"""What operators do on a cluster: rebuilds that several processes share, verification under load, copies, the tail."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from live.conftest import NewRedis
+from live.support import PARTITIONS, Cluster
+from recallog import Event, Memory, Position
+from recallog_schemas import codec
+from support.cli import environment_of
+from support.events import event
+
+SPACES = [f"space-{n}" for n in range(40)]
+SILENT = SPACES[-1]
+"""Where nothing is said while others speak: a row that is written again is right again."""
+EVENTS = 10_000
+
+
+@pytest.fixture(scope="module")
+def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of some thousand events whose views a worker keeps."""
+    folder = tmp_path_factory.mktemp("operations")
+    with Cluster(kafka, f"recallog.{folder.name}", own_redis().url, folder) as cluster:
+        cluster.live_worker()
+        cluster.publish(said(EVENTS))
+        yield cluster
+
+
+def said(count: int, first: int = 0) -> list[Event]:
+    return [
+        event(space=SPACES[n % len(SPACES)], agent=f"agent-{n % 7}", turn=n, payload={"text": f"said {n}"}, id=f"e{n}")
+        for n in range(first, first + count)
+    ]
+
+
+def start(cluster: Cluster, *arguments: str) -> "subprocess.Popen[str]":
+    settings = {"RECALLOG_LEDGER": str(cluster.settings.ledger), "RECALLOG_VIEWS": str(cluster.settings.views)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "recallog_service", *arguments],
+        env=environment_of(**settings),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def recallog(cluster: Cluster, *arguments: str) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command."""
+    process = start(cluster, *arguments)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def generations(cluster: Cluster) -> dict[int, str | None]:
+    status = cluster.ask(lambda memory: memory.status())
+    return {row.partition: row.generation for row in status.partitions}
+
+
+def test_rebuilds_at_the_same_time_share_the_partitions_and_replace_each_once(cluster: Cluster) -> None:
+    before = generations(cluster)
+    processes = [start(cluster, "rebuild", "--json") for _ in range(2)]
+    ended = [(process, *process.communicate(timeout=120)) for process in processes]
+    assert [process.returncode for process, _, _ in ended] == [0, 0], ended
+    reports = [json.loads(out) for _, out, _ in ended]
+    after = generations(cluster)
+    assert all(after[partition] != before[partition] for partition in range(PARTITIONS))
+    done = [(report["partition"], report["generation"]) for each in reports for report in each]
+    assert {partition for partition, _ in done} == set(range(PARTITIONS))
+    assert set(after.items()) <= set(done)
+    cluster.assert_views_are_the_fold(EVENTS)
+
+
+def test_a_dry_run_says_what_would_be_rebuilt_and_does_nothing(cluster: Cluster) -> None:
+    before = generations(cluster)
+    code, out, _ = recallog(cluster, "rebuild", "--dry-run", "--json")
+    plans = json.loads(out)
+    assert code == 0
+    assert {plan["partition"]: plan["replaces"] for plan in plans} == before
+    assert sum(plan["records"] for plan in plans) == cluster.ask(lambda memory: memory.status()).records
+    assert generations(cluster) == before
+
+
+def test_a_rebuild_that_was_killed_is_joined_or_given_up(cluster: Cluster) -> None:
+    process = start(cluster, "rebuild")
+    try:
+        while not any(row.building for row in cluster.ask(lambda memory: memory.status()).partitions):
+            assert process.poll() is None
+    finally:
+        process.kill()
+        process.communicate()
+    joined = cluster.ask(lambda memory: memory.rebuild())
+    assert any(report.joined for report in joined)
+    assert cluster.ask(lambda memory: memory.abort_rebuild()) == []
+    cluster.assert_views_are_the_fold(EVENTS)
+
+
+def test_verify_finds_a_planted_corruption_and_is_clean_without_it_while_events_come_in(cluster: Cluster) -> None:
+    stop = threading.Event()
+
+    async def publish() -> None:
+        first = EVENTS
+        async with Memory.open(cluster.settings) as memory:
+            while not stop.is_set():
+                await memory.publish_many([each for each in said(100, first) if each.space != SILENT])
+                first += 100
+                await asyncio.sleep(0.1)
+
+    publisher = threading.Thread(target=lambda: asyncio.run(publish()))
+    publisher.start()
+    try:
+        code, out, _ = recallog(cluster, "verify", "--json")
+        assert (code, [check["difference"] for check in json.loads(out)["tables"] if check["difference"]]) == (0, [])
+        with redis.Redis.from_url(cluster.redis_url) as client:
+            keys = [
+                key
+                for each in generations(cluster).values()
+                for key in client.scan_iter(f"*{each}:rows:activity.agents")
+            ]
+            key, place = next((key, place) for key in keys for place in client.hkeys(key) if SILENT.encode() in place)
+            row = client.hget(key, place)
+            client.hset(key, place, row[:-1] + bytes([row[-1] ^ 1]))
+        code, out, _ = recallog(cluster, "verify", "--json")
+        differences = [check["difference"] for check in json.loads(out)["tables"] if check["difference"]]
+        assert code == 1
+        assert [difference["table"] for difference in differences] == ["activity.agents"]
+        assert differences[0]["space"] == SILENT
+    finally:
+        stop.set()
+        publisher.join()
+    cluster.ask(lambda memory: memory.rebuild())
+    assert recallog(cluster, "verify")[0] == 0
+
+
+def test_a_ledger_is_copied_to_a_folder_and_back_to_a_topic(cluster: Cluster, tmp_path: Path) -> None:
+    folder, again = tmp_path / "copy", f"{cluster.settings.ledger}".replace(cluster.topic, f"{cluster.topic}.again")
+    for source, target in ((str(cluster.settings.ledger), str(folder)), (str(folder), again), (str(folder), again)):
+        code, _, err = recallog(cluster, "copy", source, target)
+        assert (code, err) == (0, "")
+
+    async def events_of(memory: Memory) -> dict[str, list[str]]:
+        """The ids of each space, in order, each once."""
+        found: dict[str, list[str]] = {}
+        async for batch in memory.records():
+            for _, data in batch.records:
+                copied = codec.decode(data)
+                if copied.id not in found.setdefault(copied.space, []):
+                    found[copied.space].append(copied.id)
+        return found
+
+    async def embedded() -> dict[str, list[str]]:
+        async with Memory.open(folder) as memory:
+            assert len(await memory.spaces()) == len(SPACES)
+            return await events_of(memory)
+
+    original = cluster.ask(events_of)
+    assert asyncio.run(embedded()) == original
+    assert cluster.ask(events_of, ledger=again) == original
+
+
+def test_the_tail_shows_the_newest_records_of_all_partitions(cluster: Cluster) -> None:
+    positions = cluster.publish([event(space=space, payload={"text": "the newest"}) for space in SPACES[:20]])
+    code, out, _ = recallog(cluster, "tail", "--json")
+    shown = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert sorted(Position.parse(each["position"]) for each in shown) == sorted(positions)
+    assert len({position.partition for position in positions}) > 1
