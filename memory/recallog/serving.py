@@ -12,7 +12,7 @@ from recallog_streams import generations
 from recallog_streams.projector import Progress, Projector
 
 _POLL_SECONDS_MIN = 0.001
-_POLL_SECONDS_MAX = 0.05
+_POLL_SECONDS_MAX = 0.01
 
 
 class Serving(ABC):

@@ -162,7 +162,13 @@ class RedisServer:
                 f"the Redis at {self.address} has maxmemory-policy {policy!r} and could evict parts of the views "
                 "unnoticed: set maxmemory-policy to noeviction, or name a Redis of its own for the views"
             )
-        if not self._warned and _field(persistence, "aof_enabled") == "0" and await _saves_nothing(connection):
+        # While a server loads its append-only file it says that it has none.
+        loading = _field(persistence, "loading") == "1"
+        if (
+            not (self._warned or loading)
+            and _field(persistence, "aof_enabled") == "0"
+            and await _saves_nothing(connection)
+        ):
             self._warned = True
             _logger.warning(
                 "the Redis at %s keeps nothing on disk (appendonly no, save ''): after its restart all views are built "
