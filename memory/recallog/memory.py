@@ -165,13 +165,14 @@ class Memory:
 
     # Consumers
 
-    async def catch_up(self) -> None:
+    async def catch_up(self, *, own: bool = True) -> None:
         """Until the views have decided all that the ledger holds now: folded here, or waited for on a cluster.
 
-        Raises `ViewsBehind` where the workers of a cluster take too long.
+        Those of your own projections too, unless `own` is false. Raises `ViewsBehind` where the workers of a cluster
+        take too long.
         """
         for partition, end in enumerate(await self._parts.ledger.ends()):
-            for views in self._parts.all_views():
+            for views in self._parts.all_views() if own else [self._parts.views]:
                 if end > 0:
                     await views.serving.reading(partition, Position(partition, end - 1), self._progress)
 

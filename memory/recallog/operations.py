@@ -174,18 +174,18 @@ async def plan_rebuild(parts: Parts) -> list[RebuildPlan]:
     ends = await parts.ledger.ends()
     plans = []
     for views in parts.all_views():
-        pointers = [await views.store.pointer(partition) for partition in range(len(ends))]
-        joins = any(pointer.building is not None for pointer in pointers)
+        concerned = await rebuilding.concerned(views.builder, range(len(ends)))
         plans += [
             RebuildPlan(
                 views=views.name,
                 partition=partition,
                 records=ends[partition],
                 replaces=pointer.active.id if pointer.active else None,
-                joins=pointer.building.id if pointer.building else None,
+                joins=pointer.building.id
+                if pointer.building and rebuilding.is_joined(views.builder, pointer)
+                else None,
             )
-            for partition, pointer in enumerate(pointers)
-            if pointer.building is not None or not joins
+            for partition, pointer in concerned.items()
         ]
     return plans
 

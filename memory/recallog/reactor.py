@@ -60,7 +60,7 @@ class Reactor:
         reflections is left standing: agents that only hear each other reflect would go on for ever.
         """
         async with self._lock():
-            await self._memory.catch_up()  # an answer that a worker has not seen yet would be given again
+            await self._memory.catch_up(own=False)  # an answer that a worker has not seen yet would be given again
             standing = await self._memory.standing(space)
             reactions = []
             for number, trigger in enumerate(standing):

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from recallog.overall import Overall
 from recallog.wiring import Views
+from recallog_projections.stores.store import Pointer
 from recallog_schemas import limits
 from recallog_schemas.errors import RecallogError
 from recallog_schemas.views import RebuildReport
@@ -70,13 +71,19 @@ async def rebuild(views: Views, progress: Progress | None, *, accept: bool) -> l
 
 async def _begin(projector: Projector, partitions: Sequence[int]) -> list[Begun]:
     """The building generations of a rebuild under way; where there is none, new ones for all partitions."""
-    pointers = [await projector.store.pointer(partition) for partition in partitions]
-    under_way = [
-        partition
-        for partition, pointer in zip(partitions, pointers, strict=True)
-        if pointer.building is not None and pointer.building.code == projector.fold.code
-    ]
-    return [await generations.begin(projector, partition) for partition in under_way or partitions]
+    return [await generations.begin(projector, partition) for partition in await concerned(projector, partitions)]
+
+
+async def concerned(projector: Projector, partitions: Sequence[int]) -> dict[int, Pointer]:
+    """The partitions that a rebuild would complete now: those under way, else all; each with its generations."""
+    pointers = {partition: await projector.store.pointer(partition) for partition in partitions}
+    under_way = {partition: pointer for partition, pointer in pointers.items() if is_joined(projector, pointer)}
+    return under_way or pointers
+
+
+def is_joined(projector: Projector, pointer: Pointer) -> bool:
+    """Whether a rebuild would complete what is being built; what other code has left behind it would not."""
+    return pointer.building is not None and pointer.building.code == projector.fold.code
 
 
 async def _moves(projector: Projector, begun: Begun) -> bool:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from recallog_projections.projection import Need, Table
+from recallog_projections.projection import Table
 from recallog_projections.stores.store import Generation, Store
 from recallog_schemas import limits
 
@@ -33,12 +33,6 @@ COUNT = Table("dead_letters.count", Count)
 
 def key_of(offset: int) -> str:
     return f"{offset:020d}"
-
-
-async def count(store: Store, generation: Generation) -> Count:
-    """How many dead letters the generation has. Raises `Rebuilding`."""
-    (row,) = (await store.read(generation.partition, [Need(COUNT.name, "")], generation=generation)).rows
-    return COUNT.decode(row) if row else Count()
 
 
 async def all_parked(store: Store, generation: Generation, *, beyond: int = -1) -> list[Parked]:

@@ -96,11 +96,11 @@ def bucket_of(space: str, id_: str, size: Size) -> Need:
 
 def offset_in(bucket: Bucket | None, id_: str) -> int | None:
     """Where the first record of the id lies; None where it is not in the bucket."""
-    entries, digest = bucket.entries if bucket else b"", _id_digest(id_)
-    for start in range(0, len(entries), ENTRY_BYTES):
-        if entries[start : start + ID_BYTES] == digest:
-            return int.from_bytes(entries[start + ID_BYTES + CONTENT_BYTES : start + ENTRY_BYTES], "big")
-    return None
+    entries = bucket.entries if bucket else b""
+    start = _start_of(_id_digest(id_), entries)
+    if start < 0:
+        return None
+    return int.from_bytes(entries[start + ID_BYTES + CONTENT_BYTES : start + ENTRY_BYTES], "big")
 
 
 def _buckets_touched(size: Size, ids: Sequence[str]) -> set[int]:

@@ -132,6 +132,20 @@ def test_one_that_is_added_later_is_built_from_the_beginning_by_itself(tmp_path:
     run(work())
 
 
+def test_reacting_waits_for_none_of_them_and_catching_up_for_all(tmp_path: Path) -> None:
+    """On a cluster nobody may keep them, and what agents owe is in the built-in views."""
+
+    async def work() -> None:
+        await filled(tmp_path)
+        async with Memory.open(tmp_path, projections=[Words()]) as memory:
+            await memory.react()
+            assert [row.views for row in (await memory.status()).partitions if row.generation is None] == ["words"]
+            await memory.catch_up()
+            assert [row.lag for row in (await memory.status()).partitions] == [0, 0]
+
+    run(work())
+
+
 def test_without_it_the_memory_opens_as_before_and_with_it_again_it_goes_on(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words()]) as memory:
