@@ -118,12 +118,21 @@ class SqliteFile:
             self._connection = None
 
     def _open(self) -> sqlite3.Connection:
-        if not self.path.exists():
-            if self._identity is not None:
-                raise self._replaced()
-            self._make()
-        # Before connecting: if the file is exchanged in between, `_check_in_place` sees it.
-        inode = self.path.stat().st_ino
+        while True:
+            inode = self._inode_in_place()
+            if inode is None:
+                if self._identity is not None:
+                    raise self._replaced()
+                self._make()
+                continue
+            try:
+                return self._open_file(inode)
+            except (RecallogError, sqlite3.Error, OSError):
+                if self._inode_in_place() == inode:
+                    raise  # or else another process made the file anew meanwhile, and what was seen is half old, half new
+
+    def _open_file(self, inode: int) -> sqlite3.Connection:
+        # The inode was read before connecting: if the file is exchanged in between, `_check_in_place` sees it.
         connection = self._connect(self.path)
         try:
             self._check_whole(connection)

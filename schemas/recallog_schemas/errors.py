@@ -153,6 +153,21 @@ class LedgerMismatch(StorageError):
     """The views were computed from another ledger, or from one that has lost records since."""
 
 
+class IndexUnavailable(RecallogError):
+    """The semantic index cannot be asked or written now. Recall then goes by keywords, and says so."""
+
+    retryable = True
+    exit_code = 3
+
+
+class IndexLost(IndexUnavailable):
+    """The engine no longer has the collection of this generation: it is built anew."""
+
+
+class EmbedderUnavailable(IndexUnavailable):
+    """No vectors can be made now."""
+
+
 class UnknownOutcome(RecallogError):
     """The write may or may not be durable. Sending the same events (same ids) again is safe."""
 

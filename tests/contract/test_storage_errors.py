@@ -171,6 +171,27 @@ def test_an_older_recallog_that_has_the_views_open_is_told_to_upgrade(path: Path
     use_store(path)
 
 
+def test_older_views_that_another_process_makes_anew_while_they_are_being_opened(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_store(path)
+    make_older(path, VIEWS.version)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("INSERT INTO relics VALUES (zeroblob(100000))")
+    check, checks = SqliteFile._check_whole, []
+
+    def overtaken(file: SqliteFile, connection: sqlite3.Connection) -> None:
+        checks.append(file)
+        if len(checks) == 1:
+            use_store(path)
+        check(file, connection)
+
+    monkeypatch.setattr(SqliteFile, "_check_whole", overtaken)
+    use_store(path)
+    assert len(checks) > 2
+    assert "relics" not in tables(path)
+
+
 def test_older_views_that_many_open_at_once_are_made_anew_once(path: Path) -> None:
     use_store(path)
     make_older(path, VIEWS.version)

@@ -1,0 +1,1 @@
+"""The semantic index: embedders, the engine that holds the vectors, and the projection that says what is indexed."""
