@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check cluster chaos bench bench-cluster clean
+.PHONY: help install demo test test-sentence-transformers check cluster chaos bench bench-cluster eval clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: .venv/.installed ## create .venv with everything a developer needs
 
@@ -20,6 +20,16 @@ demo: install ## run the village: events in, a crash, two memories, beliefs, "wh
 
 test: install ## run all tests; a real Kafka and Redis are started where Java and Maven, or Docker, are there
 	$(BIN)/python -m pytest
+
+# A venv of its own: torch takes some GB. What lies in it is none of git's or the linter's business.
+.venv-st/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-st
+	@echo '*' > .venv-st/.gitignore
+	.venv-st/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,sentence-transformers]'
+	@touch $@
+
+test-sentence-transformers: .venv-st/.installed ## run the tests of the embedder that needs the extra of that name
+	RECALLOG_TEST_SENTENCE_TRANSFORMERS=1 .venv-st/bin/python -m pytest -m sentence_transformers
 
 check: install ## lint, types and layers
 	$(BIN)/ruff check .
@@ -40,5 +50,10 @@ bench: install ## measure the embedded form, print a table and write build/bench
 bench-cluster: install ## measure on a real Kafka and Redis, print a table and write build/bench-cluster.json
 	$(BIN)/python -m benchmarks.cluster
 
+eval: install ## measure recall on questions with known answers: make eval FILE=../shared/data/locomo-tuning.json
+	@test -n "$(FILE)" || { echo "which file? make eval FILE=../shared/data/locomo-tuning.json" >&2; exit 2; }
+	@test -f "$(FILE)" || { echo "there is no file $(FILE)" >&2; exit 2; }
+	@$(BIN)/recallog eval locomo "$(FILE)" $(ARGS)
+
 clean: ## remove what the targets made
-	rm -rf .venv .cluster build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-st .cluster build .pytest_cache .mypy_cache .ruff_cache .hypothesis

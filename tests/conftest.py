@@ -8,6 +8,8 @@ from hypothesis import HealthCheck, settings
 # A developer's own memory is none of the tests' business.
 for _name in [name for name in os.environ if name.startswith("RECALLOG_") and not name.startswith("RECALLOG_TEST_")]:
     del os.environ[_name]
+# Most tests ask nothing of the index; those that do say so, since it is a process with a model.
+os.environ["RECALLOG_INDEX"] = "off"
 
 # Shared assertions report what they compared, as those of a test module do.
 pytest.register_assert_rewrite(

@@ -5,7 +5,8 @@ from typing import TypeVar
 
 from recallog.reading import Reading
 from recallog.time_travel import AsOf, travel
-from recallog.wiring import Parts, Views
+from recallog.views import Views
+from recallog.wiring import Parts
 from recallog_projections import activity
 from recallog_projections.projection import Need
 from recallog_schemas import Position, codec, limits

@@ -16,10 +16,13 @@ from recallog.answers import Answers
 from recallog.context import Context, Wanted
 from recallog.reactor import Background, Reactor
 from recallog.reading import Reading
+from recallog.recall import recall as recalling
+from recallog.recall.question import Question
 from recallog.salient import Asked
 from recallog.settings import Settings
 from recallog.time_travel import AsOf
-from recallog.wiring import Views
+from recallog.views import Views
+from recallog_projections.index import ranking
 from recallog_projections.projection import Log, LogName, Need, Projection, Table
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent, ProjectionError, RecallogError
@@ -34,6 +37,7 @@ from recallog_schemas.views import (
     Reaction,
     RebuildPlan,
     RebuildReport,
+    RecallView,
     ReflectionView,
     SalientView,
     SceneView,
@@ -49,6 +53,9 @@ from recallog_streams.projector import Progress
 from recallog_streams.reflectors.port import Reflector
 
 Row = TypeVar("Row", bound=msgspec.Struct)
+
+INDEX_WAIT_SECONDS = 60.0
+"""How long an index that is waited for may stand still."""
 
 
 class Memory:
@@ -258,6 +265,71 @@ class Memory:
         return await self._answers.of_space(
             space, lambda reading: salient.salient(reading, space, agent, asked, self._kept), after, as_of
         )
+
+    async def recall(
+        self,
+        space: str,
+        agent: str,
+        query: str,
+        *,
+        top_k: int = limits.RECALL_HITS,
+        author: str | None = None,
+        kinds: Collection[str] | None = None,
+        session: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        min_similarity: float | None = None,
+        fusion: str = ranking.WEIGHTED,
+        channels: Collection[str] | None = None,
+        wait_index: bool = False,
+        after: Position | None = None,
+        as_of: AsOf | None = None,
+    ) -> RecallView:
+        """The memories of `agent` that answer `query` best, best first, each with what it scored and why.
+
+        Asked of the index, and of the views for what the index has not reached yet: what was published just now is
+        found by its words. Where the index is off, starting, down or being built, words alone are compared, over the
+        newest 2,000 events, and `degraded` says why. `wait_index` waits until it has all that the ledger holds now.
+
+        Only of one `author`, of some `kinds`, of one `session`, with `since` <= at < `until`, and with a cosine of at
+        least `min_similarity` (where one is known), where these are given. `channels` are some of semantic, keyword,
+        late, structure (the default), temporal and salience; `fusion` is weighted, or rrf. `after` and `as_of` as for
+        `episodic`. Raises `InvalidEvent` for a question that is none.
+        """
+        codec.check_name(agent, "agent")
+        question = Question(
+            space,
+            agent,
+            query,
+            top_k,
+            author,
+            kinds,
+            session,
+            since,
+            until,
+            min_similarity,
+            fusion,
+            ranking.DEFAULT_CHANNELS if channels is None else frozenset(channels),
+            offset_until=as_of.offset if isinstance(as_of, Position) else None,
+            at_until=as_of if isinstance(as_of, datetime) else None,
+        )
+        question.check()
+        asking = self._parts.index
+        if wait_index:
+            await self.catch_up_index(partition=await self.partition_of(space))
+        return await self._answers.of_space(
+            space, lambda reading: recalling.recall(reading, asking, question, self._kept), after, as_of
+        )
+
+    async def catch_up_index(self, progress: Progress | None = None, *, partition: int | None = None) -> None:
+        """Until the index has decided all that the ledger holds now, in one partition or in all; at once where it is
+        off. Raises `ViewsBehind` where it stands still for a minute, and `IndexUnavailable`.
+        """
+        if self._parts.index is None:
+            return
+        for number, end in enumerate(await self._parts.ledger.ends()):
+            if end and partition in (None, number):
+                await self._parts.index.wait(number, end - 1, INDEX_WAIT_SECONDS, progress)
 
     async def reflection(
         self, space: str, agent: str, *, after: Position | None = None, as_of: AsOf | None = None

@@ -8,7 +8,8 @@ from recallog import rebuilding, reflections
 from recallog.overall import Overall
 from recallog.reading import Reading, position
 from recallog.time_travel import travel
-from recallog.wiring import Parts, Views
+from recallog.views import Views
+from recallog.wiring import Parts
 from recallog_projections import activity
 from recallog_projections.projection import Need
 from recallog_projections.stores.store import Generation, Pointer

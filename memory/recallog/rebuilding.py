@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from recallog.overall import Overall
-from recallog.wiring import Views
+from recallog.views import Views
 from recallog_projections.stores.store import Pointer
 from recallog_schemas import limits
 from recallog_schemas.errors import RecallogError

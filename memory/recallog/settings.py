@@ -19,6 +19,15 @@ class Settings(BaseSettings):
     """The ledger of a cluster: `kafka://host:9092/recallog.events?partitions=32&replication=3`. Needs `views` too."""
     views: str | None = None
     """Where a cluster's workers keep the views: `redis://host:6379/0`. Needs `ledger` too."""
+    index: str | None = None
+    """The semantic index: `embedded` (in the folder, kept by a process of its own), `off`, or the URL of a Qdrant
+    server (`http://host:6333`). Unset: embedded for a memory in a folder, off on a cluster."""
+    embedder: str = "minilm"
+    """Who makes the vectors of a new index: `minilm`, `sentence-transformers[:<folder>]`, `onnx:<folder>`, or
+    `http(s)://host/v1#model`, to which the texts are sent. An index that is there keeps its own: `recallog reindex`."""
+    embedder_api_key: SecretStr | None = None
+    index_pieces: bool = True
+    """Whether a new index keeps a vector for each content word-piece, for late interaction: some 10 KB a memory."""
     after_wait_seconds: float = Field(default=10.0, gt=0)
     """How long a question on a cluster waits for the workers to reach the position it names."""
     worker_host: str = "127.0.0.1"

@@ -4,12 +4,16 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recallog.folder_lock import FolderLock
-from recallog.serving import Folding, Following, Serving
+from recallog.index.asking import Asking
+from recallog.index.indexing import INDEX, Indexing
+from recallog.serving import Folding, Following
 from recallog.settings import Settings
+from recallog.views import Views
 from recallog_projections import built_in
 from recallog_projections.projection import Projection
 from recallog_projections.stores.sqlite import SqliteStore
@@ -42,20 +46,6 @@ Lock = Callable[[], AbstractAsyncContextManager[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Views:
-    """Projections that are folded together, and the store that keeps what they compute."""
-
-    name: str
-    """"built-in", or the name of a user's projection."""
-    store: Store
-    projections: Sequence[Projection]
-    builder: Projector
-    """For workers and rebuilds. It needs no lock: the commit is fenced."""
-    serving: Serving
-    """For readers."""
-
-
-@dataclass(frozen=True, slots=True)
 class Parts:
     """What a memory is made of."""
 
@@ -67,6 +57,8 @@ class Parts:
     is missing nowhere else."""
     reactors_lock: Lock
     """One process answers triggers at a time."""
+    index: Asking | None = None
+    """None: it is off."""
 
     def all_views(self) -> list[Views]:
         return [self.views, *self.own]
@@ -76,6 +68,8 @@ class Parts:
         await self.ledger.close()
         for views in self.all_views():
             await views.store.close()
+        if self.index is not None:
+            await self.index.close()
 
 
 def parts(
@@ -119,6 +113,7 @@ def _embedded(settings: Settings, own: Sequence[Projection]) -> Parts:
         views(BUILT_IN, VIEWS, built_in.projections(settings.log_events)),
         [views(projection.name, f"{VIEWS}-{projection.name}", built_in.alone(projection)) for projection in own],
         FolderLock(settings.home / REACTORS_LOCK_FILE, settings.lock_wait_seconds),
+        _index(settings, ledger, lambda: SqliteStore(settings.home / INDEX / "rows.db", settings.lock_wait_seconds)),
     )
 
 
@@ -146,6 +141,46 @@ def _cluster(
         views(BUILT_IN, NAMESPACE, built_in.projections(settings.log_events)),
         [views(projection.name, f"{NAMESPACE}:{projection.name}", built_in.alone(projection)) for projection in own],
         RedisLock(views_url, f"{NAMESPACE}:reactors", settings.lock_wait_seconds),
+        _index(settings, ledger, lambda: RedisStore(views_url, namespace=f"{NAMESPACE}:index")),
+    )
+
+
+def _index(settings: Settings, ledger: Ledger, rows: Callable[[], Store]) -> Asking | None:
+    """The semantic index, or None where it is off. Raises `SettingsError`."""
+    place = settings.index or ("embedded" if settings.ledger is None else "off")
+    if place == "off":
+        return None
+    key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
+    if place == "embedded":
+        if settings.ledger is not None:
+            raise SettingsError("RECALLOG_INDEX=embedded is for a memory in a folder; a cluster's is a Qdrant server")
+        from recallog.index.client import Served, ServedEmbedder, ServedEngine
+
+        home = settings.home
+        indexing = Indexing(
+            ledger,
+            rows(),
+            ServedEngine(home),
+            cache(lambda name: ServedEmbedder(home, name)),
+            settings.embedder,
+            settings.index_pieces,
+        )
+        return Asking(indexing, Served(home))
+    if not place.startswith(("http://", "https://")):
+        raise SettingsError(f"RECALLOG_INDEX: embedded, off, or the URL of a Qdrant server, not {place!r}")
+    from recallog_projections.index.embedders import embedder
+    from recallog_projections.index.server import ServerEngine
+
+    return Asking(
+        Indexing(
+            ledger,
+            rows(),
+            ServerEngine(place),
+            cache(lambda name: embedder(name, api_key=key)),
+            settings.embedder,
+            settings.index_pieces,
+        ),
+        None,
     )
 
 

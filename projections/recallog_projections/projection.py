@@ -96,6 +96,8 @@ class Table(_Kept[Row]):
 
     name: str
     row: type[Row]
+    write_only: bool = False
+    """Whether no projection ever reads its rows: then they need not be fetched to be written, and are not cached."""
 
 
 @dataclass(frozen=True)

@@ -74,9 +74,12 @@ class Rows:
         place = (table.name, space, owner, key)
         values = self._values
         try:
-            self._undo.setdefault(place, values[place])
+            before = values[place]
         except KeyError:
-            raise self._unfetched(place) from None
+            if not table.write_only or not _is_address(place):
+                raise self._unfetched(place) from None
+            before = None
+        self._undo.setdefault(place, before)
         values[place] = row
 
     def delete(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> None:
@@ -184,6 +187,9 @@ class Rows:
                 keep[log.name] = log.keep
         for place in self._totals.keys() & self._appended.keys():
             self._totals[place] += self._appended[place]
+        for written in rows:
+            if getattr(self._tables[written[0]], "write_only", False):
+                del self._values[written]
         self._changed, self._entries, self._entries_before, self._appended = {}, [], 0, {}
         return Changes(rows, logs, keep)
 

@@ -129,7 +129,7 @@ class SqliteFile:
                 return self._open_file(inode)
             except (RecallogError, sqlite3.Error, OSError):
                 if self._inode_in_place() == inode:
-                    raise  # or else another process made the file anew meanwhile, and what was seen is half old, half new
+                    raise  # or else another process made the file anew: what was seen is half old, half new
 
     def _open_file(self, inode: int) -> sqlite3.Connection:
         # The inode was read before connecting: if the file is exchanged in between, `_check_in_place` sees it.

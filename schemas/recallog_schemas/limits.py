@@ -61,3 +61,18 @@ REFLECTOR_REPLY_BYTES_MAX = 1024 * 1024
 REFLECTOR_REASON_CHARS_MAX = 500
 REFLECTOR_WAIT_SECONDS_MAX = 60.0
 BELIEF_CHARS_MAX = 2_000
+
+# The semantic index. What stands before a document in its session, as its vector sees it; how much one commit embeds.
+INDEX_BEFORE_CHARS = 400
+INDEX_OTHERS_KEPT = 8
+INDEX_BATCH_RECORDS = 256
+
+# Recall.
+RECALL_HITS = 5
+RECALL_HITS_MAX = 1_000
+RECALL_QUERY_CHARS_MAX = 4_000
+RECALL_CANDIDATES = 50  # of each channel, before their neighbours come in
+RECALL_TERMS_MAX = 32  # of a question: a page of text is no better a question than its first lines
+RECALL_TERM_HITS = 200
+RECALL_BEHIND = 100  # positions that the index may be behind before an answer calls itself degraded
+CACHED_TURNS_MAX = 20_000  # memories whose words recall keeps split

@@ -19,7 +19,8 @@ from faust.app.base import BootStrategy
 from faust.web import Request, Response, View
 
 from recallog import Settings
-from recallog.wiring import Parts, Views, address_of, parts
+from recallog.views import Views
+from recallog.wiring import Parts, address_of, parts
 from recallog_projections.projection import Projection
 from recallog_schemas.errors import LedgerMismatch, SettingsError
 from recallog_service.metrics import Metrics

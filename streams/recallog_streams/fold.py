@@ -85,7 +85,9 @@ class Fold:
         versions = {projection.name: projection.version for projection in self._projections}
         catalogue = {"catalogue": kinds.CATALOGUE_VERSION, "digest": codec.schema_digest()}
         keep = {table.name: table.keep for table in self.tables if isinstance(table, Log)}
-        return json.dumps({"projections": versions, "keep": keep, **catalogue}, sort_keys=True)
+        code = {"projections": versions, "keep": keep, **catalogue}
+        made = {each.name: each.made_with for each in self._projections if hasattr(each, "made_with")}
+        return json.dumps({**code, "made_with": made} if made else code, sort_keys=True)
 
     def new_rows(self) -> Rows:
         return Rows(self.tables, strict=not self._ours)

@@ -97,6 +97,20 @@ def check_append(events: Sequence[Event]) -> None:
         )
 
 
+def parts_of(batch: Batch, records: int | None) -> list[Batch]:
+    """`batch` in consecutive parts of at most so many records; None: in one."""
+    if records is None or len(batch.records) <= records:
+        return [batch]
+    parts, start = [], batch.start
+    for first in range(0, len(batch.records), records):
+        held = batch.records[first : first + records]
+        last = first + records >= len(batch.records)
+        keys = None if batch.keys is None else batch.keys[first : first + records]
+        parts.append(Batch(batch.partition, start, batch.next if last else held[-1][0] + 1, held, keys))
+        start = parts[-1].next
+    return parts
+
+
 def is_repeat(first: bytes, event: Event, data: bytes) -> bool:
     """Whether `event`, written as `data`, says what the record `first` of the same id says."""
     if first == data:

@@ -26,7 +26,7 @@ from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch, Rebuilding
 from recallog_streams import identity
 from recallog_streams.fold import Fold, digest_of
-from recallog_streams.ledger import Batch, Ledger, record_at
+from recallog_streams.ledger import Batch, Ledger, parts_of, record_at
 
 Progress = Callable[[int, int], None]
 """Called with (offsets decided, offsets to decide)."""
@@ -68,7 +68,9 @@ class Projector:
         remember_until: datetime | None = None,
         lock: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
         decided: Callable[[Decided], None] | None = None,
+        batch_records: int | None = None,
     ) -> None:
+        """`batch_records` is how many records one commit decides at most, where the ledger's batches are too many."""
         self.ledger = ledger
         self.store = store
         self.fold = Fold(
@@ -81,6 +83,7 @@ class Projector:
         self._space = space
         self._lock = lock
         self._decided = decided
+        self._batch_records = batch_records
         self._caches: dict[str, _Cache] = {}
         """By generation, that of the last commit last."""
         self._recognised: set[str] = set()
@@ -98,11 +101,19 @@ class Projector:
             batches = self.ledger.read(generation.partition, checkpoint.offset + 1, until, space=self._space)
             async with aclosing(batches):  # type: ignore[type-var]
                 async for batch in batches:
-                    async with self._lock():
-                        if await self.decide(generation, batch) is None:
-                            break
-                    if progress is not None:
-                        progress(batch.next, until)
+                    if not await self._decide_all(generation, parts_of(batch, self._batch_records), until, progress):
+                        break
+
+    async def _decide_all(
+        self, generation: Generation, batches: Sequence[Batch], until: int, progress: Progress | None
+    ) -> bool:
+        for batch in batches:
+            async with self._lock():
+                if await self.decide(generation, batch) is None:
+                    return False
+            if progress is not None:
+                progress(batch.next, until)
+        return True
 
     def distrust(self) -> None:
         """Recognise the ledger once more before anything else is folded: it may have changed since the last time."""

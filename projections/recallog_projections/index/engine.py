@@ -56,7 +56,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which points may answer; conditions that are None let all pass. It is part of every search, never applied after."""
+    """Which points may answer; what is None lets all pass. It is part of every search, never applied after."""
 
     space: str
     readers: Collection[str]

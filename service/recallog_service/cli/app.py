@@ -9,6 +9,7 @@ from recallog_service.cli import (
     consumers,
     copying,
     dead_letters,
+    evaluating,
     following,
     operators,
     producers,
@@ -31,6 +32,7 @@ app = typer.Typer(
 for commands in (story, producers, consumers, activity, reactors, watching, following, operators, copying, workers):
     commands.register(app)
 app.add_typer(dead_letters.app, name="dead-letters")
+app.add_typer(evaluating.app, name="eval")
 app.add_typer(schema.app, name="schema")
 
 

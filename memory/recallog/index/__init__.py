@@ -1,0 +1,1 @@
+"""The semantic index of a memory: who keeps it, and how it is asked."""

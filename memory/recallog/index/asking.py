@@ -1,0 +1,101 @@
+"""Asking the index: which generation answers, how far it is, and the model that its vectors were made with."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from recallog.index.client import START_SECONDS, Served
+from recallog.index.indexing import Indexing, check_model, made_with
+from recallog_projections.index.embedder import Embedder
+from recallog_projections.index.engine import Engine
+from recallog_projections.index.store import collection_of
+from recallog_schemas.errors import IndexUnavailable, ViewsBehind
+
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """One generation of the index, as it answers one question."""
+
+    engine: Engine
+    collection: str
+    embedder: Embedder
+    pieces: bool
+    generation: str
+    checkpoint: int
+    """The last offset decided."""
+
+
+class Asking:
+    """The index as readers see it. Embedded, it is served by a process that the first question starts."""
+
+    def __init__(self, indexing: Indexing, served: Served | None) -> None:
+        self.indexing = indexing
+        self._served = served
+
+    async def open(self, partition: int) -> Opened:
+        """The generation that answers now. Raises `IndexUnavailable`."""
+        await self.start()
+        pointer = await self.indexing.rows.pointer(partition)
+        active = pointer.active
+        if active is None:
+            done = await self.indexing.rows.checkpoint(pointer.building) if pointer.building is not None else None
+            end = (await self.indexing.ledger.ends())[partition]
+            share = 100 * ((done.offset if done else -1) + 1) // max(1, end)
+            raise IndexUnavailable(f"the index is being built, {share} % are done; ask again")
+        checkpoint = await self.indexing.rows.checkpoint(active)
+        if checkpoint is None:
+            raise IndexUnavailable("the index is lost, and will be built again; ask again")
+        made = made_with(active.code)
+        embedder = await asyncio.to_thread(self.indexing.load, made.embedder)
+        check_model(embedder, made)
+        return Opened(self.indexing.engine, collection_of(active), embedder, made.pieces, active.id, checkpoint.offset)
+
+    async def start(self) -> None:
+        """See to it that the index is served. Raises `IndexUnavailable` where it is not after a while."""
+        if self._served is not None:
+            await self._served.start(START_SECONDS)
+
+    async def wait(
+        self, partition: int, offset: int, seconds: float | None, progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        """Until the index has decided `offset`.
+
+        Raises `ViewsBehind` where it stands still for so many seconds, and `IndexUnavailable`.
+        """
+        best, since = -2, time.monotonic()
+        while True:
+            await self.start()
+            pointer = await self.indexing.rows.pointer(partition)
+            shown = pointer.active or pointer.building
+            checkpoint = await self.indexing.rows.checkpoint(shown) if shown is not None else None
+            decided = checkpoint.offset if checkpoint is not None else -1
+            if progress is not None:
+                progress(min(decided, offset) + 1, offset + 1)
+            if pointer.active is not None and decided >= offset:
+                return
+            if decided > best:
+                best, since = decided, time.monotonic()
+            elif seconds is not None and time.monotonic() - since > seconds:
+                why = self.trouble()
+                raise ViewsBehind(
+                    f"the index of partition {partition} stands still at {decided:,}, and {offset:,} is asked for"
+                    + (f": {why}" if why else ". Is an indexer running? Start one: recallog indexer")
+                )
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def trouble(self) -> str:
+        """Why the index does not follow, as far as this process can know; "" where it does."""
+        try:
+            return self._served.trouble() if self._served is not None else ""
+        except IndexUnavailable as error:
+            return str(error)
+
+    async def close(self) -> None:
+        """Let go of the engine and of the process that serves it."""
+        await self.indexing.engine.close()
+        await self.indexing.rows.close()
+        if self._served is not None:
+            await asyncio.to_thread(self._served.close)

@@ -1,0 +1,155 @@
+"""What processes of one folder say to the one that keeps its index: the calls of two ports, as msgpack.
+
+A message is its length (4 bytes, big-endian) and its bytes. Vectors travel as float32.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from recallog_projections.index.embedder import Passage
+from recallog_projections.index.engine import Filter, Point, Search, Shape
+from recallog_schemas.errors import EmbedderUnavailable, IndexLost, IndexUnavailable, RecallogError, SettingsError
+
+LENGTH_BYTES = 4
+MESSAGE_BYTES_MAX = 512 * 1024 * 1024
+
+
+class Hello(msgspec.Struct, tag=True):
+    """The first message of a connection; the token is in the folder, for those who may read it."""
+
+    token: str
+
+
+class Model(msgspec.Struct, tag=True):
+    """-> Described"""
+
+    embedder: str
+
+
+class Embed(msgspec.Struct, tag=True):
+    """-> list[Embedding]"""
+
+    embedder: str
+    passages: Sequence[Passage]
+
+
+class Create(msgspec.Struct, tag=True):
+    collection: str
+    shape: Shape
+
+
+class Drop(msgspec.Struct, tag=True):
+    collection: str
+
+
+class Upsert(msgspec.Struct, tag=True):
+    collection: str
+    points: Sequence[Point]
+
+
+class SearchAll(msgspec.Struct, tag=True):
+    """-> list[list[Hit]]"""
+
+    collection: str
+    searches: Sequence[Search]
+
+
+class Retrieve(msgspec.Struct, tag=True):
+    """-> dict[str, Stored]"""
+
+    collection: str
+    ids: Sequence[str]
+    payload: Sequence[str] | None
+    vectors: bool
+
+
+class Scroll(msgspec.Struct, tag=True):
+    """-> list[Stored]"""
+
+    collection: str
+    after: str | None
+    limit: int
+    vectors: bool
+
+
+class Count(msgspec.Struct, tag=True):
+    """-> int"""
+
+    collection: str
+    filter: Filter | None
+
+
+class Trouble(msgspec.Struct, tag=True):
+    """-> str: why the index does not follow the ledger, or "" """
+
+
+Call = Hello | Model | Embed | Create | Drop | Upsert | SearchAll | Retrieve | Scroll | Count | Trouble
+
+
+class Described(msgspec.Struct):
+    """What an embedder is."""
+
+    model: str
+    dimension: int
+    pieces: bool
+    leaves_machine: bool
+
+
+class Failed(msgspec.Struct):
+    """The answer of a call that raised."""
+
+    error: str
+    message: str
+
+
+class Answer(msgspec.Struct):
+    """What a call returned, or why it did not."""
+
+    value: msgspec.Raw = msgspec.Raw(b"\xc0")
+    failed: Failed | None = None
+
+
+_ERRORS: dict[str, type[RecallogError]] = {
+    kind.__name__: kind for kind in (IndexUnavailable, IndexLost, EmbedderUnavailable, SettingsError)
+}
+
+
+def encode(message: object) -> bytes:
+    return msgspec.msgpack.encode(message, enc_hook=_plain)
+
+
+def answer(value: object) -> bytes:
+    return encode(Answer(value=msgspec.Raw(encode(value))))
+
+
+def failure(error: Exception) -> bytes:
+    """The answer of a call that raised; what is no error of the index is an index that cannot be asked."""
+    name = type(error).__name__
+    said = str(error) if isinstance(error, RecallogError) else f"{name}: {error}"
+    return encode(Answer(failed=Failed(name if name in _ERRORS else IndexUnavailable.__name__, said)))
+
+
+def decode(data: bytes, kind: Any) -> Any:
+    """The message of type `kind`. Raises `msgspec.MsgspecError`."""
+    return msgspec.msgpack.decode(data, type=kind, dec_hook=_array)
+
+
+def value_of(data: bytes, kind: Any) -> Any:
+    """What the call returned. Raises what it raised."""
+    answered: Answer = decode(data, Answer)
+    if answered.failed is not None:
+        raise _ERRORS[answered.failed.error](answered.failed.message)
+    return decode(bytes(answered.value), kind)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.ndarray):
+        return {"shape": value.shape, "data": np.ascontiguousarray(value, np.float32).tobytes()}
+    raise NotImplementedError(type(value))
+
+
+def _array(_: type, value: Any) -> object:
+    return np.frombuffer(value["data"], np.float32).reshape(value["shape"])

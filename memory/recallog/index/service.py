@@ -1,0 +1,177 @@
+"""The process that keeps the index of a folder: `python -m recallog.index HOME`.
+
+The embedded engine holds the interpreter for the length of each call, and one process alone can open it. So it gets a
+process of its own, which follows the ledger, and serves its engine and its embedder to all processes of the folder, on
+a port of this machine that a file of the folder names. It ends with the process that started it, whose end it sees
+when its standard input is closed.
+"""
+
+import asyncio
+import hmac
+import logging
+import os
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from recallog.index import messages
+from recallog.index.indexing import Indexing
+from recallog.settings import Settings
+from recallog_projections.index.edge import EdgeEngine
+from recallog_projections.index.embedder import Embedder
+from recallog_projections.index.embedders import embedder
+from recallog_projections.stores.sqlite import SqliteStore
+from recallog_streams.sqlite_ledger import SqliteLedger
+from recallog_streams.stopping import Stopping
+
+FOLDER = "index"
+ROWS_FILE = "rows.db"
+LOCK_FILE = "service.lock"
+ADDRESS_FILE = "service.json"
+LOG_FILE = "service.log"
+LEDGER_FILE = "ledger.db"
+ENGINE_FOLDER = "engine"
+
+
+class Address(msgspec.Struct):
+    """Where the service of a folder listens, on 127.0.0.1."""
+
+    port: int
+    token: str
+    pid: int
+
+
+class Service:
+    """Serves one folder, until its starter is gone."""
+
+    def __init__(self, settings: Settings) -> None:
+        folder = settings.home / FOLDER
+        self._address = folder / ADDRESS_FILE
+        self._token = secrets.token_hex(16)
+        self._engine = EdgeEngine(folder / ENGINE_FOLDER)
+        self._asking = ThreadPoolExecutor(1, thread_name_prefix="recallog-asking")
+        key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
+        # One model for questions and one for the index: a question must not wait for a batch of texts.
+        self._of_questions = cache(lambda name: embedder(name, api_key=key))
+        self.ledger = SqliteLedger(settings.home / LEDGER_FILE, settings.lock_wait_seconds)
+        self.rows = SqliteStore(folder / ROWS_FILE, settings.lock_wait_seconds)
+        self.indexing = Indexing(
+            self.ledger,
+            self.rows,
+            self._engine,
+            cache(lambda name: embedder(name, api_key=key, threads=1)),
+            settings.embedder,
+            settings.index_pieces,
+        )
+
+    async def run(self, stopping: Stopping) -> None:
+        """Serve and follow the ledger until told to stop."""
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        address = Address(server.sockets[0].getsockname()[1], self._token, os.getpid())
+        aside = self._address.with_suffix(".new")
+        aside.touch(mode=0o600)
+        aside.write_bytes(msgspec.json.encode(address))
+        aside.replace(self._address)
+        try:
+            await self.indexing.run(stopping)
+        finally:
+            self._address.unlink(missing_ok=True)
+            server.close()
+            await self._engine.close()
+            await self.rows.close()
+            await self.ledger.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            known = False
+            while True:
+                head = await reader.readexactly(messages.LENGTH_BYTES)
+                length = int.from_bytes(head, "big")
+                if length > messages.MESSAGE_BYTES_MAX:
+                    return
+                call = messages.decode(await reader.readexactly(length), messages.Call)
+                if not known:
+                    if not isinstance(call, messages.Hello) or not hmac.compare_digest(call.token, self._token):
+                        return
+                    known = True
+                data = await self._answered(call)
+                writer.write(len(data).to_bytes(messages.LENGTH_BYTES, "big") + data)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError, msgspec.MsgspecError):
+            return  # whoever called is gone, or speaks otherwise
+        except asyncio.CancelledError:
+            return  # the service ends; whoever called sees that the connection does
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def _answered(self, call: messages.Call) -> bytes:
+        try:
+            return messages.answer(await self._do(call))
+        except Exception as error:  # noqa: BLE001 - the caller gets to know it, and the service goes on
+            return messages.failure(error)
+
+    async def _do(self, call: messages.Call) -> Any:
+        match call:
+            case messages.Embed(name, passages):
+                return await self._ask(lambda: self._of_questions(name).embed(passages))
+            case messages.Model(name):
+                return await self._ask(lambda: _described(self._of_questions(name)))
+            case messages.SearchAll(collection, searches):
+                return await self._engine.search(collection, searches)
+            case messages.Retrieve(collection, ids, payload, vectors):
+                return await self._engine.retrieve(collection, ids, payload=payload, vectors=vectors)
+            case messages.Scroll(collection, after, limit, vectors):
+                return await self._engine.scroll(collection, after, limit, vectors=vectors)
+            case messages.Count(collection, filter):
+                return await self._engine.count(collection, filter)
+            case messages.Upsert(collection, points):
+                return await self._engine.upsert(collection, points)
+            case messages.Create(collection, shape):
+                return await self._engine.create(collection, shape)
+            case messages.Drop(collection):
+                return await self._engine.drop(collection)
+            case messages.Trouble():
+                return self.indexing.trouble
+            case messages.Hello():
+                return None
+
+    async def _ask(self, work: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._asking, work)
+
+
+def _described(known: Embedder) -> messages.Described:
+    return messages.Described(known.model, known.dimension, known.pieces, known.leaves_machine)
+
+
+async def _serve(settings: Settings) -> None:
+    stopping, loop = Stopping(), asyncio.get_running_loop()
+
+    def starter_is_gone() -> None:
+        if not os.read(0, 1024):
+            loop.remove_reader(0)
+            stopping.say()
+
+    loop.add_reader(0, starter_is_gone)
+    await Service(settings).run(stopping)
+
+
+def main(home: str) -> None:
+    """Serve the folder `home`, unless another process does."""
+    settings = Settings(home=Path(home), ledger=None, views=None)
+    folder = settings.home / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    try:
+        with FileLock(folder / LOCK_FILE, timeout=0):
+            asyncio.run(_serve(settings))
+    except Timeout:
+        return
+

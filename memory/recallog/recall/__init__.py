@@ -1,0 +1,1 @@
+"""Recall: which memories answer a question."""

@@ -1,0 +1,90 @@
+"""Recall without an index: BM25 over what the views keep, which are the newest events that an agent may see."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from recallog.recall.question import micros
+from recallog_projections.episodic import Memory
+from recallog_projections.index import documents, points, terms
+from recallog_projections.index.ranking import Candidate
+from recallog_schemas import Event, codec, limits
+
+
+class _Read(NamedTuple):
+    """What of a memory is compared; read once, since each question of each agent asks for it."""
+
+    event: Event
+    text: str
+    weights: dict[str, float]
+
+
+_read: dict[bytes, _Read] = {}
+
+
+@dataclass(slots=True)
+class Found:
+    """Candidates whose words were compared."""
+
+    candidates: list[Candidate]
+    sessions: dict[str, float]
+    """See `ranking.Asked`."""
+    data: dict[int, bytes]
+    """By offset, the events."""
+
+
+def candidates(memories: Sequence[Memory], asked: Sequence[str], beyond: int = -1) -> Found:
+    """Those of `memories` (in ledger order) beyond an offset that have words, scored by the terms `asked`.
+
+    Their places count from what the agent may see: there is nothing else here.
+    """
+    read = [(memory, _of(memory)) for memory in memories]
+    said = [(memory, kept) for memory, kept in read if kept.text]
+    frequency = Counter(term for term in asked for _, kept in said if term in kept.weights)
+    idf = {term: inverse_frequency(len(said), frequency[term]) for term in asked}
+    places: Counter[str] = Counter()
+    found = Found([], {}, {})
+    spoken: dict[str, set[str]] = {}
+    for memory, kept in said:
+        session = kept.event.session or ""
+        place, places[session] = places[session], places[session] + 1
+        matching = [term for term in asked if term in kept.weights]
+        spoken.setdefault(session, set()).update(matching)
+        if memory.offset <= beyond:
+            continue
+        found.data[memory.offset] = memory.data
+        found.candidates.append(
+            Candidate(
+                id="",
+                offset=memory.offset,
+                agent=kept.event.agent,
+                kind=kept.event.kind,
+                session=session,
+                place=place,
+                turn=memory.turn,
+                at=micros(kept.event.at),
+                asks=documents.asks(kept.text),
+                keyword=sum(idf[term] * kept.weights[term] for term in matching),
+            )
+        )
+    found.sessions = {session: sum(idf[term] for term in matched) for session, matched in spoken.items()}
+    return found
+
+
+def inverse_frequency(texts: int, holding: int) -> float:
+    """idf of a term that `holding` of `texts` texts have; the form that is never negative (as in Lucene)."""
+    return math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
+
+
+def _of(memory: Memory) -> _Read:
+    kept = _read.get(memory.data)
+    if kept is None:
+        event = codec.decode(memory.data)
+        text = event.text.strip()
+        kept = _Read(event, text, terms.weights(points.terms_of(text, micros(event.at))))
+        if len(_read) >= limits.CACHED_TURNS_MAX:
+            _read.clear()
+        _read[memory.data] = kept
+    return kept

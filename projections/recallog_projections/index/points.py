@@ -1,0 +1,97 @@
+"""From a document to the point that stands for it: what its vector reads, its terms, and its word-pieces."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from recallog_projections.index import documents, terms
+from recallog_projections.index.documents import Document
+from recallog_projections.index.embedder import Embedding, Passage
+from recallog_projections.index.engine import Point, Stored
+from recallog_schemas import codec
+
+VERSION = 1
+"""Raised whenever the same document would give another point: the index is then built again."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)  # not as the locale has them: the same document must give the same terms everywhere
+_WORD = re.compile(r"[^\W_]+")
+
+
+def text_of(document: Document) -> str:
+    """What the event says."""
+    return codec.decode(document.event.encode()).text.strip()
+
+
+def passage(document: Document, *, pieces: bool) -> Passage:
+    """What the vector of a document reads: what was said before it, a line break, and "author: text".
+
+    Its word-pieces, where they are wanted, are those of its own text.
+    """
+    lead = f"{document.before}\n{document.agent}: " if document.before else f"{document.agent}: "
+    return Passage(lead + text_of(document), len(lead) if pieces else None)
+
+
+def point(key: str, document: Document, embedding: Embedding) -> Point:
+    """The point `key` of a document."""
+    text = passage(document, pieces=True).text
+    return _point(key, document, embedding.vector, embedding.piece_vectors[list(_content(text, embedding))])
+
+
+def is_same(kept: Stored, document: Document) -> bool:
+    """Whether the vectors of a point that is kept are those of `document`."""
+    before = documents.of_payload(kept.payload)
+    return passage(before, pieces=False) == passage(document, pieces=False)
+
+
+def again(kept: Stored, document: Document) -> Point:
+    """The point of a document whose vectors are kept already."""
+    if kept.dense is None:
+        raise ValueError(f"the vectors of {kept.id} were not asked for")
+    pieces = kept.pieces if kept.pieces is not None else np.empty((0, len(kept.dense)), np.float32)
+    return _point(kept.id, document, kept.dense, pieces)
+
+
+def terms_of(text: str, at: int) -> list[str]:
+    """The terms that what was said at a moment (microseconds since 1970) is found by: its date's, and its words'."""
+    moment = _EPOCH + timedelta(microseconds=at)
+    return [*terms.terms(f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"), *terms.terms(text)]
+
+
+def content_words(text: str) -> Iterator[tuple[int, int, str]]:
+    """The content words of `text`: first character, the one behind the last, and the lower-case word."""
+    for found in _WORD.finditer(text):
+        word = found.group().lower()
+        if word not in terms.FUNCTION_WORDS:
+            yield found.start(), found.end(), word
+
+
+def _content(text: str, embedding: Embedding) -> Iterator[int]:
+    """Which pieces belong to content words."""
+    words = content_words(text)
+    word = next(words, None)
+    for number, (start, end) in enumerate(embedding.pieces):
+        while word is not None and word[1] <= start:
+            word = next(words, None)
+        if word is not None and word[0] <= start and end <= word[1]:
+            yield number
+
+
+def _point(key: str, document: Document, dense: np.ndarray, pieces: np.ndarray) -> Point:
+    weighted = terms.weights(terms_of(text_of(document), document.at))
+    return Point(key, dense, terms.sparse(weighted), pieces, documents.payload(document))

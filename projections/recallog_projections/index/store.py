@@ -1,0 +1,166 @@
+"""The store of the index: what other stores do with rows, and documents become points of the engine.
+
+The engine has no transactions. A commit writes its points first, under ids that the same documents always get, and
+waits until they are durable; then comes the commit of the rows and the checkpoint, which is atomic and fenced as ever.
+Cut off in between, it is made again and writes the same points. A generation whose collection is gone answers no
+checkpoint: to those who keep it, it is lost with its store, and they build it anew.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import msgspec
+
+from recallog_projections.index import documents, points
+from recallog_projections.index.documents import DOCUMENTS, Document
+from recallog_projections.index.embedder import Embedder, Embedding
+from recallog_projections.index.engine import Engine, Point, Shape
+from recallog_projections.projection import LogName, Need
+from recallog_projections.rows import Changes
+from recallog_projections.stores.store import Checkpoint, Chunk, Generation, Item, Outcome, Pointer, Snapshot, Store
+from recallog_schemas.errors import IndexLost, Rebuilding, StorageCorrupt
+
+
+def collection_of(generation: Generation) -> str:
+    """The collection that holds the points of a generation."""
+    return f"{generation.partition}-{generation.id}"
+
+
+@dataclass(slots=True)
+class Made:
+    """What has been indexed, for those who measure."""
+
+    embedded: int = 0
+    reused: int = 0
+    """Documents whose vectors an older generation already had."""
+
+
+class IndexStore(Store):
+    """Keeps the rows of the index in `rows`, and its documents in `engine`."""
+
+    remote: ClassVar[bool] = False
+
+    def __init__(self, rows: Store, engine: Engine, embedder: Embedder, *, pieces: bool = True) -> None:
+        """With `pieces`, and an embedder that gives them, points carry a vector for each content word-piece."""
+        self._rows = rows
+        self._engine = engine
+        self._embedder = embedder
+        self._shape = Shape(embedder.dimension, pieces and embedder.pieces)
+        self.made = Made()
+
+    async def remember_manifest(self, manifest: bytes) -> bytes:
+        return await self._rows.remember_manifest(manifest)
+
+    async def pointer(self, partition: int) -> Pointer:
+        return await self._rows.pointer(partition)
+
+    async def create(self, generation: Generation) -> Pointer:
+        if (pointer := await self._rows.pointer(generation.partition)).building is not None:
+            return pointer
+        await self._engine.create(collection_of(generation), self._shape)
+        return await self._rows.create(generation)
+
+    async def activate(self, building: Generation, *, unless_beyond: int | None = None) -> bool:
+        return await self._rows.activate(building, unless_beyond=unless_beyond)
+
+    async def retire(self, generation: Generation) -> bool:
+        return await self._rows.retire(generation)
+
+    async def sweep(self, partition: int) -> None:
+        await self._rows.sweep(partition)
+        pointer = await self._rows.pointer(partition)
+        kept = {collection_of(known) for known in (pointer.active, pointer.building) if known is not None}
+        for name in await self._engine.collections():
+            if name.startswith(f"{partition}-") and name not in kept:
+                await self._engine.drop(name)
+
+    async def checkpoint(self, generation: Generation) -> Checkpoint | None:
+        if collection_of(generation) not in await self._engine.collections():
+            return None
+        return await self._rows.checkpoint(generation)
+
+    async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
+        rows = {place: data for place, data in changes.rows.items() if place[0] != DOCUMENTS.name}
+        added = {place[3]: data for place, data in changes.rows.items() if place[0] == DOCUMENTS.name}
+        if added and await self._rows.checkpoint(generation) == expected:  # or else the commit will be refused
+            try:
+                await self._add(generation, {key: DOCUMENTS.decode(data) for key, data in added.items() if data})
+            except IndexLost:
+                return Outcome.LOST
+        return await self._rows.commit(generation, expected, new, Changes(rows, changes.logs, changes.keep))
+
+    async def read(
+        self,
+        partition: int,
+        rows: Sequence[Need] = (),
+        logs: Sequence[tuple[LogName, int]] = (),
+        generation: Generation | None = None,
+    ) -> Snapshot:
+        return await self._rows.read(partition, rows, logs, generation)
+
+    async def scan(
+        self,
+        generation: Generation,
+        table: str,
+        *,
+        space: str | None = None,
+        after: tuple[str, str, str] | None = None,
+        limit: int,
+    ) -> Chunk:
+        if table != DOCUMENTS.name:
+            return await self._rows.scan(generation, table, space=space, after=after, limit=limit)
+        # Points are written before the checkpoint that answers for them: those beyond it are left out.
+        checkpoint = await self._rows.checkpoint(generation)
+        try:
+            stored = await self._engine.scroll(collection_of(generation), after[2] if after else None, limit)
+        except IndexLost as error:
+            raise Rebuilding(str(error)) from error
+        if checkpoint is None:
+            raise Rebuilding(f"the generation {generation.id} is gone")
+        items = []
+        for point in stored:
+            try:
+                document = documents.of_payload(point.payload)
+            except msgspec.ValidationError as error:
+                raise StorageCorrupt(
+                    f"the point {point.id} of the index is damaged ({error}). Build it again: recallog rebuild index"
+                ) from None
+            if document.offset <= checkpoint.offset:
+                items.append(Item("", "", point.id, DOCUMENTS.encode(document)))
+        return Chunk(checkpoint, items, last=len(stored) < limit)
+
+    async def size_bytes(self) -> int:
+        return await self._rows.size_bytes() + (await self._engine.size_bytes() or 0)
+
+    async def close(self) -> None:
+        await self._rows.close()
+
+    async def _add(self, generation: Generation, added: dict[str, Document]) -> None:
+        known = await self._known(generation, added)
+        new = {key: document for key, document in added.items() if key not in known}
+        embeddings = await asyncio.to_thread(self._embed, list(new.values())) if new else []
+        made = dict(zip(new, embeddings, strict=True))
+        self.made.embedded += len(new)
+        self.made.reused += len(known)
+        written = [known.get(key) or points.point(key, document, made[key]) for key, document in added.items()]
+        await self._engine.upsert(collection_of(generation), written)
+
+    def _embed(self, added: Sequence[Document]) -> list[Embedding]:
+        return self._embedder.embed([points.passage(document, pieces=self._shape.pieces) for document in added])
+
+    async def _known(self, generation: Generation, added: dict[str, Document]) -> dict[str, Point]:
+        """The points whose vectors the active generation has made already, of the same text by the same model."""
+        active = (await self._rows.pointer(generation.partition)).active
+        if active is None or active == generation or active.code != generation.code:
+            return {}
+        try:
+            stored = await self._engine.retrieve(collection_of(active), list(added), vectors=True)
+        except IndexLost:
+            return {}
+        return {
+            key: points.again(kept, added[key])
+            for key, kept in stored.items()
+            if kept.dense is not None and points.is_same(kept, added[key])
+        }

@@ -1,0 +1,331 @@
+"""Commands that measure how well is remembered, on public questions with known answers."""
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from recallog import Memory, Settings
+from recallog_projections.index import ranking
+from recallog_projections.index.ranking import DEFAULT_CHANNELS
+from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.views import View
+from recallog_service.cli import terminal
+from recallog_service.cli.terminal import Json
+from recallog_service.evaluation import locomo_questions, result
+from recallog_service.evaluation.locomo_questions import ADVERSARIAL, CATEGORIES, Question
+from recallog_service.evaluation.metrics import HITS, Paired
+from recallog_service.evaluation.result import MEASURES, Ablation, Answered, Comparison, Figures, Result, Summary, Used
+from recallog_service.formats import locomo
+from recallog_service.ingest import ingest
+
+app = typer.Typer(help="Measure recall on questions with known answers.", no_args_is_help=True)
+
+OFF = "off"
+EMBEDDED = "embedded"
+_BATCH_EVENTS = 500
+_HEADINGS = ("R@5", "R@10", "R@20", "MRR")
+
+
+class Channel(StrEnum):
+    """What can rank the events, in the order in which tables show it."""
+
+    SEMANTIC = ranking.SEMANTIC
+    KEYWORD = ranking.KEYWORD
+    LATE = ranking.LATE
+    STRUCTURE = ranking.STRUCTURE
+    TEMPORAL = ranking.TEMPORAL
+    SALIENCE = ranking.SALIENCE
+
+
+class Report(View):
+    """What the command prints as JSON: all but the single answers, which `--out` keeps."""
+
+    file: str
+    file_sha256: str
+    used: Used
+    skipped: int
+    unresolved: int
+    summary: Summary
+    against: Comparison | None
+    ablations: tuple[Ablation, ...]
+
+
+@dataclass(slots=True)
+class _Asker:
+    """Asks the memory, and keeps why an answer went by keywords only."""
+
+    memory: Memory
+    channels: frozenset[str] | None = None
+    """None: those that rank where nobody says."""
+    degraded: list[str] = field(default_factory=list)
+
+    async def ask(self, space: str, agent: str, question: str) -> list[str]:
+        view = await self.memory.recall(space, agent, question, top_k=HITS, channels=self.channels)
+        if view.degraded is not None:
+            self.degraded.append(view.degraded)
+        return [hit.event.id for hit in view.hits]
+
+
+@app.command("locomo", epilog="Example: recallog eval locomo locomo10.json --out today.json --against yesterday.json")
+def locomo_command(
+    file: Annotated[Path, typer.Argument(help="LoCoMo's conversations with their questions.")],
+    home: Annotated[
+        Path | None,
+        typer.Option(
+            "--home", help="Folder of the memory, kept for the next run.", show_default="a new one, removed at the end"
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write all answers and figures there.")] = None,
+    against: Annotated[Path | None, typer.Option(help="Compare with an earlier --out, question by question.")] = None,
+    without: Annotated[
+        list[Channel] | None, typer.Option(help="Rank without this channel of the default ones; repeatable.")
+    ] = None,
+    ablations: Annotated[
+        bool, typer.Option("--ablations", help="Also with one channel less or more, and without the index.")
+    ] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="So many questions, spread over the file.")] = None,
+    index: Annotated[
+        str | None, typer.Option(help="embedded, off, or an address.", show_default="as RECALLOG_INDEX says")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """How much of the evidence of LoCoMo's questions is recalled.
+
+    The file is ingested as `recallog ingest --format locomo` does it, into a memory of its own. One of the two
+    speakers asks each question by `recall`. Reported are the mean part of the evidence (ids of turns) among the first
+    5, 10 and 20 hits, the mean reciprocal rank of the first one, and the time of a question once the index is there.
+    Ends with 1 where answers went by keywords only although an index was asked for.
+    """
+    dropped = frozenset(without or ())
+    if idle := dropped - DEFAULT_CHANNELS:
+        raise typer.BadParameter(f"{', '.join(sorted(idle))} ranks nothing by default", param_hint="--without")
+    channels = DEFAULT_CHANNELS - dropped if dropped else None
+    if channels is not None and not channels:
+        raise typer.BadParameter("nothing is left to rank by", param_hint="--without")
+    if ablations and (dropped or index == OFF):
+        raise typer.BadParameter("begins with the default channels and the index; leave out --without and --index off")
+    text = _bytes(file)
+    if out is not None and not out.absolute().parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {out.absolute().parent}", param_hint="--out")
+
+    async def work() -> tuple[Result, Comparison | None]:
+        questions = locomo_questions.read(text)
+        asked = _spread(questions.asked, limit)
+        digest = hashlib.sha256(text).hexdigest()
+        earlier = result.read(against) if against is not None else None
+        if earlier is not None:
+            result.check_comparable(earlier, digest, asked)
+        with _folder(home) as folder:
+            await _ingest(text, folder)
+            used, answers, summary, runs = await _all_runs(asked, folder, index, channels, ablations)
+        done = Result(
+            file=file.name, file_sha256=digest, used=used, skipped=questions.skipped, unresolved=questions.unresolved,
+            summary=summary, answers=answers, ablations=runs,
+        )  # fmt: skip
+        if out is not None:
+            result.write(done, out)
+        return done, result.compared(earlier.answers, answers) if earlier is not None else None
+
+    done, change = terminal.run(work, as_json=as_json)
+    if as_json:
+        shared = {name: getattr(done, name) for name in Report.model_fields if name != "against"}
+        terminal.print_json(Report(**shared, against=change))
+    else:
+        _print(done, change, against)
+    raise typer.Exit(1 if _degraded_unasked(done.used, done.summary) else 0)
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {file}: {error.strerror}", param_hint="FILE") from None
+
+
+def _spread(questions: Sequence[Question], limit: int | None) -> tuple[Question, ...]:
+    """At most `limit` questions, spread evenly, so that a quick look sees all conversations and categories."""
+    if not questions:
+        raise InvalidEvent("no question of the file has evidence among its turns")
+    count = len(questions) if limit is None else min(limit, len(questions))
+    return tuple(questions[place * len(questions) // count] for place in range(count))
+
+
+@contextmanager
+def _folder(home: Path | None) -> Iterator[Path]:
+    if home is not None:
+        yield home
+        return
+    # A process that keeps the index may outlive the memory by a moment; that must not cost the figures.
+    with tempfile.TemporaryDirectory(prefix="recallog-eval-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def _settings(folder: Path, index: str | None) -> Settings:
+    """Always a folder's: a cluster that the environment names is none of an evaluation's business."""
+    given: dict[str, Any] = {"home": folder, "ledger": None, "views": None}
+    if index is not None:
+        given["index"] = index
+    return Settings(**given)
+
+
+async def _ingest(text: bytes, folder: Path) -> None:
+    with terminal.bar("ingesting") as advance, terminal.bar("building views") as built:
+        async with Memory.open(_settings(folder, OFF), progress=built) as memory:
+            done = await ingest(
+                memory, locomo.read(text), unit="conversation", batch=_BATCH_EVENTS, progress=advance
+            )  # fmt: skip
+            if done.problems:
+                raise InvalidEvent(f"{done.problems[0].message}. Evaluate in another --home, or in none")
+            await memory.catch_up()
+
+
+async def _all_runs(
+    questions: Sequence[Question], folder: Path, index: str | None, channels: frozenset[str] | None, ablations: bool
+) -> tuple[Used, tuple[Answered, ...], Summary, tuple[Ablation, ...]]:
+    """The run that was asked for, and with `ablations` those with one channel less or more, and without the index."""
+    runs = []
+    with terminal.bar("building views") as advance:
+        async with Memory.open(_settings(folder, index), progress=advance) as memory:
+            used = _used(memory, channels)
+            answers, summary = await _run(_Asker(memory, channels), questions, "asking")
+            for channel in Channel if ablations else ():
+                name = f"{'without' if channel in DEFAULT_CHANNELS else 'with'} {channel}"
+                changed = DEFAULT_CHANNELS ^ {channel.value}
+                found, figures = await _run(_Asker(memory, changed), questions, name)
+                runs.append(_ablation(name, _used(memory, changed), figures, answers, found))
+        if ablations:
+            async with Memory.open(_settings(folder, OFF), progress=advance) as memory:
+                found, figures = await _run(_Asker(memory), questions, "index off")
+                runs.append(_ablation("index off", _used(memory, None), figures, answers, found))
+    return used, answers, summary, tuple(runs)
+
+
+async def _run(asker: _Asker, questions: Sequence[Question], label: str) -> tuple[tuple[Answered, ...], Summary]:
+    with terminal.bar("indexing") as advance:
+        await asker.memory.catch_up_index(advance)
+    first = {question.space: question for question in reversed(questions)}
+    for question in first.values():  # untimed: the first question of all loads the models
+        await asker.ask(question.space, question.asker, question.text)
+    asker.degraded.clear()
+    with terminal.bar(label, "questions") as advance:
+        answers = await result.answers_of(questions, asker.ask, advance)
+    return answers, result.summary_of(answers, asker.degraded)
+
+
+def _used(memory: Memory, channels: frozenset[str] | None) -> Used:
+    ranks = tuple(channel.value for channel in Channel if channel in channels) if channels is not None else None
+    return Used(recallog=version("recallog"), index=memory.settings.index or EMBEDDED, channels=ranks)
+
+
+def _ablation(
+    name: str, used: Used, summary: Summary, before: Sequence[Answered], after: Sequence[Answered]
+) -> Ablation:
+    return Ablation(name=name, used=used, summary=summary, against_default=result.compared(before, after))
+
+
+def _degraded_unasked(used: Used, summary: Summary) -> bool:
+    """Whether answers went by keywords only though the vectors were to rank them: these are not the figures meant."""
+    vectors = used.channels is None or not {Channel.SEMANTIC, Channel.LATE}.isdisjoint(used.channels)
+    return summary.degraded > 0 and vectors and used.index != OFF
+
+
+# What people read
+
+
+def _print(done: Result, change: Comparison | None, against: Path | None) -> None:
+    summary = done.summary
+    rows: list[tuple[str, Figures | None]] = []
+    rows += [(f"{category} {CATEGORIES[category]}", figures) for category, figures in summary.by_category.items()]
+    rows += [("1 to 4", summary.overall), (f"{ADVERSARIAL} {CATEGORIES[ADVERSARIAL]}, apart", summary.adversarial)]
+    terminal.print_table(
+        ("category", "questions", *_HEADINGS),
+        [(name, f"{figures.questions:,}", *_cells(figures)) for name, figures in rows if figures is not None],
+    )
+    terminal.out.print(
+        f"\na question takes {summary.latency_ms_p50:,.1f} ms (p50), {summary.latency_ms_p95:,.1f} ms (p95)"
+    )
+    if done.skipped or done.unresolved:
+        terminal.note(
+            f"{done.skipped:,} questions have no evidence among the turns and were skipped; {done.unresolved:,} ids of "
+            "evidence are no turns"
+        )
+    if change is not None:
+        _print_change(change, f"against {against}")
+    if done.ablations:
+        _print_ablations(done)
+    if change is not None or done.ablations:
+        terminal.note("* the 95 % interval of the change excludes 0, tested question by question; R@k in points")
+    if summary.degraded:
+        style = "red" if _degraded_unasked(done.used, summary) else "dim"
+        terminal.err.print(
+            f"{summary.degraded:,} of {len(done.answers):,} answers went by keywords only: {summary.degraded_because}",
+            style=style, markup=False,
+        )  # fmt: skip
+
+
+def _print_change(change: Comparison, title: str) -> None:
+    terminal.out.print()
+    terminal.print_table(
+        (f"1 to 4, {title}", "change", "95 % interval", "better", "worse"),
+        [
+            (heading, _points(paired, name), _interval(paired, name), f"{paired.wins:,}", f"{paired.losses:,}")
+            for name, heading in zip(MEASURES, _HEADINGS, strict=True)
+            if (paired := change.overall.get(name)) is not None
+        ],
+    )
+    terminal.out.print()
+    terminal.print_table(
+        ("category", *_HEADINGS),
+        [
+            (f"{category} {CATEGORIES[category]}", *(_points(paired[name], name) for name in MEASURES))
+            for category, paired in change.by_category.items()
+        ],
+    )
+
+
+def _print_ablations(done: Result) -> None:
+    rows: list[tuple[str, Summary, Mapping[str, Paired]]] = [("default", done.summary, {})]
+    rows += [(ablation.name, ablation.summary, ablation.against_default.overall) for ablation in done.ablations]
+    terminal.out.print()
+    terminal.print_table(
+        ("categories 1 to 4", *_HEADINGS, "p50 ms", "change of R@5", "R@10", "R@20", "MRR"),
+        [
+            (
+                name,
+                *_cells(summary.overall),
+                f"{summary.latency_ms_p50:,.1f}",
+                *(_points(change[name], name) if name in change else "" for name in MEASURES),
+            )
+            for name, summary, change in rows
+        ],
+    )
+
+
+def _cells(figures: Figures | None) -> tuple[str, ...]:
+    """Recall in per cent, MRR as it is."""
+    if figures is None:
+        return ("-",) * len(MEASURES)
+    return (
+        f"{figures.recall_at_5:.1%}", f"{figures.recall_at_10:.1%}", f"{figures.recall_at_20:.1%}", f"{figures.mrr:.3f}"
+    )  # fmt: skip
+
+
+def _points(paired: Paired, measure: str) -> str:
+    return _signed(paired.difference, measure) + ("*" if paired.significant else "")
+
+
+def _interval(paired: Paired, measure: str) -> str:
+    return f"{_signed(paired.low, measure)} to {_signed(paired.high, measure)}"
+
+
+def _signed(value: float, measure: str) -> str:
+    """Recall in percentage points, MRR as it is."""
+    return f"{value:+.3f}" if measure == "mrr" else f"{value * 100:+.1f}"

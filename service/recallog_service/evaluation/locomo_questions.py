@@ -1,0 +1,108 @@
+"""LoCoMo's questions: what is asked, as whom, and the turns that answer it.
+
+The file is the one that `formats.locomo` reads; each conversation has `qa`, a list of {"question", "evidence":
+["D1:3"], "category"}. Categories by number: 1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop, 5 adversarial. Of the
+conversation itself nothing is read here but what its own reader makes of it.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recallog_schemas import Event
+from recallog_schemas.errors import InvalidEvent
+from recallog_service.formats import locomo
+
+CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+ADVERSARIAL = 5
+"""Its questions assume what was never said. They are reported apart from all others."""
+
+# The annotators' slips: "D8:6; D9:17" and "D9:1 D4:4" are two ids, "D:11:26" is D11:26, and "D30:05" is D30:5.
+_EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question about one conversation."""
+
+    space: str
+    number: int
+    """Its ordinal in the conversation, from 1. Texts are no names: one is asked twice."""
+    asker: str
+    """The speaker who asks: the one that the conversation begins with. Both remember all turns."""
+    text: str
+    category: int
+    evidence: tuple[str, ...]
+    """Ids of the turns that answer it; never empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """All questions of a file that can be measured, and how many cannot."""
+
+    asked: tuple[Question, ...]
+    skipped: int
+    """Questions without evidence, or with none that is a turn of their conversation."""
+    unresolved: int
+    """Ids of evidence that are no turns. A question that keeps others is measured by those."""
+
+
+def read(text: bytes) -> Questions:
+    """The questions of a LoCoMo file, in its order.
+
+    Raises `InvalidEvent` for a file that is not LoCoMo, for conversations that its reader refuses a part of, and for
+    what is not a question: figures of half a file would be no figures.
+    """
+    turns: dict[str, list[Event]] = {}
+    for item in locomo.read(text):
+        if item.error is not None:
+            raise item.error
+        if item.event is not None and item.event.kind == "agent.spoke":
+            turns.setdefault(item.event.space, []).append(item.event)
+    document = json.loads(text)
+    asked: list[Question] = []
+    skipped = unresolved = 0
+    for sample in document if isinstance(document, list) else [document]:
+        said = turns.get(sample["sample_id"], [])
+        ids = {turn.id for turn in said}
+        for number, given in enumerate(_questions(sample), 1):
+            named = evidence_ids(given.get("evidence") or ())
+            evidence = tuple(id_ for id_ in named if id_ in ids)
+            unresolved += len(named) - len(evidence)
+            if not evidence:
+                skipped += 1
+                continue
+            asked.append(
+                Question(
+                    sample["sample_id"], number, said[0].agent, given["question"], given["category"], evidence
+                )
+            )  # fmt: skip
+    return Questions(tuple(asked), skipped, unresolved)
+
+
+def evidence_ids(given: Iterable[object]) -> tuple[str, ...]:
+    """The ids that annotators named, as turns have them ("D8:6"), each once. What holds none is left out."""
+    found = (match for text in given for match in _EVIDENCE.findall(str(text)))
+    return tuple(dict.fromkeys(f"D{int(session)}:{int(turn)}" for session, turn in found))
+
+
+def _questions(sample: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    questions = sample.get("qa") or []
+    if not isinstance(questions, list):
+        raise InvalidEvent(f"{sample['sample_id']}: qa is not a list of questions", path="qa")
+    for number, given in enumerate(questions, 1):
+        if (
+            not isinstance(given, dict)
+            or not isinstance(given.get("question"), str)
+            or not isinstance(given.get("evidence") or [], list)
+            or not isinstance(given.get("category"), int)
+            or given["category"] not in CATEGORIES
+        ):
+            raise InvalidEvent(
+                f"{sample['sample_id']}: question {number} is not one with question, evidence and a category from 1 "
+                "to 5",
+                path="qa",
+            )
+        yield given

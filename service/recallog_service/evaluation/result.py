@@ -1,0 +1,234 @@
+"""What came of an evaluation: every question with its hits, the figures of all, and how they differ from earlier ones.
+
+A result file is this as JSON. Two of them can be compared if they answer the same questions about the same file.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from recallog_schemas.errors import SettingsError
+from recallog_schemas.views import View
+from recallog_service.evaluation import metrics
+from recallog_service.evaluation.locomo_questions import ADVERSARIAL, Question
+from recallog_service.evaluation.metrics import HITS, Paired
+
+Ask = Callable[[str, str, str], Awaitable[Sequence[str]]]
+"""(space, agent, question) to the ids of the events that it recalls, best first."""
+
+MEASURES = ("recall_at_5", "recall_at_10", "recall_at_20", "mrr")
+
+
+class Used(View):
+    """What a run was made with."""
+
+    recallog: str
+    """Its version."""
+    index: str
+    """As `RECALLOG_INDEX` says: `embedded`, `off` or an address."""
+    channels: tuple[str, ...] | None
+    """What ranked; None: what ranks by default."""
+    top_k: int = HITS
+
+
+class Answered(View):
+    """One question and what it recalled."""
+
+    space: str
+    number: int
+    """Ordinal of the question in its conversation, from 1."""
+    question: str
+    category: int
+    evidence: tuple[str, ...]
+    hits: tuple[str, ...]
+    """Best first."""
+    ranks: tuple[int, ...]
+    """Those of the evidence among the hits, from 1."""
+    seconds: float
+    """From the question to its answer."""
+
+    def values(self) -> dict[str, float]:
+        """Each of `MEASURES`, 0 to 1."""
+        return {
+            "recall_at_5": metrics.recall_at(5, self.hits, self.evidence),
+            "recall_at_10": metrics.recall_at(10, self.hits, self.evidence),
+            "recall_at_20": metrics.recall_at(20, self.hits, self.evidence),
+            "mrr": metrics.reciprocal_rank(self.hits, self.evidence),
+        }
+
+    def key(self) -> tuple[object, ...]:
+        """What makes it the same question in another file."""
+        return (self.space, self.number, self.question, self.category, self.evidence)
+
+
+class Figures(View):
+    """Means over questions, 0 to 1."""
+
+    questions: int
+    recall_at_5: float
+    recall_at_10: float
+    recall_at_20: float
+    mrr: float
+
+    @classmethod
+    def of(cls, answers: Sequence[Answered]) -> "Figures | None":
+        """Their means; None for no answers."""
+        if not answers:
+            return None
+        values = [answer.values() for answer in answers]
+        means = {name: sum(value[name] for value in values) / len(values) for name in MEASURES}
+        return cls(questions=len(answers), **means)
+
+
+class Summary(View):
+    """The figures of a run."""
+
+    overall: Figures | None
+    """Of categories 1 to 4."""
+    adversarial: Figures | None
+    """Of category 5."""
+    by_category: dict[int, Figures]
+    """Of each category that was asked, 1 to 4."""
+    latency_ms_p50: float
+    latency_ms_p95: float
+    degraded: int = 0
+    """How many answers went by keywords only."""
+    degraded_because: str | None = None
+    """Why the first of them did."""
+
+
+class Comparison(View):
+    """The change of each of `MEASURES` from an earlier result to this one."""
+
+    overall: dict[str, Paired]
+    """Of categories 1 to 4; empty where none of them was asked."""
+    by_category: dict[int, dict[str, Paired]]
+    """Of each category that was asked, 5 too."""
+
+
+class Ablation(View):
+    """The same questions with one part less or more, compared with the run of the defaults."""
+
+    name: str
+    used: Used
+    summary: Summary
+    against_default: Comparison
+
+
+class Result(View):
+    """A result file."""
+
+    version: Literal[1] = 1
+    file: str
+    file_sha256: str
+    used: Used
+    skipped: int
+    """Questions without evidence that is a turn."""
+    unresolved: int
+    """Ids of evidence that are no turns."""
+    summary: Summary
+    answers: tuple[Answered, ...]
+    ablations: tuple[Ablation, ...] = ()
+
+
+async def answers_of(
+    questions: Sequence[Question], ask: Ask, progress: Callable[[int, int], None] | None = None
+) -> tuple[Answered, ...]:
+    """Ask all questions, one after the other, and measure each. `progress` is called with (asked, to ask)."""
+    answers = []
+    for done, question in enumerate(questions, 1):
+        began = time.perf_counter()
+        hits = await ask(question.space, question.asker, question.text)
+        seconds = time.perf_counter() - began
+        answers.append(
+            Answered(
+                space=question.space,
+                number=question.number,
+                question=question.text,
+                category=question.category,
+                evidence=question.evidence,
+                hits=tuple(hits[:HITS]),
+                ranks=metrics.ranks_of(hits, question.evidence),
+                seconds=seconds,
+            )
+        )
+        if progress is not None:
+            progress(done, len(questions))
+    return tuple(answers)
+
+
+def summary_of(answers: Sequence[Answered], degraded: Sequence[str] = ()) -> Summary:
+    """The figures of at least one answer. `degraded` holds the reason of each answer that went by keywords only."""
+    milliseconds = [answer.seconds * 1e3 for answer in answers]
+    by_category = {category: Figures.of(group) for category, group in _groups(answers) if category != ADVERSARIAL}
+    return Summary(
+        overall=Figures.of([answer for answer in answers if answer.category != ADVERSARIAL]),
+        adversarial=Figures.of([answer for answer in answers if answer.category == ADVERSARIAL]),
+        by_category={category: figures for category, figures in by_category.items() if figures is not None},
+        latency_ms_p50=metrics.percentile(milliseconds, 50),
+        latency_ms_p95=metrics.percentile(milliseconds, 95),
+        degraded=len(degraded),
+        degraded_because=degraded[0] if degraded else None,
+    )
+
+
+def compared(before: Sequence[Answered], after: Sequence[Answered]) -> Comparison:
+    """How `after` differs from `before`, which answers the same questions in the same order."""
+    judged = [answer.category != ADVERSARIAL for answer in after]
+    return Comparison(
+        overall=_changes(
+            [answer for answer, one in zip(before, judged, strict=True) if one],
+            [answer for answer, one in zip(after, judged, strict=True) if one],
+        ),
+        by_category={
+            category: _changes([answer for answer in before if answer.category == category], group)
+            for category, group in _groups(after)
+        },
+    )
+
+
+def check_comparable(earlier: Result, file_sha256: str, questions: Sequence[Question]) -> None:
+    """Raises `SettingsError` unless `earlier` answers just these questions about just this file."""
+    if earlier.file_sha256 != file_sha256:
+        raise SettingsError(
+            f"the earlier result is of another file ({earlier.file}, sha256 {earlier.file_sha256[:12]}, not "
+            f"{file_sha256[:12]}). Evaluate the same file, or run that one again with --out"
+        )
+    asked = [(one.space, one.number, one.text, one.category, one.evidence) for one in questions]
+    if [answer.key() for answer in earlier.answers] != asked:
+        raise SettingsError(
+            f"the earlier result answers other questions ({len(earlier.answers):,} of them, not these {len(asked):,}). "
+            "Run with the same --limit, or make it anew with --out"
+        )
+
+
+def read(path: Path) -> Result:
+    """A result file. Raises `SettingsError` for what is none."""
+    try:
+        return Result.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise SettingsError(f"cannot read {path}: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise SettingsError(f"{path} is no result of this version: {place or 'JSON'}: {first['msg']}") from None
+
+
+def write(result: Result, path: Path) -> None:
+    """Keep a result. Raises `OSError`."""
+    path.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def _groups(answers: Sequence[Answered]) -> list[tuple[int, list[Answered]]]:
+    categories = sorted({answer.category for answer in answers})
+    return [(category, [answer for answer in answers if answer.category == category]) for category in categories]
+
+
+def _changes(before: Sequence[Answered], after: Sequence[Answered]) -> dict[str, Paired]:
+    if not after:
+        return {}
+    was, now = [answer.values() for answer in before], [answer.values() for answer in after]
+    return {name: metrics.paired([value[name] for value in was], [value[name] for value in now]) for name in MEASURES}

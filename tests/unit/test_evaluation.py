@@ -1,0 +1,374 @@
+"""Evaluation: evidence as annotators wrote it, figures worked out by hand, and results that can be compared."""
+
+import asyncio
+import hashlib
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recallog_projections.index.ranking import CHANNELS, DEFAULT_CHANNELS
+from recallog_schemas.errors import InvalidEvent, SettingsError
+from recallog_service.cli.evaluating import Channel
+from recallog_service.evaluation import locomo_questions, metrics, result
+from recallog_service.evaluation.locomo_questions import Question, Questions
+from recallog_service.evaluation.result import Answered, Result, Used
+from support.cli import recallog
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+# Questions
+
+
+def sample(*questions: object, sample_id: str = "conv-1") -> dict[str, Any]:
+    turns = [
+        {"speaker": name, "dia_id": f"D1:{n}", "text": f"Word {n}."} for n, name in enumerate(("Ann B.", "Bob"), 1)
+    ]
+    dated = {"session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"}
+    return {
+        "sample_id": sample_id,
+        "conversation": {"speaker_a": "Ann B.", "speaker_b": "Bob", **dated},
+        "qa": questions,
+    }
+
+
+def asking(evidence: object, category: object = 1, question: object = "What?") -> dict[str, Any]:
+    return {"question": question, "answer": "That.", "evidence": evidence, "category": category}
+
+
+def read(*samples: object) -> Questions:
+    return locomo_questions.read(json.dumps(samples).encode())
+
+
+@pytest.mark.parametrize(
+    ("given", "ids"),
+    [
+        (["D1:3"], ("D1:3",)),
+        (["D8:6; D9:17"], ("D8:6", "D9:17")),
+        (["D9:1 D4:4"], ("D9:1", "D4:4")),
+        (["D9:1,D4:4", "D2:2"], ("D9:1", "D4:4", "D2:2")),
+        (["D:11:26"], ("D11:26",)),
+        (["D30:05"], ("D30:5",)),
+        (["D1:3", "D1:03"], ("D1:3",)),
+        (["D"], ()),
+        (["", None], ()),
+        ([], ()),
+    ],
+)
+def test_evidence_is_named_as_turns_are_however_it_was_written(given: list[object], ids: tuple[str, ...]) -> None:
+    assert locomo_questions.evidence_ids(given) == ids
+
+
+def test_a_question_is_asked_by_a_speaker_in_the_space_of_its_conversation() -> None:
+    assert read(sample(asking(["D1:2 D1:01"], 4)), sample(asking(["D1:1"]), sample_id="conv-2")).asked == (
+        Question("conv-1", 1, "Ann-B.", "What?", 4, ("D1:2", "D1:1")),
+        Question("conv-2", 1, "Ann-B.", "What?", 1, ("D1:1",)),
+    )
+
+
+@pytest.mark.parametrize("evidence", [[], None, ["D"], ["D7:1"], ["D1:3"]])
+def test_a_question_whose_evidence_is_no_turn_is_skipped_and_counted(evidence: object) -> None:
+    questions = read(sample(asking(evidence), asking(["D1:1"])))
+    assert [question.number for question in questions.asked] == [2]
+    assert questions.skipped == 1
+
+
+def test_a_question_is_measured_by_the_evidence_that_is_a_turn() -> None:
+    questions = read(sample(asking(["D1:2", "D7:1"])))
+    assert questions.asked[0].evidence == ("D1:2",)
+    assert (questions.skipped, questions.unresolved) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [17, {}, asking(["D1:1"], 6), asking(["D1:1"], [1]), asking("D1:1"), asking(["D1:1"], question=None)],
+)
+def test_what_is_no_question_is_refused_with_its_place(broken: object) -> None:
+    with pytest.raises(InvalidEvent, match="conv-1: question 2 is not one with question, evidence"):
+        read(sample(asking(["D1:1"]), broken))
+
+
+def test_figures_of_half_a_file_are_refused() -> None:
+    with pytest.raises(InvalidEvent, match="conversation: not an object"):
+        read(sample(asking(["D1:1"])), 17)
+
+
+# Metrics
+
+
+def test_recall_is_the_part_of_the_evidence_among_the_first_hits() -> None:
+    hits = ["a", "x", "b", "y", "z", "c"]
+    assert metrics.recall_at(1, hits, ("a", "b", "c", "d")) == 0.25
+    assert metrics.recall_at(5, hits, ("a", "b", "c", "d")) == 0.5
+    assert metrics.recall_at(20, hits, ("a", "b", "c", "d")) == 0.75
+    assert metrics.recall_at(20, [], ("a",)) == 0
+
+
+def test_the_reciprocal_rank_is_that_of_the_first_evidence_within_twenty() -> None:
+    others = [f"x{n}" for n in range(19)]
+    assert metrics.reciprocal_rank(["x", "b", "a"], ("a", "b")) == 0.5
+    assert metrics.reciprocal_rank([*others, "a"], ("a",)) == 1 / 20
+    assert metrics.reciprocal_rank([*others, "x", "a"], ("a",)) == 0
+    assert metrics.ranks_of(["x", "b", "a"], ("a", "b")) == (2, 3)
+
+
+def test_a_percentile_is_a_value_that_was_measured() -> None:
+    values = [float(n) for n in range(20, 0, -1)]
+    assert [metrics.percentile(values, percent) for percent in (0, 50, 95, 100)] == [1, 10, 19, 20]
+    assert metrics.percentile([7.0], 95) == 7
+
+
+def test_identical_runs_do_not_differ() -> None:
+    same = metrics.paired([0.0, 0.5, 1.0] * 20, [0.0, 0.5, 1.0] * 20)
+    assert (same.difference, same.low, same.high, same.wins, same.losses) == (0, 0, 0, 0, 0)
+    assert not same.significant
+
+
+def test_a_clearly_better_run_has_an_interval_without_zero() -> None:
+    better = metrics.paired([0.0] * 60 + [1.0] * 40, [1.0] * 30 + [0.0] * 30 + [1.0] * 38 + [0.0] * 2)
+    assert (better.difference, better.wins, better.losses) == (pytest.approx(0.28), 30, 2)
+    # The normal approximation: .28 ± 1.96 · sqrt(mean of squares - square of the mean) / sqrt(100).
+    half = 1.96 * math.sqrt((0.32 - 0.28**2) / 100)
+    assert (better.low, better.high) == (pytest.approx(0.28 - half, abs=0.01), pytest.approx(0.28 + half, abs=0.01))
+    assert better.significant
+    worse = metrics.paired([1.0] * 50, [0.5] * 50)
+    assert (worse.low, worse.high, worse.losses) == (-0.5, -0.5, 50)
+    assert worse.significant
+
+
+def test_a_few_wins_and_losses_are_noise_and_the_same_noise_tomorrow() -> None:
+    before, after = [0.0] * 97 + [1.0] * 3, [1.0] * 5 + [0.0] * 95
+    noise = metrics.paired(before, after)
+    assert noise.low < 0 < noise.high
+    assert not noise.significant
+    assert metrics.paired(before, after) == noise
+
+
+def test_runs_of_different_length_are_not_paired() -> None:
+    with pytest.raises(ValueError, match="2 against 1"):
+        metrics.paired([1.0, 1.0], [1.0])
+
+
+# Results
+
+
+QUESTIONS = (
+    Question("conv-1", 1, "Ann", "one?", 1, ("a", "b")),
+    Question("conv-1", 2, "Ann", "four?", 4, ("c",)),
+    Question("conv-2", 1, "Cid", "four?", 4, ("d",)),
+    Question("conv-2", 2, "Cid", "never?", 5, ("e",)),
+)
+HITS: dict[tuple[str, str], list[str]] = {
+    ("conv-1", "one?"): ["a", "x", "x2", "x3", "x4", "b"],
+    ("conv-1", "four?"): ["x", "x2", "x3", "c"],
+    ("conv-2", "four?"): ["c"],
+    ("conv-2", "never?"): ["e"],
+}
+
+
+def answers_of(questions: Sequence[Question] = QUESTIONS, **more: list[str]) -> tuple[Answered, ...]:
+    """What a memory recalls that knows `HITS`; `more` replaces those of a space's question "four?"."""
+
+    async def ask(space: str, agent: str, question: str) -> list[str]:
+        assert agent == {"conv-1": "Ann", "conv-2": "Cid"}[space]
+        if question == "four?":
+            return more.get(space.replace("-", "_"), HITS[space, question])
+        return HITS[space, question]
+
+    return asyncio.run(result.answers_of(questions, ask))
+
+
+def result_of(answers: tuple[Answered, ...], digest: str = "00") -> Result:
+    return Result(
+        file="locomo.json",
+        file_sha256=digest,
+        used=Used(recallog="1", index="embedded", channels=("keyword", "structure")),
+        skipped=2,
+        unresolved=1,
+        summary=result.summary_of(answers, ["no model"]),
+        answers=answers,
+    )
+
+
+def test_figures_are_means_over_questions_and_the_adversarial_are_apart() -> None:
+    summary = result.summary_of(answers_of())
+    assert summary.overall is not None
+    assert summary.adversarial is not None
+    assert summary.overall.model_dump() == pytest.approx(
+        {
+            "questions": 3,
+            "recall_at_5": (0.5 + 1 + 0) / 3,
+            "recall_at_10": 2 / 3,
+            "recall_at_20": 2 / 3,
+            "mrr": 1.25 / 3,
+        }
+    )
+    assert {category: figures.questions for category, figures in summary.by_category.items()} == {1: 1, 4: 2}
+    assert summary.by_category[4].mrr == pytest.approx(0.125)
+    assert (summary.adversarial.questions, summary.adversarial.recall_at_5) == (1, 1)
+
+
+def test_an_answer_keeps_its_hits_their_ranks_and_its_time() -> None:
+    first = answers_of()[0]
+    assert first.hits == ("a", "x", "x2", "x3", "x4", "b")
+    assert first.ranks == (1, 6)
+    assert first.seconds >= 0
+
+
+def test_hits_beyond_twenty_are_not_counted() -> None:
+    (answer,) = answers_of(QUESTIONS[1:2], conv_1=[f"x{n}" for n in range(20)] + ["c"])
+    assert len(answer.hits) == 20
+    assert answer.values() == {"recall_at_5": 0, "recall_at_10": 0, "recall_at_20": 0, "mrr": 0}
+
+
+def test_progress_counts_questions() -> None:
+    seen: list[tuple[int, int]] = []
+
+    async def ask(space: str, agent: str, question: str) -> list[str]:
+        return []
+
+    asyncio.run(result.answers_of(QUESTIONS, ask, lambda done, total: seen.append((done, total))))
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_a_comparison_pairs_question_by_question() -> None:
+    change = result.compared(answers_of(), answers_of(conv_1=["c"], conv_2=["d"]))
+    recall = change.overall["recall_at_5"]
+    assert (recall.difference, recall.wins, recall.losses) == (pytest.approx(1 / 3), 1, 0)
+    rank = change.overall["mrr"]
+    assert (rank.difference, rank.wins) == (pytest.approx((0.75 + 1) / 3), 2)
+    assert {category: paired["recall_at_5"].difference for category, paired in change.by_category.items()} == {
+        1: 0,
+        4: 0.5,
+        5: 0,
+    }
+
+
+def test_a_result_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    answers = answers_of()
+    ablation = result.Ablation(
+        name="without keyword",
+        used=Used(recallog="1", index="off", channels=None),
+        summary=result.summary_of(answers),
+        against_default=result.compared(answers, answers),
+    )
+    kept = result_of(answers).model_copy(update={"ablations": (ablation,)})
+    result.write(kept, tmp_path / "result.json")
+    assert result.read(tmp_path / "result.json") == kept
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"version": 2}', '{"version": 1}'])
+def test_a_file_that_is_no_result_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "result.json").write_text(content)
+    with pytest.raises(SettingsError, match=r"result\.json is no result of this version: "):
+        result.read(tmp_path / "result.json")
+    with pytest.raises(SettingsError, match="cannot read"):
+        result.read(tmp_path / "absent.json")
+
+
+def test_a_result_is_compared_with_one_of_the_same_questions_only() -> None:
+    earlier = result_of(answers_of())
+    result.check_comparable(earlier, "00", QUESTIONS)
+    with pytest.raises(SettingsError, match="is of another file"):
+        result.check_comparable(earlier, "11", QUESTIONS)
+    for others in (QUESTIONS[:3], QUESTIONS[::-1], (*QUESTIONS[:3], Question("conv-2", 2, "Cid", "else?", 5, ("e",)))):
+        with pytest.raises(SettingsError, match="answers other questions"):
+            result.check_comparable(earlier, "00", others)
+
+
+# The command
+
+
+def test_a_channel_can_be_named_as_the_ranking_names_it() -> None:
+    assert {channel.value for channel in Channel} == CHANNELS
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "locomo.json"
+    path.write_text(json.dumps([sample(asking(["D1:1"]), asking(["D1:2"], 4))]))
+    return path
+
+
+def test_a_result_of_other_questions_is_refused_before_anything_is_asked(tmp_path: Path, file: Path) -> None:
+    for digest, why in (
+        ("00", "is of another file"),
+        (hashlib.sha256(file.read_bytes()).hexdigest(), "other questions"),
+    ):
+        result.write(result_of(answers_of(), digest), tmp_path / "earlier.json")
+        ended = recallog("eval", "locomo", file, "--against", tmp_path / "earlier.json", "--home", tmp_path / "home")
+        assert (ended.code, ended.out) == (2, "")
+        assert why in ended.err
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--ablations", "--without", "late"], "--without"),
+        (["--ablations", "--index", "off"], "--index off"),
+        ([part for name in sorted(DEFAULT_CHANNELS) for part in ("--without", name)], "nothing is left to rank by"),
+        (["--out", "nowhere/at/all.json"], "there is no folder"),
+        (["--without", "luck"], "luck"),
+        (["--without", "temporal"], "temporal ranks nothing by default"),
+        (["--limit", "0"], "limit"),
+    ],
+)
+def test_options_that_are_no_use_together_are_wrong_use(file: Path, options: list[str], why: str) -> None:
+    ended = recallog("eval", "locomo", file, *options, COLUMNS="200")
+    assert (ended.code, ended.out) == (2, "")
+    assert why in ended.err
+
+
+def test_a_file_that_cannot_be_read_is_wrong_use_and_one_without_questions_says_so(tmp_path: Path) -> None:
+    absent = recallog("eval", "locomo", tmp_path / "absent.json", COLUMNS="200")
+    assert (absent.code, "cannot read" in absent.err) == (2, True)
+    (tmp_path / "empty.json").write_text(json.dumps([sample()]))
+    empty = recallog("eval", "locomo", tmp_path / "empty.json")
+    assert (empty.code, "no question of the file has evidence" in empty.err) == (1, True)
+
+
+def test_a_run_is_reported_kept_and_compared_with_itself(tmp_path: Path, file: Path) -> None:
+    kept, home = tmp_path / "result.json", tmp_path / "home"
+    first = recallog("eval", "locomo", file, "--index", "off", "--json", "--out", kept, "--home", home)
+    assert (first.code, first.err) == (0, "")
+    assert first.json["summary"]["overall"]["questions"] == len(result.read(kept).answers) == 2
+    assert {key: value for key, value in first.json.items() if key not in ("against", "summary")}.items() <= (
+        result.read(kept).model_dump(mode="json").items()
+    )
+    again = recallog("eval", "locomo", file, "--index", "off", "--against", kept, "--home", home)
+    assert again.code == 0
+    assert "1 multi-hop" in again.out
+    assert f"against {kept}" in again.out
+    assert "+0.0 to +0.0" in again.out
+
+
+# The real questions
+
+
+def recorded() -> bytes:
+    path = DATA / "locomo-tuning.json"
+    if not path.exists():
+        missing = f"{path} is absent: the LoCoMo questions were not read"
+        pytest.fail(missing) if os.environ.get("CI") == "true" else pytest.skip(missing)
+    return path.read_bytes()
+
+
+def test_of_497_real_questions_383_of_categories_1_to_4_have_evidence() -> None:
+    questions = locomo_questions.read(recorded())
+    counted = Counter(question.category for question in questions.asked)
+    assert len(questions.asked) + questions.skipped == 497
+    assert sum(count for category, count in counted.items() if category != 5) == 383
+    assert (counted[5], questions.skipped, questions.unresolved) == (112, 2, 0)
+
+
+def test_two_real_questions_that_read_alike_are_two_questions() -> None:
+    asked = locomo_questions.read(recorded()).asked
+    assert len({(question.space, question.number) for question in asked}) == len(asked)
+    assert len({(question.space, question.text) for question in asked}) == len(asked) - 1
