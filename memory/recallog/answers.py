@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from recallog.reading import Reading
-from recallog.time_travel import AsOf, travel
+from recallog.time_travel import AsOf, check_size, travel
 from recallog.views import Views
 from recallog.wiring import Parts
 from recallog_projections import activity
 from recallog_projections.projection import Need
-from recallog_schemas import Position, codec, limits
-from recallog_schemas.errors import InvariantViolation, OutOfRange, Parked, Rebuilding
+from recallog_schemas import Position, codec
+from recallog_schemas.errors import InvariantViolation, Parked, Rebuilding
 from recallog_streams import dead_letters, generations
 from recallog_streams.projector import Progress
 
@@ -81,10 +81,7 @@ class Answers:
             return row.events if row else 0
 
         known = await self.of_partition(ledger.partition_of(space), events)
-        if known > limits.AS_OF_RECORDS_MAX:
-            raise OutOfRange(
-                f"the space {space!r} has {known:,} events; time travel folds at most {limits.AS_OF_RECORDS_MAX:,}"
-            )
+        check_size(space, known)
         return await travel(ledger, views.projections, space, as_of, self._progress)
 
 

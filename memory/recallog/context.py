@@ -7,16 +7,20 @@ visitor said, or the form of the answer. All of it comes from one atomic look at
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from recallog import reflections, salient
+from recallog.index.asking import Asking
 from recallog.reading import Look, Reading
-from recallog.salient import Asked
+from recallog.recall.question import Question
+from recallog.recall.recall import recall
+from recallog.salient import Asked, Related
+from recallog.time_travel import AsOf
 from recallog_projections import episodic, scene, settings
 from recallog_projections.settings import AgentSettings
 from recallog_schemas import Position, limits
-from recallog_schemas.views import ReflectionView, Remembered, SceneView, one_line
+from recallog_schemas.views import RecallHit, ReflectionView, Remembered, SceneView, one_line
 
 CHARS_PER_TOKEN = 4
 """Of the memory model: a token is estimated as four characters, rounded up."""
@@ -25,6 +29,8 @@ _NEXT_LINE, _NEXT_SECTION = "\n", "\n\n"
 _ACTION_KIND = "tool.used"
 _SHOWN_ELSEWHERE = limits.PROMPT_BELIEFS + limits.PROMPT_ACTIONS + limits.VISITOR_EVENTS + limits.SCENE_KINDS_MAX + 1
 """Events, the goal among them, that the prompt may show outside of its memory."""
+_RECALLED_ELSEWHERE = 13
+"""Of twenty memories that answer best, so many may stand in other sections already."""
 _ACTIONS_AMONG = 100
 """Actions are looked for among so many of the newest events that the agent may see."""
 
@@ -61,6 +67,34 @@ class Wanted:
     output_format: str | None = None
     budget_tokens: int | None = None
     turn: int | None = None
+    as_of: AsOf | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Of one prompt, what its other sections show, and what its memory is asked for."""
+
+    goals: Sequence[Remembered]
+    seen: Sequence[Remembered]
+    beliefs: Sequence[Remembered]
+    visitors: Sequence[Remembered]
+    actions: Sequence[Remembered]
+    scene: str
+    query: str
+
+    def offsets(self) -> set[int]:
+        shown = (*self.goals, *self.seen, *self.beliefs, *self.visitors, *self.actions)
+        return {event.position.offset for event in shown}
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """The lines of what an agent remembers."""
+
+    lines: list[str]
+    cheapest_first: Sequence[int]
+    """Which of them go first."""
+    offsets: Collection[int]
 
 
 @dataclass(slots=True)
@@ -89,8 +123,10 @@ async def scene_of(reading: Reading, space: str) -> SceneView:
         kinds = set_to
 
 
-async def context(reading: Reading, space: str, agent: str, wanted: Wanted, candidates: int) -> Context:
-    """The prompt of `agent`; salience scores the newest `candidates` events."""
+async def context(
+    reading: Reading, asking: Asking | None, space: str, agent: str, wanted: Wanted, candidates: int
+) -> Context:
+    """The prompt of `agent`; salience scores the newest `candidates` events. With an index, it recalls."""
     kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
     newest = _ACTIONS_AMONG
     while True:
@@ -112,33 +148,73 @@ async def context(reading: Reading, space: str, agent: str, wanted: Wanted, cand
         needed = candidates if own.use_salience else (own.window or limits.WINDOW_EVENTS) + _SHOWN_ELSEWHERE
         needed = min(max(needed, reflections.events_needed(look, space, agent, candidates)), candidates)
         if set_to == kinds and needed <= newest:
-            return _composed(look, space, agent, own, wanted, kinds)
+            shown = _shown(look, space, agent, wanted, kinds)
+            asked = Asked(shown.query, turn=wanted.turn, as_of=wanted.as_of)
+            related = await salient.related(look, asking if own.use_salience else None, space, agent, asked)
+            memory = _memory(look, space, agent, own, asked, related, shown.offsets())
+            recalled = await _recalled(reading, look, asking, space, agent, asked, candidates)
+            known = {*shown.offsets(), *memory.offsets}
+            further = [hit for hit in recalled if hit.position.offset not in known][: limits.PROMPT_RECALLED]
+            return _composed(look, space, agent, own, wanted, shown, memory, further)
         kinds, newest = set_to, max(newest, needed)
 
 
-def _composed(look: Look, space: str, agent: str, own: AgentSettings, wanted: Wanted, kinds: Sequence[str]) -> Context:
-    reflection = reflections.view(look, space, agent)
+def _shown(look: Look, space: str, agent: str, wanted: Wanted, kinds: Sequence[str]) -> _Shown:
     goals = [event for event in _scene(look, space, (scene.GOAL_KIND,)) if event.text]
     seen = [event for event in _scene(look, space, kinds) if event not in goals] if wanted.scene is None else []
     scene_text = wanted.scene if wanted.scene is not None else _texts(seen)
-    beliefs = reflections.believed(look, space, agent)
-    visitors = _visitors(look, space, agent)
-    actions = _actions(look, space, agent)
-    shown = {event.position.offset for event in (*goals, *seen, *beliefs, *visitors, *actions)}
-    query = wanted.query if wanted.query is not None else scene_text or _texts(goals)
-    memory, cheapest_first = _memory(look, space, agent, own, Asked(query, turn=wanted.turn), shown)
+    return _Shown(
+        goals,
+        seen,
+        reflections.believed(look, space, agent),
+        _visitors(look, space, agent),
+        _actions(look, space, agent),
+        scene_text,
+        wanted.query if wanted.query is not None else scene_text or _texts(goals),
+    )
+
+
+def _composed(
+    look: Look,
+    space: str,
+    agent: str,
+    own: AgentSettings,
+    wanted: Wanted,
+    shown: _Shown,
+    memory: _Memory,
+    recalled: Sequence[RecallHit],
+) -> Context:
+    reflection = reflections.view(look, space, agent)
     identity = Section("IDENTITY", _identity(agent, own))
-    goal = Section("SHARED GOAL", [one_line(event.text) for event in goals])
-    sight = Section("CURRENT SCENE", [scene_text] if scene_text else [])
-    believed = Section("YOUR BELIEFS", [event.line() for event in beliefs], range(len(beliefs)))
-    remembered = Section("YOUR MEMORY", memory or ["(no prior memory)"], cheapest_first)
-    done = Section("ACTION HISTORY", [event.line() for event in actions], range(len(actions)))
-    visitor = Section("VISITOR", [event.line() for event in visitors] or ["(quiet)"])
+    goal = Section("SHARED GOAL", [one_line(event.text) for event in shown.goals])
+    sight = Section("CURRENT SCENE", [shown.scene] if shown.scene else [])
+    believed = Section("YOUR BELIEFS", [event.line() for event in shown.beliefs], range(len(shown.beliefs)))
+    remembered = Section("YOUR MEMORY", memory.lines or ["(no prior memory)"], memory.cheapest_first)
+    in_order = sorted(recalled, key=lambda hit: hit.position.offset)
+    weakest_first = [in_order.index(hit) for hit in reversed(recalled)]
+    further = Section("RECALLED", [hit.line() for hit in in_order], weakest_first)
+    done = Section("ACTION HISTORY", [event.line() for event in shown.actions], range(len(shown.actions)))
+    visitor = Section("VISITOR", [event.line() for event in shown.visitors] or ["(quiet)"])
     extra = Section("", [wanted.extra] if wanted.extra else [])
     form = Section("OUTPUT FORMAT", _output_format(wanted.output_format, reflection))
-    sections = [identity, goal, sight, believed, remembered, done, visitor, extra, form]
-    dropped = _trim(sections, (done, remembered, believed), wanted.budget_tokens)
+    sections = [identity, goal, sight, believed, remembered, further, done, visitor, extra, form]
+    dropped = _trim(sections, (further, done, remembered, believed), wanted.budget_tokens)
     return Context.of(_written(sections), dropped, reflection)
+
+
+async def _recalled(
+    reading: Reading, look: Look, asking: Asking | None, space: str, agent: str, asked: Asked, candidates: int
+) -> Sequence[RecallHit]:
+    """What else is related to what the prompt is about, best first; nothing where the index is off."""
+    decided = look.computed_at["checkpoint"]
+    if asking is None or decided is None or not asked.query.strip():
+        return ()
+    query = asked.query[: limits.RECALL_QUERY_CHARS_MAX]
+    # More than are shown: some of them stand elsewhere in the prompt.
+    question = Question.at(space, agent, query, asked.as_of, top_k=limits.PROMPT_RECALLED + _RECALLED_ELSEWHERE)
+    if question.offset_until is None:  # the prompt is of one moment, also where the views have moved on
+        question = replace(question, offset_until=decided.offset)
+    return (await recall(reading, asking, question, candidates)).hits
 
 
 def _scene(look: Look, space: str, kinds: Sequence[str]) -> list[Remembered]:
@@ -180,9 +256,9 @@ def _actions(look: Look, space: str, agent: str) -> list[Remembered]:
 
 
 def _memory(
-    look: Look, space: str, agent: str, own: AgentSettings, asked: Asked, shown: Collection[int]
-) -> tuple[list[str], list[int]]:
-    """The lines of what `agent` remembers and the prompt does not show elsewhere, and which of them go first.
+    look: Look, space: str, agent: str, own: AgentSettings, asked: Asked, related: Related, shown: Collection[int]
+) -> _Memory:
+    """What `agent` remembers and the prompt does not show elsewhere.
 
     The newest ones; or, where the agent is set to it, the most salient ones, of which the weakest go first.
     """
@@ -190,13 +266,15 @@ def _memory(
         newest = [memory for memory in look.memories(space, agent) if memory.offset not in shown]
         window = episodic.window(newest, own.window or limits.WINDOW_EVENTS)
         lines = [look.remembered(memory.offset, memory.data).line() for memory in window]
-        return lines, list(range(len(lines)))
-    ranking = salient.rank(look, space, agent, asked, more=len(shown))
+        return _Memory(lines, range(len(lines)), {memory.offset for memory in window})
+    ranking = salient.rank(look, space, agent, asked, related, more=len(shown))
     left = [place for _, place in ranking.order if ranking.memories[place].offset not in shown][: ranking.top_k]
     chosen = sorted(left)
-    return [ranking.salient(look, ranking.memories[place]).line() for place in chosen], [
-        chosen.index(place) for place in reversed(left)
-    ]
+    return _Memory(
+        [ranking.salient(look, ranking.memories[place]).line() for place in chosen],
+        [chosen.index(place) for place in reversed(left)],
+        {ranking.memories[place].offset for place in chosen},
+    )
 
 
 def _output_format(given: str | None, reflection: ReflectionView) -> list[str]:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from recallog import salient
+from recallog import finding, salient
+from recallog.index.asking import Asking
 from recallog.reading import Look, Reading
 from recallog.salient import Asked, Ranking
 from recallog.time_travel import AsOf
@@ -15,7 +16,7 @@ from recallog_projections.settings import AgentSettings
 from recallog_schemas import Position, codec, kinds, limits
 from recallog_schemas.kinds import SalienceWeights
 from recallog_schemas.views import Explanation, Salient
-from recallog_streams import dead_letters, identity
+from recallog_streams import dead_letters
 from recallog_streams.ledger import Ledger, record_at
 
 
@@ -28,25 +29,21 @@ class _Verdict:
 async def _found(reading: Reading, ledger: Ledger, space: str, event_id: str) -> Position | None:
     """Where the event lies. A ledger that knows no ids is searched only for one that the views do not count."""
     if not ledger.unique_ids:
-        size = (await reading.look([Need(identity.SIZES.name, space)])).row(identity.SIZES, space)
-        if size is not None:
-            need = identity.bucket_of(space, event_id, size)
-            bucket = (await reading.look([need])).row(identity.BUCKETS, *need[1:])
-            offset = identity.offset_in(bucket, event_id)
-            if offset is not None:
-                return Position(reading.partition, offset)
+        offset = (await finding.counted(reading, space, [event_id])).get(event_id)
+        if offset is not None:
+            return Position(reading.partition, offset)
     return await ledger.find(space, event_id)
 
 
 async def explain(
     reading: Reading,
     ledger: Ledger,
+    asking: Asking | None,
     space: str,
     event_id: str,
     agent: str,
     asked: Asked,
     candidates: int,
-    as_of: AsOf | None,
 ) -> Explanation:
     """What became of one event in the memory of `agent`, of which salience scores the newest `candidates` events."""
     found = await _found(reading, ledger, space, event_id)
@@ -54,7 +51,8 @@ async def explain(
     if found is not None:
         rows.append(Need(dead_letters.TABLE.name, "", "", dead_letters.key_of(found.offset)))
     look = await reading.look(rows, episodic.logs(space, agent, candidates))
-    ranking = salient.rank(look, space, agent, asked, more=candidates)
+    related = await salient.related(look, asking, space, agent, asked)
+    ranking = salient.rank(look, space, agent, asked, related, more=candidates)
     own = look.row(settings.AGENTS, space, agent) or AgentSettings()
     window = own.window or limits.WINDOW_EVENTS
     visible = episodic.merge(look.tail(episodic.OWN, space, agent), look.tail(episodic.SHARED, space))
@@ -62,7 +60,7 @@ async def explain(
     newer = rank = None
     memory: Salient | None = None
     if place is None:
-        verdict = await _absent(look, ledger, space, agent, found, as_of)
+        verdict = await _absent(look, ledger, space, agent, found, asked.as_of)
     else:
         # Both logs together may hold more than are scored.
         newer = len(visible) - 1 - place

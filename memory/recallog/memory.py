@@ -5,15 +5,16 @@ from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeVar, overload
 
 import msgspec
 
 from recallog import context as prompts
+from recallog import disclosure, inhabitants, operations, recent, reflections, salient, wiring
 from recallog import explain as explaining
-from recallog import inhabitants, operations, recent, reflections, salient, wiring
 from recallog.answers import Answers
 from recallog.context import Context, Wanted
+from recallog.disclosure import Asker
 from recallog.reactor import Background, Reactor
 from recallog.reading import Reading
 from recallog.recall import recall as recalling
@@ -29,9 +30,11 @@ from recallog_schemas.errors import InvalidEvent, ProjectionError, RecallogError
 from recallog_schemas.views import (
     AgentSettingsView,
     AgentView,
+    AroundView,
     BeliefsView,
     DeadLetter,
     DeadLetterDetail,
+    EntriesView,
     EpisodicView,
     Explanation,
     Reaction,
@@ -41,6 +44,7 @@ from recallog_schemas.views import (
     ReflectionView,
     SalientView,
     SceneView,
+    SearchPage,
     SpaceDetail,
     SpaceView,
     StandingTrigger,
@@ -103,7 +107,7 @@ class Memory:
         Those name a ledger and views (`RECALLOG_LEDGER`, `RECALLOG_VIEWS`: a cluster, whose workers keep the views), or
         a folder (`RECALLOG_HOME`, else `./.recallog`).
 
-        `projections` are views of your own, each kept in a file of its own; read them with `row` and `entries`.
+        `projections` are views of your own, each kept in a file of its own; read them with `row` and `log_entries`.
         `progress` is called with (done, total) while a query has to build the views first. With `reactors`, and
         inside `async with`, reflections that fall due are answered in the background by `reflector` (default: as
         `RECALLOG_REFLECTOR` says, else the offline one).
@@ -204,6 +208,39 @@ class Memory:
             space, lambda reading: recent.window(reading, space, agent, window), after, as_of
         )
 
+    @overload
+    async def timeline(
+        self,
+        space: str,
+        agent: str,
+        *,
+        limit: int = ...,
+        before: Position | None = ...,
+        session: str | None = ...,
+        kinds: Collection[str] | None = ...,
+        since: datetime | None = ...,
+        until: datetime | None = ...,
+        after: Position | None = ...,
+        as_of: AsOf | None = ...,
+    ) -> TimelinePage: ...
+
+    @overload
+    async def timeline(
+        self,
+        space: str,
+        agent: str,
+        *,
+        around: str,
+        entries_before: int = ...,
+        entries_after: int = ...,
+        session: str | None = ...,
+        kinds: Collection[str] | None = ...,
+        since: datetime | None = ...,
+        until: datetime | None = ...,
+        after: Position | None = ...,
+        as_of: AsOf | None = ...,
+    ) -> AroundView: ...
+
     async def timeline(
         self,
         space: str,
@@ -211,18 +248,26 @@ class Memory:
         *,
         limit: int = limits.PAGE_ITEMS,
         before: Position | None = None,
+        around: str | None = None,
+        entries_before: int = limits.AROUND_EVENTS,
+        entries_after: int = limits.AROUND_EVENTS,
         session: str | None = None,
         kinds: Collection[str] | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         after: Position | None = None,
         as_of: AsOf | None = None,
-    ) -> TimelinePage:
+    ) -> TimelinePage | AroundView:
         """A page of the events that `agent` may see, in order; `before` (the page's `older`) leads to older ones.
 
         Of one `session`, of some `kinds`, with `since` <= at < `until`, where these are given. The views keep the
         newest 2,000 of its own and of the shared events; where older ones were dropped, the last page says from which
         position on it is complete.
+
+        `around` an event's id instead: previews of that event and of the nearest `entries_before` and `entries_after`
+        ones, 0 to 50 each; what else is given says which neighbours. An event that is older than the views keep is
+        looked for in the ledger, which folds the space up to it. Raises `OutOfRange` for an id of no event that `agent`
+        may see.
         """
         codec.check_name(agent, "agent")
         if not 1 <= limit <= limits.PAGE_ITEMS_MAX:
@@ -239,8 +284,20 @@ class Memory:
                 and (until is None or event.at < until)
             )
 
+        if around is None:
+            return await self._answers.of_space(
+                space,
+                lambda reading: recent.page(reading, space, agent, wanted, limit, before, self._kept),
+                after,
+                as_of,
+            )
+        if before is not None:
+            raise InvalidEvent("before: leads from page to page, and around asks for none", path="before")
+        counts = [disclosure.clamped(count, 0, limits.AROUND_EVENTS_MAX) for count in (entries_before, entries_after)]
+        asked = disclosure.Around(around, counts[0], counts[1], wanted)
+        asker = self._asker(space, agent, as_of)
         return await self._answers.of_space(
-            space, lambda reading: recent.page(reading, space, agent, wanted, limit, before, self._kept), after, as_of
+            space, lambda reading: disclosure.around(reading, asker, asked), after, as_of
         )
 
     async def salient(
@@ -257,13 +314,15 @@ class Memory:
         """The events that matter most to `agent` now, of the newest 2,000 that it may see, oldest first.
 
         salience = 0.30 relevance to `query` + 0.40 recency + 0.30 importance, unless `agent.configured` weighs them
-        otherwise; without a query relevance is 0. `top_k` defaults to the agent's, else 8; `turn`, from which recency
-        is measured, to the highest that the space has seen. `after` and `as_of` as for `episodic`.
+        otherwise; without a query relevance is 0. Relevance is by meaning while the index is being served (`recall`
+        starts it) and has all that the views have, else by words; `relevance_by` says which. `top_k` defaults to the
+        agent's, else 8; `turn`, from which recency is measured, to the highest that the space has seen. `after` and
+        `as_of` as for `episodic`.
         """
-        asked = self._asked(agent, query, top_k, turn)
+        asked, index = self._asked(agent, query, top_k, turn, as_of), self._parts.index
 
         return await self._answers.of_space(
-            space, lambda reading: salient.salient(reading, space, agent, asked, self._kept), after, as_of
+            space, lambda reading: salient.salient(reading, index, space, agent, asked, self._kept), after, as_of
         )
 
     async def recall(
@@ -297,21 +356,20 @@ class Memory:
         `episodic`. Raises `InvalidEvent` for a question that is none.
         """
         codec.check_name(agent, "agent")
-        question = Question(
+        question = Question.at(
             space,
             agent,
             query,
-            top_k,
-            author,
-            kinds,
-            session,
-            since,
-            until,
-            min_similarity,
-            fusion,
-            ranking.DEFAULT_CHANNELS if channels is None else frozenset(channels),
-            offset_until=as_of.offset if isinstance(as_of, Position) else None,
-            at_until=as_of if isinstance(as_of, datetime) else None,
+            as_of,
+            top_k=top_k,
+            author=author,
+            kinds=kinds,
+            session=session,
+            since=since,
+            until=until,
+            min_similarity=min_similarity,
+            fusion=fusion,
+            channels=ranking.DEFAULT_CHANNELS if channels is None else frozenset(channels),
         )
         question.check()
         asking = self._parts.index
@@ -319,6 +377,68 @@ class Memory:
             await self.catch_up_index(partition=await self.partition_of(space))
         return await self._answers.of_space(
             space, lambda reading: recalling.recall(reading, asking, question, self._kept), after, as_of
+        )
+
+    async def search(
+        self,
+        space: str,
+        agent: str,
+        query: str,
+        *,
+        limit: int = limits.SEARCH_HITS,
+        author: str | None = None,
+        kinds: Collection[str] | None = None,
+        session: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        min_similarity: float | None = None,
+        fusion: str = ranking.WEIGHTED,
+        channels: Collection[str] | None = None,
+        wait_index: bool = False,
+        after: Position | None = None,
+        as_of: AsOf | None = None,
+    ) -> SearchPage:
+        """`recall` in short: of each hit its id, its place, the first 220 characters, and what the whole would cost.
+
+        `timeline(around=id)` shows what was said around a hit, and `entries(ids)` whole events. The query has at most
+        500 characters, and is not empty (else `InvalidEvent`); `limit` is brought within 1 and 100. All else as for
+        `recall`.
+        """
+        disclosure.check_query(query)
+        limit = disclosure.clamped(limit, 1, limits.SEARCH_HITS_MAX)
+        found = await self.recall(
+            space,
+            agent,
+            query,
+            top_k=limit,
+            author=author,
+            kinds=kinds,
+            session=session,
+            since=since,
+            until=until,
+            min_similarity=min_similarity,
+            fusion=fusion,
+            channels=channels,
+            wait_index=wait_index,
+            after=after,
+            as_of=as_of,
+        )
+        return disclosure.page(found, limit)
+
+    async def entries(
+        self, space: str, agent: str, ids: Sequence[str], *, after: Position | None = None, as_of: AsOf | None = None
+    ) -> EntriesView:
+        """The whole events of some ids, at most 200, in the order of the ids; an id that is named twice counts once.
+
+        An id of no event that `agent` may see is left out. Events that are older than the views keep are looked for in
+        the ledger, which folds the space up to the newest of them. `after` and `as_of` as for `episodic`. Raises
+        `InvalidEvent` for too many ids.
+        """
+        codec.check_name(agent, "agent")
+        disclosure.check_ids(ids)
+        asker = self._asker(space, agent, as_of)
+        return await self._answers.of_space(
+            space, lambda reading: disclosure.entries(reading, asker, ids), after, as_of
         )
 
     async def catch_up_index(self, progress: Progress | None = None, *, partition: int | None = None) -> None:
@@ -391,17 +511,18 @@ class Memory:
         """The prompt of `agent`: a `str` that also says what it was computed at, and whether a reflection is due.
 
         `scene` defaults to the scene view. Memory is the agent's window or, with `use_salience`, what is salient to
-        `query` (default: the scene). `extra` and `output_format` come last. `budget_tokens` (four characters each)
-        takes away actions, memories and beliefs, the oldest or weakest first, and nothing else: what cannot be taken
+        `query` (default: the scene). What else is related to `query` is recalled from further back, unless the index
+        is off. `extra` and `output_format` come last. `budget_tokens` (four characters each) takes away what was
+        recalled, actions, memories and beliefs, the oldest or weakest first, and nothing else: what cannot be taken
         away may exceed it. When a reflection is due, the prompt asks for it. `after` and `as_of` as for `episodic`.
         """
-        self._asked(agent, query, None, turn)
+        self._asked(agent, query, None, turn, as_of)
         if budget_tokens is not None and budget_tokens < 1:
             raise InvalidEvent(f"budget_tokens: at least 1, not {budget_tokens}", path="budget_tokens")
-        wanted = Wanted(scene, query, extra, output_format, budget_tokens, turn)
+        wanted, index = Wanted(scene, query, extra, output_format, budget_tokens, turn, as_of), self._parts.index
 
         return await self._answers.of_space(
-            space, lambda reading: prompts.context(reading, space, agent, wanted, self._kept), after, as_of
+            space, lambda reading: prompts.context(reading, index, space, agent, wanted, self._kept), after, as_of
         )
 
     async def explain(
@@ -421,12 +542,12 @@ class Memory:
         An event that the agent may not see shows nothing but that. `query`, `top_k` and `turn` as for `salient`,
         `after` and `as_of` as for `episodic`.
         """
-        asked = self._asked(agent, query, top_k, turn)
+        asked = self._asked(agent, query, top_k, turn, as_of)
 
-        ledger = self._parts.ledger
+        ledger, index = self._parts.ledger, self._parts.index
         return await self._answers.of_space(
             space,
-            lambda reading: explaining.explain(reading, ledger, space, event_id, agent, asked, self._kept, as_of),
+            lambda reading: explaining.explain(reading, ledger, index, space, event_id, agent, asked, self._kept),
             after,
             as_of,
         )
@@ -474,7 +595,7 @@ class Memory:
 
         return await self._answers.of_space(space, question, after, views=self._views_of(table))
 
-    async def entries(
+    async def log_entries(
         self,
         log: Log[Row],
         space: str,
@@ -526,20 +647,30 @@ class Memory:
         """Fold the ledger afresh and compare every row of every view with it."""
         return await operations.verify(self._parts, progress)
 
-    async def rebuild(self, progress: Progress | None = None, *, accept: bool = False) -> list[RebuildReport]:
-        """Fold everything from offset zero beside the live views, then cut over. Readers go on meanwhile.
+    async def rebuild(
+        self, progress: Progress | None = None, *, what: str = "views", accept: bool = False
+    ) -> list[RebuildReport]:
+        """Fold everything from offset zero beside the live `what` (views, or index), then cut over.
 
-        Raises `NewDeadLetters`, unless `accept`, where that would lose what the live views remember.
+        Readers go on meanwhile. The index takes the vectors of texts that have not changed from the live one. Raises
+        `NewDeadLetters`, unless `accept`, where that would lose what the live ones remember.
         """
-        return await operations.rebuild(self._parts, progress, accept=accept)
+        return await operations.rebuild(self._parts, what, progress, accept=accept)
 
-    async def plan_rebuild(self) -> list[RebuildPlan]:
+    async def reindex(self, model: str, progress: Progress | None = None) -> list[RebuildReport]:
+        """Move the index to the embedder `model` (see `Settings.embedder`), which makes all its vectors anew.
+
+        The index goes on answering with the old one until then; `abort_rebuild(what="index")` gives it up.
+        """
+        return await operations.reindex(self._parts, model, progress)
+
+    async def plan_rebuild(self, what: str = "views") -> list[RebuildPlan]:
         """What `rebuild` would do now, without doing it."""
-        return await operations.plan_rebuild(self._parts)
+        return await operations.plan_rebuild(self._parts, what)
 
-    async def abort_rebuild(self) -> list[str]:
+    async def abort_rebuild(self, what: str = "views") -> list[str]:
         """Give up rebuilds under way; the generations given up."""
-        return await operations.abort_rebuild(self._parts)
+        return await operations.abort_rebuild(self._parts, what)
 
     async def dead_letters(self) -> list[DeadLetter]:
         """All records that the views could not apply, in order."""
@@ -559,13 +690,16 @@ class Memory:
             self._reactor = Reactor(self, self._parts.ledger, reflector, self._parts.reactors_lock)
         return self._reactor
 
-    def _asked(self, agent: str, query: str | None, top_k: int | None, turn: int | None) -> Asked:
+    def _asker(self, space: str, agent: str, as_of: AsOf | None) -> Asker:
+        return Asker(self._parts.ledger, space, agent, self._kept, as_of, self._progress)
+
+    def _asked(self, agent: str, query: str | None, top_k: int | None, turn: int | None, as_of: AsOf | None) -> Asked:
         codec.check_name(agent, "agent")
         if top_k is not None and not 1 <= top_k <= self._kept:
             raise InvalidEvent(f"top_k: between 1 and {self._kept:,}, not {top_k}", path="top_k")
         if turn is not None and not 0 <= turn <= limits.TURN_MAX:
             raise InvalidEvent(f"turn: between 0 and {limits.TURN_MAX:,}, not {turn}", path="turn")
-        return Asked(query or "", top_k, turn)
+        return Asked(query or "", top_k, turn, as_of)
 
     def _views_of(self, table: Table[Row] | Log[Row]) -> Views:
         for views in self._parts.all_views():

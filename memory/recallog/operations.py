@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
 from recallog import rebuilding, reflections
+from recallog.index.indexing import INDEX
 from recallog.overall import Overall
 from recallog.reading import Reading, position
 from recallog.time_travel import travel
@@ -12,9 +13,9 @@ from recallog.views import Views
 from recallog.wiring import Parts
 from recallog_projections import activity
 from recallog_projections.projection import Need
-from recallog_projections.stores.store import Generation, Pointer
+from recallog_projections.stores.store import Generation, Pointer, Store
 from recallog_schemas import Position, codec, limits
-from recallog_schemas.errors import OutOfRange, Rebuilding, RecallogError
+from recallog_schemas.errors import OutOfRange, Rebuilding, RecallogError, SettingsError
 from recallog_schemas.views import (
     DeadLetter,
     DeadLetterDetail,
@@ -42,17 +43,21 @@ async def status(parts: Parts) -> Status:
     """The state as it is, without folding anything."""
     manifest = await parts.ledger.manifest()
     ends = await parts.ledger.ends()
-    partitions, totals = [], activity.Totals(0, 0, 0)
+    partitions, totals, index_bytes = [], activity.Totals(0, 0, 0), 0
     standing: list[StandingTrigger] = []
     unreflected: list[Unreflected] = []
     for views in parts.all_views():
         for partition, end in enumerate(ends):
-            row, rows = await _partition_status(views, partition, end)
+            row, counted = await _partition_status(views.name, views.store, partition, end)
             partitions.append(row)
-            if views is parts.views and rows is not None:
-                totals = _sum(totals, rows)
+            if views is parts.views and counted is not None:
+                totals = _sum(totals, counted)
                 standing += await _as_it_is(views, partition, reflections.standing)
                 unreflected += await _as_it_is(views, partition, reflections.unreflected)
+    if parts.index is not None and parts.index.exists():
+        rows = parts.index.indexing.rows
+        partitions += [(await _partition_status(INDEX, rows, number, end))[0] for number, end in enumerate(ends)]
+        index_bytes = await parts.index.size_bytes()
     standing.sort(key=lambda trigger: (trigger.space, trigger.agent))
     unreflected.sort(key=lambda agent: (agent.space, agent.agent))
     return Status(
@@ -68,6 +73,7 @@ async def status(parts: Parts) -> Status:
         unreflected_total=len(unreflected),
         ledger_bytes=await parts.ledger.size_bytes(),
         views_bytes=sum([await views.store.size_bytes() for views in parts.all_views()]),
+        index_bytes=index_bytes,
     )
 
 
@@ -80,13 +86,15 @@ async def _as_it_is(views: Views, partition: int, query: Callable[[Reading], Asy
         return []
 
 
-async def _partition_status(views: Views, partition: int, end: int) -> tuple[PartitionStatus, activity.Totals | None]:
-    pointer = await views.store.pointer(partition)
+async def _partition_status(
+    name: str, store: Store, partition: int, end: int
+) -> tuple[PartitionStatus, activity.Totals | None]:
+    pointer = await store.pointer(partition)
     count, checkpoint, totals = dead_letters.Count(), -1, None
     if pointer.active is not None:
         needs = [Need(dead_letters.COUNT.name, ""), Need(activity.TOTALS.name, "")]
         try:
-            snapshot = await views.store.read(partition, needs)
+            snapshot = await store.read(partition, needs)
         except Rebuilding:
             pointer = Pointer()
         else:
@@ -94,9 +102,9 @@ async def _partition_status(views: Views, partition: int, end: int) -> tuple[Par
             count_row, totals_row = snapshot.rows
             count = dead_letters.COUNT.decode(count_row) if count_row else count
             totals = activity.TOTALS.decode(totals_row) if totals_row else None
-    building = await views.store.checkpoint(pointer.building) if pointer.building else None
+    building = await store.checkpoint(pointer.building) if pointer.building else None
     row = PartitionStatus(
-        views=views.name,
+        views=name,
         partition=partition,
         end=end,
         checkpoint=checkpoint,
@@ -118,7 +126,7 @@ async def verify(parts: Parts, progress: Progress | None) -> VerifyReport:
     """Compare every view with a fresh fold of the ledger."""
     checks: list[TableCheck] = []
     ends = await parts.ledger.ends()
-    for views in parts.all_views():
+    for views in [*parts.all_views(), *await _index(parts, of_itself=True)]:
         overall = Overall(progress, dict(enumerate(ends)))
         for partition in range(len(ends)):
             active, compared = await _compared(views, partition, overall.of(partition))
@@ -170,11 +178,28 @@ def _readable(views: Views, name: str, data: bytes | None) -> str | None:
         return repr(data)
 
 
-async def plan_rebuild(parts: Parts) -> list[RebuildPlan]:
+async def _index(parts: Parts, *, of_itself: bool = False) -> list[Views]:
+    """The index as views, served. Raises `SettingsError` where it is off, and `IndexUnavailable`.
+
+    `of_itself`: nothing instead where it is off, or was never asked for.
+    """
+    if of_itself and (parts.index is None or not parts.index.exists()):
+        return []
+    if parts.index is None:
+        raise SettingsError("the index is off. Leave RECALLOG_INDEX unset, or name a Qdrant server: http://host:6333")
+    await parts.index.start()
+    return [await parts.index.indexing.views()]
+
+
+async def _concerned(parts: Parts, what: str) -> list[Views]:
+    return await _index(parts) if what == INDEX else parts.all_views()
+
+
+async def plan_rebuild(parts: Parts, what: str) -> list[RebuildPlan]:
     """What a rebuild would do now, without doing it."""
     ends = await parts.ledger.ends()
     plans = []
-    for views in parts.all_views():
+    for views in await _concerned(parts, what):
         concerned = await rebuilding.concerned(views.builder, range(len(ends)))
         plans += [
             RebuildPlan(
@@ -191,18 +216,28 @@ async def plan_rebuild(parts: Parts) -> list[RebuildPlan]:
     return plans
 
 
-async def rebuild(parts: Parts, progress: Progress | None, *, accept: bool = False) -> list[RebuildReport]:
-    """Rebuild all views. Processes that do so at once share the partitions."""
+async def rebuild(parts: Parts, what: str, progress: Progress | None, *, accept: bool = False) -> list[RebuildReport]:
+    """Rebuild all views, or the index. Processes that do so at once share the partitions."""
     return [
-        report for views in parts.all_views() for report in await rebuilding.rebuild(views, progress, accept=accept)
+        report
+        for views in await _concerned(parts, what)
+        for report in await rebuilding.rebuild(views, progress, accept=accept)
     ]
 
 
-async def abort_rebuild(parts: Parts) -> list[str]:
-    """Give up all rebuilds under way; the generations given up."""
+async def reindex(parts: Parts, model: str, progress: Progress | None) -> list[RebuildReport]:
+    """Build the index with another embedder, beside the one that goes on answering, then cut over."""
+    await _index(parts)
+    if parts.index is None:
+        return []
+    return await rebuilding.rebuild(await parts.index.indexing.moved(model), progress, accept=False)
+
+
+async def abort_rebuild(parts: Parts, what: str) -> list[str]:
+    """Give up all rebuilds under way, of the views or of the index; the generations given up."""
     aborted = [
         await generations.abort(views.builder, partition)
-        for views in parts.all_views()
+        for views in await _concerned(parts, what)
         for partition in range(len(await parts.ledger.ends()))
     ]
     return [generation.id for generation in aborted if generation is not None]

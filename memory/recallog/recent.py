@@ -42,11 +42,7 @@ async def page(
     look = await reading.look(logs=episodic.logs(space, agent, kept))
     tails = look.tail(episodic.OWN, space, agent), look.tail(episodic.SHARED, space)
     kept_from = episodic.kept_from(*tails)
-    memories = [
-        memory
-        for memory in episodic.merge(*tails)
-        if memory.offset >= (kept_from or 0) and (before is None or memory.offset < before.offset)
-    ]
+    memories = [memory for memory in episodic.complete(*tails) if before is None or memory.offset < before.offset]
     newest_first = (look.remembered(memory.offset, memory.data) for memory in reversed(memories))
     found = list(islice((memory for memory in newest_first if wanted(memory.event)), limit + 1))
     older = found[limit - 1].position if len(found) > limit else None

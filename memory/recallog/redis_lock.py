@@ -1,4 +1,5 @@
-"""The reactors' lock of a cluster: it saves work and nothing else, since answers count once however often they come."""
+"""The locks of a cluster. They save work and nothing else: answers count once however often they come, and the commits
+of an index are fenced."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,7 +31,9 @@ class RedisLock:
             except RedisError as error:
                 raise StorageUnavailable(f"Redis does not answer ({error}). Is it running? Try again") from error
             if not held:
-                raise LockTimeout(f"another process has reacted for more than {self._wait_seconds:g} s; try again")
+                raise LockTimeout(
+                    f"another process has held {self._name} for more than {self._wait_seconds:g} s; try again"
+                )
             keeping = asyncio.create_task(_keep(lock))
             try:
                 yield

@@ -63,7 +63,7 @@ class ProjectionDriver:
         (data,) = _finish(self._projector.store.read(0, [need], generation=self._generation)).rows
         return None if data is None else table.decode(data)
 
-    def entries(self, log: Log[Row], space: str, owner: str = "") -> list[Row]:
+    def log_entries(self, log: Log[Row], space: str, owner: str = "") -> list[Row]:
         """All kept entries of a log, oldest first."""
         wanted = [(LogName(log.name, space, owner), limits.LOG_EVENTS_MAX)]
         (tail,) = _finish(self._projector.store.read(0, logs=wanted, generation=self._generation)).logs

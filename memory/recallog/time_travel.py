@@ -6,7 +6,7 @@ from datetime import datetime
 from recallog.reading import Reading
 from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
-from recallog_schemas import Position
+from recallog_schemas import Position, limits
 from recallog_schemas.errors import InvariantViolation, OutOfRange
 from recallog_streams import generations
 from recallog_streams.ledger import Ledger
@@ -15,6 +15,14 @@ from recallog_streams.projector import Progress, Projector
 AsOf = Position | datetime
 """A position: the fold up to and including it. A time: the fold of all records, in which events that happened later
 still decide identity, parking, settings and visibility, but are remembered nowhere."""
+
+
+def check_size(space: str, events: int) -> None:
+    """Raise `OutOfRange` where a fold of the space at query time would take too long."""
+    if events > limits.AS_OF_RECORDS_MAX:
+        raise OutOfRange(
+            f"the space {space!r} has {events:,} events; time travel folds at most {limits.AS_OF_RECORDS_MAX:,}"
+        )
 
 
 async def travel(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -141,11 +141,21 @@ def _cluster(
         views(BUILT_IN, NAMESPACE, built_in.projections(settings.log_events)),
         [views(projection.name, f"{NAMESPACE}:{projection.name}", built_in.alone(projection)) for projection in own],
         RedisLock(views_url, f"{NAMESPACE}:reactors", settings.lock_wait_seconds),
-        _index(settings, ledger, lambda: RedisStore(views_url, namespace=f"{NAMESPACE}:index")),
+        _index(
+            settings,
+            ledger,
+            lambda: RedisStore(views_url, namespace=f"{NAMESPACE}:index"),
+            lambda partition: RedisLock(views_url, f"{NAMESPACE}:index:{partition}", 0)(),
+        ),
     )
 
 
-def _index(settings: Settings, ledger: Ledger, rows: Callable[[], Store]) -> Asking | None:
+def _index(
+    settings: Settings,
+    ledger: Ledger,
+    rows: Callable[[], Store],
+    lock: Callable[[int], AbstractAsyncContextManager[Any]] = lambda partition: nullcontext(),
+) -> Asking | None:
     """The semantic index, or None where it is off. Raises `SettingsError`."""
     place = settings.index or ("embedded" if settings.ledger is None else "off")
     if place == "off":
@@ -179,6 +189,7 @@ def _index(settings: Settings, ledger: Ledger, rows: Callable[[], Store]) -> Ask
             cache(lambda name: embedder(name, api_key=key)),
             settings.embedder,
             settings.index_pieces,
+            lock,
         ),
         None,
     )

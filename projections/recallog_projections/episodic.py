@@ -87,6 +87,12 @@ def kept_from(own: Tail, shared: Tail) -> int | None:
     return max(cut, default=None)
 
 
+def complete(own: Tail, shared: Tail) -> list[Memory]:
+    """The memories of both logs in ledger order, from where on both are complete. Both tails must be whole."""
+    start = kept_from(own, shared) or 0
+    return [memory for memory in merge(own, shared) if memory.offset >= start]
+
+
 def window(memories: Sequence[Memory], size: int) -> list[Memory]:
     """The newest `size` of `memories`, oldest first."""
     return list(memories[-size:])

@@ -7,7 +7,7 @@ event is worked out when the event is folded and lies ready in the logs of `epis
 asks, so that no view ever changes by time passing.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
 from math import exp
 from typing import ClassVar, NamedTuple
@@ -71,27 +71,36 @@ class Salience:
             rows.put(CLOCK, Clock(event.turn), event.space)
 
 
-def score(memory: Memory, query: str, now: int, weights: Weights) -> Score:
-    """One event's salience at turn `now` with its terms."""
-    terms = relevance(_text(memory), query), recency(memory.turn, now), memory.importance
+def score(memory: Memory, query: str, now: int, weights: Weights, ranked: Mapping[int, float] | None = None) -> Score:
+    """One event's salience at turn `now` with its terms. `ranked` as for `strongest`."""
+    related = relevance(_text(memory), query) if ranked is None else ranked.get(memory.offset, 0.0)
+    terms = related, recency(memory.turn, now), memory.importance
     return Score(_weighted(*terms, weights), *terms)
 
 
 def strongest(
-    memories: Sequence[Memory], query: str, now: int, weights: Weights, count: int
+    memories: Sequence[Memory],
+    query: str,
+    now: int,
+    weights: Weights,
+    count: int,
+    ranked: Mapping[int, float] | None = None,
 ) -> list[tuple[float, int]]:
     """Salience and places of the strongest `count` of `memories`, strongest first; of equal ones the newer first.
 
-    `memories` are in ledger order. The numbers are those of `score`. Words are compared only where a relevance of 1
-    could bring an event among the strongest.
+    `memories` are in ledger order. The numbers are those of `score`. Relevance is what `ranked` says by offset, 0 where
+    it says nothing; None: words are compared, only where a relevance of 1 could bring an event among the strongest.
     """
     relevance_weight, recency_weight, importance_weight = weights
     rates = [recency_weight * recency(memory.turn, now) for memory in memories]
     worths = [importance_weight * memory.importance for memory in memories]
     totals = [rate + worth for rate, worth in zip(rates, worths, strict=True)]
-    vocabulary = words.vocabulary()
-    asked = vocabulary.learn(query)
-    if asked.size:
+    if ranked is not None:
+        totals = [
+            relevance_weight * ranked.get(memory.offset, 0.0) + rate + worth
+            for memory, rate, worth in zip(memories, rates, worths, strict=True)
+        ]
+    elif (asked := (vocabulary := words.vocabulary()).learn(query)).size:
         # So much an event has to have without its words; plain floats, since thousands of tuples wake the collector.
         enough = min(nlargest(count, totals), default=0.0) - relevance_weight - _ROUNDING
         totals = [
@@ -127,3 +136,11 @@ def _text(memory: Memory) -> str:
 
 def _weighted(relevance: float, recency: float, importance: float, weights: Weights) -> float:
     return weights.relevance * relevance + weights.recency * recency + weights.importance * importance
+
+
+def by_rank(offsets: Sequence[int]) -> dict[int, float]:
+    """Relevance of `n` events that were found, best first: (n - i) / n for the i-th from 0, so 1.0 down to 1/n.
+
+    The ledger-view memory document's term for an index, whose own scores have no scale that others share.
+    """
+    return {offset: (len(offsets) - place) / len(offsets) for place, offset in enumerate(offsets)}

@@ -5,7 +5,7 @@ RecallogError
 │   ├── EventTooLarge           it is longer than 256 KiB
 │   └── FutureSchema            it was written by a newer Recallog
 ├── IdConflict                  its id is taken by another event of its space
-├── OutOfRange                  a position that the ledger does not hold (yet)
+├── OutOfRange                  a position that the ledger does not hold (yet), or an event that is not there to see
 ├── Parked                      the awaited record is a dead letter
 ├── NothingDue                  an answer where no trigger stands
 ├── Rebuilding                  the views are not there yet
@@ -64,7 +64,8 @@ class IdConflict(RecallogError):
 
 
 class OutOfRange(RecallogError):
-    """A position past the ledger's end, or of a partition that the space does not live in."""
+    """A position past the ledger's end or of a partition that the space does not live in, or an event that an agent may
+    not see."""
 
     exit_code = 2
 

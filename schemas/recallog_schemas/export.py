@@ -15,6 +15,10 @@ _ON_THE_WIRE = ["envelope", "id", "space", "agent", "kind", "at"]
 _VIEWS: tuple[type[BaseModel], ...] = (
     views.EpisodicView,
     views.TimelinePage,
+    views.AroundView,
+    views.RecallView,
+    views.SearchPage,
+    views.EntriesView,
     views.SalientView,
     views.BeliefsView,
     views.SceneView,

@@ -50,6 +50,7 @@ AS_OF_RECORDS_MAX = 2_000_000
 REFLECTION_EVENTS = 20
 PROMPT_BELIEFS = 8
 PROMPT_ACTIONS = 15
+PROMPT_RECALLED = 7
 EVIDENCE_CHARS_MAX = 200
 SCENE_KINDS_MAX = SHARED_KINDS_MAX
 UNREFLECTED_TURNS = 30
@@ -76,3 +77,14 @@ RECALL_TERMS_MAX = 32  # of a question: a page of text is no better a question t
 RECALL_TERM_HITS = 200
 RECALL_BEHIND = 100  # positions that the index may be behind before an answer calls itself degraded
 CACHED_TURNS_MAX = 20_000  # memories whose words recall keeps split
+
+# Progressive disclosure: previews, what is around one of them, whole events. The figures are those
+# of the memory model, section 1.2, rows 19 to 21.
+SEARCH_HITS = 20
+SEARCH_HITS_MAX = 100
+SEARCH_QUERY_CHARS_MAX = 500
+PREVIEW_CHARS = 220
+PREVIEW_ANCHOR_CHARS = 260
+AROUND_EVENTS = 3
+AROUND_EVENTS_MAX = 50
+ENTRIES_IDS_MAX = 200

@@ -1,9 +1,10 @@
 """The shapes of answers: what consumers and operators read. Every answer says what it was computed at."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from recallog_schemas import triggers
 from recallog_schemas.errors import NothingDue
@@ -69,7 +70,8 @@ class Salient(Remembered):
 
     score: float
     relevance: float
-    """0 to 1: Jaccard similarity of its words with those of the query."""
+    """0 to 1: by the index, (n - i)/n for the i-th of n events found; else Jaccard similarity of its words with the
+    query's."""
     recency: float
     """0 to 1: exp(-0.1 * turns ago)."""
     importance: float
@@ -91,6 +93,8 @@ class SalientView(ComputedAt):
     weights: SalienceWeights
     considered: int
     """How many events were scored."""
+    relevance_by: str | None = Field(default=None, exclude_if=lambda by: by is None)
+    """"meaning", by the semantic index; or "words", with the reason why. None, and left out, where the index is off."""
     memories: tuple[Salient, ...]
 
     def format(self) -> str:
@@ -237,17 +241,15 @@ class RecallHit(Remembered):
     """"index", or "views" where only its words were compared."""
 
 
-class RecallView(ComputedAt):
-    """What an agent remembers about a question, best first."""
+class Recalled(ComputedAt):
+    """What every answer to a question about memories says of how it was found."""
 
     space: str
     agent: str
     query: str
-    top_k: int
     channels: tuple[str, ...]
     """The channels that were used."""
     fusion: str
-    hits: tuple[RecallHit, ...]
     considered: int
     """How many memories were scored."""
     index: str | None
@@ -259,9 +261,86 @@ class RecallView(ComputedAt):
     degraded: str | None
     """Why the answer is not as good as it could be; None where it is."""
 
+
+class RecallView(Recalled):
+    """What an agent remembers about a question, best first."""
+
+    top_k: int
+    hits: tuple[RecallHit, ...]
+
     def format(self) -> str:
         """The memories as a prompt shows them, best first, one a line; "" where there are none."""
         return lines(self.hits)
+
+
+class Preview(View):
+    """One event that an agent may see, in short. `Memory.entries` gives the whole of it for its `id`."""
+
+    id: str
+    position: Position
+    at: datetime
+    agent: str
+    kind: str
+    session: str | None
+    turn: int
+    preview: str
+    """How its text begins; "..." at the end where it goes on."""
+    tokens: int
+    """An estimate of what the whole text costs a model: four characters each, rounded up; 0 where it is empty."""
+
+    def line(self) -> str:
+        """The preview as prompts show memories: `[turn 003][kind] text`."""
+        return f"[turn {self.turn:03d}][{self.kind}] {one_line(self.preview)}"
+
+
+class SearchHit(Preview):
+    """A memory that answers a question, in short."""
+
+    score: float
+    """Rounded to four decimals; comparable within one answer only."""
+
+
+class SearchPage(Recalled):
+    """What an agent remembers about a question, in short, best first."""
+
+    limit: int
+    """How many hits were asked for, within 1 to 100."""
+    hits: tuple[SearchHit, ...]
+
+    def format(self) -> str:
+        """The previews, best first, one a line; "" where there are none."""
+        return "\n".join(hit.line() for hit in self.hits)
+
+
+class AroundView(ComputedAt):
+    """One event in short, and what the agent may see just before and after it, oldest first."""
+
+    space: str
+    agent: str
+    before: tuple[Preview, ...]
+    anchor: Preview
+    after: tuple[Preview, ...]
+
+    @property
+    def events(self) -> tuple[Preview, ...]:
+        """All of them, in order."""
+        return (*self.before, self.anchor, *self.after)
+
+    def format(self) -> str:
+        """The previews, one a line."""
+        return "\n".join(event.line() for event in self.events)
+
+
+class EntriesView(ComputedAt):
+    """The events of some ids that an agent may see, in the order in which they were asked for."""
+
+    space: str
+    agent: str
+    entries: tuple[Remembered, ...]
+
+    def format(self) -> str:
+        """The events as a prompt shows them, one a line; "" where there are none."""
+        return lines(self.entries)
 
 
 class Explanation(ComputedAt):
@@ -410,6 +489,7 @@ class Status(View):
     unreflected_total: int
     ledger_bytes: int
     views_bytes: int
+    index_bytes: int
 
 
 class Difference(View):

@@ -73,8 +73,8 @@ def failed(result: Result, code: int, says: str) -> None:
 def test_the_commands_are_these() -> None:
     assert [" ".join(path) for path in COMMANDS] == [
         "agents", "beliefs", "context", "copy", "dead-letters list", "dead-letters retry", "dead-letters show", "demo",
-        "episodic", "eval locomo", "explain", "export", "ingest", "publish", "react", "rebuild", "reflection", "salient",
-        "scene", "schema export", "spaces", "status", "tail", "timeline", "verify", "watch", "worker",
+        "episodic", "eval locomo", "explain", "export", "ingest", "publish", "react", "rebuild", "reflection",
+        "salient", "scene", "schema export", "spaces", "status", "tail", "timeline", "verify", "watch", "worker",
     ]  # fmt: skip
 
 

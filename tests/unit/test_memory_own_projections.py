@@ -95,8 +95,8 @@ def test_its_rows_and_entries_are_read_with_what_was_published_before(tmp_path: 
         async with Memory.open(tmp_path, projections=[Words()]) as memory:
             await memory.publish_many(SAID)
             assert await words(memory) == 7
-            assert [line.text for line in await memory.entries(LINES, "village")] == ["bad", "four", "FIVE FIVE"]
-            assert [line.text for line in await memory.entries(LINES, "village", newest=1)] == ["FIVE FIVE"]
+            assert [line.text for line in await memory.log_entries(LINES, "village")] == ["bad", "four", "FIVE FIVE"]
+            assert [line.text for line in await memory.log_entries(LINES, "village", newest=1)] == ["FIVE FIVE"]
 
     run(work())
 
@@ -105,7 +105,7 @@ def test_a_row_that_was_never_written_is_none(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words()]) as memory:
             assert await words(memory, "nobody") is None
-            assert await memory.entries(LINES, "nowhere") == []
+            assert await memory.log_entries(LINES, "nowhere") == []
 
     run(work())
 
@@ -416,7 +416,7 @@ def test_rows_that_cannot_be_stored_park_their_record_alone(tmp_path: Path) -> N
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Fat()]) as memory:
             await memory.publish_many(SAID)
-            assert [line.text for line in await memory.entries(LINES, "village")] == ["two two", "four", "FIVE FIVE"]
+            assert [line.text for line in await memory.log_entries(LINES, "village")] == ["two two", "four", "FIVE FIVE"]
             assert [letter.position for letter in await memory.dead_letters()] == [Position(0, 2)]
 
     run(work())

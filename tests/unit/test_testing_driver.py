@@ -50,7 +50,7 @@ def test_given_events_the_rows_are_there() -> None:
     assert driver.given(owes("miller", 9), owes("smith", 1), owes("miller", 2)) == [Position(0, n) for n in range(3)]
     assert driver.row(DEBTS, "village", "miller") == Debt(11)
     assert driver.row(DEBTS, "village", "baker") is None
-    assert driver.entries(RECEIPTS, "village") == [Debt(1), Debt(2)]
+    assert driver.log_entries(RECEIPTS, "village") == [Debt(1), Debt(2)]
 
 
 def test_more_events_are_folded_on() -> None:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from recallog.index.client import START_SECONDS, Served
-from recallog.index.indexing import Indexing, check_model, made_with
+from recallog.index.indexing import Indexing, check_model
 from recallog_projections.index.embedder import Embedder
 from recallog_projections.index.engine import Engine
-from recallog_projections.index.store import collection_of
+from recallog_projections.index.store import collection_of, made_with
 from recallog_schemas.errors import IndexUnavailable, ViewsBehind
 
 _POLL_SECONDS = 0.05
@@ -35,9 +35,12 @@ class Asking:
         self.indexing = indexing
         self._served = served
 
-    async def open(self, partition: int) -> Opened:
-        """The generation that answers now. Raises `IndexUnavailable`."""
-        await self.start()
+    async def open(self, partition: int, *, start: bool = True) -> Opened:
+        """The generation that answers now. Raises `IndexUnavailable`, unless `start` also where nobody serves it."""
+        if start:
+            await self.start()
+        elif self._served is not None and not await asyncio.to_thread(lambda served: served.is_up, self._served):
+            raise IndexUnavailable("the index is not being served; recall starts it")
         pointer = await self.indexing.rows.pointer(partition)
         active = pointer.active
         if active is None:
@@ -52,6 +55,14 @@ class Asking:
         embedder = await asyncio.to_thread(self.indexing.load, made.embedder)
         check_model(embedder, made)
         return Opened(self.indexing.engine, collection_of(active), embedder, made.pieces, active.id, checkpoint.offset)
+
+    def exists(self) -> bool:
+        """Whether there is an index, or may be: embedded, none is made before the first question."""
+        return self._served is None or self._served.exists()
+
+    async def size_bytes(self) -> int:
+        """What it takes on its medium, as far as that can be known without starting anything."""
+        return await self.indexing.rows.size_bytes() + (await self.indexing.engine.size_bytes() or 0)
 
     async def start(self) -> None:
         """See to it that the index is served. Raises `IndexUnavailable` where it is not after a while."""

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from recallog.index import messages
-from recallog.index.service import ADDRESS_FILE, ENGINE_FOLDER, FOLDER, LOG_FILE, Address
+from recallog.index.service import ADDRESS_FILE, ENGINE_FOLDER, FOLDER, LOG_FILE, ROWS_FILE, Address
 from recallog_projections.index.edge import collections_in
 from recallog_projections.index.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.engine import Engine, Filter, Hit, Point, Search, Shape, Stored
@@ -38,12 +38,21 @@ class Channel:
         """What `call` returns, of type `kind`. Raises what the service raised, or `IndexUnavailable`."""
         with self._lock:
             try:
-                return messages.value_of(self._said(call), kind)
+                return messages.value_of(self._said_again(call) if self._socket else self._said(call), kind)
             except (OSError, msgspec.MsgspecError) as error:
                 self.close()
                 raise IndexUnavailable(
                     f"the index of {self._folder.parent} is not being served ({error}); ask again, and it is started"
                 ) from error
+
+    def _said_again(self, call: messages.Call) -> bytes:
+        """Once more on a new connection where the old one is broken: the service may be another by now. Every call may
+        be made twice."""
+        try:
+            return self._said(call)
+        except OSError:
+            self.close()
+            return self._said(call)
 
     def _said(self, call: messages.Call) -> bytes:
         if self._socket is None:
@@ -84,6 +93,10 @@ class Served:
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at = 0.0
         self._asking = Channel(self._folder)
+
+    def exists(self) -> bool:
+        """Whether an index was ever begun here."""
+        return (self._folder / ROWS_FILE).exists()
 
     @property
     def is_up(self) -> bool:

@@ -5,9 +5,10 @@ settings say it for the first one only. So another model takes over for all proc
 """
 
 import asyncio
-import json
 import logging
+import time
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +20,12 @@ from recallog_projections.index import points
 from recallog_projections.index.documents import Index
 from recallog_projections.index.embedder import Embedder
 from recallog_projections.index.engine import Engine
-from recallog_projections.index.store import IndexStore
+from recallog_projections.index.store import IndexStore, MadeWith, made_with
 from recallog_projections.projection import Projection
 from recallog_projections.settings import Settings
 from recallog_projections.stores.store import Generation, Pointer, Store
 from recallog_schemas import limits
-from recallog_schemas.errors import IndexUnavailable, RecallogError
+from recallog_schemas.errors import IndexUnavailable, LockTimeout, RecallogError
 from recallog_streams import generations
 from recallog_streams.kept import backoff
 from recallog_streams.ledger import Ledger
@@ -34,25 +35,12 @@ from recallog_streams.stopping import Stopping
 INDEX = "index"
 POLL_SECONDS = 0.2
 """How often the ledger's end is looked at while there is nothing to index."""
+LOOK_SECONDS = 5.0
+"""How often the engine is asked whether it still has what it had."""
+ROUND_RECORDS = 8 * limits.INDEX_BATCH_RECORDS
+"""How many records of one partition are indexed before the others have their turn."""
 
 _log = logging.getLogger("recallog.index")
-
-
-class MadeWith(msgspec.Struct, frozen=True):
-    """What makes the points of an index."""
-
-    embedder: str
-    """As the settings name it: "minilm"."""
-    model: str
-    """What it is: with other weights the vectors would be others."""
-    pieces: bool
-    """Whether points carry a vector for each content word-piece."""
-    points: int = points.VERSION
-
-
-def made_with(code: str) -> MadeWith:
-    """What a generation's points are made with, by its code."""
-    return msgspec.convert(json.loads(code)["made_with"][Index.name], MadeWith)
 
 
 @dataclass
@@ -68,9 +56,12 @@ class Indexing:
     name: str
     """The embedder of the first generation."""
     pieces: bool = True
+    lock: Callable[[int], AbstractAsyncContextManager[Any]] = lambda partition: nullcontext()
+    """Held while a partition is worked on, so that processes which share an index do not make each vector twice."""
 
     def __post_init__(self) -> None:
         self._views: dict[MadeWith, Views] = {}
+        self._looked_at = -LOOK_SECONDS
         self.trouble = ""
         """Why the index does not follow, in a sentence; "" where it does."""
 
@@ -88,36 +79,54 @@ class Indexing:
         failures = 0
         while not stopping:
             try:
-                rested = True
-                for partition in range(len(await self.ledger.ends())):
-                    if stopping:
-                        return
-                    rested = not await self.step(partition, progress) and rested
-            except RecallogError as error:
+                moved = await stopping.unless(self._round(progress))
+            except Exception as error:  # noqa: BLE001 - an engine or embedder of somebody else's may raise anything
                 failures += 1
-                self.trouble = str(error)
-                _log.warning("%s: %s", type(error).__name__, error)
+                named = f"{type(error).__name__}: {error}"
+                self.trouble = str(error) if isinstance(error, RecallogError) else named
+                _log.warning("%s", named, exc_info=not isinstance(error, RecallogError))
                 await stopping.pause(backoff(failures))
             else:
                 failures, self.trouble = 0, ""
-                if rested:
+                if not moved:
                     await stopping.pause(POLL_SECONDS)
 
-    async def step(self, partition: int, progress: Progress | None = None) -> bool:
-        """Bring one partition to the ledger's end as it is now; whether there was anything to do."""
+    async def _round(self, progress: Progress | None) -> bool:
+        look = time.monotonic() - self._looked_at >= LOOK_SECONDS
+        if look:
+            self._looked_at = time.monotonic()
+        ends = await self.ledger.ends()
+        moved = [await self._step(partition, end, look, progress) for partition, end in enumerate(ends)]
+        return any(moved)
+
+    async def _step(self, partition: int, end: int, look: bool, progress: Progress | None) -> bool:
+        """Bring one partition on; whether there was anything to do. With `look` the engine is asked what it has."""
         pointer = await self.rows.pointer(partition)
         views = await self._views_of(await self._wanted(pointer))
         active, projector = pointer.active, views.builder
-        if active is None or active.code != projector.fold.code or await projector.store.checkpoint(active) is None:
-            await generations.current(projector, partition, progress)
-            return True
-        until = (await self.ledger.ends())[partition]
-        before = await projector.resume(active)
+        if active is not None and active.code == projector.fold.code:
+            store = projector.store if look else self.rows
+            done = await store.checkpoint(active)
+            if done is not None and done.offset + 1 >= end:
+                return False
         try:
-            done = await projector.catch_up(active, until, progress)
+            async with self.lock(partition):
+                await self._go_on(projector, partition, active, end, progress)
+        except LockTimeout:
+            return False  # another process is at it
         except GenerationGone:
-            return True  # a cutover: its generation is gone on with
-        return done != before
+            pass  # a cutover: its generation is gone on with
+        return True
+
+    async def _go_on(
+        self, projector: Projector, partition: int, active: Generation | None, end: int, progress: Progress | None
+    ) -> None:
+        done = await projector.store.checkpoint(active) if active is not None else None
+        if active is None or done is None or active.code != projector.fold.code:
+            await generations.current(projector, partition, progress)
+        else:
+            # Not all at once: the other partitions wait.
+            await projector.catch_up(active, min(end, done.offset + 1 + ROUND_RECORDS), progress)
 
     async def _wanted(self, pointer: Pointer) -> MadeWith:
         if pointer.active is not None:
@@ -147,8 +156,3 @@ def check_model(embedder: Embedder, made: MadeWith) -> None:
             f"the index was made with {made.model}, and {made.embedder!r} is {embedder.model} here. Move it: recallog "
             f"reindex --model {made.embedder}"
         )
-
-
-def describe(generation: Generation) -> dict[str, Any]:
-    """What a generation's points are made with, for people."""
-    return msgspec.structs.asdict(made_with(generation.code))

@@ -174,4 +174,3 @@ def main(home: str) -> None:
             asyncio.run(_serve(settings))
     except Timeout:
         return
-

@@ -42,6 +42,15 @@ async def find(index: Opened, question: Question, words: Words) -> Found:
     return Found(await _scored(index, question, words, ids, embedding, late), sessions)
 
 
+async def nearest(index: Opened, question: Question, limit: int) -> list[int]:
+    """The offsets of the memories that are nearest in meaning, nearest first; of equal ones the newer first."""
+    embedding = (await asyncio.to_thread(index.embedder.embed, [Passage(question.query)]))[0]
+    search = Search(question.wanted(), limit, dense=embedding.vector, payload=("offset",))
+    (hits,) = await index.engine.search(index.collection, [search])
+    best_first = sorted(hits, key=lambda hit: (-hit.score, -hit.payload["offset"]))
+    return [hit.payload["offset"] for hit in best_first]
+
+
 async def events(index: Opened, ids: Sequence[str]) -> dict[str, bytes]:
     """The events of points by their ids."""
     stored = await index.engine.retrieve(index.collection, ids, payload=("event",))

@@ -4,11 +4,13 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any, Self
 
+from recallog.time_travel import AsOf
 from recallog_projections.index import points, ranking, terms
 from recallog_projections.index.engine import EVERYBODY, Filter
 from recallog_projections.index.ranking import Candidate
-from recallog_schemas import codec, limits
+from recallog_schemas import Position, codec, limits
 from recallog_schemas.errors import InvalidEvent
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -34,6 +36,18 @@ class Question:
     """Time travel to a position: what lies behind it is not remembered."""
     at_until: datetime | None = None
     """Time travel to a moment: what happened after it is not remembered."""
+
+    @classmethod
+    def at(cls, space: str, agent: str, query: str, as_of: AsOf | None, **more: Any) -> Self:
+        """A question that is asked now, or of the past."""
+        return cls(
+            space,
+            agent,
+            query,
+            offset_until=as_of.offset if isinstance(as_of, Position) else None,
+            at_until=as_of if isinstance(as_of, datetime) else None,
+            **more,
+        )
 
     def check(self) -> None:
         """Raise `InvalidEvent` where it cannot be answered."""

@@ -92,7 +92,7 @@ class Index:
         if not record.memorable:
             return
         event = record.event
-        words = kinds.kind_of(event.kind).text(event.payload).strip()
+        words = clean(kinds.kind_of(event.kind).text(event.payload))
         if not words:
             return
         readers = _readers(event, rows)
@@ -115,6 +115,11 @@ class Index:
         rows.put(DOCUMENTS, document, "", key=point_id(event.space, name, session.documents))
         said = f"{event.agent}: {words[-limits.INDEX_BEFORE_CHARS :]}"[-limits.INDEX_BEFORE_CHARS :]
         rows.put(SESSIONS, _gone_on(session, Said(session.documents, readers, said)), event.space, name)
+
+
+def clean(text: str) -> str:
+    """`text` without the half surrogate pairs that JSON can name and no model can read, and without space around it."""
+    return text.encode("utf-8", "replace").decode().strip()
 
 
 def asks(words: str) -> bool:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import numpy as np
 
 from recallog_projections.index import documents, terms
@@ -35,7 +36,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 def text_of(document: Document) -> str:
     """What the event says."""
-    return codec.decode(document.event.encode()).text.strip()
+    return documents.clean(codec.decode(document.event.encode()).text)
 
 
 def passage(document: Document, *, pieces: bool) -> Passage:
@@ -55,7 +56,10 @@ def point(key: str, document: Document, embedding: Embedding) -> Point:
 
 def is_same(kept: Stored, document: Document) -> bool:
     """Whether the vectors of a point that is kept are those of `document`."""
-    before = documents.of_payload(kept.payload)
+    try:
+        before = documents.of_payload(kept.payload)
+    except msgspec.ValidationError:
+        return False  # of an older version, which kept something else
     return passage(before, pieces=False) == passage(document, pieces=False)
 
 

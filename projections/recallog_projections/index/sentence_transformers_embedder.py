@@ -25,6 +25,8 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 
 _BATCH_TEXTS_MAX = 16
+_CALL_TEXTS_MAX = 64
+"""Whose states are held at once: 256 pieces of 64 texts take 25 MB at 384 dimensions."""
 _CHARS_PER_PIECE_MAX = 64
 _OTHER_FORMS = frozenset({"onnx", "openvino"})
 """Folders with the same model for other programs."""
@@ -84,12 +86,10 @@ class SentenceTransformersEmbedder(Embedder):
         if not passages:
             return []
         model = self._model()
-        # Some versions strip white space and some do not; spans are counted from what is left.
-        texts = [passage.text[: model.chars_max].encode("utf-8", "replace").decode() for passage in passages]
-        rows = _encoded(model.transformer, [text.strip() for text in texts], model.pieces)
-        return [
-            self._embedding(model, row, text, passage) for row, text, passage in zip(rows, texts, passages, strict=True)
-        ]
+        embeddings: list[Embedding] = []
+        for start in range(0, len(passages), _CALL_TEXTS_MAX):
+            embeddings += self._embeddings(model, passages[start : start + _CALL_TEXTS_MAX])
+        return embeddings
 
     def close(self) -> None:
         self._loaded = None
@@ -123,6 +123,15 @@ class SentenceTransformersEmbedder(Embedder):
             chars_max=_CHARS_PER_PIECE_MAX * (transformer.max_seq_length or 8192),
             prompt=transformer.prompts.get(transformer.default_prompt_name) or "",
         )
+
+    def _embeddings(self, model: _Model, passages: Sequence[Passage]) -> list[Embedding]:
+        # Some versions strip white space and some do not; spans are counted from what is left.
+        texts = [passage.text[: model.chars_max].encode("utf-8", "replace").decode() for passage in passages]
+        with_states = model.pieces and any(passage.pieces_from is not None for passage in passages)
+        rows = _encoded(model.transformer, [text.strip() for text in texts], with_states)
+        return [
+            self._embedding(model, row, text, passage) for row, text, passage in zip(rows, texts, passages, strict=True)
+        ]
 
     @staticmethod
     def _embedding(model: _Model, row: dict[str, Any], text: str, passage: Passage) -> Embedding:

@@ -7,6 +7,7 @@ checkpoint: to those who keep it, it is lost with its store, and they build it a
 """
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,13 +15,30 @@ from typing import ClassVar
 import msgspec
 
 from recallog_projections.index import documents, points
-from recallog_projections.index.documents import DOCUMENTS, Document
+from recallog_projections.index.documents import DOCUMENTS, Document, Index
 from recallog_projections.index.embedder import Embedder, Embedding
-from recallog_projections.index.engine import Engine, Point, Shape
+from recallog_projections.index.engine import Engine, Point, Shape, Stored
 from recallog_projections.projection import LogName, Need
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import Checkpoint, Chunk, Generation, Item, Outcome, Pointer, Snapshot, Store
 from recallog_schemas.errors import IndexLost, Rebuilding, StorageCorrupt
+
+
+class MadeWith(msgspec.Struct, frozen=True):
+    """What makes the points of an index."""
+
+    embedder: str
+    """As the settings name it: "minilm"."""
+    model: str
+    """What it is: with other weights the vectors would be others."""
+    pieces: bool
+    """Whether points carry a vector for each content word-piece."""
+    points: int = points.VERSION
+
+
+def made_with(code: str) -> MadeWith:
+    """What a generation's points are made with, by its code."""
+    return msgspec.convert(json.loads(code)["made_with"][Index.name], MadeWith)
 
 
 def collection_of(generation: Generation) -> str:
@@ -111,25 +129,20 @@ class IndexStore(Store):
     ) -> Chunk:
         if table != DOCUMENTS.name:
             return await self._rows.scan(generation, table, space=space, after=after, limit=limit)
-        # Points are written before the checkpoint that answers for them: those beyond it are left out.
         checkpoint = await self._rows.checkpoint(generation)
-        try:
-            stored = await self._engine.scroll(collection_of(generation), after[2] if after else None, limit)
-        except IndexLost as error:
-            raise Rebuilding(str(error)) from error
         if checkpoint is None:
             raise Rebuilding(f"the generation {generation.id} is gone")
-        items = []
-        for point in stored:
+        items: list[Item] = []
+        behind, last = after[2] if after else None, False
+        while not items and not last:
             try:
-                document = documents.of_payload(point.payload)
-            except msgspec.ValidationError as error:
-                raise StorageCorrupt(
-                    f"the point {point.id} of the index is damaged ({error}). Build it again: recallog rebuild index"
-                ) from None
-            if document.offset <= checkpoint.offset:
-                items.append(Item("", "", point.id, DOCUMENTS.encode(document)))
-        return Chunk(checkpoint, items, last=len(stored) < limit)
+                stored = await self._engine.scroll(collection_of(generation), behind, limit)
+            except IndexLost as error:
+                raise Rebuilding(str(error)) from error
+            items = [item for point in stored if (item := _item(point, checkpoint)) is not None]
+            last = len(stored) < limit
+            behind = stored[-1].id if stored else behind
+        return Chunk(checkpoint, items, last)
 
     async def size_bytes(self) -> int:
         return await self._rows.size_bytes() + (await self._engine.size_bytes() or 0)
@@ -153,7 +166,7 @@ class IndexStore(Store):
     async def _known(self, generation: Generation, added: dict[str, Document]) -> dict[str, Point]:
         """The points whose vectors the active generation has made already, of the same text by the same model."""
         active = (await self._rows.pointer(generation.partition)).active
-        if active is None or active == generation or active.code != generation.code:
+        if active is None or active == generation or made_with(active.code) != made_with(generation.code):
             return {}
         try:
             stored = await self._engine.retrieve(collection_of(active), list(added), vectors=True)
@@ -164,3 +177,14 @@ class IndexStore(Store):
             for key, kept in stored.items()
             if kept.dense is not None and points.is_same(kept, added[key])
         }
+
+
+def _item(point: Stored, checkpoint: Checkpoint) -> Item | None:
+    """A point as a row of `DOCUMENTS`; None for one that was written before the checkpoint which answers for it."""
+    try:
+        document = documents.of_payload(point.payload)
+    except msgspec.ValidationError as error:
+        raise StorageCorrupt(
+            f"the point {point.id} of the index is damaged ({error}). Build it again: recallog rebuild index"
+        ) from None
+    return Item("", "", point.id, DOCUMENTS.encode(document)) if document.offset <= checkpoint.offset else None

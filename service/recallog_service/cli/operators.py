@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 from recallog import Memory
 from recallog_schemas import codec, limits
 from recallog_schemas.errors import InvalidEvent
-from recallog_schemas.views import RebuildPlan, SpaceDetail, Status, VerifyReport
+from recallog_schemas.views import RebuildPlan, RebuildReport, SpaceDetail, Status, VerifyReport
 from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home, Json
 
@@ -23,6 +24,7 @@ def register(app: typer.Typer) -> None:
     app.command("status", epilog="Example: recallog status --space village")(status_command)
     app.command("verify", epilog="Example: recallog verify --json")(verify_command)
     app.command("rebuild", epilog="Example: recallog rebuild")(rebuild_command)
+    app.command("reindex", epilog="Example: recallog reindex --model sentence-transformers")(reindex_command)
 
 
 def export_command(
@@ -95,7 +97,8 @@ def _print_status(status: Status) -> None:
     terminal.out.print(
         f"{status.records:,} records, {status.spaces:,} spaces, {status.agents:,} agents, {status.sessions:,} sessions"
     )
-    terminal.out.print(f"ledger {status.ledger_bytes / 1e6:,.1f} MB, views {status.views_bytes / 1e6:,.1f} MB\n")
+    index = f", index {status.index_bytes / 1e6:,.1f} MB" if status.index_bytes else ""
+    terminal.out.print(f"ledger {status.ledger_bytes / 1e6:,.1f} MB, views {status.views_bytes / 1e6:,.1f} MB{index}\n")
     terminal.print_table(
         ("views", "partition", "end", "checkpoint", "lag", "generation", "building", "dead letters"),
         [
@@ -199,14 +202,24 @@ def _around_the_difference(found: str | None, expected: str | None, width: int =
     return lead + found[start : start + width], lead + expected[start : start + width]
 
 
+class Rebuilt(StrEnum):
+    """What can be rebuilt."""
+
+    VIEWS = "views"
+    INDEX = "index"
+
+
 def rebuild_command(
+    what: Annotated[Rebuilt, typer.Argument(help="The views, or the semantic index.")] = Rebuilt.VIEWS,
     accept: Annotated[bool, typer.Option("--accept", help="Cut over although new dead letters appeared.")] = False,
     abort: Annotated[bool, typer.Option("--abort", help="Give up the rebuild under way.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be rebuilt, and do nothing.")] = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Fold everything from offset zero beside the live views, then cut over. Safe to kill and to run again.
+    """Fold everything from offset zero beside what is live, then cut over. Safe to kill and to run again.
+
+    The index takes the vectors of texts that have not changed from the live one.
 
     On a cluster it can be run several times at once: the processes share the partitions.
     """
@@ -215,28 +228,60 @@ def rebuild_command(
         with terminal.opened(home) as (memory, _), terminal.bar("rebuilding") as advance:
             async with memory:
                 if dry_run:
-                    _print_plan(await memory.plan_rebuild(), as_json=as_json)
+                    _print_plan(await memory.plan_rebuild(what), as_json=as_json)
                     return
                 if abort:
-                    aborted = await memory.abort_rebuild()
-                    if as_json:
-                        terminal.print_json({"aborted": aborted})
-                    else:
-                        terminal.out.print(f"given up: {', '.join(aborted)}" if aborted else "no rebuild is under way")
+                    _print_aborted(await memory.abort_rebuild(what), as_json=as_json)
                     return
-                reports = await memory.rebuild(advance, accept=accept)
-        if as_json:
-            terminal.print_json(reports)
-            return
-        for report in reports:
-            joined = ", joined one under way" if report.joined else ""
-            rate = report.records / report.seconds if report.seconds else 0
-            terminal.out.print(
-                f"rebuilt {report.records:,} records in {report.seconds:.1f} s ({rate:,.0f}/s{joined}): "
-                f"{report.replaced or 'nothing'} → {report.generation}"
-            )
+                reports = await memory.rebuild(advance, what=what, accept=accept)
+        _print_rebuilt(reports, as_json=as_json)
 
     terminal.run(work, as_json=as_json)
+
+
+def reindex_command(
+    model: Annotated[
+        str | None,
+        typer.Option(help="minilm, sentence-transformers[:FOLDER], onnx:FOLDER, or http(s)://host/v1#model."),
+    ] = None,
+    abort: Annotated[bool, typer.Option("--abort", help="Give up the move under way.")] = False,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Move the semantic index to another model. The old one answers meanwhile. Safe to kill and to run again."""
+    if (model is None) is not abort:
+        raise typer.BadParameter("either --model, or --abort")
+
+    async def work() -> None:
+        with terminal.opened(home) as (memory, _), terminal.bar("reindexing") as advance:
+            async with memory:
+                if model is None:
+                    _print_aborted(await memory.abort_rebuild(Rebuilt.INDEX), as_json=as_json)
+                    return
+                reports = await memory.reindex(model, advance)
+        _print_rebuilt(reports, as_json=as_json)
+
+    terminal.run(work, as_json=as_json)
+
+
+def _print_aborted(aborted: Sequence[str], *, as_json: bool) -> None:
+    if as_json:
+        terminal.print_json({"aborted": aborted})
+    else:
+        terminal.out.print(f"given up: {', '.join(aborted)}" if aborted else "no rebuild is under way")
+
+
+def _print_rebuilt(reports: Sequence[RebuildReport], *, as_json: bool) -> None:
+    if as_json:
+        terminal.print_json(reports)
+        return
+    for report in reports:
+        joined = ", joined one under way" if report.joined else ""
+        rate = report.records / report.seconds if report.seconds else 0
+        terminal.out.print(
+            f"rebuilt {report.records:,} records in {report.seconds:.1f} s ({rate:,.0f}/s{joined}): "
+            f"{report.replaced or 'nothing'} → {report.generation}"
+        )
 
 
 def _print_plan(plans: Sequence[RebuildPlan], *, as_json: bool) -> None:

@@ -1,16 +1,21 @@
-"""The command that keeps the views of a cluster."""
+"""The commands that keep the views and the index of a cluster."""
 
+import asyncio
 import logging
+import signal
 from typing import Annotated
 
 import typer
 
+from recallog import wiring
 from recallog_schemas.errors import SettingsError
 from recallog_service.cli import terminal
+from recallog_streams.stopping import Stopping
 
 
 def register(app: typer.Typer) -> None:
     app.command("worker", epilog="Example: recallog worker --port 6066")(worker_command)
+    app.command("indexer", epilog="Example: RECALLOG_INDEX=http://127.0.0.1:6333 recallog indexer")(indexer_command)
 
 
 def worker_command(
@@ -41,3 +46,31 @@ def worker_command(
     if log_level.lower() == "debug":
         logging.getLogger("aiokafka").setLevel(logging.DEBUG)
     faust.Worker(app, loglevel=log_level).execute_from_commandline()
+
+
+def indexer_command() -> None:
+    """Keep the semantic index of a cluster up to date, until SIGTERM. Any number of indexers share the partitions.
+
+    Needs RECALLOG_LEDGER, RECALLOG_VIEWS and RECALLOG_INDEX (a Qdrant server). In a folder the index keeps itself. An
+    indexer may be killed at any moment: another takes over, and what it was writing is written again.
+    """
+
+    async def work() -> None:
+        stopping, loop = Stopping(), asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stopping.say)
+        settings = terminal.settings(None)
+        made = wiring.parts(settings)
+        try:
+            if made.index is None or settings.ledger is None:
+                raise SettingsError(
+                    "an indexer keeps the index of a cluster: set RECALLOG_LEDGER, RECALLOG_VIEWS and RECALLOG_INDEX. "
+                    "In a folder recall starts one by itself"
+                )
+            logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+            await made.ledger.open()
+            await made.index.indexing.run(stopping)
+        finally:
+            await made.close()
+
+    terminal.run(work)

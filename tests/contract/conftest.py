@@ -1,0 +1,60 @@
+"""Where the engine's suite finds a Qdrant: in RECALLOG_TEST_QDRANT, else in Docker, else the client's local mode.
+
+Local mode is another implementation, in Python: that it stood in is said in the summary.
+"""
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from live.conftest import docker_answers
+
+_CONTAINER_SECONDS = 120
+_STOOD_IN = pytest.StashKey[bool]()
+
+
+@pytest.fixture(scope="session")
+def qdrant_url(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """The address of a real Qdrant, shared by the session: use prefixes of your own. None: there is none."""
+    if given := os.environ.get("RECALLOG_TEST_QDRANT"):
+        yield given
+    elif docker_answers():
+        with _container() as url:
+            yield url
+    else:
+        request.config.stash[_STOOD_IN] = True
+        yield None
+
+
+@cache
+def _image() -> str:
+    """The one that docker-compose.yml runs."""
+    compose = Path(__file__).parents[2] / "docker-compose.yml"
+    return str(yaml.safe_load(compose.read_text())["services"]["qdrant"]["image"])
+
+
+@contextmanager
+def _container() -> Iterator[str]:
+    with warnings.catch_warnings(action="ignore"):
+        from testcontainers.core.container import DockerContainer
+        from testcontainers.core.wait_strategies import LogMessageWaitStrategy
+
+    container = DockerContainer(_image()).with_exposed_ports(6333)
+    ready = LogMessageWaitStrategy("Qdrant HTTP listening on").with_startup_timeout(_CONTAINER_SECONDS)
+    with container.waiting_for(ready):
+        yield f"http://{container.get_container_host_ip()}:{container.get_exposed_port(6333)}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """A stand-in is easily taken for the real thing."""
+    if config.stash.get(_STOOD_IN, False):
+        terminalreporter.section("the engine's suite did NOT run on a Qdrant server", sep="!", red=True, bold=True)
+        terminalreporter.line(
+            "the client's local mode stood in: set RECALLOG_TEST_QDRANT=http://host:6333, or start Docker", red=True
+        )

@@ -1,0 +1,556 @@
+"""What every engine does. An adapter's test class inherits the suite and says how to make an engine.
+
+The tests of a class share an engine, and most of them a collection, in which each uses a space of its own: that other
+spaces are full of points must change nothing.
+"""
+
+import math
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Any, ClassVar
+from uuid import UUID, uuid4
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from recallog_projections.index.engine import EVERYBODY, Engine, Filter, Hit, Point, Search, Shape, Sparse, Stored
+from recallog_schemas.errors import IndexLost
+from support.events import one_loop, run
+
+DIMENSION = 32
+SHAPE = Shape(DIMENSION, pieces=True)
+NOON = 1_772_366_400_000_000
+"""Microseconds since 1970: as large as they are, no bound may be rounded."""
+
+AGENTS = ["baker", "miller", "Zoë 🥖"]
+KINDS = ["agent.spoke", "agent.thought"]
+SESSIONS = ["", "one", "two"]
+NOTHING = np.empty((0, DIMENSION), np.float32)
+
+_spaces = count(1)
+
+
+def new_space() -> str:
+    """A space that no other test uses."""
+    return f"räume/{next(_spaces)}"
+
+
+def unit(seed: int, *shape: int) -> NDArray[np.float32]:
+    """Random vectors of length 1."""
+    vectors = np.random.default_rng(seed).standard_normal((*shape, DIMENSION))
+    return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def point(
+    space: str,
+    seed: int = 0,
+    *,
+    id: str = "",  # noqa: A002
+    pieces: int = 2,
+    sparse: Sparse | None = None,
+    **payload: Any,
+) -> Point:
+    """A point whose vectors are those of `seed`."""
+    said = {"agent": "baker", "kind": "agent.spoke", "session": "", "at": NOON, "offset": seed}
+    fields = {"space": space, "readers": [EVERYBODY], **said, **payload}
+    return Point(
+        id or str(uuid4()),
+        unit(seed),
+        sparse or Sparse([seed, 2**32 - 1], [1.0, 0.5]),
+        unit(seed + 1_000, pieces),
+        fields,
+    )
+
+
+def everything(space: str, *readers: str) -> Filter:
+    return Filter(space, [EVERYBODY, *readers])
+
+
+def ids(found: Collection[Hit | Point | Stored]) -> list[str]:
+    return [point.id for point in found]
+
+
+def pages(engine: Engine, collection: str, limit: int) -> list[Stored]:
+    """All points, page by page."""
+    found: list[Stored] = []
+    while page := run(engine.scroll(collection, found[-1].id if found else None, limit)):
+        assert len(page) <= limit
+        found += page
+    return found
+
+
+# The formulas, without an engine.
+
+
+def passes(wanted: Filter, point: Point) -> bool:
+    payload = point.payload
+    return (
+        payload["space"] == wanted.space
+        and not set(payload["readers"]).isdisjoint(wanted.readers)
+        and (wanted.agents is None or payload["agent"] in wanted.agents)
+        and (wanted.kinds is None or payload["kind"] in wanted.kinds)
+        and (wanted.session is None or payload["session"] == wanted.session)
+        and (wanted.since is None or payload["at"] >= wanted.since)
+        and (wanted.until is None or payload["at"] < wanted.until)
+        and (wanted.offset_until is None or payload["offset"] <= wanted.offset_until)
+        and (wanted.ids is None or point.id in wanted.ids)
+    )
+
+
+def score(search: Search, point: Point, points: Sequence[Point]) -> float | None:
+    """What `point` scores among `points`; None: it cannot answer."""
+    if search.dense is not None:
+        return float(search.dense @ point.dense)
+    if search.pieces is not None:
+        return float((search.pieces @ point.pieces.T).max(axis=1).sum()) if len(point.pieces) else None
+    assert search.sparse is not None
+    assert search.corpus is not None
+    corpus = [set(other.sparse.indices) for other in points if passes(search.corpus, other)]
+    weights = dict(zip(point.sparse.indices, point.sparse.values, strict=True))
+    total = None
+    for index, value in zip(search.sparse.indices, search.sparse.values, strict=True):
+        if index in weights:
+            having = sum(index in terms for terms in corpus)
+            idf = math.log(1 + (len(corpus) - having + 0.5) / (having + 0.5))
+            total = (total or 0.0) + value * weights[index] * idf
+    return total
+
+
+def scores(search: Search, points: Sequence[Point]) -> dict[str, float]:
+    """Of all points that answer."""
+    found = {point.id: score(search, point, points) for point in points if passes(search.filter, point)}
+    return {id_: number for id_, number in found.items() if number is not None}
+
+
+# Random points of a space, and what is asked of them.
+
+TERMS = [0, 1, 2, 3, 2**31, 2**32 - 1]
+
+
+@dataclass(frozen=True)
+class Case:
+    points: list[Point]
+    wanted: Filter
+    searches: list[Search]
+
+
+def crowd(space: str, size: int, seed: int) -> list[Point]:
+    """Points that differ in everything; of any filter's conditions, some meet it and some do not."""
+    chance = random.Random(seed)
+
+    def weights() -> Sparse:
+        terms = chance.sample(TERMS, chance.randint(1, 4))
+        return Sparse(terms, [chance.uniform(0.1, 3) for _ in terms])
+
+    return [
+        point(
+            space,
+            chance.randrange(1_000),
+            pieces=chance.randrange(4),
+            sparse=weights(),
+            readers=chance.sample([EVERYBODY, EVERYBODY, *AGENTS], chance.randint(1, 3)),
+            agent=chance.choice(AGENTS),
+            kind=chance.choice(KINDS),
+            session=chance.choice(SESSIONS),
+            at=NOON + chance.randrange(10),
+            offset=chance.randrange(10),
+        )
+        for _ in range(size)
+    ]
+
+
+def some(names: Sequence[str]) -> st.SearchStrategy[list[str] | None]:
+    return st.none() | st.lists(st.sampled_from(names), max_size=2, unique=True)
+
+
+@st.composite
+def filters(draw: st.DrawFn, space: str, points: Sequence[Point]) -> Filter:
+    """Few conditions as often as many: many together let little pass."""
+    conditions = {
+        "agents": some([*AGENTS, "nobody"]),
+        "kinds": some([*KINDS, "nobody.does"]),
+        "session": st.sampled_from([*SESSIONS, "none"]),
+        "since": st.integers(NOON, NOON + 9),
+        "until": st.integers(NOON, NOON + 10),
+        "offset_until": st.integers(0, 9),
+        "ids": st.sets(st.sampled_from([*ids(points), str(UUID(int=1))])),
+    }
+    named = draw(st.sets(st.sampled_from(sorted(conditions)), max_size=draw(st.integers(0, 4))))
+    readers = draw(st.just([EVERYBODY, *AGENTS]) | st.lists(st.sampled_from([EVERYBODY, *AGENTS]), unique=True))
+    return Filter(space, readers, **{name: draw(conditions[name]) for name in sorted(named)})  # type: ignore[arg-type]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    space = new_space()
+    seeds = st.integers(0, 2**32 - 1)
+    points = crowd(space, draw(st.integers(0, 40)), draw(seeds))
+    wanted = draw(filters(space, points))
+    corpus = draw(st.just(wanted) | st.just(everything(space)) | filters(space, points))
+    limit = draw(st.integers(1, 50))
+    asked = draw(st.dictionaries(st.sampled_from(TERMS), st.floats(0.125, 3, width=32), min_size=1))
+    weights = np.array(draw(st.lists(st.floats(0.125, 1, width=32), min_size=1, max_size=3)), np.float32)
+    searches = [
+        Search(wanted, limit, dense=unit(draw(seeds))),
+        Search(wanted, limit, sparse=Sparse(list(asked), list(asked.values())), corpus=corpus),
+        Search(wanted, limit, pieces=unit(draw(seeds), len(weights)) * weights[:, None]),
+    ]
+    return Case(points, wanted, searches)
+
+
+class EngineContract(ABC):
+    """Collections, points, filters and scores."""
+
+    error_max: ClassVar[float] = 1e-4
+    """Of a score by dense or sparse."""
+    error_of_pieces_max: ClassVar[float] = 1e-2
+    """Of a score by pieces, which are kept in fewer bits."""
+
+    @classmethod
+    @abstractmethod
+    def make(cls, folder: Path) -> Engine:
+        """An engine without collections."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def engine(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+        with one_loop():
+            engine = cls.make(tmp_path_factory.mktemp("engine"))
+            yield engine
+            for collection in run(engine.collections()):
+                run(engine.drop(collection))
+            run(engine.close())
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def shared(cls, engine: Engine) -> str:
+        """A collection to which every test adds points of its own space."""
+        run(engine.create("shared", SHAPE))
+        return "shared"
+
+    @pytest.fixture
+    def collection(self, engine: Engine) -> Iterator[str]:
+        """A collection of the test's own."""
+        run(engine.create("own", SHAPE))
+        yield "own"
+        run(engine.drop("own"))
+
+    # Collections.
+
+    def test_a_created_collection_is_there_and_empty(self, engine: Engine, collection: str) -> None:
+        assert collection in run(engine.collections())
+        assert run(engine.count(collection)) == 0
+        assert run(engine.scroll(collection, None, 10)) == []
+
+    def test_creating_it_again_keeps_what_it_holds(self, engine: Engine, collection: str) -> None:
+        run(engine.upsert(collection, [point("village")]))
+        run(engine.create(collection, SHAPE))
+        assert run(engine.count(collection)) == 1
+
+    def test_a_dropped_collection_is_gone_and_a_new_one_is_empty(self, engine: Engine, collection: str) -> None:
+        run(engine.upsert(collection, [point("village")]))
+        run(engine.drop(collection))
+        assert collection not in run(engine.collections())
+        run(engine.create(collection, SHAPE))
+        assert run(engine.count(collection)) == 0
+
+    def test_dropping_what_is_not_there_is_fine(self, engine: Engine) -> None:
+        run(engine.drop("nowhere"))
+
+    def test_collections_do_not_share_points(self, engine: Engine, collection: str, shared: str) -> None:
+        stays, goes = point(new_space()), point("village")
+        run(engine.upsert(shared, [stays]))
+        run(engine.upsert(collection, [goes]))
+        assert ids(run(engine.scroll(collection, None, 10))) == [goes.id]
+        assert run(engine.retrieve(shared, [goes.id])) == {}
+
+    def test_no_call_makes_a_collection_that_is_lost(self, engine: Engine) -> None:
+        wanted = everything("village")
+        for call in (
+            lambda: engine.upsert("lost", [point("village")]),
+            lambda: engine.upsert("lost", []),
+            lambda: engine.search("lost", [Search(wanted, 1, dense=unit(0))]),
+            lambda: engine.search("lost", [Search(wanted, 1, pieces=NOTHING)]),
+            lambda: engine.retrieve("lost", [str(UUID(int=1))]),
+            lambda: engine.scroll("lost", None, 1),
+            lambda: engine.count("lost"),
+        ):
+            with pytest.raises(IndexLost):
+                run(call())
+        assert "lost" not in run(engine.collections())
+
+    def test_a_collection_without_pieces_finds_by_the_rest(self, engine: Engine) -> None:
+        run(engine.create("plain", Shape(DIMENSION, pieces=False)))
+        written = point("village", pieces=0)
+        run(engine.upsert("plain", [written]))
+        (hits,) = run(engine.search("plain", [Search(everything("village"), 5, dense=written.dense)]))
+        assert ids(hits) == [written.id]
+        run(engine.drop("plain"))
+
+    # Points.
+
+    def test_a_point_comes_back_as_it_was_written(self, engine: Engine, shared: str) -> None:
+        written = point(new_space(), 3, session="ß\u0000\n", text="Die Mühle 🔥 «brannte»", shared=True, turn=2**53)
+        run(engine.upsert(shared, [written]))
+        found = run(engine.retrieve(shared, [written.id], vectors=True))[written.id]
+        assert found.payload == written.payload
+        np.testing.assert_allclose(found.dense, written.dense, atol=1e-6)
+        np.testing.assert_allclose(found.pieces, written.pieces, atol=self.error_of_pieces_max)
+        assert found.sparse is not None
+        assert dict(zip(found.sparse.indices, found.sparse.values, strict=True)) == {3: 1.0, 2**32 - 1: 0.5}
+
+    def test_a_point_that_is_read_and_written_again_keeps_its_pieces(self, engine: Engine, shared: str) -> None:
+        written = point(new_space())
+        run(engine.upsert(shared, [written]))
+        first = run(engine.retrieve(shared, [written.id], vectors=True))[written.id].pieces
+        assert first is not None
+        run(engine.upsert(shared, [replace(written, pieces=first)]))
+        again = run(engine.retrieve(shared, [written.id], vectors=True))[written.id].pieces
+        np.testing.assert_allclose(again, first, atol=1e-5)
+
+    def test_writing_a_point_again_replaces_all_of_it(self, engine: Engine, shared: str) -> None:
+        space = new_space()
+        old, new = point(space, 1, session="old"), point(space, 2, agent="miller", pieces=0)
+        run(engine.upsert(shared, [old]))
+        run(engine.upsert(shared, [replace(new, id=old.id)]))
+        found = run(engine.retrieve(shared, [old.id], vectors=True))[old.id]
+        assert found.payload == new.payload
+        assert found.pieces is None
+        wanted = everything(space)
+        assert run(engine.count(shared, wanted)) == 1
+        by_old_terms, by_old_pieces = run(
+            engine.search(shared, [Search(wanted, 5, sparse=Sparse([1], [1.0])), Search(wanted, 5, pieces=old.pieces)])
+        )
+        assert (by_old_terms, by_old_pieces) == ([], [])
+
+    def test_of_a_point_written_twice_in_one_call_the_last_stays(self, engine: Engine, shared: str) -> None:
+        space = new_space()
+        first = point(space, session="first")
+        run(engine.upsert(shared, [first, replace(first, payload={**first.payload, "session": "last"})]))
+        assert run(engine.retrieve(shared, [first.id]))[first.id].payload["session"] == "last"
+
+    def test_only_points_that_are_there_are_retrieved(self, engine: Engine, shared: str) -> None:
+        written = point(new_space())
+        run(engine.upsert(shared, [written]))
+        assert list(run(engine.retrieve(shared, [written.id, str(UUID(int=1)), written.id]))) == [written.id]
+        assert run(engine.retrieve(shared, [])) == {}
+
+    def test_only_the_fields_that_are_named_are_retrieved(self, engine: Engine, shared: str) -> None:
+        written = point(new_space(), 4)
+        run(engine.upsert(shared, [written]))
+        named = run(engine.retrieve(shared, [written.id], payload=["offset", "unknown"]))[written.id]
+        assert named == Stored(written.id, {"offset": 4})
+        assert run(engine.retrieve(shared, [written.id], payload=[]))[written.id] == Stored(written.id, {})
+
+    def test_points_are_scrolled_in_the_order_of_their_ids(self, engine: Engine, collection: str) -> None:
+        written = [point("village", n) for n in range(25)]
+        run(engine.upsert(collection, written))
+        for limit in (1, 7, 25, 100):
+            assert ids(pages(engine, collection, limit)) == sorted(ids(written))
+
+    def test_a_scroll_goes_on_behind_a_point_that_is_not_there(self, engine: Engine, collection: str) -> None:
+        written = [point("village", n, id=str(UUID(int=n * 10))) for n in range(1, 4)]
+        run(engine.upsert(collection, written))
+        assert ids(run(engine.scroll(collection, str(UUID(int=15)), 10))) == ids(written[1:])
+        assert run(engine.scroll(collection, written[-1].id, 10)) == []
+
+    def test_a_scroll_brings_vectors_along_where_they_are_asked_for(self, engine: Engine, collection: str) -> None:
+        written = point("village", pieces=0)
+        run(engine.upsert(collection, [written]))
+        (bare,) = run(engine.scroll(collection, None, 10))
+        (full,) = run(engine.scroll(collection, None, 10, vectors=True))
+        assert bare == Stored(written.id, written.payload)
+        assert full.dense is not None
+        assert full.sparse is not None
+        assert full.pieces is None
+
+    # Searches.
+
+    @pytest.mark.parametrize(
+        "condition",
+        [
+            {"readers": [EVERYBODY]},
+            {"readers": [EVERYBODY, "baker"]},
+            {"readers": ["Zoë 🥖"]},
+            {"agents": ["Zoë 🥖", "miller"]},
+            {"agents": []},
+            {"kinds": ["agent.thought"]},
+            {"session": ""},
+            {"session": "one"},
+            {"since": NOON + 4},
+            {"until": NOON + 4},
+            {"since": NOON + 4, "until": NOON + 5},
+            {"offset_until": 4},
+        ],
+        ids=str,
+    )
+    def test_each_condition_of_a_filter_holds(self, engine: Engine, shared: str, condition: dict[str, Any]) -> None:
+        space = new_space()
+        points = crowd(space, 40, 1)
+        run(engine.upsert(shared, points))
+        wanted = replace(everything(space, *AGENTS), **condition)
+        expected = {point.id for point in points if passes(wanted, point)}
+        assert len(expected) < 40
+        assert (len(expected) > 0) == (condition != {"agents": []})
+        assert run(engine.count(shared, wanted)) == len(expected)
+        (hits,) = run(engine.search(shared, [Search(wanted, 100, dense=unit(0))]))
+        assert set(ids(hits)) == expected
+
+    @pytest.mark.parametrize(
+        "condition",
+        [{"readers": ["baker"]}, {"agents": ["baker"]}, {"session": "one"}, {"until": NOON + 4}, {"offset_until": 4}],
+        ids=str,
+    )
+    def test_each_condition_of_a_corpus_holds(self, engine: Engine, shared: str, condition: dict[str, Any]) -> None:
+        space = new_space()
+        points = crowd(space, 40, 2)
+        run(engine.upsert(shared, points))
+        corpus = replace(everything(space, *AGENTS), **condition)
+        search = Search(everything(space, *AGENTS), 100, sparse=Sparse(TERMS, [1.0] * len(TERMS)), corpus=corpus)
+        expected = scores(search, points)
+        (hits,) = run(engine.search(shared, [search]))
+        assert {hit.id: hit.score for hit in hits} == pytest.approx(expected, abs=self.error_max, rel=1e-4)
+
+    # Hypothesis minds that the test belongs to several classes: it keeps no examples of one for another here.
+    @settings(max_examples=60, suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow])
+    @given(case=cases())
+    def test_it_answers_whatever_the_formulas_say(self, engine: Engine, shared: str, case: Case) -> None:
+        run(engine.upsert(shared, case.points))
+        assert run(engine.count(shared, case.wanted)) == sum(passes(case.wanted, point) for point in case.points)
+        for search, hits in zip(case.searches, run(engine.search(shared, case.searches)), strict=True):
+            error = self.error_max if search.pieces is None else self.error_of_pieces_max
+            expected = scores(search, case.points)
+            best = sorted(expected.values(), reverse=True)[: search.limit]
+            np.testing.assert_allclose([hit.score for hit in hits], best, atol=error, rtol=1e-4)
+            np.testing.assert_allclose(
+                [hit.score for hit in hits], [expected[hit.id] for hit in hits], atol=error, rtol=1e-4
+            )
+            assert len(set(ids(hits))) == len(hits)
+
+    def test_what_only_others_may_see_is_not_found(self, engine: Engine, shared: str) -> None:
+        space = new_space()
+        public = point(space, 1)
+        own = point(space, 2, readers=["baker"])
+        others = point(space, 3, readers=["miller", "Zoë 🥖"])
+        run(engine.upsert(shared, [public, own, others]))
+        searches = [
+            Search(everything(space, "baker"), 9, dense=others.dense),
+            Search(everything(space, "baker"), 9, sparse=Sparse([1, 2, 3], [1.0] * 3), corpus=everything(space)),
+            Search(everything(space, "baker"), 9, pieces=others.pieces),
+        ]
+        for hits in run(engine.search(shared, searches)):
+            assert set(ids(hits)) == {public.id, own.id}
+
+    def test_no_reader_sees_nothing(self, engine: Engine, shared: str) -> None:
+        space = new_space()
+        run(engine.upsert(shared, [point(space)]))
+        assert run(engine.search(shared, [Search(Filter(space, []), 9, dense=unit(0))])) == [[]]
+
+    def test_only_the_points_that_are_named_are_searched(self, engine: Engine, shared: str) -> None:
+        space = new_space()
+        written = [point(space, n) for n in range(10)]
+        run(engine.upsert(shared, written))
+        named = replace(everything(space), ids=ids(written[2:5]))
+        (hits,) = run(engine.search(shared, [Search(named, 9, pieces=written[0].pieces)]))
+        assert set(ids(hits)) == set(ids(written[2:5]))
+
+    def test_the_weights_of_a_questions_pieces_count(self, engine: Engine, shared: str) -> None:
+        space = new_space()
+        one, other = point(space, 1, pieces=1), point(space, 2, pieces=1)
+        run(engine.upsert(shared, [one, other]))
+        both = np.concatenate([one.pieces * 0.2, other.pieces * 0.9])
+        (hits,) = run(engine.search(shared, [Search(everything(space), 9, pieces=both)]))
+        assert ids(hits) == [other.id, one.id]
+        assert hits[0].score == pytest.approx(0.9 + 0.2 * float(one.pieces[0] @ other.pieces[0]), abs=1e-2)
+
+    def test_a_point_without_pieces_is_found_by_the_rest(self, engine: Engine, shared: str) -> None:
+        space = new_space()
+        bare = point(space, 1, pieces=0)
+        run(engine.upsert(shared, [bare]))
+        wanted = everything(space)
+        searches = [
+            Search(wanted, 9, dense=bare.dense),
+            Search(wanted, 9, sparse=Sparse([1], [1.0]), corpus=wanted),
+            Search(wanted, 9, pieces=unit(1, 1)),
+        ]
+        assert [ids(hits) for hits in run(engine.search(shared, searches))] == [[bare.id], [bare.id], []]
+
+    def test_a_point_without_terms_is_found_by_the_rest(self, engine: Engine, shared: str) -> None:
+        space = new_space()
+        silent = point(space, 1, sparse=Sparse([], []))
+        run(engine.upsert(shared, [silent]))
+        wanted = everything(space)
+        searches = [Search(wanted, 9, dense=silent.dense), Search(wanted, 9, sparse=Sparse([1], [1.0]), corpus=wanted)]
+        assert [ids(hits) for hits in run(engine.search(shared, searches))] == [[silent.id], []]
+
+    def test_looking_for_nothing_finds_nothing(self, engine: Engine, shared: str) -> None:
+        space = new_space()
+        run(engine.upsert(shared, [point(space)]))
+        wanted = everything(space)
+        searches = [
+            Search(wanted, 9, sparse=Sparse([], []), corpus=wanted),
+            Search(wanted, 9, pieces=NOTHING),
+            Search(wanted, 0, dense=unit(0)),
+        ]
+        assert run(engine.search(shared, searches)) == [[], [], []]
+        assert run(engine.search(shared, [])) == []
+
+    def test_words_of_another_space_weigh_nothing(self, engine: Engine, shared: str) -> None:
+        space, other = new_space(), new_space()
+        written = [point(space, n, sparse=Sparse([7, n], [1.0, 1.0])) for n in range(3)]
+        crowd = [point(other, n, sparse=Sparse([7], [1.0])) for n in range(50)]
+        wanted = everything(space)
+        search = Search(wanted, 9, sparse=Sparse([7], [1.0]), corpus=wanted)
+        run(engine.upsert(shared, written))
+        before = [hit.score for hit in run(engine.search(shared, [search]))[0]]
+        run(engine.upsert(shared, crowd))
+        assert [hit.score for hit in run(engine.search(shared, [search]))[0]] == before
+
+    def test_without_a_corpus_all_points_of_the_collection_count(self, engine: Engine, collection: str) -> None:
+        written = [point(space, n, sparse=Sparse([7, 10 + n], [1.0, 1.0])) for n, space in enumerate("aabbb")]
+        run(engine.upsert(collection, written))
+        (hits,) = run(engine.search(collection, [Search(everything("a"), 9, sparse=Sparse([10], [2.0]))]))
+        assert ids(hits) == [written[0].id]
+        assert hits[0].score == pytest.approx(2 * math.log(1 + 4.5 / 1.5), abs=1e-4)
+
+    def test_hits_bring_along_what_is_asked_for(self, engine: Engine, shared: str) -> None:
+        space = new_space()
+        written = point(space, 5)
+        run(engine.upsert(shared, [written]))
+        wanted = everything(space)
+        bare, full = run(
+            engine.search(
+                shared,
+                [
+                    Search(wanted, 1, dense=written.dense),
+                    Search(wanted, 1, dense=written.dense, payload=["offset", "agent"], with_sparse=True),
+                ],
+            )
+        )
+        assert (bare[0].payload, bare[0].sparse) == ({}, None)
+        assert full[0].payload == {"offset": 5, "agent": "baker"}
+        assert full[0].sparse is not None
+        assert sorted(full[0].sparse.indices) == [5, 2**32 - 1]
+
+    def test_two_thousand_points_are_all_found(self, engine: Engine, collection: str) -> None:
+        written = [point("village", n, id=str(UUID(int=n)), pieces=1) for n in range(2_000)]
+        run(engine.upsert(collection, written))
+        wanted = everything("village")
+        assert run(engine.count(collection, wanted)) == 2_000
+        assert ids(pages(engine, collection, 500)) == ids(written)
+        every, exact = run(
+            engine.search(
+                collection,
+                [Search(wanted, 5_000, dense=unit(0)), Search(wanted, 10, dense=written[7].dense, exact=True)],
+            )
+        )
+        assert len(every) == 2_000
+        nearest = np.argsort(-(np.stack([point.dense for point in written]) @ written[7].dense))[:10]
+        assert ids(exact) == [written[n].id for n in nearest]

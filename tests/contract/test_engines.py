@@ -1,0 +1,324 @@
+"""The engine in process and the one on a server keep the contract; the first outlives whatever kills its process."""
+
+import asyncio
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+from uuid import UUID, uuid4
+
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from contract.engine_contract import SHAPE, EngineContract, everything, ids, pages, point, unit
+from recallog_projections.index import edge
+from recallog_projections.index.edge import EdgeEngine, collections_in
+from recallog_projections.index.engine import Search
+from recallog_projections.index.server import ServerEngine
+from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolation, SettingsError
+from support.cli import environment_of
+from support.events import one_loop, run
+
+
+class TestEdgeEngine(EngineContract):
+    @classmethod
+    def make(cls, folder: Path) -> EdgeEngine:
+        return EdgeEngine(folder / "index")
+
+
+# Local mode takes payload indexes and search parameters for a mistake of ours.
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect", "ignore:Local mode performs exact")
+class TestServerEngine(EngineContract):
+    url: ClassVar[str | None]
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def server(cls, qdrant_url: str | None) -> None:
+        cls.url = qdrant_url
+
+    @classmethod
+    def make(cls, folder: Path) -> ServerEngine:
+        if cls.url is None:
+            return ServerEngine("local mode", client=AsyncQdrantClient(path=str(folder / "qdrant")))
+        return ServerEngine(cls.url, f"recallog-test-{uuid4().hex[:8]}")
+
+
+# In process: the folder is all there is.
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "index"
+
+
+@pytest.fixture
+def engine(folder: Path) -> Iterator[EdgeEngine]:
+    with one_loop():
+        engine = EdgeEngine(folder)
+        yield engine
+        run(engine.close())
+
+
+def test_a_folder_that_is_not_there_has_no_collections(engine: EdgeEngine, folder: Path) -> None:
+    assert run(engine.collections()) == set()
+    assert run(engine.size_bytes()) == 0
+    assert not folder.exists()
+
+
+def test_a_reopened_collection_answers_the_same(engine: EdgeEngine, folder: Path) -> None:
+    run(engine.create("memories", SHAPE))
+    run(engine.upsert("memories", [point("village", n) for n in range(60)]))
+    searches = [Search(everything("village"), 60, dense=unit(3)), Search(everything("village"), 60, pieces=unit(4, 2))]
+    before = run(engine.search("memories", searches)), pages(engine, "memories", 20)
+    run(engine.close())
+    again = EdgeEngine(folder)
+    assert (run(again.search("memories", searches)), pages(again, "memories", 20)) == before
+    run(again.close())
+
+
+def test_a_collection_that_another_has_open_is_unavailable_and_not_lost(engine: EdgeEngine, folder: Path) -> None:
+    run(engine.create("memories", SHAPE))
+    run(engine.upsert("memories", [point("village")]))
+    other = EdgeEngine(folder)
+    assert run(other.collections()) == {"memories"} == collections_in(folder)
+    with pytest.raises(IndexUnavailable, match="one process uses it at a time") as raised:
+        run(other.count("memories"))
+    assert not isinstance(raised.value, IndexLost)
+    run(engine.close())
+    assert run(other.count("memories")) == 1
+    run(other.close())
+
+
+def test_a_collection_that_is_deleted_while_open_is_lost_until_it_is_created(engine: EdgeEngine, folder: Path) -> None:
+    run(engine.create("memories", SHAPE))
+    run(engine.upsert("memories", [point("village")]))
+    shutil.rmtree(folder / "memories")
+    with pytest.raises(IndexLost):
+        run(engine.upsert("memories", [point("village")]))
+    run(engine.create("memories", SHAPE))
+    assert run(engine.count("memories")) == 0
+
+
+def test_a_damaged_collection_says_what_to_delete(engine: EdgeEngine, folder: Path) -> None:
+    run(engine.create("memories", SHAPE))
+    (folder / "memories" / "edge_config.json").write_text("{")
+    with pytest.raises(IndexUnavailable, match="Delete that folder"):
+        run(engine.count("memories"))
+
+
+def test_what_a_crash_left_of_creating_and_dropping_is_cleared(engine: EdgeEngine, folder: Path) -> None:
+    run(engine.create("memories", SHAPE))
+    shutil.copytree(folder / "memories", folder / "half.new")
+    (folder / "half.new" / "edge_config.json").unlink()
+    shutil.copytree(folder / "memories", folder / "gone.dropped")
+    assert run(engine.collections()) == {"memories"}
+    run(engine.create("half", SHAPE))
+    run(engine.upsert("half", [point("village")]))
+    assert sorted(path.name for path in folder.iterdir() if path.is_dir()) == ["half", "memories"]
+
+
+def test_a_full_disk_is_noticed_before_it_kills(engine: EdgeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(engine.create("memories", SHAPE))
+    monkeypatch.setattr(edge, "FREE_BYTES_MIN", 2**62)
+    with pytest.raises(IndexUnavailable, match="free some of it"):
+        run(engine.upsert("memories", [point("village")]))
+    assert run(engine.count("memories")) == 0
+
+
+def test_a_search_gets_its_turn_while_many_points_are_written(engine: EdgeEngine) -> None:
+    async def both() -> tuple[int, bool]:
+        writing = asyncio.create_task(engine.upsert("memories", [point("village", n) for n in range(400)]))
+        await asyncio.sleep(0)
+        found = await engine.count("memories")
+        was_writing = not writing.done()
+        await writing
+        return found, was_writing
+
+    run(engine.create("memories", SHAPE))
+    found, was_writing = run(both())
+    assert was_writing
+    assert found < 400
+    assert run(engine.count("memories")) == 400
+
+
+def test_many_points_outgrow_no_log(engine: EdgeEngine, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without flushes the log keeps every point for ever."""
+    monkeypatch.setattr(edge, "FLUSH_POINTS", 100)
+    run(engine.create("memories", SHAPE))
+    for n in range(0, 2_000, 100):
+        run(engine.upsert("memories", [point("village", n + i, text="x" * 50_000, pieces=0) for i in range(100)]))
+    log = sum(path.stat().st_blocks * 512 for path in (folder / "memories" / "wal").iterdir())
+    assert log < 80 * 1024 * 1024  # two segments of 32 MiB are always kept
+
+
+def test_a_closed_engine_says_so(folder: Path) -> None:
+    engine = EdgeEngine(folder)
+    run(engine.close())
+    run(engine.close())
+    with pytest.raises(IndexUnavailable, match="closed"):
+        run(engine.collections())
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "a.new"])
+def test_a_name_that_leaves_the_folder_is_a_defect(engine: EdgeEngine, name: str) -> None:
+    with pytest.raises(InvariantViolation):
+        run(engine.create(name, SHAPE))
+
+
+# Killed.
+
+_WRITE = """
+import asyncio, sys
+from pathlib import Path
+from uuid import UUID
+from contract.engine_contract import point
+from recallog_projections.index import edge
+
+async def main(folder, first):
+    edge.FLUSH_POINTS = 300  # so that kills hit flushes too
+    engine = edge.EdgeEngine(Path(folder))
+    for start in range(int(first), 100_000, 20):
+        await engine.upsert("memories", [point("village", n, id=str(UUID(int=n))) for n in range(start, start + 20)])
+        print(start + 20, flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+_CHURN = """
+import asyncio, sys
+from pathlib import Path
+from contract.engine_contract import SHAPE
+from recallog_projections.index.edge import EdgeEngine
+
+async def main(folder):
+    engine = EdgeEngine(Path(folder))
+    while True:
+        await engine.drop("memories")
+        print("dropped", flush=True)
+        await engine.create("memories", SHAPE)
+        print("created", flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def start(program: str, *arguments: object) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment_of(PYTHONPATH=str(Path(__file__).parents[1])),
+    )
+
+
+def kill(process: "subprocess.Popen[str]", after_lines: int, after_seconds: float) -> list[str]:
+    """Kill it some time after it has said so many lines; all that it said."""
+    assert process.stdout is not None
+    said = [process.stdout.readline() for _ in range(after_lines)]
+    time.sleep(after_seconds)
+    process.send_signal(signal.SIGKILL)
+    rest, _ = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL, "it ended by itself"
+    return [line.strip() for line in [*said, *rest.splitlines()]]
+
+
+def test_killed_while_writing_it_has_every_point_that_was_acknowledged(engine: EdgeEngine, folder: Path) -> None:
+    run(engine.create("memories", SHAPE))
+    run(engine.close())
+    chance = random.Random(7)
+    acknowledged = 0
+    for _ in range(3):
+        process = start(_WRITE, folder, acknowledged)
+        acknowledged = int(kill(process, chance.randrange(1, 25), chance.random() / 5)[-1])
+        again = EdgeEngine(folder)
+        found = {stored.id: stored for stored in pages(again, "memories", 1_000)}
+        for n in range(acknowledged):
+            assert found[str(UUID(int=n))].payload["offset"] == n
+        last = point("village", acknowledged - 1)
+        hits = run(
+            again.search(
+                "memories",
+                [
+                    Search(everything("village"), 1, dense=last.dense),
+                    Search(everything("village"), 1, sparse=last.sparse),
+                    Search(everything("village"), 1, pieces=last.pieces),
+                ],
+            )
+        )
+        assert [ids(found) for found in hits] == [[str(UUID(int=acknowledged - 1))]] * 3
+        run(again.close())
+    assert acknowledged > 20
+
+
+def test_killed_while_creating_and_dropping_it_creates_and_drops_again(folder: Path) -> None:
+    chance = random.Random(8)
+    for _ in range(3):
+        kill(start(_CHURN, folder), chance.randrange(1, 3), chance.random() / 3)
+        with one_loop():
+            engine = EdgeEngine(folder)
+            run(engine.create("memories", SHAPE))
+            written = point("village", pieces=0)
+            run(engine.upsert("memories", [written]))
+            assert ids(pages(engine, "memories", 10)) == [written.id]
+            run(engine.drop("memories"))
+            assert [path.name for path in folder.iterdir() if path.is_dir()] == []
+            run(engine.close())
+
+
+# On a server: what goes wrong between here and there.
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost:6333",
+        "grpc://localhost",
+        "http://",
+        "http://localhost:port",
+        "http://user:secret@localhost",
+        "http://localhost?key=secret",
+        "http://localhost?secret",
+    ],
+)
+def test_what_is_no_address_is_refused_without_showing_a_key(url: str) -> None:
+    with pytest.raises(SettingsError, match="https://host:6333") as raised:
+        ServerEngine(url)
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("prefix", ["", "a/b", "x" * 65])
+def test_what_is_no_prefix_is_refused(prefix: str) -> None:
+    with pytest.raises(SettingsError, match="prefix"):
+        ServerEngine("http://localhost", prefix)
+
+
+def test_of_other_prefixes_no_collection_is_shown(tmp_path: Path) -> None:
+    async def collections() -> set[str]:
+        client = AsyncQdrantClient(path=str(tmp_path))
+        for name in ("recallog.mine", "recallog", "recallog.other.theirs", "recallog-2.theirs", "theirs"):
+            await client.create_collection(name, vectors_config={})
+        engine = ServerEngine("local mode", client=client)
+        try:
+            return await engine.collections()
+        finally:
+            await engine.close()
+
+    assert run(collections()) == {"mine"}
+
+
+def test_where_no_server_listens_the_index_is_unavailable() -> None:
+    async def ask() -> None:
+        engine = ServerEngine("http://127.0.0.1:1/path")
+        try:
+            await engine.count("memories")
+        finally:
+            await engine.close()
+
+    with pytest.raises(IndexUnavailable, match=r"http://127\.0\.0\.1:1/path cannot be reached .*: check that it runs"):
+        run(ask())
