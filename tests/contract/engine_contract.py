@@ -191,7 +191,7 @@ def filters(draw: st.DrawFn, space: str, points: Sequence[Point]) -> Filter:
 def cases(draw: st.DrawFn) -> Case:
     space = new_space()
     seeds = st.integers(0, 2**32 - 1)
-    points = crowd(space, draw(st.integers(0, 40)), draw(seeds))
+    points = crowd(space, draw(st.integers(0, 25)), draw(seeds))
     wanted = draw(filters(space, points))
     corpus = draw(st.just(wanted) | st.just(everything(space)) | filters(space, points))
     limit = draw(st.integers(1, 50))
@@ -419,7 +419,7 @@ class EngineContract(ABC):
         assert {hit.id: hit.score for hit in hits} == pytest.approx(expected, abs=self.error_max, rel=1e-4)
 
     # Hypothesis minds that the test belongs to several classes: it keeps no examples of one for another here.
-    @settings(max_examples=60, suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow])
+    @settings(max_examples=40, suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow])
     @given(case=cases())
     def test_it_answers_whatever_the_formulas_say(self, engine: Engine, shared: str, case: Case) -> None:
         run(engine.upsert(shared, case.points))

@@ -117,7 +117,8 @@ def sentence_transformers_embedder(name: str | None = None) -> SentenceTransform
         if os.environ.get("RECALLOG_TEST_SENTENCE_TRANSFORMERS") == "1":
             pytest.fail("the extra sentence-transformers is not installed", pytrace=False)
         pytest.skip("NOT TESTED: sentence-transformers is not installed; `make test-sentence-transformers` tests it")
-    return SentenceTransformersEmbedder(name)
+    # One thread: torch waits by spinning, and on a busy machine two were ten times slower than one.
+    return SentenceTransformersEmbedder(name, threads=1)
 
 
 @pytest.fixture(scope="module", autouse=True)

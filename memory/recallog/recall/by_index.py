@@ -62,12 +62,13 @@ async def _seeds(
 ) -> tuple[list[Hit], dict[str, float], dict[str, float]]:
     """The best of each channel; what each session speaks of; the idf of each term of the question."""
     wanted, visible = question.wanted(), question.visible()
+    best_of_each = max(limits.RECALL_CANDIDATES, question.top_k)
     searches = []
     if embedding is not None:
-        searches.append(Search(wanted, limits.RECALL_CANDIDATES, dense=embedding.vector, payload=_PLACE))
+        searches.append(Search(wanted, best_of_each, dense=embedding.vector, payload=_PLACE))
     if words.terms:
         whole = _sparse(words.terms)
-        searches.append(Search(wanted, limits.RECALL_CANDIDATES, sparse=whole, corpus=visible, payload=_PLACE))
+        searches.append(Search(wanted, best_of_each, sparse=whole, corpus=visible, payload=_PLACE))
     first = len(searches)
     for term in words.terms:
         one = _sparse([term])

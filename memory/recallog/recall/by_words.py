@@ -10,15 +10,22 @@ from recallog.recall.question import micros
 from recallog_projections.episodic import Memory
 from recallog_projections.index import documents, points, terms
 from recallog_projections.index.ranking import Candidate
-from recallog_schemas import Event, codec, limits
+from recallog_schemas import codec, limits
+
+_BEHIND_THE_INDEX = 1 << 40
+"""Places of what the index does not have yet: behind those of all that it has, which counts them otherwise."""
 
 
 class _Read(NamedTuple):
     """What of a memory is compared; read once, since each question of each agent asks for it."""
 
-    event: Event
-    text: str
-    weights: dict[str, float]
+    agent: str
+    kind: str
+    session: str
+    at: int
+    asks: bool
+    weights: dict[str, float] | None
+    """None: it says nothing."""
 
 
 _read: dict[bytes, _Read] = {}
@@ -41,17 +48,17 @@ def candidates(memories: Sequence[Memory], asked: Sequence[str], beyond: int = -
     Their places count from what the agent may see: there is nothing else here.
     """
     read = [(memory, _of(memory)) for memory in memories]
-    said = [(memory, kept) for memory, kept in read if kept.text]
-    frequency = Counter(term for term in asked for _, kept in said if term in kept.weights)
+    said = [(memory, kept, kept.weights) for memory, kept in read if kept.weights is not None]
+    frequency = Counter(term for term in asked for _, _, weights in said if term in weights)
     idf = {term: inverse_frequency(len(said), frequency[term]) for term in asked}
     places: Counter[str] = Counter()
     found = Found([], {}, {})
     spoken: dict[str, set[str]] = {}
-    for memory, kept in said:
-        session = kept.event.session or ""
-        place, places[session] = places[session], places[session] + 1
-        matching = [term for term in asked if term in kept.weights]
-        spoken.setdefault(session, set()).update(matching)
+    for memory, kept, weights in said:
+        place = places[kept.session] + (_BEHIND_THE_INDEX if beyond >= 0 else 0)
+        places[kept.session] += 1
+        matching = [term for term in asked if term in weights]
+        spoken.setdefault(kept.session, set()).update(matching)
         if memory.offset <= beyond:
             continue
         found.data[memory.offset] = memory.data
@@ -59,14 +66,14 @@ def candidates(memories: Sequence[Memory], asked: Sequence[str], beyond: int = -
             Candidate(
                 id="",
                 offset=memory.offset,
-                agent=kept.event.agent,
-                kind=kept.event.kind,
-                session=session,
+                agent=kept.agent,
+                kind=kept.kind,
+                session=kept.session,
                 place=place,
                 turn=memory.turn,
-                at=micros(kept.event.at),
-                asks=documents.asks(kept.text),
-                keyword=sum(idf[term] * kept.weights[term] for term in matching),
+                at=kept.at,
+                asks=kept.asks,
+                keyword=sum(idf[term] * weights[term] for term in matching),
             )
         )
     found.sessions = {session: sum(idf[term] for term in matched) for session, matched in spoken.items()}
@@ -82,8 +89,9 @@ def _of(memory: Memory) -> _Read:
     kept = _read.get(memory.data)
     if kept is None:
         event = codec.decode(memory.data)
-        text = event.text.strip()
-        kept = _Read(event, text, terms.weights(points.terms_of(text, micros(event.at))))
+        text, at = documents.clean(event.text), micros(event.at)
+        weights = terms.weights(points.terms_of(text, at)) if text else None
+        kept = _Read(event.agent, event.kind, event.session or "", at, documents.asks(text), weights)
         if len(_read) >= limits.CACHED_TURNS_MAX:
             _read.clear()
         _read[memory.data] = kept

@@ -75,6 +75,8 @@ async def recall(reading: Reading, asking: Asking | None, question: Question, ke
 
 async def _gather(look: Look, asking: Asking | None, question: Question, words: Words) -> _Gathered:
     gathered = _Gathered()
+    if not question.query.strip():
+        return gathered
     if asking is not None:
         try:
             await _ask(gathered, asking, look.partition, question, words)

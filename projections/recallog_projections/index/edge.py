@@ -15,7 +15,7 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -196,9 +196,7 @@ class EdgeEngine(Engine):
             found.shard.flush()
             found.unflushed_points = 0
             return
-        log = self._place(collection) / "wal"
-        for path in (*log.iterdir(), log):
-            _sync_file(path)
+        _sync_log(self._place(collection) / "wal")
 
     def _search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         shard = self._shard(collection).shard
@@ -235,7 +233,11 @@ class EdgeEngine(Engine):
         return shard.count(qdrant.CountRequest(exact=True, filter=None if filter is None else _filter(filter)))
 
     def _size_bytes(self) -> int:
-        return sum(path.lstat().st_blocks * 512 for path in self._folder.rglob("*"))
+        size = 0
+        for path in self._folder.rglob("*"):
+            with suppress(FileNotFoundError):  # a shard's own threads rename and delete
+                size += path.lstat().st_blocks * 512
+        return size
 
     def _close(self) -> None:
         while self._open:
@@ -303,6 +305,15 @@ def _loaded(place: Path) -> qdrant.EdgeShard:
         raise IndexUnavailable(
             f"the semantic index {place} cannot be opened: {error}. Delete that folder, and it is built anew"
         ) from error
+
+
+def _sync_log(folder: Path) -> None:
+    """Sync all files of a write-ahead log, whose own thread renames them as they are begun and full."""
+    while True:
+        with suppress(FileNotFoundError):
+            for path in (*folder.iterdir(), folder):
+                _sync_file(path)
+            return
 
 
 def _sync_file(path: Path) -> None:

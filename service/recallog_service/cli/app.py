@@ -14,6 +14,7 @@ from recallog_service.cli import (
     operators,
     producers,
     reactors,
+    recalling,
     schema,
     story,
     watching,
@@ -29,7 +30,19 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-for commands in (story, producers, consumers, activity, reactors, watching, following, operators, copying, workers):
+for commands in (
+    story,
+    producers,
+    consumers,
+    recalling,
+    activity,
+    reactors,
+    watching,
+    following,
+    operators,
+    copying,
+    workers,
+):
     commands.register(app)
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(evaluating.app, name="eval")

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from recallog import Position
+from recallog import AroundView, Memory, Position, TimelinePage
+from recallog_schemas import limits
 from recallog_schemas.kinds import SalienceWeights
 from recallog_schemas.views import lines
 from recallog_service.cli import terminal
@@ -62,6 +63,15 @@ def timeline_command(
     agent: Agent,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Events on the page.")] = 50,
     before: Annotated[str | None, typer.Option(help="Position that a page before this one ended at.")] = None,
+    around: Annotated[
+        str | None, typer.Option(metavar="ID", help="Previews of this event and its neighbours instead of a page.")
+    ] = None,
+    entries_before: Annotated[
+        int, typer.Option(min=0, max=limits.AROUND_EVENTS_MAX, help="With --around: neighbours before it.")
+    ] = limits.AROUND_EVENTS,
+    entries_after: Annotated[
+        int, typer.Option(min=0, max=limits.AROUND_EVENTS_MAX, help="With --around: neighbours after it.")
+    ] = limits.AROUND_EVENTS,
     session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
     kind: Annotated[list[str] | None, typer.Option(help="Only this kind; repeatable.")] = None,
     since: Annotated[str | None, typer.Option(help="Only from this time on.")] = None,
@@ -70,30 +80,48 @@ def timeline_command(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """All that an agent may see, in order, a page at a time from the newest to older ones."""
-    page = terminal.ask(
-        lambda memory: memory.timeline(
-            space,
-            agent,
-            limit=limit,
-            before=Position.parse(before) if before else None,
-            session=session,
-            kinds=kind or None,
-            since=terminal.moment(since) if since else None,
-            until=terminal.moment(until) if until else None,
-            as_of=terminal.as_of(as_of),
-        ),
-        home,
-        as_json=as_json,
-    )
+    """All that an agent may see, in order, a page at a time from the newest to older ones, or around one event.
+
+    Around an event previews are shown, with their ids: `recallog entries` shows whole events.
+    """
+    if around is not None and before is not None:
+        raise typer.BadParameter("leads from page to page; leave it out with --around", param_hint="--before")
+
+    async def work(memory: Memory) -> TimelinePage | AroundView:
+        span = terminal.moment(since) if since else None, terminal.moment(until) if until else None
+        moment = terminal.as_of(as_of)
+        if around is not None:
+            return await memory.timeline(
+                space, agent, around=around, entries_before=entries_before, entries_after=entries_after,
+                session=session, kinds=kind or None, since=span[0], until=span[1], as_of=moment,
+            )  # fmt: skip
+        return await memory.timeline(
+            space, agent, limit=limit, before=Position.parse(before) if before else None,
+            session=session, kinds=kind or None, since=span[0], until=span[1], as_of=moment,
+        )  # fmt: skip
+
+    shown = terminal.ask(work, home, as_json=as_json)
     if as_json:
-        terminal.print_json(page)
-        return
+        terminal.print_json(shown)
+    elif isinstance(shown, AroundView):
+        _print_around(shown)
+    else:
+        _print_page(shown)
+
+
+def _print_page(page: TimelinePage) -> None:
     terminal.print_lines(lines(page.items) or "(nothing)")
     if page.older is not None:
         terminal.note(f"older ones: --before {page.older}")
     if page.kept_from is not None:
         terminal.note(f"kept from {page.kept_from} on; what is older is in the ledger: recallog tail")
+
+
+def _print_around(view: AroundView) -> None:
+    """Each with its id, by which `recallog entries` shows the whole of it; the one that was asked about stands out."""
+    for event in view.events:
+        anchor = event is view.anchor
+        terminal.print_lines(f"{'>' if anchor else ' '} {event.id}  {event.line()}", "bold" if anchor else "")
 
 
 def salient_command(

@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,11 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from recallog import Memory, Settings
-from recallog_projections.index import ranking
 from recallog_projections.index.ranking import DEFAULT_CHANNELS
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.views import View
 from recallog_service.cli import terminal
+from recallog_service.cli.recalling import Channel
 from recallog_service.cli.terminal import Json
 from recallog_service.evaluation import locomo_questions, result
 from recallog_service.evaluation.locomo_questions import ADVERSARIAL, CATEGORIES, Question
@@ -32,17 +31,6 @@ OFF = "off"
 EMBEDDED = "embedded"
 _BATCH_EVENTS = 500
 _HEADINGS = ("R@5", "R@10", "R@20", "MRR")
-
-
-class Channel(StrEnum):
-    """What can rank the events, in the order in which tables show it."""
-
-    SEMANTIC = ranking.SEMANTIC
-    KEYWORD = ranking.KEYWORD
-    LATE = ranking.LATE
-    STRUCTURE = ranking.STRUCTURE
-    TEMPORAL = ranking.TEMPORAL
-    SALIENCE = ranking.SALIENCE
 
 
 class Report(View):

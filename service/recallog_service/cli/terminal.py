@@ -102,10 +102,15 @@ def settings(home: Path | None, **more: Any) -> Settings:
 
 
 @contextmanager
-def opened(home: Path | None, label: str = "building views") -> Iterator[tuple[Memory, Callable[[int, int], None]]]:
-    """A memory whose long work shows a progress bar on a terminal, and the bar for more of it."""
+def opened(
+    home: Path | None, label: str = "building views", **more: Any
+) -> Iterator[tuple[Memory, Callable[[int, int], None]]]:
+    """A memory whose long work shows a progress bar on a terminal, and the bar for more of it.
+
+    `more` are settings of other options.
+    """
     with bar(label) as advance:
-        yield Memory.open(settings(home), progress=advance), advance
+        yield Memory.open(settings(home, **more), progress=advance), advance
 
 
 @contextmanager
