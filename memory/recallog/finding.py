@@ -23,7 +23,7 @@ async def places(reading: Reading, ledger: Ledger, space: str, ids: Collection[s
 
     A ledger that knows no ids is not searched: the views count each id that they have decided.
     """
-    possible = [each for each in dict.fromkeys(ids) if _is_text(each)]
+    possible = [each for each in dict.fromkeys(ids) if is_text(each)]
     if ledger.unique_ids:
         found = {each: await ledger.find(space, each) for each in possible}
         return {each: position.offset for each, position in found.items() if position is not None}
@@ -79,7 +79,7 @@ class Past:
         )
 
 
-def _is_text(text: str) -> bool:
+def is_text(text: str) -> bool:
     """Whether it can be written in UTF-8, as ids are: what a command line could not decode cannot."""
     try:
         text.encode()

@@ -191,7 +191,7 @@ def filters(draw: st.DrawFn, space: str, points: Sequence[Point]) -> Filter:
 def cases(draw: st.DrawFn) -> Case:
     space = new_space()
     seeds = st.integers(0, 2**32 - 1)
-    points = crowd(space, draw(st.integers(0, 25)), draw(seeds))
+    points = crowd(space, draw(st.sampled_from([25, 3, 1, 0])), draw(seeds))
     wanted = draw(filters(space, points))
     corpus = draw(st.just(wanted) | st.just(everything(space)) | filters(space, points))
     limit = draw(st.integers(1, 50))
@@ -405,7 +405,14 @@ class EngineContract(ABC):
 
     @pytest.mark.parametrize(
         "condition",
-        [{"readers": ["baker"]}, {"agents": ["baker"]}, {"session": "one"}, {"until": NOON + 4}, {"offset_until": 4}],
+        [
+            {"readers": ["baker"]},
+            {"kinds": ["agent.spoke"]},
+            {"agents": ["baker"]},
+            {"session": "one"},
+            {"until": NOON + 4},
+            {"offset_until": 4},
+        ],
         ids=str,
     )
     def test_each_condition_of_a_corpus_holds(self, engine: Engine, shared: str, condition: dict[str, Any]) -> None:

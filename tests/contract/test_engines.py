@@ -6,8 +6,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 from uuid import UUID, uuid4
@@ -312,13 +315,107 @@ def test_of_other_prefixes_no_collection_is_shown(tmp_path: Path) -> None:
     assert run(collections()) == {"mine"}
 
 
-def test_where_no_server_listens_the_index_is_unavailable() -> None:
-    async def ask() -> None:
-        engine = ServerEngine("http://127.0.0.1:1/path")
+VERSION = '{"title": "", "version": "1.20.1"}'
+
+
+@dataclass
+class Qdrant:
+    """What a server at `url` says to each path; to all others, that there is no such collection."""
+
+    url: str
+    replies: dict[str, tuple[int, str]] = field(
+        default_factory=lambda: {"/": (200, '{"title": "", "version": "1.20.1"}')}
+    )
+    drops: int = 0
+    """Connections that it hangs up on first."""
+    api_keys: set[str | None] = field(default_factory=set)
+
+
+@pytest.fixture
+def qdrant() -> Iterator[Qdrant]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            said.api_keys.add(self.headers["api-key"])
+            if said.drops:
+                said.drops -= 1
+                self.connection.close()
+                return
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
+            missing = 404, '{"status": {"error": "Not found: Collection `recallog.memories` doesn\'t exist!"}}'
+            status, body = said.replies.get(self.path, missing)
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        do_POST = do_PUT = do_GET  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        said = Qdrant(f"http://127.0.0.1:{server.server_address[1]}")
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        yield said
+        server.shutdown()
+
+
+def asked(url: str, ask: Callable[[ServerEngine], Awaitable[object]]) -> object:
+    async def work() -> object:
+        engine = ServerEngine(url)
         try:
-            await engine.count("memories")
+            return await ask(engine)
         finally:
             await engine.close()
 
+    return run(work())
+
+
+COUNT = "/collections/recallog.memories/points/count"
+
+
+@pytest.mark.parametrize("version", ["1.18.4", "0.9", "dev"])
+def test_a_server_that_weighs_words_by_other_tenants_is_refused(qdrant: Qdrant, version: str) -> None:
+    qdrant.replies["/"] = 200, f'{{"title": "", "version": "{version}"}}'
+    for ask in (
+        lambda engine: engine.create("memories", SHAPE),
+        lambda engine: engine.upsert("memories", [point("village")]),
+        lambda engine: engine.search("memories", [Search(everything("village"), 1, dense=unit(0))]),
+    ):
+        with pytest.raises(SettingsError, match=rf"{qdrant.url} is {version}; the semantic index needs 1\.19 or later"):
+            asked(qdrant.url, ask)
+
+
+def test_a_collection_that_the_server_does_not_have_is_lost(qdrant: Qdrant) -> None:
+    with pytest.raises(IndexLost):
+        asked(qdrant.url, lambda engine: engine.count("memories"))
+
+
+def test_a_path_that_leads_to_no_qdrant_loses_nothing(qdrant: Qdrant) -> None:
+    qdrant.replies[f"/elsewhere{COUNT}"] = 404, "<html>no such page</html>"
+    with pytest.raises(IndexUnavailable, match="answers 404") as raised:
+        asked(f"{qdrant.url}/elsewhere/", lambda engine: engine.count("memories"))
+    assert not isinstance(raised.value, IndexLost)
+
+
+def test_a_connection_that_breaks_is_made_anew(qdrant: Qdrant) -> None:
+    qdrant.replies[COUNT] = 200, '{"result": {"count": 7}}'
+    qdrant.drops = 1
+    assert asked(qdrant.url, lambda engine: engine.count("memories")) == 7
+
+
+@pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
+@pytest.mark.parametrize("status", [200, 400, 403, 429, 500])
+def test_the_api_key_is_sent_and_never_shown(qdrant: Qdrant, status: int) -> None:
+    qdrant.replies[COUNT] = status, "nonsense about s3cret/+key"
+    with pytest.raises(IndexUnavailable) as raised:
+        asked(f"{qdrant.url}?api_key=s3cret%2F%2Bkey", lambda engine: engine.count("memories"))
+    assert qdrant.api_keys == {"s3cret/+key"}
+    assert "s3cret" not in str(raised.value)
+    assert qdrant.url in str(raised.value)
+
+
+def test_where_no_server_listens_the_index_is_unavailable() -> None:
     with pytest.raises(IndexUnavailable, match=r"http://127\.0\.0\.1:1/path cannot be reached .*: check that it runs"):
-        run(ask())
+        asked("http://127.0.0.1:1/path", lambda engine: engine.count("memories"))

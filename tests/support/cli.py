@@ -62,6 +62,6 @@ def spawn(
         cwd=cwd,
         env=environment_of(**environment),
         check=False,
-        timeout=60,
+        timeout=120,
     )
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())

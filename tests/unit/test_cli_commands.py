@@ -26,6 +26,8 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 
 
 COMMANDS = sorted(commands(typer.main.get_command(app)))
+SILENT = {("export",), ("worker",), ("indexer",)}
+"""Those whose output is no answer."""
 
 
 @pytest.fixture
@@ -73,8 +75,9 @@ def failed(result: Result, code: int, says: str) -> None:
 def test_the_commands_are_these() -> None:
     assert [" ".join(path) for path in COMMANDS] == [
         "agents", "beliefs", "context", "copy", "dead-letters list", "dead-letters retry", "dead-letters show", "demo",
-        "episodic", "eval locomo", "explain", "export", "ingest", "publish", "react", "rebuild", "reflection",
-        "salient", "scene", "schema export", "spaces", "status", "tail", "timeline", "verify", "watch", "worker",
+        "entries", "episodic", "eval locomo", "explain", "export", "indexer", "ingest", "publish", "react", "rebuild",
+        "recall", "reflection", "reindex", "salient", "scene", "schema export", "search", "spaces", "status", "tail",
+        "timeline", "verify", "watch", "worker",
     ]  # fmt: skip
 
 
@@ -84,7 +87,7 @@ def test_every_command_s_help_shows_an_example_of_it(path: tuple[str, ...]) -> N
     assert f"Example: recallog {' '.join(path)}" in " ".join(shown.split())
 
 
-@pytest.mark.parametrize("path", [path for path in COMMANDS if path not in (("export",), ("worker",))], ids=" ".join)
+@pytest.mark.parametrize("path", [path for path in COMMANDS if path not in SILENT], ids=" ".join)
 def test_every_command_that_answers_speaks_json(path: tuple[str, ...]) -> None:
     assert "--json" in recallog(*path, "--help", COLUMNS="200").out
 
@@ -233,6 +236,86 @@ def test_timeline_filters(home: Path) -> None:
     thoughts = clean(recallog(*question, "--kind", "agent.thought", "--session", "s-1", "--since", "2026-03-01T12:13Z"))
     assert [item["event"]["turn"] for item in thoughts.json["items"]] == [13, 17]
     assert clean(recallog(*question, "--until", "2026-03-01T12:01Z")).json["items"][0]["event"]["turn"] == 0
+
+
+def test_timeline_around_an_event_shows_it_among_its_neighbours(home: Path) -> None:
+    shown = clean(
+        recallog("timeline", "village", "baker", "--around", "e-8", "--entries-after", "1", "--home", home)
+    ).out
+    assert shown == (
+        "  e-1  [turn 001][agent.thought] the right number [bold]1[/]\n"
+        "  e-4  [turn 004][agent.spoke] the right number [bold]4[/]\n"
+        "  e-5  [turn 005][agent.thought] the right number [bold]5[/]\n"
+        "> e-8  [turn 008][agent.spoke] the right number [bold]8[/]\n"
+        "  e-9  [turn 009][agent.thought] the right number [bold]9[/]\n"
+    )
+    question = ["timeline", "village", "baker", "--around", "e-8", "--session", "s-0", "--json", "--home", home]
+    view = clean(recallog(*question)).json
+    assert (view["anchor"]["id"], [each["id"] for each in view["after"]]) == ("e-8", ["e-9"])
+
+
+def test_timeline_around_what_an_agent_may_not_see_is_wrong_use(home: Path) -> None:
+    failed(recallog("timeline", "village", "baker", "--around", "e-2", "--home", home), 2, "may see no event 'e-2'")
+    failed(recallog("timeline", "village", "baker", "--around", "e-99", "--home", home), 2, "may see no event 'e-99'")
+    assert recallog("timeline", "village", "baker", "--around", "e-8", "--before", "0:3", "--home", home).code == 2
+
+
+def test_recall_shows_the_best_first_and_what_answered(home: Path) -> None:
+    shown = recallog("recall", "village", "baker", "number 12", "--top-k", "2", "--no-wait", "--home", home)
+    assert shown.code == 0
+    best, second = shown.out.splitlines()
+    assert re.fullmatch(r"\d\.\d{3}  2026-03-01 12:12:00  baker  the right number \[bold\]12\[/\]", best)
+    assert float(best.split()[0]) >= float(second.split()[0])
+    by = r"16 memories compared by keyword, structure \(weighted\)"
+    assert re.fullmatch(by + r"; the views answered: generation \w+, checkpoint 0:29\n", shown.err)
+
+
+def test_recall_explains_each_hit_as_a_sum(home: Path) -> None:
+    question = ["recall", "village", "baker", "number 12", "--home", home]
+    shown = recallog(*question, "--top-k", "1", "--explain").out.splitlines()
+    terms, total = shown[1].strip().split(" = ")
+    assert sum(float(term.split()[1]) for term in terms.split(" + ")) == pytest.approx(float(total), abs=0.003)
+    assert re.match(r" +e-12 at 0:12, of the views: generation \w+, checkpoint 0:29$", shown[2])
+    hit = recallog(*question, "--json").json["hits"][0]
+    assert f"keyword {hit['parts']['keyword']:.3f}" in terms
+
+
+def test_recall_takes_every_filter(home: Path) -> None:
+    filters = [
+        "--author", "baker", "--kind", "agent.thought", "--session", "s-1", "--since", "2026-03-01T12:11Z", "--until",
+        "2026-03-01T12:18Z", "--min-similarity", "0.1", "--fusion", "rrf", "--channel", "keyword", "--channel",
+        "structure", "--after", "0:29", "--as-of", "0:25",
+    ]  # fmt: skip
+    view = recallog("recall", "village", "baker", "number", *filters, "--json", "--home", home).json
+    assert sorted(hit["event"]["turn"] for hit in view["hits"]) == [13, 17]
+    assert (view["fusion"], view["channels"]) == ("rrf", ["keyword", "structure"])
+    page = recallog("search", "village", "baker", "number", *filters, "--json", "--home", home).json
+    assert sorted(hit["turn"] for hit in page["hits"]) == [13, 17]
+
+
+def test_search_shows_previews_with_their_ids_and_costs(home: Path) -> None:
+    shown = recallog("search", "village", "baker", "number 12", "--limit", "1", "--home", home)
+    (line,) = shown.out.splitlines()
+    parts = r"\d\.\d{4}  e-12  2026-03-01 12:12:00  baker  agent\.spoke  ~7 tokens  the right number \[bold\]12\[/\]"
+    assert re.fullmatch(parts, line)
+    assert recallog("search", "village", "baker", "zebra", "--home", home).out == "(nothing)\n"
+    assert (
+        recallog("search", "village", "baker", "number", "--limit", "500", "--json", "--home", home).json["limit"]
+        == 100
+    )
+    failed(recallog("search", "village", "baker", " ", "--home", home), 1, "query")
+
+
+def test_entries_shows_whole_events_in_the_order_of_their_ids(home: Path) -> None:
+    shown = recallog("entries", "village", "baker", "e-9", "e-2", "e-0", "nosuch", "--home", home)
+    assert shown.out == (
+        "e-9  0:9  2026-03-01 12:09:00  baker  agent.thought\n  the right number [bold]9[/]\n"
+        "e-0  0:0  2026-03-01 12:00:00  baker  agent.spoke\n  the right number [bold]0[/]\n"
+    )
+    assert "2 of the ids name nothing that baker may see" in shown.err
+    view = clean(recallog("entries", "village", "baker", "e-9", "--json", "--home", home)).json
+    assert [shown["event"]["id"] for shown in view["entries"]] == ["e-9"]
+    assert recallog("entries", "village", "baker", "e-2", "--home", home).out == "(nothing)\n"
 
 
 def test_spaces_and_agents_are_counted(home: Path) -> None:

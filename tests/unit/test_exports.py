@@ -7,17 +7,17 @@ import recallog.testing
 from recallog import Memory
 
 PUBLIC = [
-    "BeliefsView", "Context", "EpisodicView", "Event", "Explanation", "Memory", "Position", "Reaction", "RecallHit",
-    "RecallView", "RecallogError", "ReflectionView", "Remembered", "SalientView", "SceneView", "Settings",
-    "TimelinePage",
+    "AroundView", "BeliefsView", "Context", "EntriesView", "EpisodicView", "Event", "Explanation", "Memory", "Position",
+    "Reaction", "RecallHit", "RecallView", "RecallogError", "ReflectionView", "Remembered", "SalientView", "SceneView",
+    "SearchPage", "Settings", "TimelinePage",
 ]  # fmt: skip
 
 QUESTIONS = [
-    "abort_rebuild", "agent_settings", "agents", "beliefs", "catch_up", "catch_up_index", "close", "context", "dead_letter",
-    "dead_letters", "entries", "episodic", "explain", "keep_reacting", "ledger_ends", "open", "partition_of",
-    "plan_rebuild", "publish", "publish_many", "react", "rebuild", "recall", "records", "reflection", "reindex",
-    "retry_dead_letters", "row",
-    "salient", "scene", "space", "spaces", "standing", "status", "timeline", "verify",
+    "abort_rebuild", "agent_settings", "agents", "beliefs", "catch_up", "catch_up_index", "close", "context",
+    "dead_letter", "dead_letters", "entries", "episodic", "explain", "keep_reacting", "ledger_ends", "log_entries",
+    "open", "partition_of", "plan_rebuild", "publish", "publish_many", "react", "rebuild", "recall", "records",
+    "reflection", "reindex", "retry_dead_letters", "row", "salient", "scene", "search", "space", "spaces",
+    "standing", "status", "timeline", "verify",
 ]  # fmt: skip
 
 

@@ -28,6 +28,8 @@ class Found:
     candidates: list[Candidate]
     sessions: dict[str, float]
     """See `ranking.Asked`."""
+    idf: dict[str, float]
+    """Of each term of the question."""
 
 
 async def find(index: Opened, question: Question, words: Words) -> Found:
@@ -37,9 +39,9 @@ async def find(index: Opened, question: Question, words: Words) -> Found:
     seeds, sessions, idf = await _seeds(index, question, words, embedding)
     ids = list(dict.fromkeys(_around(question.space, seeds)))
     if not ids:
-        return Found([], sessions)
+        return Found([], sessions, idf)
     late = _late(embedding, words, idf) if index.pieces and embedding and ranking.LATE in question.channels else None
-    return Found(await _scored(index, question, words, ids, embedding, late), sessions)
+    return Found(await _scored(index, question, words, ids, embedding, late), sessions, idf)
 
 
 async def nearest(index: Opened, question: Question, limit: int) -> list[int]:
@@ -106,11 +108,11 @@ def _around(space: str, seeds: Iterable[Hit]) -> Iterable[str]:
 
 
 def _late(embedding: Embedding, words: Words, idf: Mapping[str, float]) -> np.ndarray | None:
-    """The question's content word-pieces, each as long as its share of the idf of all of them."""
+    """The question's content word-pieces, each as long as its share of the weights of all of them."""
     weights = np.zeros(len(embedding.pieces), np.float32)
     for number, (start, end) in enumerate(embedding.pieces):
         of_word = [idf.get(term, 0.0) for first, last, term in words.pieces if first <= start and end <= last]
-        weights[number] = max(of_word, default=0.0)
+        weights[number] = max(of_word, default=0.0) ** ranking.LATE_IDF_POWER
     total = float(weights.sum())
     if not total:
         return None

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ class _Read(NamedTuple):
     asks: bool
     weights: dict[str, float] | None
     """None: it says nothing."""
+    own: frozenset[str]
+    """Its terms without those of its date."""
 
 
 _read: dict[bytes, _Read] = {}
@@ -38,6 +40,8 @@ class Found:
     candidates: list[Candidate]
     sessions: dict[str, float]
     """See `ranking.Asked`."""
+    idf: dict[str, float]
+    """Of each term of the question."""
     data: dict[int, bytes]
     """By offset, the events."""
 
@@ -48,11 +52,11 @@ def candidates(memories: Sequence[Memory], asked: Sequence[str], beyond: int = -
     Their places count from what the agent may see: there is nothing else here.
     """
     read = [(memory, _of(memory)) for memory in memories]
-    said = [(memory, kept, kept.weights) for memory, kept in read if kept.weights is not None]
+    said = list(_echoed(read))
     frequency = Counter(term for term in asked for _, _, weights in said if term in weights)
     idf = {term: inverse_frequency(len(said), frequency[term]) for term in asked}
     places: Counter[str] = Counter()
-    found = Found([], {}, {})
+    found = Found([], {}, idf, {})
     spoken: dict[str, set[str]] = {}
     for memory, kept, weights in said:
         place = places[kept.session] + (_BEHIND_THE_INDEX if beyond >= 0 else 0)
@@ -80,6 +84,15 @@ def candidates(memories: Sequence[Memory], asked: Sequence[str], beyond: int = -
     return found
 
 
+def _echoed(read: Iterable[tuple[Memory, _Read]]) -> Iterator[tuple[Memory, _Read, Mapping[str, float]]]:
+    """Those that say something, each with its weights after what stands before it in its session."""
+    heard: dict[str, frozenset[str]] = {}
+    for memory, kept in read:
+        if kept.weights is not None:
+            yield memory, kept, terms.echoed(kept.weights, heard.get(kept.session, frozenset()))
+            heard[kept.session] = kept.own
+
+
 def inverse_frequency(texts: int, holding: int) -> float:
     """idf of a term that `holding` of `texts` texts have; the form that is never negative (as in Lucene)."""
     return math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
@@ -91,7 +104,8 @@ def _of(memory: Memory) -> _Read:
         event = codec.decode(memory.data)
         text, at = documents.clean(event.text), micros(event.at)
         weights = terms.weights(points.terms_of(text, at)) if text else None
-        kept = _Read(event.agent, event.kind, event.session or "", at, documents.asks(text), weights)
+        own = frozenset(terms.terms(text))
+        kept = _Read(event.agent, event.kind, event.session or "", at, documents.asks(text), weights, own)
         if len(_read) >= limits.CACHED_TURNS_MAX:
             _read.clear()
         _read[memory.data] = kept

@@ -24,6 +24,7 @@ class _Gathered:
 
     candidates: list[Candidate] = field(default_factory=list)
     sessions: dict[str, float] = field(default_factory=dict)
+    idf: dict[str, float] = field(default_factory=dict)
     data: dict[int, bytes] = field(default_factory=dict)
     """By offset, the events that the views gave."""
     opened: Opened | None = None
@@ -44,6 +45,7 @@ async def recall(reading: Reading, asking: Asking | None, question: Question, ke
     asked = Asked(
         authors=words.authors,
         sessions=gathered.sessions,
+        idf=gathered.idf,
         channels=question.channels,
         fusion=question.fusion,
         now=max((each.at for each in gathered.candidates), default=0),
@@ -105,7 +107,8 @@ async def _ask(gathered: _Gathered, asking: Asking, partition: int, question: Qu
             if not tries_left:
                 raise
             continue  # another generation took its place meanwhile
-        gathered.opened, gathered.candidates, gathered.sessions = opened, found.candidates, found.sessions
+        gathered.opened, gathered.candidates = opened, found.candidates
+        gathered.sessions, gathered.idf = found.sessions, found.idf
         return
 
 
@@ -122,6 +125,7 @@ def _add_by_words(gathered: _Gathered, look: Look, question: Question, words: Wo
     known = {each.offset for each in gathered.candidates}
     gathered.candidates += [each for each in newer.candidates if each.offset not in known]
     gathered.data = newer.data
+    gathered.idf = gathered.idf or newer.idf
     for session, worth in newer.sessions.items():
         gathered.sessions[session] = max(worth, gathered.sessions.get(session, 0.0))
 

@@ -11,7 +11,7 @@ class AnyOf:
     """The field, or one of its elements, is one of `values`; of no values, nothing passes."""
 
     field: str
-    values: Collection[str]
+    values: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class OneOf:
 
 def conditions(filter: Filter) -> Iterator[AnyOf | Between | OneOf]:  # noqa: A002
     """What must all hold, the space first."""
-    yield AnyOf("space", (filter.space,))
-    yield AnyOf("readers", filter.readers)
+    yield AnyOf("space", [filter.space])
+    yield AnyOf("readers", [*filter.readers])
     if filter.agents is not None:
-        yield AnyOf("agent", filter.agents)
+        yield AnyOf("agent", [*filter.agents])
     if filter.kinds is not None:
-        yield AnyOf("kind", filter.kinds)
+        yield AnyOf("kind", [*filter.kinds])
     if filter.session is not None:
-        yield AnyOf("session", (filter.session,))
+        yield AnyOf("session", [filter.session])
     if filter.since is not None or filter.until is not None:
         yield Between("at", at_least=filter.since, below=filter.until)
     if filter.offset_until is not None:

@@ -6,6 +6,7 @@ import hashlib
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 import msgspec
@@ -17,6 +18,8 @@ from recallog_projections.rows import Rows
 from recallog_schemas import Event, Record, kinds, limits
 
 SHARED = (EVERYBODY,)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _SHARED_ALONG = re.compile(r"\s*\[[^\]]*\]\s*$")
 
@@ -107,7 +110,7 @@ class Index:
             place=session.documents,
             asks=asks(words),
             turn=event.turn,
-            at=int(event.at.timestamp() * 1_000_000),
+            at=(event.at - _EPOCH) // timedelta(microseconds=1),  # exact, as floats are not
             offset=record.offset,
             event=record.data.decode(),
             before=_before(session, readers),

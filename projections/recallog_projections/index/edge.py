@@ -188,15 +188,14 @@ class EdgeEngine(Engine):
         found = self._shard(collection)
         found.shard.update(qdrant.UpdateOperation.upsert_points([_written(point) for point in points]))
         found.unflushed_points += len(points)
-
-    def _sync(self, collection: str) -> None:
-        """Make what was written outlast a power cut: the library itself leaves its log to the system's cache."""
-        found = self._shard(collection)
         if found.unflushed_points >= FLUSH_POINTS:
             found.shard.flush()
             found.unflushed_points = 0
-            return
+
+    def _sync(self, collection: str) -> None:
+        """Make what was written outlast a power cut: the library itself leaves its log to the system's cache."""
         _sync_log(self._place(collection) / "wal")
+        self._shard(collection)  # or the collection was deleted meanwhile
 
     def _search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         shard = self._shard(collection).shard
@@ -309,7 +308,7 @@ def _loaded(place: Path) -> qdrant.EdgeShard:
 
 def _sync_log(folder: Path) -> None:
     """Sync all files of a write-ahead log, whose own thread renames them as they are begun and full."""
-    while True:
+    while folder.exists():
         with suppress(FileNotFoundError):
             for path in (*folder.iterdir(), folder):
                 _sync_file(path)
@@ -377,8 +376,10 @@ def _filter(filter: Filter) -> qdrant.Filter:  # noqa: A002
 
 def _condition(condition: AnyOf | Between | OneOf) -> "qdrant.ConditionType":  # in the stubs alone
     match condition:
+        case AnyOf(field, [value]):  # which is cheaper than a list of one
+            return qdrant.FieldCondition(field, match=qdrant.MatchValue(value))
         case AnyOf(field, values):
-            return qdrant.FieldCondition(field, match=qdrant.MatchAny(list(values)))
+            return qdrant.FieldCondition(field, match=qdrant.MatchAny(values))
         case Between(field, at_least, below, at_most):
             # Numbers go as floats, which are exact up to 2**53: offsets, and microseconds until the year 2255.
             return qdrant.FieldCondition(field, range=qdrant.RangeFloat(gte=at_least, lt=below, lte=at_most))

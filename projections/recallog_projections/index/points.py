@@ -31,6 +31,7 @@ _MONTHS = (
     "November",
     "December",
 )  # not as the locale has them: the same document must give the same terms everywhere
+_AUTHOR = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._@/-]*: ")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -77,6 +78,12 @@ def terms_of(text: str, at: int) -> list[str]:
     return [*terms.terms(f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"), *terms.terms(text)]
 
 
+def weights_of(document: Document) -> dict[str, float]:
+    """The weight of each term of a document. What is only taken up from the one before it says less about this one."""
+    heard = frozenset(terms.terms(_AUTHOR.sub("", document.before)))
+    return terms.echoed(terms.weights(terms_of(text_of(document), document.at)), heard)
+
+
 def content_words(text: str) -> Iterator[tuple[int, int, str]]:
     """The content words of `text`: first character, the one behind the last, and the lower-case word."""
     for found in _WORD.finditer(text):
@@ -97,5 +104,4 @@ def _content(text: str, embedding: Embedding) -> Iterator[int]:
 
 
 def _point(key: str, document: Document, dense: np.ndarray, pieces: np.ndarray) -> Point:
-    weighted = terms.weights(terms_of(text_of(document), document.at))
-    return Point(key, dense, terms.sparse(weighted), pieces, documents.payload(document))
+    return Point(key, dense, terms.sparse(weights_of(document)), pieces, documents.payload(document))

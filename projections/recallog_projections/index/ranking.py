@@ -21,25 +21,54 @@ SEMANTIC, KEYWORD, LATE, STRUCTURE, TEMPORAL, SALIENCE = (
     "temporal",
     "salience",
 )
-CHANNELS = frozenset({SEMANTIC, KEYWORD, LATE, STRUCTURE, TEMPORAL, SALIENCE})
+_SCORED = (SEMANTIC, KEYWORD, LATE, TEMPORAL, SALIENCE)
+CHANNELS = frozenset({*_SCORED, STRUCTURE})
 DEFAULT_CHANNELS = frozenset({SEMANTIC, KEYWORD, LATE, STRUCTURE})
 WEIGHTED, RRF = "weighted", "rrf"
 FUSIONS = (WEIGHTED, RRF)
 
-REACH = 4
-"""How many turns before and after a candidate count for it."""
 RRF_K = 60
 """Cormack, Clarke and Buettcher, 2009; ranks from 1."""
+LATE_IDF_POWER = 1.5
+"""How much rare words of a question outweigh its common ones in late interaction."""
 
-_NEIGHBOUR = 0.4
-_NEIGHBOUR_DECAY = 0.5
-_ANSWER = 0.2
-_AUTHOR = 0.3
-_SESSION = 0.2
-_TEMPORAL = 0.3
-_SALIENCE = 0.3
+_SATURATED = 1.3
+"""BM25 of a text that has all terms of the question, over the sum of their idf: that counts as 1."""
 _HALF_LIFE_DAYS = 7.0
 _DAY = 86_400 * 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What each term is worth."""
+
+    keyword: float
+    semantic: float = 0.0
+    late: float = 0.0
+    temporal: float = 0.3
+    salience: float = 0.3
+    neighbour: float = 0.35
+    """Of the better one of the two turns next to it."""
+    decay: float = 0.4
+    """From one step away to the next."""
+    reach: int = 3
+    """How many turns before and after it count."""
+    floor: float = 0.3
+    """The share of the best score that a neighbour has to be above to say anything: noise has neighbours everywhere."""
+    answer: float = 0.2
+    """Of the score of a question that it follows."""
+    question: float = 0.05
+    """Taken off a question: it seldom says what is asked for."""
+    author: float = 0.3
+    session: float = 0.2
+
+
+WITH_LATE = Weights(keyword=0.3, semantic=0.5, late=1.0)
+WITHOUT_LATE = Weights(keyword=0.5, semantic=0.8)
+BY_WORDS = Weights(keyword=0.8, reach=2, floor=0.0, answer=0.4, neighbour=0.3)
+
+REACH = max(weights.reach for weights in (WITH_LATE, WITHOUT_LATE, BY_WORDS))
+"""How far around a memory others are needed to rank it."""
 
 
 @dataclass(slots=True)
@@ -74,12 +103,19 @@ class Asked:
     """Agents that the question names."""
     sessions: Mapping[str, float] = field(default_factory=dict)
     """Of each session, the summed idf of the question's terms that are spoken of in it."""
+    idf: Mapping[str, float] = field(default_factory=dict)
+    """Of the question's terms."""
     channels: Collection[str] = DEFAULT_CHANNELS
     fusion: str = WEIGHTED
     now: int = 0
     """The moment that age is measured from, microseconds since 1970: never the wall clock."""
     turn: int = 0
     """The turn that recency is measured from."""
+
+    @property
+    def whole(self) -> float:
+        """BM25 of a text that has it all."""
+        return _SATURATED * sum(self.idf.values()) or 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,46 +128,37 @@ class Ranked:
 
 def rank(candidates: Sequence[Candidate], asked: Asked) -> list[Ranked]:
     """All candidates, best first; of equal ones the newer."""
-    own = _reciprocal_ranks(candidates, asked) if asked.fusion == RRF else _weighted(candidates, asked)
-    parts = _with_structure(candidates, own, asked) if STRUCTURE in asked.channels else own
+    weights, used = _weights(candidates, asked.channels)
+    own = (_reciprocal_ranks if asked.fusion == RRF else _weighted)(candidates, asked, weights, used)
+    parts = _with_structure(candidates, own, asked, weights) if STRUCTURE in asked.channels else own
     ranked = [Ranked(each, sum(terms.values()), terms) for each, terms in zip(candidates, parts, strict=True)]
     ranked.sort(key=lambda one: (-one.score, -one.candidate.offset))
     return ranked
 
 
-def _weighted(candidates: Sequence[Candidate], asked: Asked) -> list[dict[str, float]]:
-    """Channels normalised to 0..1 where they have no natural scale, and weighted."""
-    weights = _weights(candidates, asked.channels)
-    best = max((each.keyword for each in candidates), default=0.0) or 1.0
-    found = []
-    for each in candidates:
-        terms = {}
-        for name, weight in weights.items():
-            value = _value(each, name, asked)
-            terms[name] = weight * (value / best if name == KEYWORD else value)
-        found.append(terms)
-    return found
-
-
-def _weights(candidates: Sequence[Candidate], channels: Collection[str]) -> dict[str, float]:
+def _weights(candidates: Sequence[Candidate], channels: Collection[str]) -> tuple[Weights, list[str]]:
+    """The weights for what is known of the candidates, and the channels that have something to say."""
     known = {
         SEMANTIC: any(each.semantic is not None for each in candidates),
         LATE: any(each.late is not None for each in candidates),
     }
-    used = {name for name in channels if known.get(name, True)}
+    used = [name for name in _SCORED if name in channels and known.get(name, True)]
     if LATE in used:
-        weights = {KEYWORD: 0.4, SEMANTIC: 0.5, LATE: 0.8}
-    elif SEMANTIC in used:
-        weights = {KEYWORD: 0.5, SEMANTIC: 0.8}
-    else:
-        weights = {KEYWORD: 0.6}
-    weights |= {TEMPORAL: _TEMPORAL, SALIENCE: _SALIENCE}
-    return {name: weight for name, weight in weights.items() if name in used}
+        return WITH_LATE, used
+    return WITHOUT_LATE if SEMANTIC in used else BY_WORDS, used
+
+
+def _weighted(
+    candidates: Sequence[Candidate], asked: Asked, weights: Weights, used: Sequence[str]
+) -> list[dict[str, float]]:
+    """Channels on a scale from 0 to 1, weighted."""
+    weighed = [(name, getattr(weights, name)) for name in used]
+    return [{name: weight * _value(each, name, asked) for name, weight in weighed} for each in candidates]
 
 
 def _value(each: Candidate, channel: str, asked: Asked) -> float:
     if channel == KEYWORD:
-        return each.keyword
+        return each.keyword / asked.whole
     if channel == SEMANTIC:
         return max(each.semantic or 0.0, 0.0)
     if channel == LATE:
@@ -139,13 +166,16 @@ def _value(each: Candidate, channel: str, asked: Asked) -> float:
     if channel == TEMPORAL:
         return math.exp(-math.log(2) * max(0, asked.now - each.at) / (_HALF_LIFE_DAYS * _DAY))
     importance, recency = kinds.kind_of(each.kind).importance, salience.recency(each.turn, asked.turn)
-    weights = salience.Weights()
-    return (weights.recency * recency + weights.importance * importance) / (weights.recency + weights.importance)
+    of = salience.Weights()
+    return (of.recency * recency + of.importance * importance) / (of.recency + of.importance)
 
 
-def _reciprocal_ranks(candidates: Sequence[Candidate], asked: Asked) -> list[dict[str, float]]:
+def _reciprocal_ranks(
+    candidates: Sequence[Candidate], asked: Asked, weights: Weights, used: Sequence[str]
+) -> list[dict[str, float]]:
+    """Channels by what each ranks first, whatever its scale; `weights` say nothing here."""
     found: list[dict[str, float]] = [{} for _ in candidates]
-    for name in _weights(candidates, asked.channels):
+    for name in used:
         values = [(_value(each, name, asked), each.offset, number) for number, each in enumerate(candidates)]
         hits = sorted((value for value in values if value[0] > 0), key=lambda value: (-value[0], -value[1]))
         for place, (_, _, number) in enumerate(hits, 1):
@@ -154,27 +184,31 @@ def _reciprocal_ranks(candidates: Sequence[Candidate], asked: Asked) -> list[dic
 
 
 def _with_structure(
-    candidates: Sequence[Candidate], own: Sequence[Mapping[str, float]], asked: Asked
+    candidates: Sequence[Candidate], own: Sequence[Mapping[str, float]], asked: Asked, weights: Weights
 ) -> list[dict[str, float]]:
     scale = 1 / (RRF_K + 1) if asked.fusion == RRF else 1.0  # so that structure does not drown the ranks
     scores = [sum(terms.values()) for terms in own]
+    floor = weights.floor * max(scores, default=0.0)
+    scores = [max(score - floor, 0.0) for score in scores]
     places = {(each.session, each.place): number for number, each in enumerate(candidates)}
     most = max(asked.sessions.values(), default=0.0) or 1.0
     found = []
     for each, terms in zip(candidates, own, strict=True):
         more = dict(terms)
         around = 0.0
-        for distance in range(1, REACH + 1):
+        for distance in range(1, weights.reach + 1):
             sides = [places.get((each.session, each.place + step)) for step in (-distance, distance)]
             better = max((scores[side] for side in sides if side is not None), default=0.0)
-            around += _NEIGHBOUR * _NEIGHBOUR_DECAY ** (distance - 1) * better
+            around += weights.neighbour * weights.decay ** (distance - 1) * better
         more["neighbours"] = around
         before = places.get((each.session, each.place - 1))
         if before is not None and candidates[before].asks:
-            more["answer"] = _ANSWER * scores[before]
+            more["answer"] = weights.answer * scores[before]
+        if each.asks:
+            more["question"] = -weights.question * scale
         if each.agent in asked.authors:
-            more["author"] = _AUTHOR * scale
+            more["author"] = weights.author * scale
         if asked.sessions.get(each.session):
-            more["session"] = _SESSION * scale * asked.sessions[each.session] / most
+            more["session"] = weights.session * scale * asked.sessions[each.session] / most
         found.append(more)
     return found

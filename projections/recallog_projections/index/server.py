@@ -226,10 +226,12 @@ class ServerEngine(Engine):
             raise IndexUnavailable(
                 f"the Qdrant at {self._address} did not do as asked ({self._safe(str(error))}); try again later"
             ) from error
-        except ValueError as error:  # the client's local mode
-            if not re.fullmatch(r"Collection \S+ not found", str(error)):
-                raise
-            raise self._lost() from error
+        except ValueError as error:
+            if re.fullmatch(r"Collection \S+ not found", str(error)):  # the client's local mode
+                raise self._lost() from error
+            raise IndexUnavailable(
+                f"what answers at {self._address} is no Qdrant: check that the address is right"
+            ) from error
 
     def _told(self, error: UnexpectedResponse) -> IndexUnavailable:
         text = self._safe(error.content.decode(errors="replace"))
@@ -344,8 +346,10 @@ def _filter(filter: Filter) -> qdrant.Filter:  # noqa: A002
 
 def _condition(condition: AnyOf | Between | OneOf) -> qdrant.FieldCondition | qdrant.HasIdCondition:
     match condition:
+        case AnyOf(field, [value]):
+            return qdrant.FieldCondition(key=field, match=qdrant.MatchValue(value=value))
         case AnyOf(field, values):
-            return qdrant.FieldCondition(key=field, match=qdrant.MatchAny(any=list(values)))
+            return qdrant.FieldCondition(key=field, match=qdrant.MatchAny(any=values))
         case Between(field, at_least, below, at_most):
             # Numbers go as floats, which are exact up to 2**53: offsets, and microseconds until the year 2255.
             return qdrant.FieldCondition(key=field, range=qdrant.Range(gte=at_least, lt=below, lte=at_most))

@@ -8,7 +8,7 @@ length is a constant. With b as low as here it hardly matters.
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from functools import lru_cache
 from hashlib import blake2b
 from threading import local
@@ -20,6 +20,8 @@ from recallog_projections.index.engine import Sparse
 K1 = 0.9
 B = 0.4
 AVERAGE_TERMS = 25.0
+ECHO = 0.6
+"""The share of its weight that a term loses which was said just before."""
 
 # Function words: they say how, not about what. Question words are among them, and what is left of "don't" and "it'll".
 FUNCTION_WORDS = frozenset(
@@ -91,6 +93,11 @@ def weights(found: Iterable[str]) -> dict[str, float]:
     counts = Counter(found)
     floor = K1 * (1 - B + B * counts.total() / AVERAGE_TERMS)
     return {term: count * (K1 + 1) / (count + floor) for term, count in counts.items()}
+
+
+def echoed(weighted: Mapping[str, float], heard: Set[str]) -> dict[str, float]:
+    """Weights where the terms that were `heard` just before count less: who takes up a word did not bring it up."""
+    return {term: weight * (1 - ECHO) if term in heard else weight for term, weight in weighted.items()}
 
 
 def sparse(weighted: dict[str, float]) -> Sparse:

@@ -1,6 +1,8 @@
 """The demo command: it tells the village's story on the terminal."""
 
 import sys
+import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,8 +12,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from recallog import Context, EpisodicView, Explanation, Memory, Settings
-from recallog_schemas.views import VerifyReport
+from recallog import Context, EpisodicView, Explanation, Memory
+from recallog_schemas.views import RecallHit, VerifyReport
 from recallog_service.cli import terminal
 from recallog_service.cli.operators import print_verified
 from recallog_service.cli.terminal import Json, out
@@ -44,7 +46,7 @@ async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
     with terminal.bar("the village lives") as advance:
         crash = await village.crash_and_repeat(home, advance)
     tell.crash(crash)
-    async with Memory.open(Settings(home=home)) as memory:
+    async with Memory.open(village.settings(home)) as memory:
         accuser, knower = await village.side_by_side(memory)
         knowing = await village.who_knows(memory, village.PRIVATE_THOUGHT)
         tell.scene(accuser, knower, knowing)
@@ -58,6 +60,9 @@ async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
         tell.explanation(why)
         prompt = await village.prompt(memory)
         tell.prompt(prompt)
+        with tempfile.TemporaryDirectory(prefix="recallog-demo-") as folder, terminal.bar("indexing") as advance:
+            asked = await village.ask_in_other_words(Path(folder), advance)
+        tell.asked(asked)
         before = await memory.verify()
         damaged = await village.corrupt_and_verify(home, memory)
         tell.damage(damaged)
@@ -74,6 +79,7 @@ async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
         and why.verdict == "remembered"
         and why.memory is not None
         and prompt.tokens <= village.PROMPT_TOKENS
+        and asked.as_told
         and len(found) == 1
         and rebuilt.clean
         and rebuilt.digest == before.digest
@@ -90,6 +96,12 @@ async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
         "belief_later_based_on": list(later.based_on),
         "why_remembered": why.sum(),
         "prompt_tokens": prompt.tokens,
+        "asked": village.IN_OTHER_WORDS,
+        "asked_without_index_because": asked.without_index,
+        "recalled_by_words": [hit.event.id for hit in asked.by_words.hits],
+        "recalled_by_knower": [hit.event.id for hit in asked.knower.hits],
+        "recalled_by_accuser": [hit.event.id for hit in asked.accuser.hits],
+        "recalled_by_accuser_later": [hit.event.id for hit in asked.later.hits],
         "damage_found_at": found,
         "digest_before": before.digest,
         "digest_after_rebuild": rebuilt.digest,
@@ -166,13 +178,44 @@ class _Teller:
             soft_wrap=False,
         )
 
+    def asked(self, asked: village.Asked) -> None:
+        _heading("7  Ask the village")
+        if asked.without_index is None:
+            out.print(
+                f"A second fold of {asked.memories} events: an index of what they mean, kept by a process of its own."
+            )
+        else:
+            out.print(
+                f"The index of what words mean is not to be had: {asked.without_index}", markup=False, style="red"
+            )
+            out.print("So words alone are compared.")
+        out.print("Right after the scene of chapter 2 somebody asks, in words that nobody has used:")
+        out.print(f"  {village.IN_OTHER_WORDS}", markup=False, style="bold")
+        if not asked.by_words.hits:
+            out.print("By its words the teacher remembers nothing about that.", end="")
+        if asked.without_index is None:
+            out.print(" By its meaning, best of all:")
+            self._recalled(asked.knower.hits[:1], "yellow")
+            out.print("The widow is asked the same. She cannot see that thought, and her best is beside the point:")
+            self._recalled(asked.accuser.hits[:1], "red")
+        else:
+            out.print()
+        out.print("Twenty turns later the teacher has testified, and the widow knows:")
+        self._recalled(asked.later.hits[:1], "green")
+
+    def _recalled(self, hits: Sequence[RecallHit], style: str) -> None:
+        for hit in hits:
+            out.print(f"  {hit.line()}", markup=False, style=style)
+            parts = [f"{name} {value:.2f}" for name, value in hit.parts.items() if abs(value) >= 0.005]
+            out.print(f"  {' + '.join(parts)} = {hit.score:.2f}, {hit.event.id} at turn {hit.event.turn}", style="bold")
+
     def damage(self, report: VerifyReport) -> None:
-        _heading("7  Somebody edits a memory")
+        _heading("8  Somebody edits a memory")
         out.print("One row of a view was changed on purpose, straight in the file. `recallog verify`:")
         print_verified(report)
 
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None:
-        _heading("8  Throw every view away")
+        _heading("9  Throw every view away")
         out.print("The views were deleted and folded again from offset zero.")
         out.print(f"  digest before the damage  {before.digest}\n  digest after the rebuild  {after.digest}")
         same = "[green]equal[/]" if before.digest == after.digest else "[red]DIFFERENT[/]"
@@ -185,6 +228,7 @@ class _Teller:
         out.print("Who took the chest? Follow the teacher's thoughts, look inside, then try your own chat log:\n")
         for line in (
             f"{name} timeline village teacher --kind agent.thought --home {home}",
+            f'{name} recall village widow "did anybody apologise?" --explain --home {home}',
             f"{name} context village priest --budget-tokens 500 --home {home}",
             f"{name} watch village --home {home}",
             f"{name} ingest your-chat.json --format chat --space mine",
@@ -203,6 +247,7 @@ class _Silent(_Teller):
     def beliefs(self, then: str, later: str) -> None: ...
     def explanation(self, why: Explanation) -> None: ...
     def prompt(self, prompt: Context) -> None: ...
+    def asked(self, asked: village.Asked) -> None: ...
     def damage(self, report: VerifyReport) -> None: ...
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None: ...
     def ending(self, home: Path, ok: bool) -> None: ...

@@ -15,7 +15,9 @@ from recallog_streams.stopping import Stopping
 
 def register(app: typer.Typer) -> None:
     app.command("worker", epilog="Example: recallog worker --port 6066")(worker_command)
-    app.command("indexer", epilog="Example: RECALLOG_INDEX=http://127.0.0.1:6333 recallog indexer")(indexer_command)
+    app.command("indexer", epilog="Example: recallog indexer (with RECALLOG_INDEX=http://127.0.0.1:6333)")(
+        indexer_command
+    )
 
 
 def worker_command(

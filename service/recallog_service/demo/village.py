@@ -1,15 +1,22 @@
 """The village's story in steps. Each step does the real thing on a real folder and returns what was seen."""
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recallog import Context, EpisodicView, Event, Explanation, Memory, Position, ReflectionView, Settings
+from filelock import FileLock, Timeout
+
+from recallog import Context, EpisodicView, Event, Explanation, Memory, Position, RecallView, ReflectionView, Settings
+from recallog.index.indexing import INDEX
+from recallog.index.service import LOCK_FILE as INDEX_LOCK_FILE
 from recallog.wiring import LEDGER_FILE, LOCK_FILE, VIEWS_FILE
+from recallog_projections.index import ranking
 from recallog_schemas import codec
-from recallog_schemas.errors import RecallogError
+from recallog_schemas.errors import IndexUnavailable, RecallogError, ViewsBehind
 from recallog_schemas.views import Belief, Remembered, VerifyReport
 from recallog_service.demo.tampering import tamper
 
@@ -28,6 +35,12 @@ TURN_OF_THE_BETTER_ONE = 80
 TURN_AFTER_THE_VERDICT = 70
 QUESTION = "Where was the smith on Sunday at midnight?"
 PROMPT_TOKENS = 700
+
+INDEX_WAIT_SECONDS = 5.0
+
+# Asked right after the scene of two memories, where nobody has said one of these words; then after the testimony.
+IN_OTHER_WORDS = "Who is learning the alphabet?"
+TESTIMONY = "village-0225"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +64,40 @@ class Reflected:
     evidence: list[Remembered]
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question of the same space: asked of two agents at one moment, and of one of them later."""
+
+    memories: int
+    """How many events the space had by then."""
+    by_words: RecallView
+    """What keywords alone find for the one who knows."""
+    knower: RecallView
+    accuser: RecallView
+    later: RecallView
+    """Of the accuser, after the testimony."""
+    without_index: str | None
+    """Why the index did not answer; None where it did."""
+
+    @property
+    def as_told(self) -> bool:
+        """Whether all is as the story says: a thought is found in other words, and by its thinker alone."""
+        told = [hit.event.id for hit in (*self.accuser.hits, *self.later.hits)]
+        if PRIVATE_THOUGHT in told or self.by_words.hits:
+            return False
+        if self.without_index is not None:
+            return True
+        return [view.hits[0].event.id if view.hits else None for view in (self.knower, self.later)] == [
+            PRIVATE_THOUGHT,
+            TESTIMONY,
+        ]
+
+
+def settings(home: Path, index: str = "off") -> Settings:
+    """Those of the demo, whatever the environment says: a folder, and no index but where one is asked for."""
+    return Settings(home=home, ledger=None, views=None, index=index, embedder="minilm", index_pieces=True)
+
+
 def recording() -> list[Event]:
     """The recorded events in order."""
     return [codec.decode(line) for line in RECORDING.read_bytes().splitlines()]
@@ -60,14 +107,26 @@ async def begin_afresh(home: Path) -> None:
     """Remove an earlier run of the demo. Raises `RecallogError` where the folder holds anything else."""
     if not (home / LEDGER_FILE).exists():
         return
-    async with Memory.open(Settings(home=home)) as memory:
+    async with Memory.open(settings(home)) as memory:
         others = sorted({space.space for space in await memory.spaces()} - {SPACE})
     if others:
         raise RecallogError(f"{home} holds other spaces too ({others[0]}, …). Name another folder: --home demo")
+    _remove_index(home / INDEX)
     for name in (LEDGER_FILE, VIEWS_FILE):
         for suffix in ("", "-wal", "-shm"):
             (home / f"{name}{suffix}").unlink(missing_ok=True)
     (home / LOCK_FILE).unlink(missing_ok=True)
+
+
+def _remove_index(folder: Path) -> None:
+    """Remove what somebody who asked an earlier run has left. Raises `RecallogError` while a process keeps it."""
+    if not folder.exists():
+        return
+    try:
+        with FileLock(folder / INDEX_LOCK_FILE, timeout=INDEX_WAIT_SECONDS):
+            shutil.rmtree(folder)
+    except Timeout:
+        raise RecallogError(f"{folder} is in use. End the programs that ask this memory, or use --home demo") from None
 
 
 async def crash_and_repeat(home: Path, progress: Callable[[int, int], None]) -> Crash:
@@ -91,7 +150,10 @@ def _ingest(home: Path, kill_after: int | None, progress: Callable[[int], None])
     """The ids that the process acknowledged before it ended, or was killed."""
     command = [sys.executable, "-m", "recallog_service", "ingest", str(RECORDING), "--home", str(home)]
     acknowledged: set[str] = set()
-    with subprocess.Popen([*command, "--acknowledge", "--batch", "1"], stdout=subprocess.PIPE, text=True) as process:
+    command += ["--acknowledge", "--batch", "1"]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECALLOG_")}
+    environment = inherited | {"RECALLOG_INDEX": "off"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         if process.stdout is None:
             raise RecallogError("the ingesting process has no output")
         for line in process.stdout:
@@ -106,7 +168,7 @@ def _ingest(home: Path, kill_after: int | None, progress: Callable[[int], None])
 
 
 async def _ids(home: Path) -> list[str]:
-    async with Memory.open(Settings(home=home)) as memory:
+    async with Memory.open(settings(home)) as memory:
         return [codec.decode(data).id async for batch in memory.records() for _, data in batch.records]
 
 
@@ -171,6 +233,34 @@ async def prompt(memory: Memory) -> Context:
         budget_tokens=PROMPT_TOKENS,
         as_of=as_of,
     )
+
+
+async def ask_in_other_words(home: Path, progress: Callable[[int, int], None]) -> Asked:
+    """Index the village up to the testimony in the empty folder `home`, and ask what its own words do not say.
+
+    Where the index cannot be had, words alone are compared.
+    """
+    async with Memory.open(settings(home, index="embedded")) as memory:
+        events = recording()
+        ids = [event.id for event in events]
+        positions = await memory.publish_many(events[: ids.index(TESTIMONY) + 1])
+        try:
+            await memory.catch_up_index(progress)
+        except (IndexUnavailable, ViewsBehind) as error:
+            unavailable: str | None = str(error)
+        else:
+            unavailable = None
+        scene = positions[ids.index(SCENE_ENDS_WITH)]
+        words = {ranking.KEYWORD}
+        asked = Asked(
+            memories=len(positions),
+            by_words=await memory.recall(SPACE, KNOWER, IN_OTHER_WORDS, channels=words, as_of=scene),
+            knower=await memory.recall(SPACE, KNOWER, IN_OTHER_WORDS, as_of=scene),
+            accuser=await memory.recall(SPACE, ACCUSER, IN_OTHER_WORDS, as_of=scene),
+            later=await memory.recall(SPACE, ACCUSER, IN_OTHER_WORDS),
+            without_index=unavailable,
+        )
+    return asked if unavailable else replace(asked, without_index=asked.knower.degraded)
 
 
 async def corrupt_and_verify(home: Path, memory: Memory) -> VerifyReport:

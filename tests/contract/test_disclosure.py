@@ -1,0 +1,64 @@
+"""Progressive disclosure with the embedded index: what it found is shown around and in whole, whoever knows it."""
+
+from pathlib import Path
+
+import pytest
+
+from recallog import Memory, Settings
+from support.cli import recallog
+from support.events import event, run
+
+SAID = [
+    ("miller", "agent.spoke", "The bakery owes me for nine sacks of flour."),
+    ("miller", "agent.thought", "Nobody knows that I watered the flour."),
+    ("baker", "agent.spoke", "My sister arrives by the evening train."),
+    ("narrator", "world.observed", "A heavy box is missing from the cupboard."),
+    ("baker", "agent.thought", "The blacksmith copied a key once."),
+]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("disclosed") / "home"
+    events = [
+        event(kind, agent=agent, id=f"e-{n}", turn=n, payload={"text": text})
+        for n, (agent, kind, text) in enumerate(SAID)
+    ]
+
+    async def work() -> None:
+        async with Memory.open(Settings(home=home, index="off")) as memory:
+            await memory.publish_many(events)
+
+    run(work())
+    return home
+
+
+def test_what_is_found_by_its_meaning_is_shown_in_short_then_around_then_whole(home: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(Settings(home=home, index="embedded")) as memory:
+            page = await memory.search("village", "baker", "the stolen chest", wait_index=True, channels=["semantic"])
+            assert (page.degraded, page.index_behind) == (None, 0)
+            assert page.index is not None
+            assert page.index_checkpoint is not None
+            best = page.hits[0]
+            assert best.id == "e-3"
+            assert {hit.id for hit in page.hits} <= {"e-2", "e-3", "e-4"}
+            around = await memory.timeline("village", "baker", around=best.id)
+            assert [each.id for each in around.events] == ["e-2", "e-3", "e-4"]
+            whole = await memory.entries("village", "baker", [best.id, "e-1"])
+            assert [shown.text for shown in whole.entries] == ["A heavy box is missing from the cupboard."]
+
+    run(work())
+
+
+def test_the_commands_wait_for_the_index_and_say_that_it_answered(home: Path) -> None:
+    found = recallog("recall", "village", "baker", "missing box", "--explain", "--home", home, "--index", "embedded")
+    assert found.code == 0, found
+    first, parts, place, *_ = found.out.splitlines()
+    assert first.endswith("narrator  A heavy box is missing from the cupboard.")
+    assert "semantic" in parts
+    assert "e-3 at 0:3, of the index" in place
+    assert "the index answered: generation" in found.err
+    assert "degraded" not in found.err
+    page = recallog("search", "village", "baker", "missing box", "--home", home, "--index", "embedded", "--json").json
+    assert (page["hits"][0]["id"], page["degraded"]) == ("e-3", None)

@@ -1,0 +1,458 @@
+"""The store of the index over the embedded engine: whatever happens in between, points and rows say the same."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recallog import Event, Memory
+from recallog.index import indexing as following
+from recallog.index.asking import Asking
+from recallog.index.indexing import Indexing
+from recallog_projections.index.edge import EdgeEngine
+from recallog_projections.index.embedder import Embedding, Passage
+from recallog_projections.index.engine import Point, Sparse, Stored
+from recallog_projections.index.store import IndexStore
+from recallog_projections.rows import Changes
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.stores.store import Checkpoint, Generation, Outcome
+from recallog_schemas import limits
+from recallog_schemas.errors import IndexUnavailable, StorageCorrupt
+from recallog_schemas.views import Difference
+from support.events import event, run
+from support.faulty_engine import FaultyEngine
+from support.indexing import catch_up, collection, indexing_of, memory_with, running, toys, until
+from support.toy_embedder import ToyEmbedder
+
+TEXTS = ["Who burned the mill?", "The smith did.", "Bread!", "The mill burns.", "", "I saw him by the river."]
+EVENTS = [
+    event(agent=agent, session=session, payload={"text": text})
+    for session in ("dusk", None)
+    for text in TEXTS
+    for agent in ("baker", "miller")
+]
+DOCUMENTS = 20
+
+
+class Crash(Exception):
+    """The process is gone."""
+
+
+class CrashingRows(MemoryStore):
+    """Rows whose commits raise while `crashes`."""
+
+    crashes = False
+
+    async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
+        if self.crashes:
+            raise Crash
+        return await super().commit(generation, expected, new, changes)
+
+
+class GatedEmbedder(ToyEmbedder):
+    """An embedder that a test holds back."""
+
+    def __init__(self, model: str) -> None:
+        super().__init__(model)
+        self.asked, self.gate = threading.Event(), threading.Event()
+
+    def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
+        self.asked.set()
+        assert self.gate.wait(60)
+        return super().embed(passages)
+
+
+@dataclass
+class Village:
+    memory: Memory
+    indexing: Indexing
+    engine: FaultyEngine
+    embedders: dict[str, ToyEmbedder]
+    rows: CrashingRows
+
+    @property
+    def asking(self) -> Asking:
+        assert self.memory._parts.index is not None
+        return self.memory._parts.index
+
+    async def store(self) -> IndexStore:
+        store = (await self.indexing.views()).store
+        assert isinstance(store, IndexStore)
+        return store
+
+    async def points(self) -> dict[str, Stored]:
+        """All that the engine holds of the active generation."""
+        stored = await self.engine.scroll(await collection(self.indexing), None, 1000, vectors=True)
+        return {point.id: point for point in stored}
+
+    async def differences(self) -> list[Difference]:
+        report = await self.memory.verify()
+        assert [check.table for check in report.tables if check.views == "index"].count("index.document") == 1
+        return [check.difference for check in report.tables if check.difference is not None]
+
+
+@asynccontextmanager
+async def village(
+    home: Path, *, events: Sequence[Event] = EVENTS, more: dict[str, ToyEmbedder] | None = None, indexed: bool = True
+) -> AsyncIterator[Village]:
+    """A memory whose index is at the ledger's end."""
+    engine, rows, embedders = FaultyEngine(EdgeEngine(home / "engine")), CrashingRows(), toys() | (more or {})
+    async with memory_with(home, lambda ledger: indexing_of(ledger, engine, embedders, rows)) as memory:
+        await memory.publish_many(list(events))
+        assert memory._parts.index is not None
+        found = Village(memory, memory._parts.index.indexing, engine, embedders, rows)
+        if indexed:
+            await catch_up(found.indexing)
+        yield found
+
+
+def in_a_village(home: Path, work: Callable[[Village], Awaitable[None]], **how: Any) -> None:
+    async def whole() -> None:
+        async with village(home, **how) as found:
+            await work(found)
+
+    run(whole())
+
+
+def assert_same(found: dict[str, Stored], expected: dict[str, Stored]) -> None:
+    assert found.keys() == expected.keys()
+    for key, point in expected.items():
+        assert found[key].payload == point.payload
+        assert found[key].sparse == point.sparse
+        np.testing.assert_allclose(found[key].dense, point.dense, atol=1e-6)
+        assert (found[key].pieces is None) == (point.pieces is None)
+        if point.pieces is not None:
+            np.testing.assert_allclose(found[key].pieces, point.pieces, atol=1e-4)
+
+
+# The commit.
+
+
+def test_a_document_for_each_event_with_words_is_in_the_engine_and_verify_is_clean(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        points = await found.points()
+        assert len(points) == DOCUMENTS
+        assert all(point.dense is not None and point.sparse is not None for point in points.values())
+        assert (await found.store()).made.embedded == DOCUMENTS
+        assert await found.differences() == []
+
+    in_a_village(tmp_path, work)
+
+
+def test_points_are_written_before_the_checkpoint_and_a_crash_in_between_changes_nothing(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        before = await found.points()
+        await found.memory.publish_many([event(payload={"text": f"More {n}."}) for n in range(5)])
+        found.rows.crashes = True
+        with pytest.raises(Crash):
+            await catch_up(found.indexing)
+        assert len(await found.points()) == DOCUMENTS + 5
+        active = (await found.rows.pointer(0)).active
+        assert active is not None
+        checkpoint = await found.rows.checkpoint(active)
+        assert checkpoint is not None
+        assert checkpoint.offset == len(EVENTS) - 1
+        chunk = await (await found.store()).scan(active, "index.document", limit=1000)
+        assert {item.key for item in chunk.items} == before.keys()
+        half = await found.points()
+        found.rows.crashes = False
+        await catch_up(found.indexing)
+        assert_same(await found.points(), half)
+        assert await found.differences() == []
+
+    in_a_village(tmp_path, work)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", ["create", "upsert"])
+def test_an_engine_that_fails_in_a_first_build_leaves_nothing_that_the_next_try_does_not_heal(
+    tmp_path: Path, call: str, when: str
+) -> None:
+    async def work(found: Village) -> None:
+        getattr(found.engine, when)[call] = IndexUnavailable("pulled")
+        with pytest.raises(IndexUnavailable, match="pulled"):
+            await catch_up(found.indexing)
+        assert (await found.rows.pointer(0)).active is None
+        found.engine.up()
+        await catch_up(found.indexing)
+        assert len(await found.points()) == DOCUMENTS
+        assert await found.differences() == []
+        assert len(await found.engine.collections()) == 1
+
+    in_a_village(tmp_path, work, indexed=False)
+
+
+def test_a_commit_for_a_checkpoint_that_has_moved_writes_no_points(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        views = await found.indexing.views()
+        stale = (await found.rows.pointer(0)).active
+        assert stale is not None
+        changes = Changes(
+            {("index.document", "", "", next(iter(await found.points()))): b"not even a document"}, {}, {}
+        )
+        outcome = await views.store.commit(stale, Checkpoint(), Checkpoint(3), changes)
+        assert outcome not in (Outcome.APPLIED, Outcome.LOST)
+        assert await found.differences() == []
+
+    in_a_village(tmp_path, work)
+
+
+# What is lost.
+
+
+def test_a_commit_without_a_collection_is_lost_and_its_generation_has_no_checkpoint(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        views, active = await found.indexing.views(), (await found.rows.pointer(0)).active
+        assert active is not None
+        chunk = await views.store.scan(active, "index.document", limit=1)
+        expected = await found.rows.checkpoint(active)
+        assert expected is not None
+        await found.engine.drop(await collection(found.indexing))
+        assert await views.store.checkpoint(active) is None
+        changes = Changes({("index.document", "", "", chunk.items[0].key): chunk.items[0].data}, {}, {})
+        new = Checkpoint(expected.offset + 1, expected.record, expected.digest)
+        assert await views.store.commit(active, expected, new, changes) is Outcome.LOST
+        assert await found.rows.checkpoint(active) == expected
+
+    in_a_village(tmp_path, work)
+
+
+@pytest.mark.parametrize("busy", [True, False], ids=["with more to index", "at rest"])
+def test_an_index_whose_collection_is_deleted_while_it_runs_builds_itself_again(
+    tmp_path: Path, busy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "LOOK_SECONDS", 0.1)
+
+    async def work(found: Village) -> None:
+        async with running(found.indexing):
+            gone = await collection(found.indexing)
+            await found.engine.drop(gone)
+            if busy:
+                await found.memory.publish(event(payload={"text": "Again!"}))
+
+            async def is_whole() -> bool:
+                now = await collection(found.indexing)
+                return now != gone and (await found.engine.count(now)) == DOCUMENTS + busy
+
+            await until(is_whole, "the index is built again")
+            answer = await found.memory.recall("village", "baker", "who burned the mill?", wait_index=True)
+            assert answer.degraded is None
+            assert answer.hits[0].text == TEXTS[0]
+        assert await found.differences() == []
+        assert await found.engine.collections() == {await collection(found.indexing)}
+
+    in_a_village(tmp_path, work)
+
+
+def test_a_question_in_between_is_answered_by_words_and_says_so(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        await found.engine.drop(await collection(found.indexing))
+        answer = await found.memory.recall("village", "baker", "who burned the mill?")
+        assert answer.hits[0].text == TEXTS[0]
+        assert answer.hits[0].source == "views"
+        assert answer.degraded is not None
+
+    in_a_village(tmp_path, work)
+
+
+# Rebuilds.
+
+
+def test_a_rebuild_takes_all_vectors_over_and_gives_an_equal_index(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        before, made, old = await found.points(), (await found.store()).made, await collection(found.indexing)
+        digests = [check.digest for check in (await found.memory.verify()).tables]
+        (report,) = await found.memory.rebuild(what="index")
+        assert (report.views, report.records) == ("index", len(EVENTS))
+        assert (made.embedded, made.reused) == (DOCUMENTS, DOCUMENTS)
+        assert found.embedders["toy"].embedded == DOCUMENTS
+        assert_same(await found.points(), before)
+        assert [check.digest for check in (await found.memory.verify()).tables] == digests
+        assert await found.engine.collections() == {await collection(found.indexing)} != {old}
+
+    in_a_village(tmp_path, work)
+
+
+def test_a_rebuild_answers_as_before(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        before = await found.memory.recall("village", "baker", "who burned the mill?", top_k=20)
+        await found.memory.rebuild(what="index")
+        again = await found.memory.recall("village", "baker", "who burned the mill?", top_k=20)
+        assert [hit.position for hit in again.hits] == [hit.position for hit in before.hits]
+        assert [hit.score for hit in again.hits] == pytest.approx([hit.score for hit in before.hits], abs=1e-3)
+        assert again.index != before.index
+
+    in_a_village(tmp_path, work)
+
+
+def test_collections_that_nothing_names_are_swept(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        shape = (await found.store())._shape
+        await found.engine.create("0-0123456789abcdef", shape)
+        await found.engine.create("1-0123456789abcdef", shape)
+        await found.memory.rebuild(what="index")
+        assert await found.engine.collections() == {await collection(found.indexing), "1-0123456789abcdef"}
+
+    in_a_village(tmp_path, work)
+
+
+def test_another_model_takes_over_for_all_at_the_cutover_and_the_old_one_answers_until_then(tmp_path: Path) -> None:
+    gated = GatedEmbedder("other")
+
+    async def work(found: Village) -> None:
+        moving = asyncio.create_task(found.memory.reindex("other"))
+        assert await asyncio.to_thread(gated.asked.wait, 60)
+        async with running(found.indexing):
+            during = await found.asking.open(0)
+            assert during.embedder is found.embedders["toy"]
+            await found.memory.publish(event(payload={"text": "Water!"}))
+            answer = await found.memory.recall("village", "baker", "water", wait_index=True)
+            assert (answer.hits[0].text, answer.hits[0].source, answer.index) == ("Water!", "index", during.generation)
+            gated.gate.set()
+            (report,) = await moving
+            after = await found.asking.open(0)
+            assert after.embedder is gated
+            assert after.generation == report.generation != during.generation
+            await found.memory.publish(event(payload={"text": "And wine!"}))
+            answer = await found.memory.recall("village", "baker", "wine", wait_index=True)
+            assert (answer.hits[0].text, answer.hits[0].source) == ("And wine!", "index")
+            assert answer.degraded is None
+        assert found.embedders["toy"].embedded < gated.embedded
+        assert await found.engine.collections() == {await collection(found.indexing)}
+        assert await found.differences() == []
+
+    in_a_village(tmp_path, work, more={"other": gated})
+
+
+def test_an_aborted_move_leaves_the_old_index_and_nothing_else(tmp_path: Path) -> None:
+    gated = GatedEmbedder("other")
+
+    async def work(found: Village) -> None:
+        before, old = await found.points(), await collection(found.indexing)
+        moving = asyncio.create_task(found.memory.reindex("other"))
+        assert await asyncio.to_thread(gated.asked.wait, 60)
+        assert len(await found.engine.collections()) == 2
+        (aborted,) = await found.memory.abort_rebuild(what="index")
+        gated.gate.set()
+        assert await moving == []
+        assert await found.engine.collections() == {old} != {f"0-{aborted}"}
+        assert (await found.rows.pointer(0)).building is None
+        assert_same(await found.points(), before)
+        assert (await found.asking.open(0)).embedder is found.embedders["toy"]
+        assert await found.differences() == []
+
+    in_a_village(tmp_path, work, more={"other": gated})
+
+
+def test_a_move_that_failed_half_way_goes_on_where_it_was(tmp_path: Path) -> None:
+    other = ToyEmbedder("other")
+
+    async def work(found: Village) -> None:
+        other.failure = IndexUnavailable("the model is gone")
+        with pytest.raises(IndexUnavailable, match="the model is gone"):
+            await found.memory.reindex("other")
+        assert (await found.asking.open(0)).embedder is found.embedders["toy"]
+        other.failure = None
+        (report,) = await found.memory.reindex("other")
+        assert report.joined
+        assert (await found.asking.open(0)).embedder is other
+        assert await found.differences() == []
+
+    in_a_village(tmp_path, work, more={"other": other})
+
+
+# Verification.
+
+
+async def holding(found: Village, kept: Iterable[Stored]) -> None:
+    """The engine has these points and no others."""
+    name = await collection(found.indexing)
+    shape = (await found.store())._shape
+    await found.engine.drop(name)
+    await found.engine.create(name, shape)
+    await found.engine.upsert(name, [as_written(point) for point in kept])
+
+
+def as_written(point: Stored, **changed: Any) -> Point:
+    assert point.dense is not None
+    assert point.sparse is not None
+    pieces = point.pieces if point.pieces is not None else np.empty((0, len(point.dense)), np.float32)
+    return Point(point.id, point.dense, point.sparse, pieces, {**point.payload, **changed})
+
+
+@pytest.mark.parametrize("page", [3, limits.SCAN_ITEMS])
+def test_verify_names_the_first_point_that_is_not_what_the_ledger_says(
+    tmp_path: Path, page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SCAN_ITEMS", page)
+
+    async def work(found: Village) -> None:
+        name, points = await collection(found.indexing), await found.points()
+        keys = sorted(points)
+        assert await found.differences() == []
+
+        changed = as_written(points[keys[7]], before="miller: A secret.")
+        await found.engine.upsert(name, [changed])
+        (difference,) = await found.differences()
+        assert (difference.table, difference.key) == ("index.document", keys[7])
+        assert "A secret." in str(difference.found)
+        assert "A secret." not in str(difference.expected)
+        await found.engine.upsert(name, [as_written(points[keys[7]])])
+        assert await found.differences() == []
+
+        added = replace(as_written(points[keys[0]]), id="00000000-0000-0000-0000-000000000001")
+        await found.engine.upsert(name, [added])
+        (difference,) = await found.differences()
+        assert (difference.key, difference.expected) == (added.id, None)
+
+        await holding(found, [points[key] for key in keys[:-1]])
+        (difference,) = await found.differences()
+        assert (difference.key, difference.found) == (keys[-1], None)
+        await found.memory.rebuild(what="index")
+        assert await found.differences() == []
+
+    in_a_village(tmp_path, work)
+
+
+def test_a_damaged_point_says_what_to_do_and_a_rebuild_heals_it(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        name, points = await collection(found.indexing), await found.points()
+        key, *_ = points
+        vector = points[key].dense
+        assert vector is not None
+        await found.engine.upsert(name, [Point(key, vector, Sparse([], []), vector[None], {"space": "village"})])
+        with pytest.raises(StorageCorrupt, match="recallog rebuild index"):
+            await found.memory.verify()
+        await found.memory.rebuild(what="index")
+        assert_same(await found.points(), points)
+        assert (await found.store()).made.reused == DOCUMENTS - 1
+
+    in_a_village(tmp_path, work)
+
+
+def test_an_index_that_fails_says_why_until_it_works_again(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        found.engine.down(IndexUnavailable("the engine is down"))
+        async with running(found.indexing):
+            await found.memory.publish(event(payload={"text": "Again!"}))
+
+            async def says_why() -> bool:
+                return found.indexing.trouble == "the engine is down"
+
+            async def follows() -> bool:
+                return not found.indexing.trouble
+
+            await until(says_why, "the index says why it does not follow")
+            found.engine.up()
+            await found.memory.catch_up_index()
+            await until(follows, "the index no longer complains")
+        with suppress(IndexUnavailable):
+            assert len(await found.points()) == DOCUMENTS + 1
+
+    in_a_village(tmp_path, work)

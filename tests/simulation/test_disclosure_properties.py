@@ -1,0 +1,136 @@
+"""What is disclosed of a memory, bit by bit, is what brute force finds in the ledger's bytes, and nothing else."""
+
+import random
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recallog import disclosure
+from recallog.disclosure import Around, Asker
+from recallog.reading import Reading
+from recallog.recall import recall as recalling
+from recallog.recall.question import Question
+from recallog_projections import built_in
+from recallog_schemas.errors import OutOfRange
+from recallog_schemas.views import AroundView, SearchPage
+from recallog_streams.memory_ledger import MemoryLedger
+from support.events import MOMENT
+from support.folding import NEVER_SEEN, finish, folded, reading_of
+from support.oracle import Expected, Said, expect, understood
+from support.random_events import AGENTS, SPACES, random_ledger
+
+READERS = (*AGENTS, "ghost", NEVER_SEEN)
+QUERIES = ("bread", "the BREAD of the mill", "word 7", "bäcker straße", "what did the judge say?")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A ledger, and views of it that may keep less than it holds."""
+
+    values: list[bytes]
+    unique_ids: bool
+    kept: int
+    happened_by: datetime | None
+
+    @cached_property
+    def ledger(self) -> MemoryLedger:
+        """Each record under its space, as time travel reads it."""
+        ledger = MemoryLedger(unique_ids=self.unique_ids)
+        for data in self.values:
+            verdict = understood(data)
+            ledger.append_bytes(data, None if isinstance(verdict, str) else verdict[0]["space"])
+        return ledger
+
+    @cached_property
+    def reading(self) -> Reading:
+        return reading_of(*folded(self.ledger, built_in.projections(self.kept), remember_until=self.happened_by))
+
+    @cached_property
+    def expected(self) -> Expected:
+        return expect(self.values, unique_ids=self.unique_ids, happened_by=self.happened_by)
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """Of all events that count, in all spaces, and of none."""
+        return [*dict.fromkeys(str(said.fields["id"]) for said in self.expected.counted), "nosuch"]
+
+    def asker(self, space: str, agent: str) -> Asker:
+        return Asker(self.ledger, space, agent, self.kept, self.happened_by)
+
+    def around(self, space: str, agent: str, asked: Around) -> AroundView:
+        return finish(disclosure.around(self.reading, self.asker(space, agent), asked))
+
+    def search(self, space: str, agent: str, query: str) -> SearchPage:
+        question = Question(space, agent, query, 100, at_until=self.happened_by)
+        return disclosure.page(finish(recalling.recall(self.reading, None, question, self.kept)), 100)
+
+
+@st.composite
+def memories(draw: st.DrawFn) -> Recorded:
+    """The seed decides nearly all: a failure names it."""
+    dice = random.Random(draw(st.integers(0, 2**32)))
+    unique_ids = dice.random() < 0.5
+    values = random_ledger(dice, draw(st.integers(1, 100)), unique_ids=unique_ids)
+    by = datetime.fromisoformat(MOMENT) + timedelta(minutes=dice.randrange(60)) if dice.random() < 0.3 else None
+    return Recorded(values, unique_ids, draw(st.sampled_from((1, 2, 5, 2_000))), by)
+
+
+def with_id(seen: list[Said], wanted: str) -> int | None:
+    return next((place for place, said in enumerate(seen) if said.fields["id"] == wanted), None)
+
+
+@settings(max_examples=60)
+@given(memories(), st.sampled_from(SPACES), st.sampled_from(READERS), st.randoms(use_true_random=False))
+def test_entries_are_the_events_of_the_ids_that_the_agent_could_see(
+    memory: Recorded, space: str, agent: str, dice: random.Random
+) -> None:
+    ids = dice.choices(memory.ids, k=30)
+    view = finish(disclosure.entries(memory.reading, memory.asker(space, agent), ids))
+    seen = {str(said.fields["id"]): said for said in memory.expected.memories(space, agent)}
+    expected = [(seen[each].offset, seen[each].text) for each in dict.fromkeys(ids) if each in seen]
+    assert [(shown.position.offset, shown.text) for shown in view.entries] == expected
+
+
+@settings(max_examples=60)
+@given(
+    memories(),
+    st.sampled_from(SPACES),
+    st.sampled_from(READERS),
+    st.integers(0, 6),
+    st.integers(0, 6),
+    st.randoms(use_true_random=False),
+)
+def test_around_an_event_is_what_the_agent_could_see_next_to_it(
+    memory: Recorded, space: str, agent: str, before: int, after: int, dice: random.Random
+) -> None:
+    seen = memory.expected.memories(space, agent)
+    for wanted in dice.choices(memory.ids, k=8):
+        place = with_id(seen, wanted)
+        asked = Around(wanted, before, after, lambda _: True)
+        if place is None:
+            with pytest.raises(OutOfRange, match=f"{agent} may see no event '{wanted}' in {space}"):
+                memory.around(space, agent, asked)
+            continue
+        found = memory.around(space, agent, asked)
+        offsets = [said.offset for said in seen]
+        assert [each.position.offset for each in found.before] == offsets[max(0, place - before) : place]
+        assert found.anchor.position.offset == offsets[place]
+        assert [each.position.offset for each in found.after] == offsets[place + 1 : place + 1 + after]
+
+
+@settings(max_examples=60)
+@given(memories(), st.sampled_from(SPACES), st.sampled_from(READERS), st.sampled_from(QUERIES))
+def test_a_search_shows_nothing_that_the_agent_may_not_see(
+    memory: Recorded, space: str, agent: str, query: str
+) -> None:
+    texts = {said.offset: said.text for said in memory.expected.memories(space, agent)}
+    page = memory.search(space, agent, query)
+    assert {hit.position.offset for hit in page.hits} <= texts.keys()
+    for hit in page.hits:
+        whole = texts[hit.position.offset]
+        assert hit.preview == (whole if len(whole) <= 220 else f"{whole[:220]}...")
+        assert hit.tokens == -(-len(whole) // 4)

@@ -1,0 +1,72 @@
+"""A real engine that somebody pulls the plug of."""
+
+from collections.abc import Collection, Sequence
+
+from recallog_projections.index.engine import Engine, Filter, Hit, Point, Search, Shape, Stored
+
+
+class FaultyEngine(Engine):
+    """`engine`, whose calls that are named in `before` raise instead, and those in `after` once they are done."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.before: dict[str, Exception] = {}
+        self.after: dict[str, Exception] = {}
+
+    def down(self, error: Exception) -> None:
+        """Every call raises."""
+        self.before = dict.fromkeys(
+            ("create", "collections", "drop", "upsert", "search", "retrieve", "scroll", "count", "size_bytes"), error
+        )
+
+    def up(self) -> None:
+        """All works again."""
+        self.before, self.after = {}, {}
+
+    def _fails(self, faults: dict[str, Exception], call: str) -> None:
+        if call in faults:
+            raise faults[call]
+
+    async def create(self, collection: str, shape: Shape) -> None:
+        self._fails(self.before, "create")
+        await self.engine.create(collection, shape)
+        self._fails(self.after, "create")
+
+    async def collections(self) -> set[str]:
+        self._fails(self.before, "collections")
+        return await self.engine.collections()
+
+    async def drop(self, collection: str) -> None:
+        self._fails(self.before, "drop")
+        await self.engine.drop(collection)
+        self._fails(self.after, "drop")
+
+    async def upsert(self, collection: str, points: Sequence[Point]) -> None:
+        self._fails(self.before, "upsert")
+        await self.engine.upsert(collection, points)
+        self._fails(self.after, "upsert")
+
+    async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
+        self._fails(self.before, "search")
+        return await self.engine.search(collection, searches)
+
+    async def retrieve(
+        self, collection: str, ids: Sequence[str], *, payload: Collection[str] | None = None, vectors: bool = False
+    ) -> dict[str, Stored]:
+        self._fails(self.before, "retrieve")
+        return await self.engine.retrieve(collection, ids, payload=payload, vectors=vectors)
+
+    async def scroll(self, collection: str, after: str | None, limit: int, *, vectors: bool = False) -> list[Stored]:
+        self._fails(self.before, "scroll")
+        return await self.engine.scroll(collection, after, limit, vectors=vectors)
+
+    async def count(self, collection: str, filter: Filter | None = None) -> int:  # noqa: A002
+        self._fails(self.before, "count")
+        return await self.engine.count(collection, filter)
+
+    async def size_bytes(self) -> int | None:
+        self._fails(self.before, "size_bytes")
+        return await self.engine.size_bytes()
+
+    async def close(self) -> None:
+        await self.engine.close()

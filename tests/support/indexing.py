@@ -1,0 +1,78 @@
+"""An index in this process: the real loop, store and engine, and an embedder without a model."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from recallog import Memory
+from recallog.answers import Answers
+from recallog.index.asking import Asking
+from recallog.index.indexing import Indexing
+from recallog.settings import Settings
+from recallog_projections.index.engine import Engine
+from recallog_projections.index.store import collection_of
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.stores.store import Generation, Store
+from recallog_streams.ledger import Ledger
+from recallog_streams.stopping import Stopping
+from support.toy_embedder import ToyEmbedder
+
+WAIT_SECONDS = 60.0
+"""How long a condition may take to become true on a busy machine."""
+
+
+def toys(*names: str) -> dict[str, ToyEmbedder]:
+    """Embedders by the names that settings would give them."""
+    return {name: ToyEmbedder(name) for name in names or ("toy",)}
+
+
+def indexing_of(
+    ledger: Ledger, engine: Engine, embedders: Mapping[str, ToyEmbedder] | None = None, rows: Store | None = None
+) -> Indexing:
+    """The index of `ledger`, whose first generation is made with the first of `embedders`."""
+    known = embedders or toys()
+    return Indexing(ledger, rows or MemoryStore(), engine, known.__getitem__, next(iter(known)))
+
+
+async def catch_up(indexing: Indexing, partition: int = 0) -> Generation:
+    """The active generation, at the ledger's end: built first where there is none."""
+    return await (await indexing.views(partition)).serving.active(partition, None)
+
+
+async def collection(indexing: Indexing) -> str:
+    """The collection that answers now."""
+    active = (await indexing.rows.pointer(0)).active
+    assert active is not None
+    return collection_of(active)
+
+
+@asynccontextmanager
+async def running(indexing: Indexing) -> AsyncIterator[None]:
+    """The index follows the ledger meanwhile."""
+    stopping = Stopping()
+    work = asyncio.create_task(indexing.run(stopping))
+    try:
+        yield
+    finally:
+        stopping.say()
+        await work
+
+
+async def until(holds: Callable[[], Awaitable[bool]], what: str) -> None:
+    """Wait for a condition. Fails where it does not come true in `WAIT_SECONDS`."""
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            while not await holds():
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"{what}: not within {WAIT_SECONDS:g} s") from None
+
+
+def memory_with(home: Path, index: Callable[[Ledger], Indexing]) -> Memory:
+    """A memory in `home` that asks an index of this process."""
+    memory = Memory.open(Settings(home=home, index="off"))
+    parts = replace(memory._parts, index=Asking(index(memory._parts.ledger), None))
+    memory._parts, memory._answers = parts, Answers(parts, None)
+    return memory

@@ -1,0 +1,278 @@
+"""What the semantic index knows of each event, and that nothing in it was overheard."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recallog.testing import ProjectionDriver
+from recallog_projections import built_in
+from recallog_projections.index import documents
+from recallog_projections.index.documents import DOCUMENTS, Document, Index, asks, point_id
+from recallog_schemas import Event, limits
+from support.events import event
+from support.folding import folded, ledger_of, rows_of
+from support.oracle import expect
+from support.random_events import bytes_of_an_event, random_ledger
+
+MADE_WITH = {"embedder": "toy", "model": "toy model", "pieces": True, "points": 1}
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+CHARS_BEFORE = 400
+OTHERS_KEPT = 8
+
+
+def said(text: str = "Bread!", kind: str = "agent.spoke", **fields: Any) -> Event:
+    return event(kind, payload={"text": text}, **fields)
+
+
+def indexed(*events: Event) -> list[Document]:
+    """The documents of some events, in the order in which they were said."""
+    driver = ProjectionDriver(Index(MADE_WITH))
+    driver.given(*events)
+    driver.check()
+    return documents_of(driver.ledger.values())
+
+
+def documents_of(values: Sequence[bytes], *, unique_ids: bool = True, batch_records: int = 1000) -> list[Document]:
+    ledger = ledger_of(values, unique_ids=unique_ids, batch_records=batch_records)
+    projector, generation = folded(ledger, built_in.alone(Index(MADE_WITH)))
+    found = {
+        place[2]: DOCUMENTS.decode(data)
+        for place, data in rows_of(projector.store, generation, "index.document").items()
+    }
+    for key, document in found.items():
+        assert key == point_id(document.space, document.session, document.place)
+    return sorted(found.values(), key=lambda document: document.offset)
+
+
+def before(*events: Event) -> str:
+    """What stands before the last of some events."""
+    return indexed(*events)[-1].before
+
+
+# What becomes a document.
+
+
+def test_an_event_with_words_is_a_document_with_all_that_a_filter_may_name() -> None:
+    at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    (document,) = indexed(said("Who burned the mill?", session="trial", turn=3, at=at))
+    assert (document.space, document.agent, document.kind) == ("village", "baker", "agent.spoke")
+    assert (document.session, document.place, document.turn, document.offset) == ("trial", 0, 3, 0)
+    assert document.at == 1_772_366_400_000_000
+    assert document.readers == ("baker",)
+    assert document.asks
+    assert '"Who burned the mill?"' in document.event
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t\u00a0\u3000"])
+def test_an_event_without_words_is_not_indexed_and_takes_no_place(text: str) -> None:
+    assert [document.place for document in indexed(said(), said(text), said())] == [0, 1]
+
+
+@pytest.mark.parametrize("kind", ["clock.ticked", "agent.configured", "space.configured", "reflection.failed"])
+def test_bookkeeping_is_not_indexed(kind: str) -> None:
+    payload = {"trigger": "t", "reason": "r"} if kind == "reflection.failed" else {"text": "tick"}
+    if kind.endswith("configured"):
+        payload = {"persona": "Proud."} if kind.startswith("agent") else {"shared_kinds": []}
+    assert indexed(event(kind, payload=payload)) == []
+
+
+def test_an_unknown_kind_is_indexed_by_what_it_says() -> None:
+    assert [document.kind for document in indexed(said(kind="shop.opened"))] == ["shop.opened"]
+
+
+def test_a_record_with_half_a_surrogate_pair_is_a_dead_letter_and_takes_no_place() -> None:
+    texts = ["One.", "The \ud83d mill", "Two."]
+    values = [bytes_of_an_event(random.Random(0), id=f"e-{n}", payload={"text": text}) for n, text in enumerate(texts)]
+    assert [(document.offset, document.place) for document in documents_of(values)] == [(0, 0), (2, 1)]
+
+
+def test_a_text_without_what_no_model_can_read_is_clean() -> None:
+    assert documents.clean(" \ud83dThe mill\udca9 🔥\n") == "?The mill? 🔥"
+
+
+def test_a_very_long_text_is_a_document_and_its_end_stands_before_the_next() -> None:
+    words = " ".join(f"w{number}" for number in range(30_000))
+    long, short = indexed(said(words), said("Yes."))
+    assert words in long.event
+    assert len(short.before) == CHARS_BEFORE
+    assert words.endswith(short.before)
+
+
+@pytest.mark.parametrize("microsecond", [0, 1, 123_457, 651_003, 999_999])
+def test_a_moment_is_kept_to_the_microsecond(microsecond: int) -> None:
+    at = datetime(2026, 3, 1, 12, 0, 7, microsecond, tzinfo=UTC)
+    assert indexed(said(at=at))[0].at == (at - EPOCH) // timedelta(microseconds=1)
+
+
+@given(st.integers(-(2**50), 2**52).map(lambda since: EPOCH + timedelta(microseconds=since)))
+def test_every_moment_is_kept_to_the_microsecond(at: datetime) -> None:
+    kept = documents_of([bytes_of_an_event(random.Random(0), at=at.isoformat())])[0].at
+    assert kept == (at - EPOCH) // timedelta(microseconds=1)
+
+
+# Questions.
+
+
+@pytest.mark.parametrize(
+    "text", ["Who?", "Who? ", "Who? [shares a photo of a mill]", "Really?? [a] ", "Wer?\n[one\ntwo]", "?"]
+)
+def test_what_ends_in_a_question_mark_asks_whatever_is_shared_along_with_it(text: str) -> None:
+    assert asks(documents.clean(text))
+
+
+@pytest.mark.parametrize("text", ["Who? I.", "[is it a photo?]", "Who?)", "", "He asked [who?]", "Yes. [photo]"])
+def test_what_does_not_end_in_one_asks_nothing(text: str) -> None:
+    assert not asks(text)
+
+
+# Places and ids.
+
+
+def test_places_count_by_session_and_what_has_none_follows_each_other_in_its_space() -> None:
+    sessions = ["a", None, "b", "a", None, "b"]
+    found = indexed(*(said(session=session) for session in sessions), said(space="city"))
+    assert [(document.session, document.place) for document in found[:-1]] == [
+        *(("a", 0), ("", 0), ("b", 0), ("a", 1), ("", 1), ("b", 1))
+    ]
+    assert (found[-1].space, found[-1].place) == ("city", 0)
+
+
+def test_a_point_has_the_same_id_on_every_machine_and_whenever_it_is_made() -> None:
+    assert point_id("village", "", 0) == "238be3cf-febd-65eb-dec3-cb9846f90833"
+    assert point_id("village", "trial", 7) == "da31af97-cebc-ccea-401b-8ba573deaef8"
+
+
+NAMES = st.text("ab1-_./", min_size=0, max_size=4)
+
+
+@given(st.sets(st.tuples(NAMES, NAMES, st.integers(0, 20)), max_size=30))
+def test_no_two_documents_have_one_id(places: set[tuple[str, str, int]]) -> None:
+    assert len({point_id(*place) for place in places}) == len(places)
+
+
+# What stands before a document.
+
+
+def test_before_a_document_stands_what_was_said_last_in_its_session() -> None:
+    assert before(said("The mill burns."), said("Elsewhere.", session="b"), said("I know.")) == "baker: The mill burns."
+    assert before(said("The mill burns."), said("I know.", session="b")) == ""
+    assert before(said("The mill burns.", space="city"), said("I know.")) == ""
+
+
+def test_a_private_thought_does_not_stand_before_what_others_see() -> None:
+    shared, thought = said("The mill burns.", "world.observed", agent="judge"), said("Good.", "agent.thought")
+    assert before(shared, thought, said("Who was it?", "world.observed", agent="judge")) == "judge: The mill burns."
+    assert before(shared, thought, said("Bad.", "agent.thought", agent="miller")) == "judge: The mill burns."
+    assert before(shared, thought, said("Very good.", "agent.thought")) == "baker: Good."
+
+
+def test_before_what_an_audience_hears_stands_what_all_of_it_heard() -> None:
+    whisper = said("Psst.", audience=["miller"])
+    assert before(whisper, said("What?", agent="miller", audience=["baker"])) == "baker: Psst."
+    assert before(whisper, said("What?", agent="miller", audience=["baker", "smith"])) == ""
+    assert before(whisper, said("I heard it.", agent="miller", audience=[])) == "baker: Psst."
+
+
+def test_what_was_private_when_it_was_said_does_not_become_shared_later() -> None:
+    sharing = event("space.configured", agent="judge", payload={"shared_kinds": ["agent.spoke"]})
+    found = indexed(said("Secret."), sharing, said("Public."), said("And more."))
+    assert [document.readers for document in found] == [("baker",), ("*",), ("*",)]
+    assert [document.before for document in found] == ["", "", "baker: Public."]
+
+
+def test_an_answer_to_the_same_trigger_stands_in_the_index_once() -> None:
+    twice = said(id="one")
+    found = documents_of([bytes_of(twice), bytes_of(twice)], unique_ids=False)
+    assert [document.offset for document in found] == [0]
+
+
+def bytes_of(one: Event) -> bytes:
+    driver = ProjectionDriver(Index(MADE_WITH))
+    driver.given(one)
+    return driver.ledger.values()[0]
+
+
+# The same by brute force, over anything that can be said.
+
+
+@dataclass(frozen=True)
+class Heard:
+    """One document as the rules say it must be."""
+
+    offset: int
+    session: str
+    place: int
+    readers: frozenset[str] | None
+    """None: everybody."""
+    before: str
+
+
+def heard(values: Sequence[bytes], *, unique_ids: bool) -> list[Heard]:
+    """What stands before each document: the last thing said in its session, by place, that every reader could see,
+    among the newest that all could see and the newest few that only some could."""
+    found: list[Heard] = []
+    spoken: dict[tuple[str, str], list[tuple[frozenset[str] | None, str]]] = {}
+    for one in expect(values, unique_ids=unique_ids).counted:
+        words = one.text.strip()
+        if not one.memorable or not words:
+            continue
+        readers = None if one.shared else frozenset([one.agent, *(one.audience or [])])
+        session = spoken.setdefault((one.space, one.session or ""), [])
+        private = [place for place, (who, _) in enumerate(session) if who is not None][-OTHERS_KEPT:]
+        before = ""
+        for place, (who, line) in enumerate(session):
+            if who is None or (place in private and readers is not None and readers <= who):
+                before = line
+        line = f"{one.agent}: {words[-CHARS_BEFORE:]}"[-CHARS_BEFORE:]
+        found.append(Heard(one.offset, one.session or "", len(session), readers, before))
+        session.append((readers, line))
+    return found
+
+
+@given(st.integers(0, 2**32), st.booleans(), st.sampled_from([1, 2, 7]))
+def test_documents_are_what_the_rules_say_wherever_batches_end(seed: int, unique_ids: bool, batch: int) -> None:
+    values = random_ledger(random.Random(seed), 60, unique_ids=unique_ids)
+    found = documents_of(values, unique_ids=unique_ids, batch_records=batch)
+    expected = heard(values, unique_ids=unique_ids)
+    assert [
+        Heard(each.offset, each.session, each.place, frozenset(each.readers) - {"*"} or None, each.before)
+        for each in found
+    ] == expected
+    assert found == documents_of(values, unique_ids=unique_ids)
+    assert len({point_id(each.space, each.session, each.place) for each in found}) == len(found)
+
+
+@given(st.integers(0, 2**32))
+def test_whatever_stands_before_a_document_each_of_its_readers_could_see(seed: int) -> None:
+    values = random_ledger(random.Random(seed), 60, unique_ids=True)
+    counted = expect(values, unique_ids=True).counted
+    for document in documents_of(values):
+        if document.before:
+            earlier = [
+                one
+                for one in counted
+                if one.offset < document.offset
+                and one.space == document.space
+                and document.before.endswith(one.text.strip()[-100:])
+                and (one.session or "") == document.session
+            ]
+            readers = document.readers if document.readers != ("*",) else None
+            assert any(
+                one.shared if readers is None else all(one.is_seen_by(reader) for reader in readers) for one in earlier
+            )
+
+
+def test_the_limits_are_those_that_the_oracle_knows() -> None:
+    assert (limits.INDEX_BEFORE_CHARS, limits.INDEX_OTHERS_KEPT) == (CHARS_BEFORE, OTHERS_KEPT)
+
+
+@given(st.integers(0, 2**32))
+def test_a_document_comes_back_from_its_payload_as_it_was(seed: int) -> None:
+    for document in documents_of(random_ledger(random.Random(seed), 20, unique_ids=True)):
+        assert documents.of_payload(documents.payload(document)) == document

@@ -1,0 +1,259 @@
+"""Which candidates answer best: each term by an example, the whole by what must always hold."""
+
+import math
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recallog_projections.index import ranking
+from recallog_projections.index.ranking import (
+    CHANNELS,
+    DEFAULT_CHANNELS,
+    KEYWORD,
+    LATE,
+    RRF,
+    SALIENCE,
+    SEMANTIC,
+    STRUCTURE,
+    TEMPORAL,
+    Asked,
+    Candidate,
+    Ranked,
+    rank,
+)
+
+DAY = 86_400 * 1_000_000
+
+
+def candidate(offset: int, **fields: Any) -> Candidate:
+    """What was said at an offset; where nothing else is given, far from all else in its session."""
+    known = {"id": f"point {offset}", "agent": "baker", "kind": "agent.spoke", "session": "", "place": 100 * offset}
+    return Candidate(**{**known, "offset": offset, "turn": 0, "at": 0, "asks": False, **fields})
+
+
+def turns(*keywords: float, **fields: Any) -> list[Candidate]:
+    """What was said turn by turn in one session."""
+    return [candidate(place, place=place, keyword=worth, **fields) for place, worth in enumerate(keywords)]
+
+
+def scores(candidates: list[Candidate], **asked: Any) -> list[float]:
+    """By offset."""
+    ranked = sorted(rank(candidates, Asked(**asked)), key=lambda one: one.candidate.offset)
+    return [one.score for one in ranked]
+
+
+def parts(candidates: list[Candidate], offset: int, **asked: Any) -> Mapping[str, float]:
+    (found,) = [one for one in rank(candidates, Asked(**asked)) if one.candidate.offset == offset]
+    return found.parts
+
+
+def offsets(ranked: list[Ranked]) -> list[int]:
+    return [one.candidate.offset for one in ranked]
+
+
+# Channels and their weights.
+
+
+def test_all_channels_weigh_as_the_recipe_says() -> None:
+    one = candidate(0, keyword=7.0, semantic=0.6, late=0.5)
+    assert parts([one], 0) == {KEYWORD: 0.4, SEMANTIC: 0.5 * 0.6, LATE: 0.8 * 0.5, "neighbours": 0.0}
+
+
+def test_without_word_pieces_words_and_meaning_weigh_more() -> None:
+    one = candidate(0, keyword=7.0, semantic=0.6)
+    assert parts([one], 0, channels={KEYWORD, SEMANTIC}) == {KEYWORD: 0.5, SEMANTIC: 0.8 * 0.6}
+    assert parts([one], 0)[SEMANTIC] == 0.8 * 0.6
+
+
+def test_words_alone_weigh_most() -> None:
+    assert parts([candidate(0, keyword=7.0)], 0) == {KEYWORD: 0.6, "neighbours": 0.0}
+    assert parts([candidate(0, keyword=7.0, semantic=1.0, late=1.0)], 0, channels={KEYWORD}) == {KEYWORD: 0.6}
+
+
+def test_a_channel_that_is_known_of_one_candidate_weighs_for_all() -> None:
+    """What only the views know has no vector, and is compared with what the index knows."""
+    indexed, newer = candidate(0, keyword=1.0, semantic=0.5), candidate(1, keyword=2.0)
+    assert parts([indexed, newer], 1, channels={KEYWORD, SEMANTIC}) == {KEYWORD: 0.5, SEMANTIC: 0.0}
+
+
+def test_keywords_count_relative_to_the_best() -> None:
+    assert scores([candidate(0, keyword=3.0), candidate(1, keyword=12.0)]) == pytest.approx([0.15, 0.6])
+
+
+def test_what_is_unlike_the_question_does_not_count_against_it() -> None:
+    assert parts([candidate(0, semantic=-0.4, late=-0.1)], 0, channels={SEMANTIC, LATE}) == {SEMANTIC: 0.0, LATE: 0.0}
+
+
+def test_age_is_measured_from_the_moment_that_is_given_and_halves_in_a_week() -> None:
+    week = [candidate(0, at=0), candidate(1, at=7 * DAY), candidate(2, at=9 * DAY)]
+    assert scores(week, channels={TEMPORAL}, now=7 * DAY) == pytest.approx([0.15, 0.3, 0.3])
+
+
+def test_salience_is_recency_and_importance_without_relevance() -> None:
+    one = candidate(0, kind="world.observed", turn=5)
+    expected = 0.3 * (0.4 * math.exp(-0.1 * 3) + 0.3 * 0.7) / 0.7
+    assert parts([one], 0, channels={SALIENCE}, turn=8) == {SALIENCE: pytest.approx(expected)}
+
+
+def test_no_candidates_are_ranked_as_none() -> None:
+    for fusion in ranking.FUSIONS:
+        assert rank([], Asked(fusion=fusion, channels=CHANNELS, sessions={"a": 1.0})) == []
+
+
+# What was said around it.
+
+
+def test_a_good_turn_speaks_for_four_turns_on_either_side_and_half_as_much_with_each_step() -> None:
+    around = [0.0] * 5 + [1.0] + [0.0] * 5
+    found = scores(turns(*around))
+    kernel = [0.0, 0.03, 0.06, 0.12, 0.24]
+    assert found == pytest.approx([*kernel, 0.6, *reversed(kernel)])
+
+
+def test_of_two_neighbours_at_one_distance_only_the_better_counts() -> None:
+    found = turns(1.0, 0.0, 0.5)
+    assert parts(found, 1)["neighbours"] == pytest.approx(0.4 * 0.6)
+
+
+def test_another_session_is_no_neighbour() -> None:
+    apart = [candidate(0, place=0, keyword=1.0, session="a"), candidate(1, place=1, session="b")]
+    assert scores(apart) == pytest.approx([0.6, 0.0])
+
+
+def test_neighbours_are_those_of_the_session_whatever_lies_between_them_in_the_ledger() -> None:
+    apart = [candidate(0, place=7, keyword=1.0, session="a"), candidate(900, place=8, session="a")]
+    assert scores(apart) == pytest.approx([0.6, 0.24])
+
+
+def test_what_follows_a_question_inherits_from_it() -> None:
+    asked, answer = candidate(0, place=0, keyword=1.0, asks=True), candidate(1, place=1)
+    assert parts([asked, answer], 1) == {
+        KEYWORD: 0.0,
+        "neighbours": pytest.approx(0.4 * 0.6),
+        "answer": pytest.approx(0.2 * 0.6),
+    }
+    assert "answer" not in parts([asked, answer], 0)
+
+
+def test_structure_that_is_not_asked_for_is_left_out() -> None:
+    found = turns(1.0, 0.0, asks=True)
+    assert parts(found, 1, channels={KEYWORD}, authors={"baker"}, sessions={"": 1.0}) == {KEYWORD: 0.0}
+
+
+# Author and session.
+
+
+def test_a_question_that_names_an_author_prefers_what_that_one_said() -> None:
+    found = [candidate(0, agent="miller"), candidate(1, agent="baker")]
+    assert parts(found, 0, authors={"miller"})["author"] == 0.3
+    assert "author" not in parts(found, 1, authors={"miller"})
+
+
+def test_a_session_that_speaks_of_the_question_lifts_all_its_turns() -> None:
+    found = [candidate(n, session=name) for n, name in enumerate(["much", "some", "nothing"])]
+    assert scores(found, sessions={"much": 5.0, "some": 2.5, "elsewhere": 1.0}) == pytest.approx([0.2, 0.1, 0.0])
+
+
+# Reciprocal ranks.
+
+
+def test_ranks_are_fused_as_in_the_worked_example_of_the_memory_model() -> None:
+    """§3.5: sem [a, b, c], kw [b, a], ent [c], temporal [c, b, a]; word-pieces stand for the entities here."""
+    a = candidate(0, semantic=0.9, keyword=1.0, at=0)
+    b = candidate(1, semantic=0.8, keyword=2.0, at=1 * DAY)
+    c = candidate(2, semantic=0.7, late=0.5, at=2 * DAY)
+    found = rank([a, b, c], Asked(fusion=RRF, channels={SEMANTIC, KEYWORD, LATE, TEMPORAL}, now=2 * DAY))
+    assert offsets(found) == [2, 1, 0]
+    assert [one.score for one in found] == pytest.approx([0.048660, 0.048652, 0.048395], abs=5e-7)
+    assert dict(found[0].parts) == {SEMANTIC: 1 / 63, LATE: 1 / 61, TEMPORAL: 1 / 61}
+
+
+def test_in_two_channels_is_better_than_first_in_one() -> None:
+    both, first = candidate(0, semantic=0.5, keyword=1.0), candidate(1, semantic=0.9)
+    assert offsets(rank([both, first], Asked(fusion=RRF, channels={SEMANTIC, KEYWORD}))) == [0, 1]
+
+
+def test_what_a_channel_says_nothing_of_has_no_rank_in_it() -> None:
+    found = [candidate(0, keyword=1.0), candidate(1)]
+    assert parts(found, 1, fusion=RRF, channels={KEYWORD}) == {}
+
+
+def test_structure_does_not_drown_the_ranks() -> None:
+    found = [candidate(0, keyword=1.0), candidate(1, agent="miller")]
+    assert parts(found, 1, fusion=RRF, authors={"miller"})["author"] == pytest.approx(0.3 / 61)
+    assert parts(found, 0, fusion=RRF, sessions={"": 2.0})["session"] == pytest.approx(0.2 / 61)
+
+
+# Always.
+
+
+def test_of_equal_ones_the_newer_comes_first() -> None:
+    alike = [candidate(offset, keyword=1.0, semantic=0.5) for offset in (3, 1, 2)]
+    assert offsets(rank(alike, Asked())) == [3, 2, 1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_in_which_candidates_come_changes_nothing(seed: int) -> None:
+    found = turns(0.5, 1.0, 0.5, 0.0, 1.0, asks=True, semantic=0.5, late=0.1)
+    expected = rank(found, Asked(authors={"baker"}, sessions={"": 1.0}))
+    random.Random(seed).shuffle(found)
+    assert rank(found, Asked(authors={"baker"}, sessions={"": 1.0})) == expected
+
+
+numbers = st.none() | st.floats(-1, 1)
+some_candidates = st.lists(
+    st.builds(
+        candidate,
+        st.integers(0, 10_000),
+        agent=st.sampled_from(["baker", "miller"]),
+        kind=st.sampled_from(["agent.spoke", "shop.opened"]),
+        session=st.sampled_from(["", "a"]),
+        place=st.integers(0, 12),
+        turn=st.integers(0, 20),
+        at=st.integers(0, 30 * DAY),
+        asks=st.booleans(),
+        semantic=numbers,
+        late=numbers,
+        keyword=st.floats(0, 20),
+    ),
+    max_size=12,
+    unique_by=(lambda each: each.offset, lambda each: (each.session, each.place)),
+)
+some_questions = st.builds(
+    Asked,
+    authors=st.sets(st.sampled_from(["baker", "miller", "nobody"])),
+    sessions=st.dictionaries(st.sampled_from(["", "a", "b"]), st.floats(0, 10)),
+    channels=st.sets(st.sampled_from(sorted(CHANNELS))),
+    fusion=st.sampled_from(ranking.FUSIONS),
+    now=st.integers(0, 30 * DAY),
+    turn=st.integers(0, 20),
+)
+
+
+@given(some_candidates, some_questions)
+def test_a_score_is_the_sum_of_its_parts_and_the_best_comes_first(candidates: list[Candidate], asked: Asked) -> None:
+    ranked = rank(candidates, asked)
+    assert sorted(offsets(ranked)) == sorted(each.offset for each in candidates)
+    for one in ranked:
+        assert one.score == sum(one.parts.values())
+        assert math.isfinite(one.score)
+        assert all(part >= 0 for part in one.parts.values())
+    assert ranked == sorted(ranked, key=lambda one: (-one.score, -one.candidate.offset))
+
+
+@given(some_candidates, some_questions)
+def test_only_what_was_asked_for_counts(candidates: list[Candidate], asked: Asked) -> None:
+    structure = {"neighbours", "answer", "author", "session"} if STRUCTURE in asked.channels else set()
+    for one in rank(candidates, asked):
+        assert one.parts.keys() <= set(asked.channels) | structure
+        assert STRUCTURE not in one.parts
+        if "author" in one.parts:
+            assert one.candidate.agent in asked.authors
+
+
+def test_the_default_is_all_but_age_and_salience() -> None:
+    assert CHANNELS - {TEMPORAL, SALIENCE} == DEFAULT_CHANNELS
