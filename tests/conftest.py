@@ -13,7 +13,11 @@ os.environ["RECALLOG_INDEX"] = "off"
 
 # Shared assertions report what they compared, as those of a test module do.
 pytest.register_assert_rewrite(
-    "contract.ledger_contract", "contract.store_contract", "support.world", "support.folding"
+    "contract.engine_contract",
+    "contract.ledger_contract",
+    "contract.store_contract",
+    "support.world",
+    "support.folding",
 )
 
 # A slow machine is no failure; the same examples every time, so that a red build is red again on the next machine.

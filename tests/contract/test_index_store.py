@@ -254,8 +254,8 @@ def test_a_question_in_between_is_answered_by_words_and_says_so(tmp_path: Path) 
     async def work(found: Village) -> None:
         await found.engine.drop(await collection(found.indexing))
         answer = await found.memory.recall("village", "baker", "who burned the mill?")
-        assert answer.hits[0].text == TEXTS[0]
-        assert answer.hits[0].source == "views"
+        assert TEXTS[0] in [hit.text for hit in answer.hits]
+        assert {hit.source for hit in answer.hits} == {"views"}
         assert answer.degraded is not None
 
     in_a_village(tmp_path, work)

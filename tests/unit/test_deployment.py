@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from deploy.local.kafka.jars import kafka_version
+from recallog_projections.index.server import VERSION_MIN
 
 REPOSITORY = Path(__file__).parents[2]
 DOCKERFILE = (REPOSITORY / "deploy" / "Dockerfile").read_text()
@@ -17,7 +18,7 @@ IMAGES = {name: service["image"] for name, service in SERVICES.items() if "image
 
 
 def test_all_parts_of_a_cluster_are_there() -> None:
-    assert set(SERVICES) == {"kafka", "redis", "qdrant", "worker"}
+    assert set(SERVICES) == {"kafka", "redis", "qdrant", "worker", "indexer"}
 
 
 @pytest.mark.parametrize("image", IMAGES.values())
@@ -42,10 +43,17 @@ def test_services_are_checked_and_keep_their_data_on_a_named_volume(name: str) -
     assert name in yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())["volumes"]
 
 
+def test_qdrant_knows_the_idf_of_one_space() -> None:
+    version = re.fullmatch(r"qdrant/qdrant:v(\d+)\.(\d+)\.\d+", IMAGES["qdrant"])
+    assert version is not None
+    assert (int(version[1]), int(version[2])) >= VERSION_MIN
+
+
 @pytest.mark.parametrize("name", SERVICES)
 def test_ports_are_open_to_this_machine_only(name: str) -> None:
-    assert SERVICES[name]["ports"]
-    assert all(port.startswith("127.0.0.1:") for port in SERVICES[name]["ports"])
+    ports = SERVICES[name].get("ports", [])
+    assert ports or name == "indexer"
+    assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
 def test_redis_keeps_what_it_acknowledged_and_evicts_nothing() -> None:
@@ -62,6 +70,14 @@ def test_the_worker_waits_for_healthy_services_and_is_given_time_to_finish() -> 
     }
     assert set(worker["environment"]) == {"RECALLOG_LEDGER", "RECALLOG_VIEWS"}
     assert worker["stop_grace_period"] == "40s"
+
+
+def test_the_indexer_keeps_the_same_ledger_as_the_worker_and_is_not_asked_for_the_worker_s_health() -> None:
+    indexer, worker = SERVICES["indexer"], SERVICES["worker"]
+    assert indexer["command"] == ["indexer"]
+    assert indexer["depends_on"] == worker["depends_on"] | {"qdrant": {"condition": "service_healthy"}}
+    assert indexer["environment"] == worker["environment"] | {"RECALLOG_INDEX": "http://qdrant:6333"}
+    assert indexer["healthcheck"] == {"disable": True}
 
 
 def test_the_image_runs_the_command_without_root_and_asks_the_worker_how_it_is() -> None:

@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from recallog.index.asking import Opened
 from recallog.recall.by_words import inverse_frequency
-from recallog.recall.question import Question, Words
-from recallog_projections.index import ranking, terms
+from recallog.recall.question import Question, Words, words_of
+from recallog_projections.index import points, ranking, terms
 from recallog_projections.index.documents import point_id
 from recallog_projections.index.embedder import Embedding, Passage
 from recallog_projections.index.engine import Hit, Search, Sparse
@@ -26,27 +25,38 @@ class Found:
     """What the index knows about a question."""
 
     candidates: list[Candidate]
-    sessions: dict[str, float]
-    """See `ranking.Asked`."""
     idf: dict[str, float]
-    """Of each term of the question."""
+    """Of each term of the question, among what the asker may see."""
 
 
 async def find(index: Opened, question: Question, words: Words) -> Found:
     """Every channel's best memories and their neighbours, each scored by every channel. Raises `IndexUnavailable`."""
     by_meaning = bool({ranking.SEMANTIC, ranking.LATE} & question.channels)
-    embedding = (await asyncio.to_thread(index.embedder.embed, [Passage(question.query, 0)]))[0] if by_meaning else None
-    seeds, sessions, idf = await _seeds(index, question, words, embedding)
+    embedding = await _embedded(index, question, words) if by_meaning else None
+    seeds, idf = await _seeds(index, question, words, embedding)
     ids = list(dict.fromkeys(_around(question.space, seeds)))
     if not ids:
-        return Found([], sessions, idf)
+        return Found([], idf)
     late = _late(embedding, words, idf) if index.pieces and embedding and ranking.LATE in question.channels else None
-    return Found(await _scored(index, question, words, ids, embedding, late), sessions, idf)
+    return Found(await _scored(index, question, ids, embedding, late, idf), idf)
+
+
+async def _embedded(index: Opened, question: Question, words: Words) -> Embedding:
+    """The question as the index sees texts: its vector as theirs is made, its pieces those of its content words."""
+    (embedding,) = await asyncio.to_thread(index.embedder.embed, [Passage(question.query, 0)])
+    used = [
+        number
+        for number, (start, end) in enumerate(embedding.pieces)
+        if any(first <= start and end <= last for first, last, _ in words.pieces)
+    ]
+    vectors = embedding.piece_vectors[used]
+    pieces = [embedding.pieces[number] for number in used]
+    return Embedding(points.focused(embedding.vector, vectors), pieces, vectors)
 
 
 async def nearest(index: Opened, question: Question, limit: int) -> list[int]:
     """The offsets of the memories that are nearest in meaning, nearest first; of equal ones the newer first."""
-    embedding = (await asyncio.to_thread(index.embedder.embed, [Passage(question.query)]))[0]
+    embedding = await _embedded(index, question, words_of(question.query, ()))
     search = Search(question.wanted(), limit, dense=embedding.vector, payload=("offset",))
     (hits,) = await index.engine.search(index.collection, [search])
     best_first = sorted(hits, key=lambda hit: (-hit.score, -hit.payload["offset"]))
@@ -61,8 +71,8 @@ async def events(index: Opened, ids: Sequence[str]) -> dict[str, bytes]:
 
 async def _seeds(
     index: Opened, question: Question, words: Words, embedding: Embedding | None
-) -> tuple[list[Hit], dict[str, float], dict[str, float]]:
-    """The best of each channel; what each session speaks of; the idf of each term of the question."""
+) -> tuple[list[Hit], dict[str, float]]:
+    """The best of each channel, and the idf of each term of the question."""
     wanted, visible = question.wanted(), question.visible()
     best_of_each = max(limits.RECALL_CANDIDATES, question.top_k)
     searches = []
@@ -70,34 +80,58 @@ async def _seeds(
         searches.append(Search(wanted, best_of_each, dense=embedding.vector, payload=_PLACE))
     if words.terms:
         whole = _sparse(words.terms)
-        searches.append(Search(wanted, best_of_each, sparse=whole, corpus=visible, payload=_PLACE))
-    first = len(searches)
-    for term in words.terms:
-        one = _sparse([term])
-        searches.append(Search(visible, 1, sparse=one, corpus=visible, with_sparse=True))
-        searches.append(Search(visible, limits.RECALL_TERM_HITS, sparse=one, corpus=visible, payload=("session",)))
+        searches.append(Search(wanted, best_of_each, sparse=whole, corpus=visible, payload=_PLACE, with_sparse=True))
     hits = await index.engine.search(index.collection, searches) if searches else []
+    idf = await _frequencies(index, question, words, hits[-1]) if words.terms else {}
+    return [hit for of_channel in hits for hit in of_channel], idf
+
+
+async def _frequencies(index: Opened, question: Question, words: Words, found: Sequence[Hit]) -> dict[str, float]:
+    """The idf of each term of the question among what the asker may see.
+
+    The engine counts how many texts have each term while it searches, and does not tell. But a hit's score is the sum
+    of weight times idf of the terms it has: with the weights at hand, what is unknown follows term by term. What does
+    not follow is asked for, term by term; a term that nobody used is as rare as can be.
+    """
+    idf = _solved(words.terms, found)
+    unknown = [term for term in words.terms if term not in idf]
+    if not unknown:
+        return idf
+    visible = question.visible()
+    searches = [Search(visible, 1, sparse=_sparse([term]), corpus=visible, with_sparse=True) for term in unknown]
+    for term, best in zip(unknown, await index.engine.search(index.collection, searches), strict=True):
+        idf |= _solved([term], best)
+    unused = [term for term in unknown if term not in idf]
+    if unused:
+        idf |= dict.fromkeys(unused, inverse_frequency(await index.engine.count(index.collection, visible), 0))
+    return idf
+
+
+def _solved(asked: Sequence[str], found: Sequence[Hit]) -> dict[str, float]:
+    """The idf of those terms that follow from the scores of hits of all terms `asked`."""
     idf: dict[str, float] = {}
-    sessions: dict[str, float] = {}
-    for number, term in enumerate(words.terms):
-        best, holding = hits[first + 2 * number], hits[first + 2 * number + 1]
-        if best:
-            idf[term] = _idf(best[0], term)
-            for session in {str(hit.payload["session"]) for hit in holding}:
-                sessions[session] = sessions.get(session, 0.0) + idf[term]
-    unseen = [term for term in words.terms if term not in idf]
-    if unseen:
-        rarest = inverse_frequency(await index.engine.count(index.collection, visible), 0)
-        idf |= dict.fromkeys(unseen, rarest)
-    return [hit for of_channel in hits[:first] for hit in of_channel], sessions, idf
+    left = [(hit.score, _weights(hit, asked)) for hit in found]
+    while left:
+        still = []
+        for score, weights in left:
+            unknown = [term for term in weights if term not in idf]
+            if len(unknown) == 1:
+                known = sum(weight * idf[term] for term, weight in weights.items() if term in idf)
+                idf[unknown[0]] = max(0.0, score - known) / weights[unknown[0]]
+            elif unknown:
+                still.append((score, weights))
+        if len(still) == len(left):
+            break
+        left = still
+    return idf
 
 
-def _idf(hit: Hit, term: str) -> float:
-    """The term's idf among what the asker may see: the engine's score is idf times the weight that is stored."""
+def _weights(hit: Hit, asked: Sequence[str]) -> dict[str, float]:
+    """The stored weight of each term `asked` that a hit has."""
     if hit.sparse is None:
         raise ValueError("the hit's weights were not asked for")
-    weights = dict(zip(hit.sparse.indices, hit.sparse.values, strict=True))
-    return hit.score / weights[terms.number(term)]
+    stored = dict(zip(hit.sparse.indices, hit.sparse.values, strict=True))
+    return {term: stored[number] for term in asked if (number := terms.number(term)) in stored}
 
 
 def _around(space: str, seeds: Iterable[Hit]) -> Iterable[str]:
@@ -109,57 +143,49 @@ def _around(space: str, seeds: Iterable[Hit]) -> Iterable[str]:
 
 def _late(embedding: Embedding, words: Words, idf: Mapping[str, float]) -> np.ndarray | None:
     """The question's content word-pieces, each as long as its share of the weights of all of them."""
-    weights = np.zeros(len(embedding.pieces), np.float32)
-    for number, (start, end) in enumerate(embedding.pieces):
-        of_word = [idf.get(term, 0.0) for first, last, term in words.pieces if first <= start and end <= last]
-        weights[number] = max(of_word, default=0.0) ** ranking.LATE_IDF_POWER
-    total = float(weights.sum())
-    if not total:
+    of_word = [
+        max(idf.get(term, 0.0) for first, last, term in words.pieces if first <= start and end <= last)
+        for start, end in embedding.pieces
+    ]
+    weights = np.array(of_word, np.float32) ** ranking.LATE_IDF_POWER
+    if not weights.any():
         return None
-    used = weights > 0
-    scaled: np.ndarray = embedding.piece_vectors[used] * (weights[used] / total)[:, None]
-    return scaled
+    scaled: np.ndarray = embedding.piece_vectors * (weights / weights.sum())[:, None]
+    return scaled[weights > 0]
 
 
 async def _scored(
     index: Opened,
     question: Question,
-    words: Words,
     ids: Sequence[str],
     embedding: Embedding | None,
     late: np.ndarray | None,
+    idf: Mapping[str, float],
 ) -> list[Candidate]:
     """The candidates `ids` that the agent may see, scored by every channel."""
-    visible = question.visible()
-    these = replace(visible, ids=ids)
-    searches = []
-    if embedding is not None:
-        searches.append(Search(these, len(ids), dense=embedding.vector, exact=True, payload=_FIELDS))
-    if words.terms:
-        fields = () if embedding is not None else _FIELDS
-        searches.append(Search(these, len(ids), sparse=_sparse(words.terms), corpus=visible, payload=fields))
+    these = replace(question.visible(), ids=ids)
+    # Without a vector of the question any will do: it is the points and their weights that are wanted.
+    dense = embedding.vector if embedding is not None else np.zeros(index.embedder.dimension, np.float32)
+    searches = [Search(these, len(ids), dense=dense, exact=True, payload=_FIELDS, with_sparse=True)]
+    # One search for each piece of the question: what a memory lacks of it, the ones around it may have.
+    searches += [Search(these, len(ids), pieces=piece[None, :]) for piece in (late if late is not None else ())]
+    hits = await index.engine.search(index.collection, searches)
+    found = {hit.id: _candidate(hit, idf, meaning=ranking.SEMANTIC in question.channels) for hit in hits[0]}
     if late is not None:
-        searches.append(Search(these, len(ids), pieces=late))
-    hits = iter(await index.engine.search(index.collection, searches))
-    found: dict[str, Candidate] = {}
-    if embedding is not None:
-        for hit in next(hits):
-            found[hit.id] = replace(_candidate(hit.id, hit.payload), semantic=hit.score)
-    if words.terms:
-        for hit in next(hits):
-            known = found.get(hit.id) or _candidate(hit.id, hit.payload)
-            known.keyword = hit.score
-            found[hit.id] = known
-    if late is not None:
-        for hit in next(hits):
-            if hit.id in found:
-                found[hit.id].late = hit.score
+        scores = {key: [0.0] * len(late) for key in found}
+        for number, of_piece in enumerate(hits[1:]):
+            for hit in of_piece:
+                if hit.id in scores:
+                    scores[hit.id][number] = max(0.0, hit.score)
+        for key, each in found.items():
+            each.late = scores[key]
     return list(found.values())
 
 
-def _candidate(key: str, payload: Mapping[str, Any]) -> Candidate:
+def _candidate(hit: Hit, idf: Mapping[str, float], *, meaning: bool) -> Candidate:
+    payload = hit.payload
     return Candidate(
-        id=key,
+        id=hit.id,
         offset=payload["offset"],
         agent=payload["agent"],
         kind=payload["kind"],
@@ -168,6 +194,8 @@ def _candidate(key: str, payload: Mapping[str, Any]) -> Candidate:
         turn=payload["turn"],
         at=payload["at"],
         asks=payload["asks"],
+        semantic=hit.score if meaning else None,
+        keyword=sum(weight * idf[term] for term, weight in _weights(hit, list(idf)).items()),
     )
 
 

@@ -107,8 +107,7 @@ async def _ask(gathered: _Gathered, asking: Asking, partition: int, question: Qu
             if not tries_left:
                 raise
             continue  # another generation took its place meanwhile
-        gathered.opened, gathered.candidates = opened, found.candidates
-        gathered.sessions, gathered.idf = found.sessions, found.idf
+        gathered.opened, gathered.candidates, gathered.idf = opened, found.candidates, found.idf
         return
 
 
@@ -126,8 +125,8 @@ def _add_by_words(gathered: _Gathered, look: Look, question: Question, words: Wo
     gathered.candidates += [each for each in newer.candidates if each.offset not in known]
     gathered.data = newer.data
     gathered.idf = gathered.idf or newer.idf
-    for session, worth in newer.sessions.items():
-        gathered.sessions[session] = max(worth, gathered.sessions.get(session, 0.0))
+    if gathered.opened is None:
+        gathered.sessions = newer.sessions
 
 
 async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked]) -> list[RecallHit]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from recallog_projections.index import documents, terms
 from recallog_projections.index.documents import Document
-from recallog_projections.index.embedder import Embedding, Passage
+from recallog_projections.index.embedder import Embedding, Passage, Vectors
 from recallog_projections.index.engine import Point, Stored
 from recallog_schemas import codec
 
@@ -49,10 +49,23 @@ def passage(document: Document, *, pieces: bool) -> Passage:
     return Passage(lead + text_of(document), len(lead) if pieces else None)
 
 
-def point(key: str, document: Document, embedding: Embedding) -> Point:
-    """The point `key` of a document."""
+def point(key: str, document: Document, embedding: Embedding, *, keep_pieces: bool) -> Point:
+    """The point `key` of a document; unless `keep_pieces` its word-pieces shape its vector alone."""
     text = passage(document, pieces=True).text
-    return _point(key, document, embedding.vector, embedding.piece_vectors[list(_content(text, embedding))])
+    pieces = embedding.piece_vectors[list(_content(text, embedding))]
+    return _point(key, document, focused(embedding.vector, pieces), pieces if keep_pieces else pieces[:0])
+
+
+def focused(vector: Vectors, pieces: Vectors) -> Vectors:
+    """The mean of a text's vector and of that of its own content words, of length 1.
+
+    The first hears what was said around them, the second does not; together they find what neither finds alone.
+    """
+    if not len(pieces):
+        return vector
+    of_words = pieces.mean(axis=0)
+    both: Vectors = vector + of_words / max(float(np.linalg.norm(of_words)), 1e-9)
+    return both / max(float(np.linalg.norm(both)), 1e-9)
 
 
 def is_same(kept: Stored, document: Document) -> bool:

@@ -32,6 +32,9 @@ RRF_K = 60
 LATE_IDF_POWER = 1.5
 """How much rare words of a question outweigh its common ones in late interaction."""
 
+AROUND = 2
+"""How many turns before and after count as one text with a memory."""
+
 _SATURATED = 1.3
 """BM25 of a text that has all terms of the question, over the sum of their idf: that counts as 1."""
 _HALF_LIFE_DAYS = 7.0
@@ -45,6 +48,8 @@ class Weights:
     keyword: float
     semantic: float = 0.0
     late: float = 0.0
+    around: float = 0.0
+    """Late interaction with a memory and those next to it as if they were one text."""
     temporal: float = 0.3
     salience: float = 0.3
     neighbour: float = 0.35
@@ -60,12 +65,13 @@ class Weights:
     question: float = 0.05
     """Taken off a question: it seldom says what is asked for."""
     author: float = 0.3
-    session: float = 0.2
+    session: float = 0.0
+    """Of the share of the question that its whole session speaks of."""
 
 
-WITH_LATE = Weights(keyword=0.3, semantic=0.5, late=1.0)
+WITH_LATE = Weights(keyword=0.3, semantic=0.5, late=0.8, around=0.4)
 WITHOUT_LATE = Weights(keyword=0.5, semantic=0.8)
-BY_WORDS = Weights(keyword=0.8, reach=2, floor=0.0, answer=0.4, neighbour=0.3)
+BY_WORDS = Weights(keyword=0.8, reach=2, floor=0.0, answer=0.4, neighbour=0.3, session=0.2)
 
 REACH = max(weights.reach for weights in (WITH_LATE, WITHOUT_LATE, BY_WORDS))
 """How far around a memory others are needed to rank it."""
@@ -89,8 +95,9 @@ class Candidate:
     asks: bool
     semantic: float | None = None
     """Cosine with the question; None where it is not known."""
-    late: float | None = None
-    """0 to 1: the mean, weighted by idf, of the best cosine of each word-piece of the question with one of its own."""
+    late: list[float] | None = None
+    """Of each content word-piece of the question, the best cosine with one of its own, times the piece's share of the
+    question: they sum up to 1 at most."""
     keyword: float = 0.0
     """BM25."""
 
@@ -162,7 +169,7 @@ def _value(each: Candidate, channel: str, asked: Asked) -> float:
     if channel == SEMANTIC:
         return max(each.semantic or 0.0, 0.0)
     if channel == LATE:
-        return max(each.late or 0.0, 0.0)
+        return sum(each.late or ())
     if channel == TEMPORAL:
         return math.exp(-math.log(2) * max(0, asked.now - each.at) / (_HALF_LIFE_DAYS * _DAY))
     importance, recency = kinds.kind_of(each.kind).importance, salience.recency(each.turn, asked.turn)
@@ -201,6 +208,10 @@ def _with_structure(
             better = max((scores[side] for side in sides if side is not None), default=0.0)
             around += weights.neighbour * weights.decay ** (distance - 1) * better
         more["neighbours"] = around
+        if weights.around and each.late is not None:
+            numbers = (places.get((each.session, each.place + step)) for step in range(-AROUND, AROUND + 1))
+            texts = [late for number in numbers if number is not None and (late := candidates[number].late)]
+            more["around"] = weights.around * sum(map(max, zip(*texts, strict=True)))
         before = places.get((each.session, each.place - 1))
         if before is not None and candidates[before].asks:
             more["answer"] = weights.answer * scores[before]

@@ -157,11 +157,15 @@ class IndexStore(Store):
         made = dict(zip(new, embeddings, strict=True))
         self.made.embedded += len(new)
         self.made.reused += len(known)
-        written = [known.get(key) or points.point(key, document, made[key]) for key, document in added.items()]
+        kept = self._shape.pieces
+        written = [
+            known.get(key) or points.point(key, document, made[key], keep_pieces=kept)
+            for key, document in added.items()
+        ]
         await self._engine.upsert(collection_of(generation), written)
 
     def _embed(self, added: Sequence[Document]) -> list[Embedding]:
-        return self._embedder.embed([points.passage(document, pieces=self._shape.pieces) for document in added])
+        return self._embedder.embed([points.passage(document, pieces=self._embedder.pieces) for document in added])
 
     async def _known(self, generation: Generation, added: dict[str, Document]) -> dict[str, Point]:
         """The points whose vectors the active generation has made already, of the same text by the same model."""
