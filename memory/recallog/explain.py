@@ -28,7 +28,7 @@ class _Verdict:
 
 async def _found(reading: Reading, ledger: Ledger, space: str, event_id: str) -> Position | None:
     """Where the event lies. A ledger that knows no ids is searched only for one that the views do not count."""
-    if not finding.is_text(event_id):
+    if not codec.is_text(event_id):
         return None
     if not ledger.unique_ids:
         offset = (await finding.counted(reading, space, [event_id])).get(event_id)

@@ -11,7 +11,7 @@ from recallog_projections.projection import Need
 from recallog_projections.settings import Settings
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation
-from recallog_schemas import limits
+from recallog_schemas import codec, limits
 from recallog_schemas.errors import InvariantViolation
 from recallog_streams import identity
 from recallog_streams.ledger import Ledger
@@ -23,7 +23,7 @@ async def places(reading: Reading, ledger: Ledger, space: str, ids: Collection[s
 
     A ledger that knows no ids is not searched: the views count each id that they have decided.
     """
-    possible = [each for each in dict.fromkeys(ids) if is_text(each)]
+    possible = [each for each in dict.fromkeys(ids) if codec.is_text(each)]
     if ledger.unique_ids:
         found = {each: await ledger.find(space, each) for each in possible}
         return {each: position.offset for each, position in found.items() if position is not None}
@@ -77,12 +77,3 @@ class Past:
         return episodic.complete(
             look.tail(episodic.OWN, self._space, self._agent), look.tail(episodic.SHARED, self._space)
         )
-
-
-def is_text(text: str) -> bool:
-    """Whether it can be written in UTF-8, as ids are: what a command line could not decode cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

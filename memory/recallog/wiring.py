@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -171,7 +170,7 @@ def _index(
             ledger,
             rows(),
             ServedEngine(home),
-            cache(lambda name: ServedEmbedder(home, name)),
+            lambda name: ServedEmbedder(home, name),
             settings.embedder,
             settings.index_pieces,
         )
@@ -186,7 +185,7 @@ def _index(
             ledger,
             rows(),
             ServerEngine(place),
-            cache(lambda name: embedder(name, api_key=key)),
+            lambda name: embedder(name, api_key=key),
             settings.embedder,
             settings.index_pieces,
             lock,

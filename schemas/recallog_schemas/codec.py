@@ -200,3 +200,12 @@ def _named(error: ValidationError) -> InvalidEvent:
     rule = "unparsable" if first["type"] == "json_invalid" else first["type"]
     message = _IN_OTHER_WORDS.get(first["type"], first["msg"])
     return InvalidEvent(f"{path}: {message}" if path else message, path=path, rule=rule)
+
+
+def is_text(text: str) -> bool:
+    """Whether it can be written in UTF-8, as ids are: what a command line could not decode cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

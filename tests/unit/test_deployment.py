@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from deploy.local.kafka.jars import kafka_version
+
 from recallog_projections.index.server import VERSION_MIN
 
 REPOSITORY = Path(__file__).parents[2]

@@ -52,7 +52,7 @@ class Asking:
         if checkpoint is None:
             raise IndexUnavailable("the index is lost, and will be built again; ask again")
         made = made_with(active.code)
-        embedder = await asyncio.to_thread(self.indexing.load, made.embedder)
+        embedder = await self.indexing.embedder(made.embedder)
         check_model(embedder, made)
         return Opened(self.indexing.engine, collection_of(active), embedder, made.pieces, active.id, checkpoint.offset)
 
@@ -106,6 +106,7 @@ class Asking:
 
     async def close(self) -> None:
         """Let go of the engine and of the process that serves it."""
+        self.indexing.close()
         await self.indexing.engine.close()
         await self.indexing.rows.close()
         if self._served is not None:

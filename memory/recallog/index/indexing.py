@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import msgspec
@@ -52,7 +53,7 @@ class Indexing:
     """Where the checkpoint stands, and what the projection needs."""
     engine: Engine
     load: Callable[[str], Embedder]
-    """The embedder of a name; the same one for the same name. It need not be quick."""
+    """The embedder of a name, loaded. It need not be quick; it is asked once."""
     name: str
     """The embedder of the first generation."""
     pieces: bool = True
@@ -61,9 +62,27 @@ class Indexing:
 
     def __post_init__(self) -> None:
         self._views: dict[MadeWith, Views] = {}
+        self._embedders: dict[str, Embedder] = {}
+        self._loading = Lock()
         self._looked_at = -LOOK_SECONDS
         self.trouble = ""
         """Why the index does not follow, in a sentence; "" where it does."""
+
+    async def embedder(self, name: str) -> Embedder:
+        """The embedder `name`, loaded with the first use. Raises `IndexUnavailable`, or `SettingsError`."""
+        known = self._embedders.get(name)
+        return known if known is not None else await asyncio.to_thread(self._loaded, name)
+
+    def _loaded(self, name: str) -> Embedder:
+        with self._loading:
+            if name not in self._embedders:
+                self._embedders[name] = self.load(name)
+            return self._embedders[name]
+
+    def close(self) -> None:
+        """Let go of the models."""
+        while self._embedders:
+            self._embedders.popitem()[1].close()
 
     async def views(self, partition: int = 0) -> Views:
         """The index as views: what `rebuild` and `verify` work on. Raises `IndexUnavailable`."""
@@ -135,12 +154,12 @@ class Indexing:
         return await self._made_with(self.name, self.pieces)
 
     async def _made_with(self, name: str, pieces: bool) -> MadeWith:
-        embedder = await asyncio.to_thread(self.load, name)
+        embedder = await self.embedder(name)
         return MadeWith(name, embedder.model, pieces and embedder.pieces)
 
     async def _views_of(self, made: MadeWith) -> Views:
         if made not in self._views:
-            embedder = await asyncio.to_thread(self.load, made.embedder)
+            embedder = await self.embedder(made.embedder)
             check_model(embedder, made)
             store = IndexStore(self.rows, self.engine, embedder, pieces=made.pieces)
             projections: list[Projection] = [Index(msgspec.structs.asdict(made)), Settings()]

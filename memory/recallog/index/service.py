@@ -65,7 +65,7 @@ class Service:
             self.ledger,
             self.rows,
             self._engine,
-            cache(lambda name: embedder(name, api_key=key, threads=1)),
+            lambda name: embedder(name, api_key=key, threads=1),
             settings.embedder,
             settings.index_pieces,
         )

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,8 +26,6 @@ class _Read(NamedTuple):
     asks: bool
     weights: dict[str, float] | None
     """None: it says nothing."""
-    own: frozenset[str]
-    """Its terms without those of its date."""
 
 
 _read: dict[bytes, _Read] = {}
@@ -52,7 +50,7 @@ def candidates(memories: Sequence[Memory], asked: Sequence[str], beyond: int = -
     Their places count from what the agent may see: there is nothing else here.
     """
     read = [(memory, _of(memory)) for memory in memories]
-    said = list(_echoed(read))
+    said = [(memory, kept, kept.weights) for memory, kept in read if kept.weights is not None]
     frequency = Counter(term for term in asked for _, _, weights in said if term in weights)
     idf = {term: inverse_frequency(len(said), frequency[term]) for term in asked}
     places: Counter[str] = Counter()
@@ -84,15 +82,6 @@ def candidates(memories: Sequence[Memory], asked: Sequence[str], beyond: int = -
     return found
 
 
-def _echoed(read: Iterable[tuple[Memory, _Read]]) -> Iterator[tuple[Memory, _Read, Mapping[str, float]]]:
-    """Those that say something, each with its weights after what stands before it in its session."""
-    heard: dict[str, frozenset[str]] = {}
-    for memory, kept in read:
-        if kept.weights is not None:
-            yield memory, kept, terms.echoed(kept.weights, heard.get(kept.session, frozenset()))
-            heard[kept.session] = kept.own
-
-
 def inverse_frequency(texts: int, holding: int) -> float:
     """idf of a term that `holding` of `texts` texts have; the form that is never negative (as in Lucene)."""
     return math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
@@ -104,8 +93,7 @@ def _of(memory: Memory) -> _Read:
         event = codec.decode(memory.data)
         text, at = documents.clean(event.text), micros(event.at)
         weights = terms.weights(points.terms_of(text, at)) if text else None
-        own = frozenset(terms.terms(text))
-        kept = _Read(event.agent, event.kind, event.session or "", at, documents.asks(text), weights, own)
+        kept = _Read(event.agent, event.kind, event.session or "", at, documents.asks(text), weights)
         if len(_read) >= limits.CACHED_TURNS_MAX:
             _read.clear()
         _read[memory.data] = kept

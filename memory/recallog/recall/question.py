@@ -53,6 +53,8 @@ class Question:
         """Raise `InvalidEvent` where it cannot be answered."""
         if not 1 <= self.top_k <= limits.RECALL_HITS_MAX:
             raise InvalidEvent(f"top_k: between 1 and {limits.RECALL_HITS_MAX:,}, not {self.top_k}", path="top_k")
+        if not codec.is_text(self.query):
+            raise InvalidEvent("query: it holds bytes that are no text", path="query")
         if len(self.query) > limits.RECALL_QUERY_CHARS_MAX:
             most = limits.RECALL_QUERY_CHARS_MAX
             raise InvalidEvent(f"query: at most {most:,} characters, not {len(self.query):,}", path="query")

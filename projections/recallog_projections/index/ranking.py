@@ -35,8 +35,6 @@ LATE_IDF_POWER = 1.5
 AROUND = 2
 """How many turns before and after count as one text with a memory."""
 
-_SATURATED = 1.3
-"""BM25 of a text that has all terms of the question, over the sum of their idf: that counts as 1."""
 _HALF_LIFE_DAYS = 7.0
 _DAY = 86_400 * 1_000_000
 
@@ -69,9 +67,9 @@ class Weights:
     """Of the share of the question that its whole session speaks of."""
 
 
-WITH_LATE = Weights(keyword=0.3, semantic=0.5, late=0.8, around=0.4)
-WITHOUT_LATE = Weights(keyword=0.5, semantic=0.8)
-BY_WORDS = Weights(keyword=0.8, reach=2, floor=0.0, answer=0.4, neighbour=0.3, session=0.2)
+WITH_LATE = Weights(keyword=0.24, semantic=0.5, late=0.8, around=0.4)
+WITHOUT_LATE = Weights(keyword=0.4, semantic=0.8)
+BY_WORDS = Weights(keyword=0.62, reach=2, floor=0.0, answer=0.4, neighbour=0.3, session=0.2)
 
 REACH = max(weights.reach for weights in (WITH_LATE, WITHOUT_LATE, BY_WORDS))
 """How far around a memory others are needed to rank it."""
@@ -119,11 +117,6 @@ class Asked:
     turn: int = 0
     """The turn that recency is measured from."""
 
-    @property
-    def whole(self) -> float:
-        """BM25 of a text that has it all."""
-        return _SATURATED * sum(self.idf.values()) or 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
@@ -159,13 +152,17 @@ def _weighted(
     candidates: Sequence[Candidate], asked: Asked, weights: Weights, used: Sequence[str]
 ) -> list[dict[str, float]]:
     """Channels on a scale from 0 to 1, weighted."""
-    weighed = [(name, getattr(weights, name)) for name in used]
+    best = max((each.keyword for each in candidates), default=0.0)
+    # Between what the best text has of the question and what a text could have: one says little of questions that
+    # nobody answers in their own words, the other of those that many do.
+    whole = math.sqrt(best * sum(asked.idf.values())) or 1.0
+    weighed = [(name, getattr(weights, name) / (whole if name == KEYWORD else 1.0)) for name in used]
     return [{name: weight * _value(each, name, asked) for name, weight in weighed} for each in candidates]
 
 
 def _value(each: Candidate, channel: str, asked: Asked) -> float:
     if channel == KEYWORD:
-        return each.keyword / asked.whole
+        return each.keyword
     if channel == SEMANTIC:
         return max(each.semantic or 0.0, 0.0)
     if channel == LATE:

@@ -206,8 +206,8 @@ class _Teller:
     def _recalled(self, hits: Sequence[RecallHit], style: str) -> None:
         for hit in hits:
             out.print(f"  {hit.line()}", markup=False, style=style)
-            parts = [f"{name} {value:.2f}" for name, value in hit.parts.items() if abs(value) >= 0.005]
-            out.print(f"  {' + '.join(parts)} = {hit.score:.2f}, {hit.event.id} at turn {hit.event.turn}", style="bold")
+            parts = [f"{name} {value:.3f}" for name, value in hit.parts.items() if abs(value) >= 0.0005]
+            out.print(f"  {' + '.join(parts)} = {hit.score:.3f}, {hit.event.id} at turn {hit.event.turn}", style="bold")
 
     def damage(self, report: VerifyReport) -> None:
         _heading("8  Somebody edits a memory")

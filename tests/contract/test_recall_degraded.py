@@ -1,0 +1,276 @@
+"""When the index is down, behind or broken, answers go on by words, say why, and are whole again by themselves."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recallog import Event, Memory
+from recallog.index.indexing import Indexing
+from recallog.settings import Settings
+from recallog_projections.index.edge import EdgeEngine
+from recallog_schemas import limits
+from recallog_schemas.errors import EmbedderUnavailable, IndexLost, IndexUnavailable
+from recallog_schemas.views import RecallView
+from support.events import event, run
+from support.faulty_engine import FaultyEngine
+from support.indexing import catch_up, indexing_of, memory_with, running, toys, until
+from support.toy_embedder import ToyEmbedder
+
+QUESTION = "who burned the mill?"
+ANSWER = "The smith burned the mill."
+TEXTS = ["Bread!", "It was dark.", ANSWER, "I saw the river.", "Flour is dear."]
+
+
+def said(text: str, **fields: Any) -> Event:
+    return event(payload={"text": text}, **fields)
+
+
+EVENTS = [said(text, turn=turn) for turn, text in enumerate(TEXTS)]
+
+
+@dataclass
+class Inn:
+    memory: Memory
+    indexing: Indexing
+    engine: FaultyEngine
+    embedder: ToyEmbedder
+
+    async def ask(self, question: str = QUESTION, **more: Any) -> RecallView:
+        return await self.memory.recall("village", "baker", question, **more)
+
+    async def relevance_by(self) -> str | None:
+        return (await self.memory.salient("village", "baker", QUESTION)).relevance_by
+
+
+@asynccontextmanager
+async def inn(home: Path) -> AsyncIterator[Inn]:
+    """A memory whose index has all that was said."""
+    engine, embedders = FaultyEngine(EdgeEngine(home / "engine")), toys()
+    async with memory_with(home, lambda ledger: indexing_of(ledger, engine, embedders)) as memory:
+        await memory.publish_many(EVENTS)
+        assert memory._parts.index is not None
+        indexing = memory._parts.index.indexing
+        await catch_up(indexing)
+        yield Inn(memory, indexing, engine, embedders["toy"])
+
+
+def in_an_inn(home: Path, work: Callable[[Inn], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with inn(home) as found:
+            await work(found)
+
+    run(whole())
+
+
+def assert_by_words(answer: RecallView, why: str) -> None:
+    assert answer.hits[0].text == ANSWER
+    assert {hit.source for hit in answer.hits} == {"views"}
+    assert all(hit.similarity is None for hit in answer.hits)
+    assert set(answer.channels) == {"keyword", "structure"}
+    assert (answer.index, answer.index_checkpoint) == (None, None)
+    assert answer.degraded is not None
+    assert why in answer.degraded
+
+
+def assert_by_index(answer: RecallView) -> None:
+    assert answer.hits[0].text == ANSWER
+    assert {hit.source for hit in answer.hits} == {"index"}
+    assert set(answer.channels) == {"keyword", "late", "semantic", "structure"}
+    assert (answer.degraded, answer.index_behind) == (None, 0)
+
+
+FAULTS = [IndexUnavailable("the engine is down"), IndexLost("the engine is down: its collection is gone")]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=["unavailable", "lost"])
+def test_an_engine_that_is_down_leaves_words_and_heals(tmp_path: Path, fault: IndexUnavailable) -> None:
+    async def work(found: Inn) -> None:
+        assert_by_index(await found.ask())
+        assert await found.relevance_by() == "meaning"
+        found.engine.down(fault)
+        assert_by_words(await found.ask(), "the engine is down")
+        assert await found.relevance_by() == f"words: {fault}"
+        assert ANSWER in await found.memory.context("village", "baker", query=QUESTION)
+        found.engine.up()
+        assert_by_index(await found.ask())
+        assert await found.relevance_by() == "meaning"
+
+    in_an_inn(tmp_path, work)
+
+
+def test_an_embedder_that_is_down_leaves_words_and_heals(tmp_path: Path) -> None:
+    async def work(found: Inn) -> None:
+        found.embedder.failure = EmbedderUnavailable("the model is gone")
+        assert_by_words(await found.ask(), "the model is gone")
+        assert await found.relevance_by() == "words: the model is gone"
+        assert ANSWER in await found.memory.context("village", "baker", query=QUESTION)
+        found.embedder.failure = None
+        assert_by_index(await found.ask())
+        assert await found.relevance_by() == "meaning"
+
+    in_an_inn(tmp_path, work)
+
+
+def test_a_question_by_words_alone_needs_no_embedder(tmp_path: Path) -> None:
+    async def work(found: Inn) -> None:
+        found.embedder.failure = EmbedderUnavailable("the model is gone")
+        answer = await found.ask(channels=["keyword", "structure"])
+        assert (answer.hits[0].text, answer.hits[0].source, answer.degraded) == (ANSWER, "index", None)
+
+    in_an_inn(tmp_path, work)
+
+
+def test_what_was_said_just_now_is_found_by_its_words(tmp_path: Path) -> None:
+    async def work(found: Inn) -> None:
+        await found.memory.publish(said("The baker burned the mill, I say."))
+        answer = await found.ask()
+        sources = {hit.text: hit.source for hit in answer.hits}
+        assert sources["The baker burned the mill, I say."] == "views"
+        assert sources[ANSWER] == "index"
+        assert (answer.degraded, answer.index_behind) == (None, 1)
+        assert await found.relevance_by() == "words: the index is 1 positions behind"
+        await catch_up(found.indexing)
+        assert {hit.source for hit in (await found.ask()).hits} == {"index"}
+
+    in_an_inn(tmp_path, work)
+
+
+def test_an_event_that_both_know_is_one_hit(tmp_path: Path) -> None:
+    async def work(found: Inn) -> None:
+        await found.memory.publish(said("A second smith burned a second mill."))
+        answer = await found.ask(top_k=100)
+        offsets = [hit.position.offset for hit in answer.hits]
+        assert len(offsets) == len(set(offsets))
+        assert {2, 5} <= set(offsets)
+
+    in_an_inn(tmp_path, work)
+
+
+@pytest.mark.parametrize("behind", [limits.RECALL_BEHIND, limits.RECALL_BEHIND + 1])
+def test_an_index_that_is_far_behind_says_so_and_the_newest_is_found_all_the_same(tmp_path: Path, behind: int) -> None:
+    async def work(found: Inn) -> None:
+        await found.memory.publish_many([said(f"Flour {n}.") for n in range(behind - 1)])
+        await found.memory.publish(said("The mill burned, and the miller did it."))
+        answer = await found.ask(top_k=2)
+        assert {hit.text: hit.source for hit in answer.hits} == {
+            "The mill burned, and the miller did it.": "views",
+            ANSWER: "index",
+        }
+        assert answer.index_behind == behind
+        if behind > limits.RECALL_BEHIND:
+            assert answer.degraded is not None
+            assert f"{behind} positions behind" in answer.degraded
+        else:
+            assert answer.degraded is None
+
+    in_an_inn(tmp_path, work)
+
+
+def test_the_past_that_the_index_has_decided_is_not_behind(tmp_path: Path) -> None:
+    async def work(found: Inn) -> None:
+        then = (await found.ask()).checkpoint
+        assert then is not None
+        await found.memory.publish_many([said(f"Flour {n}.") for n in range(limits.RECALL_BEHIND + 5)])
+        assert_by_index(await found.ask(as_of=then))
+
+    in_an_inn(tmp_path, work)
+
+
+def test_an_index_that_failed_while_it_followed_goes_on_and_questions_with_it(tmp_path: Path) -> None:
+    async def work(found: Inn) -> None:
+        async with running(found.indexing):
+            found.engine.down(IndexUnavailable("the engine is down"))
+            await found.memory.publish(said("The baker burned the mill, I say."))
+
+            async def complains() -> bool:
+                return bool(found.indexing.trouble)
+
+            await until(complains, "the index says that it does not follow")
+            assert_by_words(await found.ask("who did burn the mill, the smith?"), "the engine is down")
+            found.engine.up()
+            answer = await found.ask(wait_index=True, top_k=2)
+            assert {hit.source for hit in answer.hits} == {"index"}
+            assert answer.degraded is None
+
+    in_an_inn(tmp_path, work)
+
+
+def test_an_index_that_is_being_built_says_how_far_it_is(tmp_path: Path) -> None:
+    async def work() -> None:
+        engine = EdgeEngine(tmp_path / "engine")
+        async with memory_with(tmp_path, lambda ledger: indexing_of(ledger, engine)) as memory:
+            await memory.publish_many(EVENTS)
+            answer = await memory.recall("village", "baker", QUESTION)
+            assert_by_words(answer, "the index is being built, 0 % are done")
+            assert (await memory.salient("village", "baker", QUESTION)).relevance_by == (
+                "words: the index is being built, 0 % are done; ask again"
+            )
+
+    run(work())
+
+
+def test_without_a_query_nothing_is_asked_of_the_index(tmp_path: Path) -> None:
+    async def work(found: Inn) -> None:
+        found.engine.down(IndexUnavailable("the engine is down"))
+        asked = found.embedder.embedded
+        assert (await found.memory.salient("village", "baker")).relevance_by == "words"
+        await found.memory.episodic("village", "baker")
+        await found.memory.context("village", "baker", query=" ")
+        assert found.embedder.embedded == asked
+
+    in_an_inn(tmp_path, work)
+
+
+# Off.
+
+
+def test_with_the_index_off_answers_are_byte_for_byte_what_they_were(tmp_path: Path) -> None:
+    """As they were before there was an index: no field of it is there, and no section of the prompt."""
+
+    async def work() -> None:
+        async with Memory.open(Settings(home=tmp_path, index="off")) as memory:
+            await memory.publish_many([*EVENTS, said(QUESTION, turn=7, kind="world.observed")])
+            salient = await memory.salient("village", "baker", QUESTION, top_k=2)
+            assert salient.relevance_by is None
+            assert list(salient.model_dump(mode="json")) == [
+                *("generation", "checkpoint", "space", "agent", "query", "turn", "top_k", "weights", "considered"),
+                "memories",
+            ]
+            assert salient.format() == (
+                "[turn 002][agent.spoke][sal=0.49] The smith burned the mill.\n"
+                "[turn 007][world.observed][sal=0.91] who burned the mill?"
+            )
+            recalled = await memory.recall("village", "baker", QUESTION)
+            assert (recalled.degraded, recalled.index) == (None, None)
+            prompt = await memory.context("village", "baker")
+            assert str(prompt) == "\n".join(
+                [
+                    *("IDENTITY", "You are baker.", ""),
+                    *("CURRENT SCENE", "who burned the mill?", ""),
+                    "YOUR MEMORY",
+                    *(f"[turn {turn:03d}][agent.spoke] {text}" for turn, text in enumerate(TEXTS)),
+                    "",
+                    *("VISITOR", "(quiet)"),
+                ]
+            )
+
+    run(work())
+
+
+def test_an_index_changes_nothing_of_the_views(tmp_path: Path) -> None:
+    async def work(found: Inn) -> None:
+        async with Memory.open(Settings(home=tmp_path, index="off")) as off:
+            for ask in (
+                lambda memory: memory.episodic("village", "baker"),
+                lambda memory: memory.salient("village", "baker"),
+                lambda memory: memory.timeline("village", "baker"),
+            ):
+                with_index, without = await asyncio.gather(ask(found.memory), ask(off))
+                assert with_index.model_dump(exclude={"relevance_by"}) == without.model_dump(exclude={"relevance_by"})
+
+    in_an_inn(tmp_path, work)
