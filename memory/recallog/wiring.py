@@ -174,7 +174,7 @@ def _index(
             settings.embedder,
             settings.index_pieces,
         )
-        return Asking(indexing, Served(home))
+        return Asking(indexing, Served(settings))
     if not place.startswith(("http://", "https://")):
         raise SettingsError(f"RECALLOG_INDEX: embedded, off, or the URL of a Qdrant server, not {place!r}")
     from recallog_projections.index.embedders import embedder

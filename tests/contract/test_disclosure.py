@@ -36,7 +36,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_found_by_its_meaning_is_shown_in_short_then_around_then_whole(home: Path) -> None:
     async def work() -> None:
         async with Memory.open(Settings(home=home, index="embedded")) as memory:
-            page = await memory.search("village", "baker", "the stolen chest", wait_index=True, channels=["semantic"])
+            page = await memory.search("village", "baker", "a chest has disappeared", wait_index=True)
             assert (page.degraded, page.index_behind) == (None, 0)
             assert page.index is not None
             assert page.index_checkpoint is not None

@@ -156,11 +156,10 @@ def test_an_index_that_is_far_behind_says_so_and_the_newest_is_found_all_the_sam
     async def work(found: Inn) -> None:
         await found.memory.publish_many([said(f"Flour {n}.") for n in range(behind - 1)])
         await found.memory.publish(said("The mill burned, and the miller did it."))
-        answer = await found.ask(top_k=2)
-        assert {hit.text: hit.source for hit in answer.hits} == {
-            "The mill burned, and the miller did it.": "views",
-            ANSWER: "index",
-        }
+        answer = await found.ask()
+        sources = {hit.text: hit.source for hit in answer.hits}
+        assert sources["The mill burned, and the miller did it."] == "views"
+        assert sources[ANSWER] == "index"
         assert answer.index_behind == behind
         if behind > limits.RECALL_BEHIND:
             assert answer.degraded is not None

@@ -1,7 +1,5 @@
-"""`python -m recallog.index HOME`: the process that keeps the index of a folder. Memories start it themselves."""
-
-import sys
+"""`python -m recallog.index`: the process that keeps the index of a folder. Memories start it themselves."""
 
 from recallog.index.service import main
 
-main(sys.argv[1])
+main()

@@ -12,6 +12,8 @@ from recallog_projections.index.engine import Engine
 from recallog_projections.index.store import collection_of, made_with
 from recallog_schemas.errors import IndexUnavailable, ViewsBehind
 
+TROUBLE_SECONDS = 5.0
+"""How long an index that says why it stands still is waited for."""
 _POLL_SECONDS = 0.05
 
 
@@ -70,11 +72,12 @@ class Asking:
             await self._served.start(START_SECONDS)
 
     async def wait(
-        self, partition: int, offset: int, seconds: float | None, progress: Callable[[int, int], None] | None = None
+        self, partition: int, offset: int, seconds: float, progress: Callable[[int, int], None] | None = None
     ) -> None:
         """Until the index has decided `offset`.
 
-        Raises `ViewsBehind` where it stands still for so many seconds, and `IndexUnavailable`.
+        Raises `ViewsBehind` where it stands still for so many seconds, or for five and says why, and
+        `IndexUnavailable`.
         """
         best, since = -2, time.monotonic()
         while True:
@@ -89,8 +92,9 @@ class Asking:
                 return
             if decided > best:
                 best, since = decided, time.monotonic()
-            elif seconds is not None and time.monotonic() - since > seconds:
-                why = self.trouble()
+            still = time.monotonic() - since
+            why = self.trouble() if still > TROUBLE_SECONDS else ""
+            if still > seconds or why:
                 raise ViewsBehind(
                     f"the index of partition {partition} stands still at {decided:,}, and {offset:,} is asked for"
                     + (f": {why}" if why else ". Is an indexer running? Start one: recallog indexer")

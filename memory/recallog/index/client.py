@@ -15,8 +15,9 @@ from typing import Any
 import msgspec
 
 from recallog.index import messages
-from recallog.index.service import ADDRESS_FILE, ENGINE_FOLDER, FOLDER, LOG_FILE, ROWS_FILE, Address
-from recallog_projections.index.edge import collections_in
+from recallog.index.service import ADDRESS_FILE, ENGINE_FOLDER, FOLDER, LOG_FILE, ROWS_FILE, Address, wish_of
+from recallog.settings import Settings
+from recallog_projections.index.edge import collections_in, disk_bytes
 from recallog_projections.index.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.engine import Engine, Filter, Hit, Point, Search, Shape, Stored
 from recallog_schemas.errors import IndexUnavailable
@@ -87,9 +88,9 @@ class Channel:
 class Served:
     """The service of a folder: found, or started, and asked."""
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._folder = home / FOLDER
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._folder = settings.home / FOLDER
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at = 0.0
         self._asking = Channel(self._folder)
@@ -117,8 +118,12 @@ class Served:
         while not await asyncio.to_thread(lambda: self.is_up):
             if self._process is None or self._process.poll() is not None:
                 if self._process is not None and self._process.returncode:
+                    self._process = None  # the next question tries again
                     raise IndexUnavailable(f"the index's process ended; {self._folder / LOG_FILE} says why")
-                self._spawn()
+                try:
+                    self._spawn()
+                except OSError as error:
+                    raise IndexUnavailable(f"the index's process cannot be started: {error}") from error
             if time.monotonic() > give_up:
                 raise IndexUnavailable("the index is starting; ask again in a moment")
             await asyncio.sleep(_POLL_SECONDS)
@@ -127,11 +132,12 @@ class Served:
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / LOG_FILE).open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "recallog.index", str(self._home.absolute())],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
+                [sys.executable, "-m", "recallog.index"], stdin=subprocess.PIPE, stdout=log, stderr=log
             )
+        if self._process.stdin is not None:
+            # Not as arguments: a key among them would be there for all to see. What follows is the end of this process.
+            self._process.stdin.write(wish_of(self._settings))
+            self._process.stdin.flush()
 
     def close(self) -> None:
         """Let go of it; the one that this process has started ends."""
@@ -190,7 +196,7 @@ class ServedEngine(Engine):
         return int(await self._call(messages.Count(collection, filter), int))
 
     async def size_bytes(self) -> int | None:
-        return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+        return disk_bytes(self._folder / ENGINE_FOLDER)
 
     async def close(self) -> None:
         self._channel.close()

@@ -1,4 +1,4 @@
-"""The process that keeps the index of a folder: `python -m recallog.index HOME`.
+"""The process that keeps the index of a folder: `python -m recallog.index`.
 
 The embedded engine holds the interpreter for the length of each call, and one process alone can open it. So it gets a
 process of its own, which follows the ledger, and serves its engine and its embedder to all processes of the folder, on
@@ -8,13 +8,13 @@ when its standard input is closed.
 
 import asyncio
 import hmac
+import json
 import logging
 import os
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -163,9 +163,23 @@ async def _serve(settings: Settings) -> None:
     await Service(settings).run(stopping)
 
 
-def main(home: str) -> None:
-    """Serve the folder `home`, unless another process does."""
-    settings = Settings(home=Path(home), ledger=None, views=None)
+def wish_of(settings: Settings) -> bytes:
+    """What the process is told on its standard input, one line: the settings that concern it."""
+    key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
+    told = {
+        "home": str(settings.home.absolute()),
+        "embedder": settings.embedder,
+        "embedder_api_key": key,
+        "index_pieces": settings.index_pieces,
+        "lock_wait_seconds": settings.lock_wait_seconds,
+    }
+    return json.dumps(told).encode() + b"\n"
+
+
+def main() -> None:
+    """Serve the folder that standard input names, unless another process does."""
+    told = json.loads(_line(0))
+    settings = Settings(ledger=None, views=None, index="embedded", **told)
     folder = settings.home / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
@@ -174,3 +188,11 @@ def main(home: str) -> None:
             asyncio.run(_serve(settings))
     except Timeout:
         return
+
+
+def _line(descriptor: int) -> bytes:
+    """The first line, and nothing of what follows: a buffer would swallow the end that is waited for."""
+    line = bytearray()
+    while not line.endswith(b"\n") and (byte := os.read(descriptor, 1)):
+        line += byte
+    return bytes(line)

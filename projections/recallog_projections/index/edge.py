@@ -69,6 +69,15 @@ class _Open:
     """What a crash has left in the log is unknown, so that the first write after opening flushes."""
 
 
+def disk_bytes(folder: Path) -> int:
+    """What a folder takes on the disk: its files have holes."""
+    size = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # a shard's own threads rename and delete
+            size += path.lstat().st_blocks * 512
+    return size
+
+
 def collections_in(folder: Path) -> set[str]:
     """The names of a folder's collections. Any process may look, whoever has them open."""
     if not folder.exists():
@@ -122,7 +131,7 @@ class EdgeEngine(Engine):
 
     async def size_bytes(self) -> int:
         """The blocks that the folder's files take; they are sparse, and longer than that."""
-        return await self._run(self._size_bytes)
+        return await self._run(disk_bytes, self._folder)
 
     async def close(self) -> None:
         if self._closed:
@@ -230,13 +239,6 @@ class EdgeEngine(Engine):
     def _count(self, collection: str, filter: Filter | None) -> int:  # noqa: A002
         shard = self._shard(collection).shard
         return shard.count(qdrant.CountRequest(exact=True, filter=None if filter is None else _filter(filter)))
-
-    def _size_bytes(self) -> int:
-        size = 0
-        for path in self._folder.rglob("*"):
-            with suppress(FileNotFoundError):  # a shard's own threads rename and delete
-                size += path.lstat().st_blocks * 512
-        return size
 
     def _close(self) -> None:
         while self._open:

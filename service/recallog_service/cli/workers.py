@@ -51,9 +51,9 @@ def worker_command(
 
 
 def indexer_command() -> None:
-    """Keep the semantic index of a cluster up to date, until SIGTERM. Any number of indexers share the partitions.
+    """Keep a semantic index on a Qdrant server up to date, until SIGTERM. Any number share a cluster's partitions.
 
-    Needs RECALLOG_LEDGER, RECALLOG_VIEWS and RECALLOG_INDEX (a Qdrant server). In a folder the index keeps itself. An
+    Needs RECALLOG_INDEX, and the cluster's RECALLOG_LEDGER and RECALLOG_VIEWS. An index in the folder keeps itself. An
     indexer may be killed at any moment: another takes over, and what it was writing is written again.
     """
 
@@ -64,10 +64,10 @@ def indexer_command() -> None:
         settings = terminal.settings(None)
         made = wiring.parts(settings)
         try:
-            if made.index is None or settings.ledger is None:
+            if made.index is None or not (settings.index or "").startswith("http"):
                 raise SettingsError(
-                    "an indexer keeps the index of a cluster: set RECALLOG_LEDGER, RECALLOG_VIEWS and RECALLOG_INDEX. "
-                    "In a folder recall starts one by itself"
+                    "an indexer keeps an index on a Qdrant server: set RECALLOG_INDEX=http://host:6333. One in the "
+                    "folder is kept by a process of its own, which recall starts"
                 )
             logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
             await made.ledger.open()

@@ -1,0 +1,355 @@
+"""The process that keeps the index of a folder: real processes, real signals, the real model.
+
+What is left behind is looked for by pid: a service that outlives its folder's users is a leak on somebody's machine.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from recallog import Memory
+from recallog.index.client import Channel
+from recallog.index.service import ADDRESS_FILE, ENGINE_FOLDER, FOLDER, Address
+from recallog.settings import Settings
+from recallog_projections.index.edge import collections_in
+from recallog_projections.index.store import made_with
+from recallog_schemas import Event
+from recallog_schemas.errors import IndexUnavailable
+from support.cli import environment_of
+from support.events import event, run
+from support.indexing import WAIT_SECONDS
+
+QUESTION = "Who set fire to the building where flour is ground?"
+ANSWER = "The smith burned the mill."
+TEXTS = ["Bread!", "It was dark.", ANSWER, "I saw the river."]
+
+_ASKER = """
+import asyncio, json, sys
+from pathlib import Path
+from recallog import Memory
+from recallog.settings import Settings
+
+async def main():
+    async with Memory.open(Settings(home=Path(sys.argv[1]), index="embedded")) as memory:
+        for line in sys.stdin:
+            question = json.loads(line)
+            if question is None:
+                break
+            answer = await memory.recall("village", "baker", question, wait_index=True)
+            print(answer.model_dump_json(), flush=True)
+
+asyncio.run(main())
+"""
+
+
+def events(texts: list[str]) -> list[Event]:
+    return [event(payload={"text": text}) for text in texts]
+
+
+def settings(home: Path, **more: Any) -> Settings:
+    return Settings(home=home, index="embedded", **more)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not waited for by its parent is a zombie, and does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def exists(pid: int) -> bool:
+    """Whether the system still knows the process, as a zombie too."""
+    return Path(f"/proc/{pid}").exists()
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    give_up = time.monotonic() + WAIT_SECONDS
+    while not holds():
+        assert time.monotonic() < give_up, f"{what}: not within {WAIT_SECONDS:g} s"
+        time.sleep(0.02)
+
+
+def address(home: Path) -> Address:
+    return msgspec.json.decode((home / FOLDER / ADDRESS_FILE).read_bytes(), type=Address)
+
+
+def serving_pid(home: Path) -> int:
+    """The service's process, once it listens."""
+    found: list[int] = []
+
+    def listens() -> bool:
+        with contextlib.suppress(FileNotFoundError):
+            found[:] = [address(home).pid]
+        return bool(found) and is_alive(found[0])
+
+    wait_until(listens, "a service listens")
+    return found[0]
+
+
+def ended(pid: int) -> None:
+    wait_until(lambda: not is_alive(pid), f"process {pid} ends")
+
+
+class Asker:
+    """Another process that asks questions of a folder."""
+
+    def __init__(self, home: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _ASKER, str(home)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment_of(),
+        )
+
+    def say(self, question: str | None) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(question) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> Any:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def ask(self, question: str = QUESTION) -> Any:
+        self.say(question)
+        return self.answer()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def close(self) -> None:
+        """It leaves as programs do."""
+        if self.process.poll() is None:
+            self.say(None)
+            assert self.process.wait(WAIT_SECONDS) == 0
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A folder that has something to remember; no service of it is left when the test is done."""
+    home = tmp_path / "memory"
+
+    async def fill() -> None:
+        async with Memory.open(Settings(home=home, index="off")) as memory:
+            await memory.publish_many(events(TEXTS))
+
+    run(fill())
+    yield home
+    with contextlib.suppress(FileNotFoundError):
+        ended(address(home).pid)
+
+
+def test_two_processes_that_ask_at_once_get_equal_answers_of_one_service(home: Path) -> None:
+    askers = [Asker(home), Asker(home)]
+    for asker in askers:
+        asker.say(QUESTION)
+    one, other = (asker.answer() for asker in askers)
+    for answer in (one, other):
+        assert answer["degraded"] is None
+        assert answer["hits"][0]["text"] == ANSWER
+        assert {hit["source"] for hit in answer["hits"]} == {"index"}
+    assert one == other
+    pid = serving_pid(home)
+    assert len(collections_in(home / FOLDER / ENGINE_FOLDER)) == 1
+    for asker in askers:
+        asker.close()
+    ended(pid)
+    assert not exists(pid)
+
+
+def test_a_service_ends_with_its_starter_and_the_next_question_starts_another(home: Path) -> None:
+    starter, other = Asker(home), Asker(home)
+    before = starter.ask()
+    assert other.ask() == before
+    first = serving_pid(home)
+    starter.kill()
+    ended(first)
+    after = other.ask()
+    second = serving_pid(home)
+    assert second != first
+    assert after == before
+    starter.close()
+    other.close()
+    ended(second)
+
+
+def test_whatever_kills_the_service_while_it_indexes_all_is_indexed_in_the_end(home: Path) -> None:
+    texts = [f"Sack {n} of flour went to house {n % 7}." for n in range(300)]
+
+    async def work() -> None:
+        async with Memory.open(settings(home)) as memory:
+            await memory.publish_many(events(texts))
+            killed: list[int] = []
+            for _ in range(3):
+                with contextlib.suppress(IndexUnavailable):
+                    await memory.recall("village", "baker", QUESTION)
+                killed.append(serving_pid(home))
+                os.kill(killed[-1], signal.SIGKILL)
+                await asyncio.to_thread(ended, killed[-1])
+            assert len(set(killed)) == 3
+            await _whole(memory, len(TEXTS) + len(texts))
+
+    run(work())
+
+
+async def _whole(memory: Memory, documents: int) -> None:
+    """A killed service is started by the next question, and says so once."""
+    for tries_left in reversed(range(3)):
+        try:
+            await memory.catch_up_index()
+            report = await memory.verify()
+            break
+        except IndexUnavailable:
+            if not tries_left:
+                raise
+    assert [check.difference for check in report.tables] == [None] * len(report.tables)
+    assert {check.table: check.rows for check in report.tables}["index.document"] == documents
+    answer = await memory.recall("village", "baker", QUESTION, wait_index=True)
+    assert (answer.hits[0].text, answer.degraded) == (ANSWER, None)
+
+
+def test_a_killed_service_costs_at_most_one_degraded_answer(home: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(settings(home)) as memory:
+            await memory.recall("village", "baker", QUESTION, wait_index=True)
+            pid = serving_pid(home)
+            os.kill(pid, signal.SIGKILL)
+            await asyncio.to_thread(ended, pid)
+            await memory.recall("village", "baker", QUESTION)
+            answer = await memory.recall("village", "baker", QUESTION)
+            assert (answer.hits[0].text, answer.degraded) == (ANSWER, None)
+
+    run(work())
+
+
+def test_a_second_service_of_a_folder_ends_at_once_and_the_first_goes_on(home: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(settings(home)) as memory:
+            before = await memory.recall("village", "baker", QUESTION, wait_index=True)
+            first = address(home)
+            command = [sys.executable, "-m", "recallog.index", str(home)]
+            second = await asyncio.to_thread(
+                subprocess.run, command, env=environment_of(), stdin=subprocess.DEVNULL, timeout=WAIT_SECONDS
+            )
+            assert second.returncode == 0
+            assert address(home) == first
+            assert await memory.recall("village", "baker", QUESTION) == before
+
+    run(work())
+
+
+def test_who_does_not_know_the_token_gets_no_answer(home: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(settings(home)) as memory:
+            await memory.recall("village", "baker", QUESTION, wait_index=True)
+            right = address(home)
+            wrong = home.parent / "elsewhere"
+            wrong.mkdir()
+            for token in ("0" * 32, "", right.token[:-1], right.token.upper() + "ü"):
+                (wrong / ADDRESS_FILE).write_bytes(msgspec.json.encode(Address(right.port, token, right.pid)))
+                with pytest.raises(IndexUnavailable, match="not being served"):
+                    await asyncio.to_thread(Channel(wrong).call, _trouble(), str)
+            reader, writer = await asyncio.open_connection("127.0.0.1", right.port)
+            writer.write((5).to_bytes(4, "big") + b"hello")
+            assert await reader.read() == b""
+            writer.close()
+            await writer.wait_closed()
+            assert (await memory.recall("village", "baker", QUESTION)).degraded is None
+
+    run(work())
+
+
+def _trouble() -> Any:
+    from recallog.index.messages import Trouble
+
+    return Trouble()
+
+
+def test_the_token_is_for_the_owner_of_the_folder_alone(home: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(settings(home)) as memory:
+            await memory.recall("village", "baker", QUESTION, wait_index=True)
+            assert (home / FOLDER / ADDRESS_FILE).stat().st_mode & 0o077 == 0
+
+    run(work())
+
+
+def test_a_folder_with_a_long_name_and_spaces_in_it_is_served(tmp_path: Path) -> None:
+    home = tmp_path / ("a memory of the village – " * 6).strip() / ("ü" * 100) / ("x" * 200)
+
+    async def work() -> int:
+        async with Memory.open(settings(home)) as memory:
+            await memory.publish_many(events(TEXTS))
+            answer = await memory.recall("village", "baker", QUESTION, wait_index=True)
+            assert (answer.hits[0].text, answer.degraded) == (ANSWER, None)
+            return serving_pid(home)
+
+    ended(run(work()))
+
+
+def test_closing_the_memory_ends_the_process_that_it_started_and_leaves_no_zombie(home: Path) -> None:
+    async def work() -> int:
+        async with Memory.open(settings(home)) as memory:
+            await memory.recall("village", "baker", QUESTION, wait_index=True)
+            return serving_pid(home)
+
+    pid = run(work())
+    assert not exists(pid)
+    assert not (home / FOLDER / ADDRESS_FILE).exists()
+
+
+def test_a_memory_that_asks_nothing_of_the_index_starts_no_process(home: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(settings(home)) as memory:
+            await memory.episodic("village", "baker")
+            salient = await memory.salient("village", "baker", QUESTION)
+            assert salient.relevance_by == "words: the index is not being served; recall starts it"
+            await memory.status()
+            await memory.verify()
+
+    run(work())
+    assert not (home / FOLDER).exists()
+
+
+def test_an_address_that_outlived_its_service_is_no_obstacle(home: Path) -> None:
+    (home / FOLDER).mkdir()
+    stale = Address(1, "0" * 32, 2**22 - 1)
+    (home / FOLDER / ADDRESS_FILE).write_bytes(msgspec.json.encode(stale))
+
+    async def work() -> None:
+        async with Memory.open(settings(home)) as memory:
+            answer = await memory.recall("village", "baker", QUESTION, wait_index=True)
+            assert (answer.hits[0].text, answer.degraded) == (ANSWER, None)
+
+    run(work())
+
+
+def test_the_service_makes_the_index_as_the_settings_of_its_memory_say(home: Path) -> None:
+    async def work() -> bool:
+        async with Memory.open(settings(home, index_pieces=False)) as memory:
+            await memory.recall("village", "baker", QUESTION, wait_index=True)
+            assert memory._parts.index is not None
+            active = (await memory._parts.index.indexing.rows.pointer(0)).active
+            assert active is not None
+            return made_with(active.code).pieces
+
+    assert run(work()) is False
