@@ -20,7 +20,7 @@ import pytest
 
 from recallog import Memory
 from recallog.index.client import Channel
-from recallog.index.service import ADDRESS_FILE, ENGINE_FOLDER, FOLDER, Address
+from recallog.index.service import ADDRESS_FILE, ENGINE_FOLDER, FOLDER, Address, wish_of
 from recallog.settings import Settings
 from recallog_projections.index.edge import collections_in
 from recallog_projections.index.store import made_with
@@ -200,7 +200,7 @@ def test_whatever_kills_the_service_while_it_indexes_all_is_indexed_in_the_end(h
             await memory.publish_many(events(texts))
             killed: list[int] = []
             for _ in range(3):
-                with contextlib.suppress(IndexUnavailable):
+                for _ in range(2):  # the first question may only find out that the service is gone
                     await memory.recall("village", "baker", QUESTION)
                 killed.append(serving_pid(home))
                 os.kill(killed[-1], signal.SIGKILL)
@@ -246,11 +246,12 @@ def test_a_second_service_of_a_folder_ends_at_once_and_the_first_goes_on(home: P
         async with Memory.open(settings(home)) as memory:
             before = await memory.recall("village", "baker", QUESTION, wait_index=True)
             first = address(home)
-            command = [sys.executable, "-m", "recallog.index", str(home)]
-            second = await asyncio.to_thread(
-                subprocess.run, command, env=environment_of(), stdin=subprocess.DEVNULL, timeout=WAIT_SECONDS
-            )
-            assert second.returncode == 0
+            command = [sys.executable, "-m", "recallog.index"]
+            with subprocess.Popen(command, env=environment_of(), stdin=subprocess.PIPE) as second:
+                assert second.stdin is not None
+                second.stdin.write(wish_of(settings(home)))
+                second.stdin.flush()
+                assert await asyncio.to_thread(second.wait, WAIT_SECONDS) == 0  # though its starter is still there
             assert address(home) == first
             assert await memory.recall("village", "baker", QUESTION) == before
 
@@ -294,7 +295,7 @@ def test_the_token_is_for_the_owner_of_the_folder_alone(home: Path) -> None:
 
 
 def test_a_folder_with_a_long_name_and_spaces_in_it_is_served(tmp_path: Path) -> None:
-    home = tmp_path / ("a memory of the village – " * 6).strip() / ("ü" * 100) / ("x" * 200)
+    home = tmp_path / ("a memory of the village, " * 6).strip() / ("ü" * 60) / ("x" * 60)
 
     async def work() -> int:
         async with Memory.open(settings(home)) as memory:

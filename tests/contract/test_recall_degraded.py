@@ -128,7 +128,7 @@ def test_a_question_by_words_alone_needs_no_embedder(tmp_path: Path) -> None:
 def test_what_was_said_just_now_is_found_by_its_words(tmp_path: Path) -> None:
     async def work(found: Inn) -> None:
         await found.memory.publish(said("The baker burned the mill, I say."))
-        answer = await found.ask()
+        answer = await found.ask(top_k=100)
         sources = {hit.text: hit.source for hit in answer.hits}
         assert sources["The baker burned the mill, I say."] == "views"
         assert sources[ANSWER] == "index"
@@ -156,7 +156,7 @@ def test_an_index_that_is_far_behind_says_so_and_the_newest_is_found_all_the_sam
     async def work(found: Inn) -> None:
         await found.memory.publish_many([said(f"Flour {n}.") for n in range(behind - 1)])
         await found.memory.publish(said("The mill burned, and the miller did it."))
-        answer = await found.ask()
+        answer = await found.ask(top_k=100)
         sources = {hit.text: hit.source for hit in answer.hits}
         assert sources["The mill burned, and the miller did it."] == "views"
         assert sources[ANSWER] == "index"

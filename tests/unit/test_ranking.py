@@ -27,6 +27,7 @@ from recallog_projections.index.ranking import (
 )
 
 DAY = 86_400 * 1_000_000
+SCORED = CHANNELS - {STRUCTURE, TEMPORAL, SALIENCE}
 
 
 def candidate(offset: int, **fields: Any) -> Candidate:
@@ -58,34 +59,52 @@ def offsets(ranked: list[Ranked]) -> list[int]:
 # Channels and their weights.
 
 
-def test_all_channels_weigh_as_the_recipe_says() -> None:
-    one = candidate(0, keyword=7.0, semantic=0.6, late=0.5)
-    assert parts([one], 0) == {KEYWORD: 0.4, SEMANTIC: 0.5 * 0.6, LATE: 0.8 * 0.5, "neighbours": 0.0}
+def test_each_channel_weighs_what_it_is_worth() -> None:
+    one = candidate(0, keyword=2.0, semantic=0.6, late=[0.3, 0.2])
+    late, semantic, words = ranking.WITH_LATE, ranking.WITHOUT_LATE, ranking.BY_WORDS
+    assert parts([one], 0, channels=SCORED, idf={"mill": 2.0}) == {
+        KEYWORD: pytest.approx(late.keyword),
+        SEMANTIC: pytest.approx(late.semantic * 0.6),
+        LATE: pytest.approx(late.late * 0.5),
+    }
+    assert parts([one], 0, channels={KEYWORD, SEMANTIC}, idf={"mill": 2.0}) == {
+        KEYWORD: pytest.approx(semantic.keyword),
+        SEMANTIC: pytest.approx(semantic.semantic * 0.6),
+    }
+    assert parts([one], 0, channels={KEYWORD}, idf={"mill": 2.0}) == {KEYWORD: pytest.approx(words.keyword)}
 
 
-def test_without_word_pieces_words_and_meaning_weigh_more() -> None:
-    one = candidate(0, keyword=7.0, semantic=0.6)
-    assert parts([one], 0, channels={KEYWORD, SEMANTIC}) == {KEYWORD: 0.5, SEMANTIC: 0.8 * 0.6}
-    assert parts([one], 0)[SEMANTIC] == 0.8 * 0.6
+def test_words_weigh_more_the_less_else_is_known() -> None:
+    assert ranking.WITH_LATE.keyword < ranking.WITHOUT_LATE.keyword < ranking.BY_WORDS.keyword
 
 
-def test_words_alone_weigh_most() -> None:
-    assert parts([candidate(0, keyword=7.0)], 0) == {KEYWORD: 0.6, "neighbours": 0.0}
-    assert parts([candidate(0, keyword=7.0, semantic=1.0, late=1.0)], 0, channels={KEYWORD}) == {KEYWORD: 0.6}
+def test_a_channel_that_nobody_knows_anything_of_is_left_out() -> None:
+    assert parts([candidate(0, keyword=1.0)], 0, channels=SCORED, idf={"mill": 1.0}) == {
+        KEYWORD: ranking.BY_WORDS.keyword
+    }
+    assert LATE not in parts([candidate(0, semantic=0.5)], 0)
 
 
 def test_a_channel_that_is_known_of_one_candidate_weighs_for_all() -> None:
     """What only the views know has no vector, and is compared with what the index knows."""
-    indexed, newer = candidate(0, keyword=1.0, semantic=0.5), candidate(1, keyword=2.0)
-    assert parts([indexed, newer], 1, channels={KEYWORD, SEMANTIC}) == {KEYWORD: 0.5, SEMANTIC: 0.0}
+    indexed, newer = candidate(0, keyword=1.0, semantic=0.5), candidate(1, keyword=1.0)
+    found = parts([indexed, newer], 1, channels={KEYWORD, SEMANTIC}, idf={"mill": 1.0})
+    assert found == {KEYWORD: ranking.WITHOUT_LATE.keyword, SEMANTIC: 0.0}
 
 
-def test_keywords_count_relative_to_the_best() -> None:
-    assert scores([candidate(0, keyword=3.0), candidate(1, keyword=12.0)]) == pytest.approx([0.15, 0.6])
+def test_keywords_count_between_the_best_text_and_the_whole_question() -> None:
+    """The whole question is worth 4, and the best text has 1 of it: the scale is their geometric mean."""
+    found = scores([candidate(0, keyword=0.5), candidate(1, keyword=1.0)], channels={KEYWORD}, idf={"a": 1.0, "b": 3.0})
+    assert found == pytest.approx([ranking.BY_WORDS.keyword * 0.25, ranking.BY_WORDS.keyword * 0.5])
+
+
+def test_nothing_in_common_with_the_question_counts_as_nothing() -> None:
+    assert parts([candidate(0)], 0, channels={KEYWORD}, idf={"a": 1.0}) == {KEYWORD: 0.0}
+    assert parts([candidate(0)], 0, channels={KEYWORD}) == {KEYWORD: 0.0}
 
 
 def test_what_is_unlike_the_question_does_not_count_against_it() -> None:
-    assert parts([candidate(0, semantic=-0.4, late=-0.1)], 0, channels={SEMANTIC, LATE}) == {SEMANTIC: 0.0, LATE: 0.0}
+    assert parts([candidate(0, semantic=-0.4)], 0, channels={SEMANTIC}) == {SEMANTIC: 0.0}
 
 
 def test_age_is_measured_from_the_moment_that_is_given_and_halves_in_a_week() -> None:
@@ -104,39 +123,63 @@ def test_no_candidates_are_ranked_as_none() -> None:
         assert rank([], Asked(fusion=fusion, channels=CHANNELS, sessions={"a": 1.0})) == []
 
 
-# What was said around it.
+# What was said around it. Without an index: a neighbour .3, then .4 of it with each step, over two steps.
 
 
-def test_a_good_turn_speaks_for_four_turns_on_either_side_and_half_as_much_with_each_step() -> None:
-    around = [0.0] * 5 + [1.0] + [0.0] * 5
-    found = scores(turns(*around))
-    kernel = [0.0, 0.03, 0.06, 0.12, 0.24]
-    assert found == pytest.approx([*kernel, 0.6, *reversed(kernel)])
+def test_a_good_turn_speaks_for_those_around_it_and_less_with_each_step() -> None:
+    near, own = ranking.BY_WORDS.neighbour, ranking.BY_WORDS.keyword
+    far = near * ranking.BY_WORDS.decay
+    found = scores(turns(0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0), idf={"mill": 1.0})
+    assert found == pytest.approx([0.0, own * far, own * near, own, own * near, own * far, 0.0])
 
 
 def test_of_two_neighbours_at_one_distance_only_the_better_counts() -> None:
     found = turns(1.0, 0.0, 0.5)
-    assert parts(found, 1)["neighbours"] == pytest.approx(0.4 * 0.6)
+    best = ranking.BY_WORDS.keyword
+    assert parts(found, 1, idf={"mill": 1.0})["neighbours"] == pytest.approx(ranking.BY_WORDS.neighbour * best)
+
+
+def test_a_neighbour_has_to_stand_out_where_vectors_are_known_since_all_are_a_little_alike() -> None:
+    weights = ranking.WITHOUT_LATE
+    found = [
+        candidate(n, place=n, semantic=like) for n, like in enumerate([0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.29, 0.0])
+    ]
+    stands_out = weights.neighbour * weights.semantic * (1 - weights.floor)
+    assert parts(found, 0)["neighbours"] == parts(found, 2)["neighbours"] == pytest.approx(stands_out)
+    assert parts(found, 8)["neighbours"] == 0.0
+
+
+def test_what_the_pieces_of_the_question_lack_in_a_turn_those_around_it_may_have() -> None:
+    first, second = candidate(0, place=0, late=[0.5, 0.0]), candidate(1, place=1, late=[0.0, 0.4])
+    far = candidate(2, place=2 + ranking.AROUND, late=[0.1, 0.1])
+    both = ranking.WITH_LATE.around * (0.5 + 0.4)
+    assert parts([first, second, far], 0)["around"] == parts([first, second, far], 1)["around"] == pytest.approx(both)
+    assert parts([first, second, far], 2)["around"] == pytest.approx(ranking.WITH_LATE.around * 0.2)
 
 
 def test_another_session_is_no_neighbour() -> None:
     apart = [candidate(0, place=0, keyword=1.0, session="a"), candidate(1, place=1, session="b")]
-    assert scores(apart) == pytest.approx([0.6, 0.0])
+    assert parts(apart, 1)["neighbours"] == 0.0
 
 
 def test_neighbours_are_those_of_the_session_whatever_lies_between_them_in_the_ledger() -> None:
     apart = [candidate(0, place=7, keyword=1.0, session="a"), candidate(900, place=8, session="a")]
-    assert scores(apart) == pytest.approx([0.6, 0.24])
+    assert parts(apart, 900)["neighbours"] > 0
 
 
-def test_what_follows_a_question_inherits_from_it() -> None:
+def test_what_follows_a_question_inherits_from_it_and_the_question_itself_counts_less() -> None:
     asked, answer = candidate(0, place=0, keyword=1.0, asks=True), candidate(1, place=1)
-    assert parts([asked, answer], 1) == {
+    worth = ranking.BY_WORDS.keyword
+    assert parts([asked, answer], 1, idf={"mill": 1.0}) == {
         KEYWORD: 0.0,
-        "neighbours": pytest.approx(0.4 * 0.6),
-        "answer": pytest.approx(0.2 * 0.6),
+        "neighbours": pytest.approx(ranking.BY_WORDS.neighbour * worth),
+        "answer": pytest.approx(ranking.BY_WORDS.answer * worth),
     }
-    assert "answer" not in parts([asked, answer], 0)
+    assert parts([asked, answer], 0, idf={"mill": 1.0}) == {
+        KEYWORD: pytest.approx(worth),
+        "neighbours": 0.0,
+        "question": -ranking.BY_WORDS.question,
+    }
 
 
 def test_structure_that_is_not_asked_for_is_left_out() -> None:
@@ -149,13 +192,14 @@ def test_structure_that_is_not_asked_for_is_left_out() -> None:
 
 def test_a_question_that_names_an_author_prefers_what_that_one_said() -> None:
     found = [candidate(0, agent="miller"), candidate(1, agent="baker")]
-    assert parts(found, 0, authors={"miller"})["author"] == 0.3
+    assert parts(found, 0, authors={"miller"})["author"] == ranking.BY_WORDS.author
     assert "author" not in parts(found, 1, authors={"miller"})
 
 
-def test_a_session_that_speaks_of_the_question_lifts_all_its_turns() -> None:
+def test_without_an_index_a_session_that_speaks_of_the_question_lifts_all_its_turns() -> None:
     found = [candidate(n, session=name) for n, name in enumerate(["much", "some", "nothing"])]
-    assert scores(found, sessions={"much": 5.0, "some": 2.5, "elsewhere": 1.0}) == pytest.approx([0.2, 0.1, 0.0])
+    most = ranking.BY_WORDS.session
+    assert scores(found, sessions={"much": 5.0, "some": 2.5, "elsewhere": 1.0}) == pytest.approx([most, most / 2, 0.0])
 
 
 # Reciprocal ranks.
@@ -165,7 +209,7 @@ def test_ranks_are_fused_as_in_the_worked_example_of_the_memory_model() -> None:
     """§3.5: sem [a, b, c], kw [b, a], ent [c], temporal [c, b, a]; word-pieces stand for the entities here."""
     a = candidate(0, semantic=0.9, keyword=1.0, at=0)
     b = candidate(1, semantic=0.8, keyword=2.0, at=1 * DAY)
-    c = candidate(2, semantic=0.7, late=0.5, at=2 * DAY)
+    c = candidate(2, semantic=0.7, late=[0.5], at=2 * DAY)
     found = rank([a, b, c], Asked(fusion=RRF, channels={SEMANTIC, KEYWORD, LATE, TEMPORAL}, now=2 * DAY))
     assert offsets(found) == [2, 1, 0]
     assert [one.score for one in found] == pytest.approx([0.048660, 0.048652, 0.048395], abs=5e-7)
@@ -184,8 +228,8 @@ def test_what_a_channel_says_nothing_of_has_no_rank_in_it() -> None:
 
 def test_structure_does_not_drown_the_ranks() -> None:
     found = [candidate(0, keyword=1.0), candidate(1, agent="miller")]
-    assert parts(found, 1, fusion=RRF, authors={"miller"})["author"] == pytest.approx(0.3 / 61)
-    assert parts(found, 0, fusion=RRF, sessions={"": 2.0})["session"] == pytest.approx(0.2 / 61)
+    assert parts(found, 1, fusion=RRF, authors={"miller"})["author"] == pytest.approx(ranking.BY_WORDS.author / 61)
+    assert parts(found, 0, fusion=RRF, sessions={"": 2.0})["session"] == pytest.approx(ranking.BY_WORDS.session / 61)
 
 
 # Always.
@@ -198,7 +242,7 @@ def test_of_equal_ones_the_newer_comes_first() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_in_which_candidates_come_changes_nothing(seed: int) -> None:
-    found = turns(0.5, 1.0, 0.5, 0.0, 1.0, asks=True, semantic=0.5, late=0.1)
+    found = turns(0.5, 1.0, 0.5, 0.0, 1.0, asks=True, semantic=0.5, late=[0.1])
     expected = rank(found, Asked(authors={"baker"}, sessions={"": 1.0}))
     random.Random(seed).shuffle(found)
     assert rank(found, Asked(authors={"baker"}, sessions={"": 1.0})) == expected
@@ -217,7 +261,7 @@ some_candidates = st.lists(
         at=st.integers(0, 30 * DAY),
         asks=st.booleans(),
         semantic=numbers,
-        late=numbers,
+        late=st.none() | st.lists(st.floats(0, 1), min_size=2, max_size=2),
         keyword=st.floats(0, 20),
     ),
     max_size=12,
@@ -227,6 +271,7 @@ some_questions = st.builds(
     Asked,
     authors=st.sets(st.sampled_from(["baker", "miller", "nobody"])),
     sessions=st.dictionaries(st.sampled_from(["", "a", "b"]), st.floats(0, 10)),
+    idf=st.dictionaries(st.sampled_from(["mill", "bread"]), st.floats(0.01, 8)),
     channels=st.sets(st.sampled_from(sorted(CHANNELS))),
     fusion=st.sampled_from(ranking.FUSIONS),
     now=st.integers(0, 30 * DAY),
@@ -241,13 +286,15 @@ def test_a_score_is_the_sum_of_its_parts_and_the_best_comes_first(candidates: li
     for one in ranked:
         assert one.score == sum(one.parts.values())
         assert math.isfinite(one.score)
-        assert all(part >= 0 for part in one.parts.values())
+        assert all(part >= 0 for name, part in one.parts.items() if name != "question")
     assert ranked == sorted(ranked, key=lambda one: (-one.score, -one.candidate.offset))
 
 
 @given(some_candidates, some_questions)
 def test_only_what_was_asked_for_counts(candidates: list[Candidate], asked: Asked) -> None:
-    structure = {"neighbours", "answer", "author", "session"} if STRUCTURE in asked.channels else set()
+    structure = (
+        {"neighbours", "around", "answer", "question", "author", "session"} if STRUCTURE in asked.channels else set()
+    )
     for one in rank(candidates, asked):
         assert one.parts.keys() <= set(asked.channels) | structure
         assert STRUCTURE not in one.parts

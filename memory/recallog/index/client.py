@@ -24,6 +24,8 @@ from recallog_schemas.errors import IndexUnavailable
 
 START_SECONDS = 20.0
 """How long a service may take to come up: it has a model to load."""
+END_SECONDS = 10.0
+"""How long one may take to end before it is killed, which costs it nothing but the batch in hand."""
 _POLL_SECONDS = 0.02
 
 
@@ -92,7 +94,6 @@ class Served:
         self._settings = settings
         self._folder = settings.home / FOLDER
         self._process: subprocess.Popen[bytes] | None = None
-        self._started_at = 0.0
         self._asking = Channel(self._folder)
 
     def exists(self) -> bool:
@@ -117,8 +118,9 @@ class Served:
         give_up = time.monotonic() + wait_seconds
         while not await asyncio.to_thread(lambda: self.is_up):
             if self._process is None or self._process.poll() is not None:
-                if self._process is not None and self._process.returncode:
-                    self._process = None  # the next question tries again
+                failed = self._process is not None and self._process.returncode != 0
+                self._let_go()
+                if failed:  # the next question tries again
                     raise IndexUnavailable(f"the index's process ended; {self._folder / LOG_FILE} says why")
                 try:
                     self._spawn()
@@ -142,16 +144,21 @@ class Served:
     def close(self) -> None:
         """Let go of it; the one that this process has started ends."""
         self._asking.close()
-        if self._process is not None:
-            if self._process.stdin is not None:
-                with contextlib.suppress(OSError):
-                    self._process.stdin.close()
-            try:
-                self._process.wait(10)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            self._process = None
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Tell the process that this one has started to end, and wait until it has."""
+        if self._process is None:
+            return
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
 
 
 class ServedEngine(Engine):
