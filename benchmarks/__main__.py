@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import agents, append, breakdown, fold, past, query, remember, report, resident
+from benchmarks import agents, append, breakdown, fold, index, past, query, recall, remember, report, resident
 from benchmarks.measure import Measure, Setup
 
 SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
@@ -22,6 +22,8 @@ SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "agents": agents.measure,
     "resident": resident.measure,
     "past": past.measure,
+    "index": index.measure,
+    "recall": recall.measure,
 }
 BUILD = Path(__file__).parents[1] / "build"
 
@@ -30,7 +32,8 @@ def main(
     only: Annotated[str, typer.Option(metavar="NAME", help="Only subjects whose name contains NAME.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer events: a look, not a result.")] = False,
 ) -> None:
-    """Measure Recallog: append, fold, breakdown, query, remember, agents, resident, past.
+    """Measure Recallog: append, fold, breakdown, query, remember, agents, resident, past, index,
+    recall.
 
     Prints a table and writes build/bench.json. All files are made in a temporary folder and removed.
 

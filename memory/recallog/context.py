@@ -209,9 +209,9 @@ async def _recalled(
     decided = look.computed_at["checkpoint"]
     if asking is None or decided is None or not asked.query.strip():
         return ()
-    query = asked.query[: limits.RECALL_QUERY_CHARS_MAX]
     # More than are shown: some of them stand elsewhere in the prompt.
-    question = Question.at(space, agent, query, asked.as_of, top_k=limits.PROMPT_RECALLED + _RECALLED_ELSEWHERE)
+    most = limits.PROMPT_RECALLED + _RECALLED_ELSEWHERE
+    question = Question.about(space, agent, asked.query, asked.as_of, top_k=most)
     if question.offset_until is None:  # the prompt is of one moment, also where the views have moved on
         question = replace(question, offset_until=decided.offset)
     return (await recall(reading, asking, question, candidates)).hits

@@ -24,6 +24,7 @@ from recallog.settings import Settings
 from recallog.time_travel import AsOf
 from recallog.views import Views
 from recallog_projections.index import ranking
+from recallog_projections.index.reranker import Reranker
 from recallog_projections.projection import Log, LogName, Need, Projection, Table
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent, ProjectionError, RecallogError
@@ -81,8 +82,10 @@ class Memory:
         progress: Progress | None = None,
         reactors: bool = False,
         reflector: Reflector | None = None,
+        reranker: Reranker | None = None,
     ) -> None:
         self.settings = settings
+        self._reranker = reranker
         self._parts = wiring.parts(settings, projections)
         self._progress = progress
         self._answers = Answers(self._parts, progress)
@@ -101,6 +104,7 @@ class Memory:
         progress: Progress | None = None,
         reactors: bool = False,
         reflector: Reflector | None = None,
+        reranker: Reranker | None = None,
     ) -> Self:
         """A memory in the folder `home`, made with the first use; else where settings or the environment say.
 
@@ -110,11 +114,12 @@ class Memory:
         `projections` are views of your own, each kept in a file of its own; read them with `row` and `log_entries`.
         `progress` is called with (done, total) while a query has to build the views first. With `reactors`, and
         inside `async with`, reflections that fall due are answered in the background by `reflector` (default: as
-        `RECALLOG_REFLECTOR` says, else the offline one).
+        `RECALLOG_REFLECTOR` says, else the offline one). `reranker` reads the best of what `recall` finds once more,
+        together with the question; there is none by default.
         """
         if not isinstance(home, Settings):
             home = Settings(home=Path(home), ledger=None, views=None) if home is not None else Settings()
-        return cls(home, projections, progress, reactors, reflector)
+        return cls(home, projections, progress, reactors, reflector, reranker)
 
     async def __aenter__(self) -> Self:
         if self._reactors:
@@ -372,11 +377,11 @@ class Memory:
             channels=ranking.DEFAULT_CHANNELS if channels is None else frozenset(channels),
         )
         question.check()
-        asking = self._parts.index
+        asking, reranker = self._parts.index, self._reranker
         if wait_index:
             await self.catch_up_index(partition=await self.partition_of(space))
         return await self._answers.of_space(
-            space, lambda reading: recalling.recall(reading, asking, question, self._kept), after, as_of
+            space, lambda reading: recalling.recall(reading, asking, question, self._kept, reranker), after, as_of
         )
 
     async def search(

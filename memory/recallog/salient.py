@@ -90,7 +90,7 @@ async def related(look: Look, asking: Asking | None, space: str, agent: str, ask
         return Related(None, None)
     if not asked.query.strip():
         return Related(None, WORDS)
-    question = Question.at(space, agent, asked.query, asked.as_of)
+    question = Question.about(space, agent, asked.query, asked.as_of)
     try:
         opened = await asking.open(look.partition, start=False)
         decided = look.computed_at["checkpoint"]

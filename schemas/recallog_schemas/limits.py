@@ -74,6 +74,7 @@ RECALL_HITS_MAX = 1_000
 RECALL_QUERY_CHARS_MAX = 4_000
 RECALL_CANDIDATES = 50  # of each channel, before their neighbours come in
 RECALL_TERMS_MAX = 32  # of a question: a page of text is no better a question than its first lines
+RERANKED = 20  # memories that a reranker reads, where one is set
 RECALL_BEHIND = 100  # positions that the index may be behind before an answer calls itself degraded
 CACHED_TURNS_MAX = 20_000  # memories whose words recall keeps split
 

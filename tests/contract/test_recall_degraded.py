@@ -1,7 +1,7 @@
 """When the index is down, behind or broken, answers go on by words, say why, and are whole again by themselves."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from recallog import Event, Memory
 from recallog.index.indexing import Indexing
 from recallog.settings import Settings
 from recallog_projections.index.edge import EdgeEngine
+from recallog_projections.index.reranker import Reranker
 from recallog_schemas import limits
 from recallog_schemas.errors import EmbedderUnavailable, IndexLost, IndexUnavailable
 from recallog_schemas.views import RecallView
@@ -273,3 +274,61 @@ def test_an_index_changes_nothing_of_the_views(tmp_path: Path) -> None:
                 assert with_index.model_dump(exclude={"relevance_by"}) == without.model_dump(exclude={"relevance_by"})
 
     in_an_inn(tmp_path, work)
+
+
+def test_an_engine_that_goes_down_between_search_and_retrieve_costs_the_vectors_not_the_answer(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with inn(tmp_path) as place:
+            place.engine.before = {"retrieve": IndexUnavailable("the engine is down")}
+            answer = await place.ask()
+            assert "the engine is down" in (answer.degraded or "")
+            assert answer.hits[0].text == ANSWER
+
+    run(work())
+
+
+def test_half_a_surrogate_pair_in_a_scene_fails_no_prompt(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with inn(tmp_path) as place:
+            assert "mill" in await place.memory.context("village", "baker", scene="the \ud83d mill")
+            assert (await place.memory.salient("village", "baker", "the \ud83d mill")).relevance_by == "meaning"
+
+    run(work())
+
+
+def test_what_was_said_just_now_in_the_words_of_the_question_is_among_the_first(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with inn(tmp_path) as place:
+            await place.memory.publish(said("The mill burned, and the miller did it."))
+            answer = await place.ask(top_k=2)
+            assert {hit.source for hit in answer.hits} == {"index", "views"}
+
+    run(work())
+
+
+class Backwards(Reranker):
+    """Prefers what others put last."""
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        return [float(place) for place in range(len(texts))]
+
+
+class Broken(Reranker):
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        raise RuntimeError("out of memory")
+
+
+def test_a_reranker_decides_the_order_and_its_failure_costs_only_that(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with inn(tmp_path) as place:
+            plain = await place.ask()
+            place.memory._reranker = Backwards()
+            turned = await place.ask()
+            assert [hit.event.id for hit in turned.hits] == [hit.event.id for hit in reversed(plain.hits)]
+            assert turned.hits[0].parts == {"reranker": turned.hits[0].score}
+            place.memory._reranker = Broken()
+            kept = await place.ask()
+            assert kept.hits == plain.hits
+            assert "out of memory" in (kept.degraded or "")
+
+    run(work())

@@ -177,15 +177,13 @@ async def check(world: World, story: Story, chance: random.Random) -> None:
     visible = story.visible(space, agent, as_of)
     seen = {story.offsets[said.offset] for said in visible}
     wanted = {story.offsets[said.offset] for said in visible if filters.pass_(said)}
-    questions = {story.offsets[said.offset] for said in visible if said.text.endswith("?")}
     seen_marks = {mark for said in visible for mark in marks(said.text)}
     for how, memory in world.memories.items():
         asked = f"{how}: {agent} in {space} as of {as_of}: {query!r} {filters}"
         recalled = await memory.recall(space, agent, query, top_k=1000, as_of=as_of, **filters.named())
         assert (recalled.degraded, recalled.index is None) == (None, how == "off"), asked
         found = {hit.position.offset for hit in recalled.hits}
-        assert found <= wanted, asked
-        assert not wanted - found - questions, asked  # a question that hardly answers is taken for none
+        assert found == wanted, asked
         assert all(hit.event == story.events[story.offsets.index(hit.position.offset)] for hit in recalled.hits)
         page = await memory.search(space, agent, query, limit=100, as_of=as_of, **filters.named())
         assert [hit.position for hit in page.hits] == [hit.position for hit in recalled.hits], asked
@@ -196,7 +194,7 @@ async def check(world: World, story: Story, chance: random.Random) -> None:
         assert marks(prompt) <= seen_marks, asked
 
 
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32))
 def test_nobody_is_shown_what_it_may_not_see_and_everybody_finds_what_it_may(world: World, seed: int) -> None:
     chance = random.Random(seed)
@@ -218,11 +216,11 @@ async def answers(memory: Memory, space: str, agent: str, query: str, as_of: Pos
     ]
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(st.integers(0, 2**32))
 def test_the_past_answers_as_it_did_when_it_was_the_present(world: World, seed: int) -> None:
     chance = random.Random(seed)
-    story = Story.by(chance, 12)
+    story = Story.by(chance, 10)
     space = story.spaces[0]
     then: list[tuple[str, str, str, Position, list[Any]]] = []
     for event in story.events:

@@ -304,3 +304,19 @@ def test_only_what_was_asked_for_counts(candidates: list[Candidate], asked: Aske
 
 def test_the_default_is_all_but_age_and_salience() -> None:
     assert CHANNELS - {TEMPORAL, SALIENCE} == DEFAULT_CHANNELS
+
+
+def test_reciprocal_ranks_are_not_drowned_by_late_interaction() -> None:
+    def one(offset: int, late: float, semantic: float, keyword: float) -> Candidate:
+        return Candidate("", offset, "a", "agent.spoke", "", offset * 100, 0, 0, False, semantic, [late], keyword)
+
+    best_twice, best_once = one(0, 0.4, 0.9, 2.0), one(1, 0.9, 0.1, 1.0)
+    assert rank([best_twice, best_once], Asked(fusion=RRF, idf={"mill": 1.0}))[0].candidate is best_twice
+
+
+def test_a_question_that_shares_a_word_with_the_query_is_a_hit_however_weak() -> None:
+    def one(offset: int, keyword: float, asks: bool) -> Candidate:
+        return Candidate("", offset, "a", "agent.spoke", "", offset * 100, 0, 0, asks, None, None, keyword)
+
+    weak = rank([one(0, 0.4, True), one(1, 9.0, False)], Asked(idf={"mill": 5.0, "the common word": 0.2, "c": 5.0}))[1]
+    assert weak.score > 0

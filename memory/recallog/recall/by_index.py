@@ -128,10 +128,14 @@ def _solved(asked: Sequence[str], found: Sequence[Hit]) -> dict[str, float]:
 
 def _weights(hit: Hit, asked: Sequence[str]) -> dict[str, float]:
     """The stored weight of each term `asked` that a hit has."""
+    stored = _stored(hit)
+    return {term: stored[number] for term in asked if (number := terms.number(term)) in stored}
+
+
+def _stored(hit: Hit) -> dict[int, float]:
     if hit.sparse is None:
         raise ValueError("the hit's weights were not asked for")
-    stored = dict(zip(hit.sparse.indices, hit.sparse.values, strict=True))
-    return {term: stored[number] for term in asked if (number := terms.number(term)) in stored}
+    return dict(zip(hit.sparse.indices, hit.sparse.values, strict=True))
 
 
 def _around(space: str, seeds: Iterable[Hit]) -> Iterable[str]:
@@ -170,7 +174,8 @@ async def _scored(
     # One search for each piece of the question: what a memory lacks of it, the ones around it may have.
     searches += [Search(these, len(ids), pieces=piece[None, :]) for piece in (late if late is not None else ())]
     hits = await index.engine.search(index.collection, searches)
-    found = {hit.id: _candidate(hit, idf, meaning=ranking.SEMANTIC in question.channels) for hit in hits[0]}
+    worth = [(terms.number(term), weight) for term, weight in idf.items()]
+    found = {hit.id: _candidate(hit, worth, meaning=ranking.SEMANTIC in question.channels) for hit in hits[0]}
     if late is not None:
         scores = {key: [0.0] * len(late) for key in found}
         for number, of_piece in enumerate(hits[1:]):
@@ -182,8 +187,9 @@ async def _scored(
     return list(found.values())
 
 
-def _candidate(hit: Hit, idf: Mapping[str, float], *, meaning: bool) -> Candidate:
-    payload = hit.payload
+def _candidate(hit: Hit, worth: Sequence[tuple[int, float]], *, meaning: bool) -> Candidate:
+    """A hit with its keyword score, where a term's number is `worth` its idf."""
+    payload, stored = hit.payload, _stored(hit)
     return Candidate(
         id=hit.id,
         offset=payload["offset"],
@@ -195,7 +201,7 @@ def _candidate(hit: Hit, idf: Mapping[str, float], *, meaning: bool) -> Candidat
         at=payload["at"],
         asks=payload["asks"],
         semantic=hit.score if meaning else None,
-        keyword=sum(weight * idf[term] for term, weight in _weights(hit, list(idf)).items()),
+        keyword=sum(stored[number] * idf for number, idf in worth if number in stored),
     )
 
 

@@ -53,6 +53,7 @@ def candidates(memories: Sequence[Memory], asked: Sequence[str], beyond: int = -
     said = [(memory, kept, kept.weights) for memory, kept in read if kept.weights is not None]
     frequency = Counter(term for term in asked for _, _, weights in said if term in weights)
     idf = {term: inverse_frequency(len(said), frequency[term]) for term in asked}
+    whole = sum(idf.values()) or 1.0
     places: Counter[str] = Counter()
     found = Found([], {}, idf, {})
     spoken: dict[str, set[str]] = {}
@@ -76,6 +77,7 @@ def candidates(memories: Sequence[Memory], asked: Sequence[str], beyond: int = -
                 at=kept.at,
                 asks=kept.asks,
                 keyword=sum(idf[term] * weights[term] for term in matching),
+                coverage=sum(idf[term] for term in matching) / whole,
             )
         )
     found.sessions = {session: sum(idf[term] for term in matched) for session, matched in spoken.items()}

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from recallog.time_travel import AsOf
-from recallog_projections.index import points, ranking, terms
+from recallog_projections.index import documents, points, ranking, terms
 from recallog_projections.index.engine import EVERYBODY, Filter
 from recallog_projections.index.ranking import Candidate
 from recallog_schemas import Position, codec, limits
@@ -36,6 +36,11 @@ class Question:
     """Time travel to a position: what lies behind it is not remembered."""
     at_until: datetime | None = None
     """Time travel to a moment: what happened after it is not remembered."""
+
+    @classmethod
+    def about(cls, space: str, agent: str, text: str, as_of: AsOf | None, **more: Any) -> Self:
+        """A question that nobody put into words: what a scene or a query of any length is about."""
+        return cls.at(space, agent, documents.clean(text)[: limits.RECALL_QUERY_CHARS_MAX], as_of, **more)
 
     @classmethod
     def at(cls, space: str, agent: str, query: str, as_of: AsOf | None, **more: Any) -> Self:
@@ -81,7 +86,8 @@ class Question:
     def wanted(self) -> Filter:
         """What may answer."""
         seen = self.visible()
-        untils = [bound for bound in (seen.until, None if self.until is None else micros(self.until)) if bound]
+        bounds = (seen.until, None if self.until is None else micros(self.until))
+        untils = [bound for bound in bounds if bound is not None]
         return Filter(
             seen.space,
             seen.readers,

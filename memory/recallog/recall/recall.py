@@ -1,5 +1,6 @@
 """The answer to "what do I remember about this?": from the index as far as it goes, from the views' words beyond it."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from recallog.recall.question import Question, Words, micros, possible_names, wo
 from recallog_projections import activity, episodic, salience
 from recallog_projections.index import ranking
 from recallog_projections.index.ranking import Asked, Candidate, Ranked
+from recallog_projections.index.reranker import Reranker
 from recallog_projections.projection import Need
 from recallog_schemas import Position, codec, limits
 from recallog_schemas.errors import IndexLost, IndexUnavailable
@@ -32,15 +34,50 @@ class _Gathered:
     behind: int = 0
     degraded: str | None = None
 
+    @property
+    def newest_known(self) -> int:
+        """The last offset that the index has decided, -1 where it did not answer."""
+        return -1 if self.opened is None else self.opened.checkpoint
 
-async def recall(reading: Reading, asking: Asking | None, question: Question, kept: int) -> RecallView:
-    """The memories that answer best. `asking` asks the index; None: it is off, which is no fault."""
+
+async def recall(
+    reading: Reading, asking: Asking | None, question: Question, kept: int, reranker: Reranker | None = None
+) -> RecallView:
+    """The memories that answer best. `asking` asks the index; None: it is off, which is no fault.
+
+    An index that fails at any step costs the answer its vectors, never the answer.
+    """
+    failed: IndexUnavailable | None = None
+    for _ in range(_TRIES if asking is not None else 0):
+        try:
+            return await _recalled(reading, asking, question, kept, reranker)
+        except IndexLost as error:
+            failed = error  # another generation took its place meanwhile
+        except IndexUnavailable as error:
+            failed = error
+            break
+    view = await _recalled(reading, None, question, kept, reranker)
+    if failed is None:
+        return view
+    return view.model_copy(update={"degraded": f"only words were compared: {failed}"})
+
+
+async def _recalled(
+    reading: Reading, asking: Asking | None, question: Question, kept: int, reranker: Reranker | None
+) -> RecallView:
     names = possible_names(question.query)
     rows = [Need(activity.AGENTS.name, question.space, name) for name in names]
-    clock = Need(salience.CLOCK.name, question.space)
-    look = await reading.look([*rows, clock], episodic.logs(question.space, question.agent, kept))
+    rows.append(Need(salience.CLOCK.name, question.space))
+    logs = episodic.logs(question.space, question.agent, kept)
+    # Thousands of entries, which hardly any question needs while the index is being served.
+    look = await reading.look(rows, logs if asking is None else ())
     words = words_of(question.query, [name for name in names if look.row(activity.AGENTS, question.space, name)])
-    gathered = await _gather(look, asking, question, words)
+    gathered = await _of_index(look, asking, question, words)
+    if question.query.strip() and gathered.newest_known < _decided(look):
+        if asking is not None:
+            look = await reading.look(rows, logs)
+        _add_by_words(gathered, look, question, words)
+    _say_how_far_behind(gathered, look)
     turn = look.row(salience.CLOCK, question.space)
     asked = Asked(
         authors=words.authors,
@@ -57,7 +94,9 @@ async def recall(reading: Reading, asking: Asking | None, question: Question, ke
     least = question.min_similarity
     if least is not None:
         ranked = [one for one in ranked if one.candidate.semantic is None or one.candidate.semantic >= least]
-    best = ranked[: question.top_k]
+    hits = await _hits(look.partition, gathered, ranked[: max(question.top_k, limits.RERANKED if reranker else 0)])
+    if reranker is not None and hits:
+        hits = await _reranked(reranker, question, hits, gathered)
     return RecallView(
         **look.computed_at,
         space=question.space,
@@ -66,7 +105,7 @@ async def recall(reading: Reading, asking: Asking | None, question: Question, ke
         top_k=question.top_k,
         channels=_used(gathered.candidates, question),
         fusion=question.fusion,
-        hits=tuple(await _hits(look.partition, gathered, best)),
+        hits=tuple(hits[: question.top_k]),
         considered=len(gathered.candidates),
         index=gathered.opened.generation if gathered.opened else None,
         index_checkpoint=position(look.partition, gathered.opened.checkpoint) if gathered.opened else None,
@@ -75,50 +114,37 @@ async def recall(reading: Reading, asking: Asking | None, question: Question, ke
     )
 
 
-async def _gather(look: Look, asking: Asking | None, question: Question, words: Words) -> _Gathered:
-    gathered = _Gathered()
-    if not question.query.strip():
-        return gathered
-    if asking is not None:
-        try:
-            await _ask(gathered, asking, look.partition, question, words)
-        except IndexUnavailable as error:
-            gathered.degraded = f"only words were compared: {error}"
-    decided = look.computed_at["checkpoint"]
-    beyond = gathered.opened.checkpoint if gathered.opened is not None else -1
-    newest = decided.offset if decided is not None else -1
-    if gathered.opened is None or newest > beyond:
-        _add_by_words(gathered, look, question, words, beyond)
+async def _of_index(look: Look, asking: Asking | None, question: Question, words: Words) -> _Gathered:
+    if asking is None or not question.query.strip():
+        return _Gathered()
+    opened = await asking.open(look.partition)
+    found = await by_index.find(opened, question, words)
+    return _Gathered(found.candidates, idf=found.idf, opened=opened)
+
+
+def _say_how_far_behind(gathered: _Gathered, look: Look) -> None:
     if gathered.opened is not None:
-        gathered.behind = max(0, newest - beyond)
+        gathered.behind = max(0, _decided(look) - gathered.newest_known)
         if gathered.behind > limits.RECALL_BEHIND:
             gathered.degraded = (
                 f"the index is {gathered.behind:,} positions behind; of what is newer only words were compared"
             )
-    return gathered
 
 
-async def _ask(gathered: _Gathered, asking: Asking, partition: int, question: Question, words: Words) -> None:
-    for tries_left in reversed(range(_TRIES)):
-        opened = await asking.open(partition)
-        try:
-            found = await by_index.find(opened, question, words)
-        except IndexLost:
-            if not tries_left:
-                raise
-            continue  # another generation took its place meanwhile
-        gathered.opened, gathered.candidates, gathered.idf = opened, found.candidates, found.idf
-        return
+def _decided(look: Look) -> int:
+    """The last offset that the views have decided."""
+    checkpoint = look.computed_at["checkpoint"]
+    return -1 if checkpoint is None else checkpoint.offset
 
 
-def _add_by_words(gathered: _Gathered, look: Look, question: Question, words: Words, beyond: int) -> None:
+def _add_by_words(gathered: _Gathered, look: Look, question: Question, words: Words) -> None:
     """What the views know and the index does not."""
     memories = [
         memory
         for memory in look.memories(question.space, question.agent)
         if question.offset_until is None or memory.offset <= question.offset_until
     ]
-    newer = by_words.candidates(memories, words.terms, beyond)
+    newer = by_words.candidates(memories, words.terms, gathered.newest_known)
     if question.at_until is not None:
         newer.candidates = [each for each in newer.candidates if each.at <= micros(question.at_until)]
     known = {each.offset for each in gathered.candidates}
@@ -148,6 +174,20 @@ async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked]) -> 
             )
         )
     return hits
+
+
+async def _reranked(
+    reranker: Reranker, question: Question, hits: Sequence[RecallHit], gathered: _Gathered
+) -> list[RecallHit]:
+    """The hits by what the reranker says of them; as they were where it fails."""
+    try:
+        scores = await asyncio.to_thread(reranker.score, question.query, [hit.text for hit in hits])
+        scored = list(zip(scores, hits, strict=True))
+    except Exception as error:  # noqa: BLE001 - somebody else's model may raise anything
+        gathered.degraded = f"the reranker failed: {type(error).__name__}: {error}"
+        return list(hits)
+    scored.sort(key=lambda pair: -pair[0])
+    return [hit.model_copy(update={"score": score, "parts": {"reranker": score}}) for score, hit in scored]
 
 
 def _used(candidates: Sequence[Candidate], question: Question) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ its whole session speaks of.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from recallog_projections import salience
@@ -35,6 +35,9 @@ LATE_IDF_POWER = 1.5
 AROUND = 2
 """How many turns before and after count as one text with a memory."""
 
+_LIKELY = 0.6
+"""What a channel that needs vectors would likely say of a memory which has none yet and has all words of the question:
+what was said just now must not drop out behind all that is indexed."""
 _HALF_LIFE_DAYS = 7.0
 _DAY = 86_400 * 1_000_000
 
@@ -98,6 +101,8 @@ class Candidate:
     question: they sum up to 1 at most."""
     keyword: float = 0.0
     """BM25."""
+    coverage: float = 0.0
+    """0 to 1: of the question's terms, by idf, those that it has. Known where no vector is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,18 +162,29 @@ def _weighted(
     # nobody answers in their own words, the other of those that many do.
     whole = math.sqrt(best * sum(asked.idf.values())) or 1.0
     weighed = [(name, getattr(weights, name) / (whole if name == KEYWORD else 1.0)) for name in used]
-    return [{name: weight * _value(each, name, asked) for name, weight in weighed} for each in candidates]
+    columns = [[weight * value for value in _values(candidates, name, asked)] for name, weight in weighed]
+    return [dict(zip(used, terms, strict=True)) for terms in zip(*columns, strict=True)] or [{} for _ in candidates]
 
 
-def _value(each: Candidate, channel: str, asked: Asked) -> float:
+def _values(candidates: Sequence[Candidate], channel: str, asked: Asked) -> list[float]:
+    """What a channel says of each candidate."""
     if channel == KEYWORD:
-        return each.keyword
+        return [each.keyword for each in candidates]
     if channel == SEMANTIC:
-        return max(each.semantic or 0.0, 0.0)
+        return [_likely(each) if each.semantic is None else max(each.semantic, 0.0) for each in candidates]
     if channel == LATE:
-        return sum(each.late or ())
+        return [_likely(each) if each.late is None else sum(each.late) for each in candidates]
     if channel == TEMPORAL:
-        return math.exp(-math.log(2) * max(0, asked.now - each.at) / (_HALF_LIFE_DAYS * _DAY))
+        span = _HALF_LIFE_DAYS * _DAY
+        return [math.exp(-math.log(2) * max(0, asked.now - each.at) / span) for each in candidates]
+    return [_salience(each, asked) for each in candidates]
+
+
+def _likely(each: Candidate) -> float:
+    return _LIKELY * each.coverage
+
+
+def _salience(each: Candidate, asked: Asked) -> float:
     importance, recency = kinds.kind_of(each.kind).importance, salience.recency(each.turn, asked.turn)
     of = salience.Weights()
     return (of.recency * recency + of.importance * importance) / (of.recency + of.importance)
@@ -180,8 +196,9 @@ def _reciprocal_ranks(
     """Channels by what each ranks first, whatever its scale; `weights` say nothing here."""
     found: list[dict[str, float]] = [{} for _ in candidates]
     for name in used:
-        values = [(_value(each, name, asked), each.offset, number) for number, each in enumerate(candidates)]
-        hits = sorted((value for value in values if value[0] > 0), key=lambda value: (-value[0], -value[1]))
+        values = zip(_values(candidates, name, asked), (each.offset for each in candidates), strict=True)
+        numbered = [(value, offset, number) for number, (value, offset) in enumerate(values) if value > 0]
+        hits = sorted(numbered, key=lambda value: (-value[0], -value[1]))
         for place, (_, _, number) in enumerate(hits, 1):
             found[number][name] = 1 / (RRF_K + place)
     return found
@@ -194,29 +211,39 @@ def _with_structure(
     scores = [sum(terms.values()) for terms in own]
     floor = weights.floor * max(scores, default=0.0)
     scores = [max(score - floor, 0.0) for score in scores]
-    places = {(each.session, each.place): number for number, each in enumerate(candidates)}
+    places: dict[str, dict[int, int]] = {}
+    for number, each in enumerate(candidates):
+        places.setdefault(each.session, {})[each.place] = number
+    away = [(step, weights.neighbour * weights.decay ** (step - 1)) for step in range(1, weights.reach + 1)]
     most = max(asked.sessions.values(), default=0.0) or 1.0
     found = []
     for each, terms in zip(candidates, own, strict=True):
+        at = places[each.session].get
         more = dict(terms)
         around = 0.0
-        for distance in range(1, weights.reach + 1):
-            sides = [places.get((each.session, each.place + step)) for step in (-distance, distance)]
-            better = max((scores[side] for side in sides if side is not None), default=0.0)
-            around += weights.neighbour * weights.decay ** (distance - 1) * better
+        for step, worth in away:
+            one, other = at(each.place - step), at(each.place + step)
+            around += worth * max(0.0 if one is None else scores[one], 0.0 if other is None else scores[other])
         more["neighbours"] = around
-        if weights.around and each.late is not None:
-            numbers = (places.get((each.session, each.place + step)) for step in range(-AROUND, AROUND + 1))
-            texts = [late for number in numbers if number is not None and (late := candidates[number].late)]
-            more["around"] = weights.around * sum(map(max, zip(*texts, strict=True)))
-        before = places.get((each.session, each.place - 1))
+        if weights.around and asked.fusion != RRF:
+            more["around"] = weights.around * _around(each, candidates, at)
+        before = at(each.place - 1)
         if before is not None and candidates[before].asks:
             more["answer"] = weights.answer * scores[before]
         if each.asks:
-            more["question"] = -weights.question * scale
+            more["question"] = -min(weights.question * scale, sum(terms.values()) / 2)  # it says a little all the same
         if each.agent in asked.authors:
             more["author"] = weights.author * scale
         if asked.sessions.get(each.session):
             more["session"] = weights.session * scale * asked.sessions[each.session] / most
         found.append(more)
     return found
+
+
+def _around(each: Candidate, candidates: Sequence[Candidate], at: Callable[[int], int | None]) -> float:
+    """Late interaction with a candidate and those next to it, where `at` knows who stands in which place."""
+    if each.late is None:
+        return _likely(each)
+    numbers = (at(place) for place in range(each.place - AROUND, each.place + AROUND + 1))
+    texts = [late for number in numbers if number is not None and (late := candidates[number].late)]
+    return sum(map(max, zip(*texts, strict=True)))

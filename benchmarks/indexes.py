@@ -1,0 +1,114 @@
+"""Folders with a semantic index, which this process makes as the service of the folder would, and vectors for more
+texts than a model embeds while one waits.
+"""
+
+import random
+import re
+import shutil
+import zlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.conversations import vocabulary
+from recallog.index.indexing import Indexing
+from recallog.index.service import ENGINE_FOLDER, FOLDER, LEDGER_FILE, ROWS_FILE
+from recallog_projections.index.edge import EdgeEngine
+from recallog_projections.index.embedder import Embedder, Embedding, Passage
+from recallog_projections.index.engine import Point
+from recallog_projections.index.onnx_embedder import unit
+from recallog_projections.index.terms import FUNCTION_WORDS
+from recallog_projections.stores.sqlite import SqliteStore
+from recallog_streams.sqlite_ledger import SqliteLedger
+
+EMBEDDER = "minilm"
+
+_LEARNT_AT_ONCE = 24
+_NOISE = 0.03
+"""Of each number of a vector: what the words around it do to a word's vector, whose cosine with itself is then 0.86."""
+
+_WORD = re.compile(r"[a-z]+")
+
+
+class KeptEngine(EdgeEngine):
+    """Keeps the dense vectors that were written, to search them by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._kept: dict[str, tuple[list[str], list[np.ndarray]]] = {}
+        self._stacked: dict[str, tuple[list[str], np.ndarray]] = {}
+
+    async def upsert(self, collection: str, points: Sequence[Point]) -> None:
+        await super().upsert(collection, points)
+        for point in points:
+            ids, vectors = self._kept.setdefault(point.payload["space"], ([], []))
+            ids.append(point.id)
+            vectors.append(point.dense)
+
+    def kept_of(self, space: str) -> tuple[list[str], np.ndarray]:
+        """The ids and the vectors, row by row, of a space to which nothing is written any more."""
+        if space not in self._stacked:
+            ids, vectors = self._kept.pop(space)
+            self._stacked[space] = ids, np.stack(vectors)
+        return self._stacked[space]
+
+
+@asynccontextmanager
+async def indexing(folder: Path, embedder: Embedder, engine: EdgeEngine | None = None) -> AsyncIterator[Indexing]:
+    """The index of a folder, in this process, with no service and no other process."""
+    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    ledger, rows = SqliteLedger(folder / LEDGER_FILE), SqliteStore(folder / FOLDER / ROWS_FILE)
+    engine = engine or EdgeEngine(engine_folder(folder))
+    try:
+        yield Indexing(ledger, rows, engine, lambda name: embedder, EMBEDDER)
+    finally:
+        await engine.close()
+        await rows.close()
+        await ledger.close()
+
+
+def engine_folder(folder: Path) -> Path:
+    return folder / FOLDER / ENGINE_FOLDER
+
+
+def forget_index(folder: Path) -> None:
+    shutil.rmtree(folder / FOLDER, ignore_errors=True)
+
+
+class Assembled(Embedder):
+    """Vectors that a model could have made, at a thousandth of its cost: of each word, the vector that it gave that
+    word in some other text, and some noise; of a text, the mean of those of its words.
+    """
+
+    def __init__(self, model: Embedder) -> None:
+        """`model` embeds some 350 texts, in which each word of the vocabulary stands once."""
+        self.model, self.dimension, self.pieces = model.model, model.dimension, True
+        words = [*vocabulary(), *sorted(FUNCTION_WORDS)]
+        random.Random(8).shuffle(words)
+        texts = [" ".join(words[n : n + _LEARNT_AT_ONCE]) for n in range(0, len(words), _LEARNT_AT_ONCE)]
+        learnt: dict[str, np.ndarray] = {}
+        for text, embedding in zip(texts, model.embed([Passage(text, 0) for text in texts]), strict=True):
+            for (start, end), vector in zip(embedding.pieces, embedding.piece_vectors, strict=True):
+                learnt.setdefault(text[start:end], vector)
+        self._numbers = {word: number for number, word in enumerate(learnt)}
+        self._vectors = np.stack([*learnt.values()])
+        self._noise = np.random.default_rng(9).normal(0, _NOISE, (8_192, self.dimension)).astype(np.float32)
+
+    def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
+        return [self._embedded(passage) for passage in passages]
+
+    def _embedded(self, passage: Passage) -> Embedding:
+        words = [word for word in _WORD.finditer(passage.text) if word.group() in self._numbers]
+        if not words:
+            return Embedding(self._vectors[0], [], self._vectors[:0])
+        first = zlib.crc32(passage.text.encode()) % (len(self._noise) - len(words))
+        noise = self._noise[first : first + len(words)]
+        vectors = unit(self._vectors[[self._numbers[word.group()] for word in words]] + noise)
+        least = len(passage.text) if passage.pieces_from is None else passage.pieces_from
+        asked = [number for number, word in enumerate(words) if word.start() >= least]
+        return Embedding(unit(vectors.mean(axis=0)), [words[number].span() for number in asked], vectors[asked])
+
+    def close(self) -> None:
+        return

@@ -1,0 +1,145 @@
+"""Recall through the service of a folder: how long, how exact, and what a memory takes.
+
+Questions are embedded by the real model, in the service. The vectors of the memories, whose embedding would take
+minutes, are put together of those that the model gave their words elsewhere (`Assembled`); all else is the real path.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, quantiles
+
+import numpy as np
+
+from benchmarks.conversations import ASKER, questions, talk
+from benchmarks.indexes import Assembled, KeptEngine, engine_folder, indexing
+from benchmarks.measure import Goal, Measure, Setup, set_aside
+from benchmarks.workload import batches
+from recallog import Event, Memory, Settings
+from recallog.index.service import ADDRESS_FILE, FOLDER
+from recallog_projections.index.embedder import Passage
+from recallog_projections.index.engine import EVERYBODY, Filter, Search
+from recallog_projections.index.onnx_embedder import OnnxEmbedder
+from recallog_projections.index.store import collection_of
+from recallog_schemas.errors import InvariantViolation
+from recallog_streams import generations
+
+_TIME = Goal("≤", 50.0)
+_EXACT = Goal("≥", 0.98)
+_NEAREST = 10
+_APPENDED_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    memories: int
+    spaces: int
+
+    @property
+    def words(self) -> str:
+        return f"{self.memories:,} in " + ("one space" if self.spaces == 1 else f"{self.spaces:,} spaces")
+
+
+async def measure(setup: Setup) -> list[Measure]:
+    sizes = [_Size(10_000, 1)]
+    if not setup.quick:
+        sizes += [_Size(100_000, 1), _Size(100_000, 1_000)]
+    model = OnnxEmbedder()
+    setup.say("recall: learning what vectors the words have")
+    assembled = await asyncio.to_thread(Assembled, model)
+    measures: list[Measure] = []
+    for size in sizes:
+        measures += await _measured(setup, size, assembled, model)
+    return measures
+
+
+async def _measured(setup: Setup, size: _Size, assembled: Assembled, model: OnnxEmbedder) -> list[Measure]:
+    folder = setup.folder / f"recall-{size.memories}-{size.spaces}"
+    setup.say(f"recall: publishing {size.words}")
+    events = list(talk(size.memories, size.spaces))
+    asked = questions(events, setup.size(300, 100))
+    async with Memory.open(Settings(home=folder, index="off")) as memory:
+        for batch in batches(iter(events), _APPENDED_AT_ONCE):
+            await memory.publish_many(batch)
+        await memory.catch_up()
+    exact = await _indexed(setup, folder, size, assembled, model, asked)
+    del events
+    setup.say(f"recall: asking {len(asked):,} questions")
+    taken, memory_bytes = await _asked(folder, asked)
+    cuts = quantiles(taken, n=100)
+    name = f"recall of {size.words}:"
+    return [
+        Measure(f"{name} p50", cuts[49] * 1e3, "ms"),
+        Measure(f"{name} p95", cuts[94] * 1e3, "ms", _TIME),
+        Measure(f"{name} nearest {_NEAREST} that exact search finds", exact, "", _EXACT),
+        Measure(f"{name} service, resident", memory_bytes["VmRSS"] / 2**20, "MiB"),
+        Measure(f"{name} service, but for pages of files", memory_bytes["RssAnon"] / 2**20, "MiB"),
+        Measure(f"{name} service, resident by memory", memory_bytes["VmRSS"] / 2**10 / size.memories, "KiB"),
+        Measure(f"{name} disk by memory", _blocks_bytes(folder / FOLDER) / 2**10 / size.memories, "KiB"),
+    ]
+
+
+async def _indexed(
+    setup: Setup, folder: Path, size: _Size, assembled: Assembled, model: OnnxEmbedder, asked: Sequence[tuple[str, str]]
+) -> float:
+    """Make the index of a folder; the share of the nearest memories that its engine finds."""
+    told = 0
+
+    def progress(done: int, end: int) -> None:
+        nonlocal told
+        if done >= told + end // 10:
+            told = done
+            setup.say(f"recall: indexing {size.words}: {100 * done // end} %")
+
+    engine = KeptEngine(engine_folder(folder))
+    async with indexing(folder, assembled, engine) as index:
+        views = await index.views()
+        generation = await generations.current(views.builder, 0, progress)
+        setup.say(f"recall: comparing searches with exact ones among {size.words}")
+        vectors = model.embed([Passage(question) for _, question in asked])
+        shares = []
+        for (space, _), embedding in zip(asked, vectors, strict=True):
+            search = Search(Filter(space, (ASKER, EVERYBODY)), _NEAREST, dense=embedding.vector)
+            (hits,) = await engine.search(collection_of(generation), [search])
+            ids, matrix = engine.kept_of(space)
+            nearest = {ids[number] for number in np.argsort(-(matrix @ embedding.vector))[:_NEAREST]}
+            shares.append(len(nearest & {hit.id for hit in hits}) / len(nearest))
+        return fmean(shares)
+
+
+async def _asked(folder: Path, asked: Sequence[tuple[str, str]]) -> tuple[list[float], dict[str, int]]:
+    """Seconds of each question, and the memory of the service when all were answered."""
+    async with Memory.open(Settings(home=folder, index="embedded")) as memory:
+        for space, question in asked[: len(asked) // 10]:  # the service starts, its model is loaded, files are read
+            await memory.recall(space, ASKER, question)
+        await memory.publish(_more(asked[0][0]))  # the service has a second model for what is indexed
+        await memory.catch_up_index()
+        taken = []
+        with set_aside():
+            for space, question in asked:
+                began = time.perf_counter()
+                found = await memory.recall(space, ASKER, question)
+                taken.append(time.perf_counter() - began)
+                if found.degraded or found.index_behind or not found.hits:
+                    raise InvariantViolation(f"the index did not answer: {found.degraded}")
+        return taken, _memory_bytes(int(json.loads((folder / FOLDER / ADDRESS_FILE).read_bytes())["pid"]))
+
+
+def _more(space: str) -> Event:
+    return Event(space=space, agent=ASKER, kind="agent.spoke", payload={"text": "That was all for today."})
+
+
+def _memory_bytes(process: int) -> dict[str, int]:
+    """What Linux says of a process, by its names; zeros elsewhere."""
+    status = Path(f"/proc/{process}/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    sizes = {line.partition(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.endswith(" kB")}
+    return {name: sizes.get(name, 0) for name in ("VmRSS", "RssAnon")}
+
+
+def _blocks_bytes(folder: Path) -> int:
+    """What the files take; many of an engine's are sparse, and longer than that."""
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())

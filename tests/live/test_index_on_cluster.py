@@ -1,0 +1,138 @@
+"""The semantic index of a cluster: it follows a Kafka topic with its checkpoint in Redis, and counts an id once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from live.conftest import NewRedis
+from live.support import Cluster
+from recallog import Event, Memory
+from recallog.answers import Answers
+from recallog.index.asking import Asking
+from recallog.index.indexing import INDEX, Indexing
+from recallog.redis_lock import RedisLock
+from recallog_projections.index.server import ServerEngine
+from recallog_projections.stores.redis import RedisStore
+from recallog_schemas import codec
+from support.events import event, one_loop, run
+from support.indexing import running, until
+from support.toy_embedder import ToyEmbedder
+
+# What qdrant-client's local mode, which stands in for a server, does not do.
+pytestmark = pytest.mark.filterwarnings("ignore:Local mode", "ignore:Payload indexes have no effect")
+
+SPACES = ("village", "castle", "harbour", "abbey")
+
+
+@pytest.fixture(scope="module")
+def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("index")
+    with Cluster(kafka, f"recallog.{folder.name}", own_redis().url, folder) as cluster:
+        cluster.live_worker()
+        cluster.publish([said(space, n) for n in range(40) for space in SPACES])
+        yield cluster
+
+
+def said(space: str, n: int) -> Event:
+    """What a space's baker says; it names the space and the number."""
+    text = f"In the {space} the {('oven', 'miller', 'flour', 'river')[n % 4]} has number n{n}."
+    return event(space=space, id=f"{space}-{n}", turn=n, session=f"s{n // 10}", payload={"text": text})
+
+
+@contextmanager
+def memory_of(cluster: Cluster, toy: ToyEmbedder, client: AsyncQdrantClient) -> Iterator[Memory]:
+    """A memory on the cluster, and an index whose engine is `client` and whose rows are in the cluster's Redis."""
+    url = cluster.redis_url
+    with one_loop():
+        memory = Memory.open(cluster.settings)
+        indexing = Indexing(
+            memory._parts.ledger,
+            RedisStore(url, namespace="recallog:index"),
+            ServerEngine("local mode", client=client),
+            lambda name: toy,
+            "toy",
+            lock=lambda partition: RedisLock(url, f"recallog:index:{partition}", 0)(),
+        )
+        parts = replace(memory._parts, index=Asking(indexing, None))
+        memory._parts, memory._answers = parts, Answers(parts, None)
+        try:
+            yield memory
+        finally:
+            run(memory.close())
+
+
+def test_it_follows_the_topic_counts_ids_once_and_is_taken_up_again(cluster: Cluster, tmp_path: Path) -> None:
+    toy = ToyEmbedder()
+
+    async def first(memory: Memory) -> None:
+        async with running(memory._parts.index.indexing):
+            await memory.catch_up_index()
+            assert toy.embedded == 40 * len(SPACES)
+            # The topic holds what is said again a second time; the index does not.
+            await memory.publish_many([said("village", 7), said("village", 41)])
+            await memory.catch_up_index()
+        assert len(await points(memory)) == 40 * len(SPACES) + 1
+
+    async def second(memory: Memory) -> None:
+        before = toy.embedded
+        await memory.publish(said("castle", 42))
+        async with running(memory._parts.index.indexing):
+            await memory.catch_up_index()
+        assert toy.embedded == before + 1
+        assert len(await points(memory)) == 40 * len(SPACES) + 2
+        view = await memory.recall("castle", "baker", "the castle's number n42")
+        assert (view.degraded, view.index_behind, view.hits[0].event.id) == (None, 0, "castle-42")
+        assert {hit.event.space for hit in view.hits} == {"castle"}
+        report = await memory.verify()
+        assert [check.difference for check in report.tables if check.difference is not None] == []
+        assert {check.views for check in report.tables} >= {INDEX}
+
+    for work in (first, second):
+        with memory_of(cluster, toy, AsyncQdrantClient(path=str(tmp_path / "qdrant"))) as memory:
+            run(work(memory))
+
+
+def test_an_engine_that_lost_everything_gets_it_back_from_two_indexers(cluster: Cluster, tmp_path: Path) -> None:
+    with memory_of(cluster, ToyEmbedder(), AsyncQdrantClient(path=str(tmp_path / "another"))) as memory:
+
+        async def work() -> None:
+            indexing = memory._parts.index.indexing
+            assert "only words" in ((await memory.recall("abbey", "baker", "abbey n39")).degraded or "")
+            async with running(indexing), running(replace(indexing)):
+
+                async def is_back() -> bool:
+                    return (await memory.recall("abbey", "baker", "abbey n39")).degraded is None
+
+                await until(is_back, "the index is back")
+                await memory.publish_many([said("abbey", n) for n in range(100, 140)])
+                await memory.catch_up_index()
+            found = await points(memory)
+            assert len(found) == len(set(found)) == await everything(memory)
+            reports = await memory.rebuild(what=INDEX)
+            assert {report.views for report in reports} == {INDEX}
+            assert sorted(await points(memory)) == sorted(found)
+
+        run(work())
+
+
+async def everything(memory: Memory) -> int:
+    """Distinct ids in the topic."""
+    known = set()
+    async for batch in memory.records():
+        known |= {codec.decode(data).id for _, data in batch.records}
+    return len(known)
+
+
+async def points(memory: Memory) -> list[str]:
+    """Ids of all points of all active generations."""
+    indexing = memory._parts.index.indexing
+    found: list[str] = []
+    for partition in range(len(await memory.ledger_ends())):
+        active = (await indexing.rows.pointer(partition)).active
+        if active is not None:
+            found += [point.id for point in await indexing.engine.scroll(f"{partition}-{active.id}", None, 10_000)]
+    return found
