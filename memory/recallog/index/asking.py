@@ -79,19 +79,16 @@ class Asking:
         Raises `ViewsBehind` where it stands still for so many seconds, or for five and says why, and
         `IndexUnavailable`.
         """
-        best, since = -2, time.monotonic()
+        before, since = -1, time.monotonic()
         while True:
             await self.start()
-            pointer = await self.indexing.rows.pointer(partition)
-            shown = pointer.active or pointer.building
-            checkpoint = await self.indexing.rows.checkpoint(shown) if shown is not None else None
-            decided = checkpoint.offset if checkpoint is not None else -1
+            decided, of_all = await self._decided(partition)
             if progress is not None:
                 progress(min(decided, offset) + 1, offset + 1)
-            if pointer.active is not None and decided >= offset:
+            if decided >= offset and (await self.indexing.rows.pointer(partition)).active is not None:
                 return
-            if decided > best:
-                best, since = decided, time.monotonic()
+            if of_all != before:
+                before, since = of_all, time.monotonic()
             still = time.monotonic() - since
             why = self.trouble() if still > TROUBLE_SECONDS else ""
             if still > seconds or why:
@@ -100,6 +97,16 @@ class Asking:
                     + (f": {why}" if why else ". Is an indexer running? Start one: recallog indexer")
                 )
             await asyncio.sleep(_POLL_SECONDS)
+
+    async def _decided(self, partition: int) -> tuple[int, int]:
+        """The last offset decided in one partition, and how many in all: an indexer takes one after the other."""
+        rows, found = self.indexing.rows, []
+        for number in range(len(await self.indexing.ledger.ends())):
+            pointer = await rows.pointer(number)
+            shown = pointer.active or pointer.building
+            checkpoint = await rows.checkpoint(shown) if shown is not None else None
+            found.append(checkpoint.offset if checkpoint is not None else -1)
+        return found[partition], sum(found)
 
     def trouble(self) -> str:
         """Why the index does not follow, as far as this process can know; "" where it does."""

@@ -183,6 +183,7 @@ def main() -> None:
     folder = settings.home / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells of each request
     try:
         with FileLock(folder / LOCK_FILE, timeout=0):
             asyncio.run(_serve(settings))

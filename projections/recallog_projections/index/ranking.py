@@ -246,4 +246,5 @@ def _around(each: Candidate, candidates: Sequence[Candidate], at: Callable[[int]
         return _likely(each)
     numbers = (at(place) for place in range(each.place - AROUND, each.place + AROUND + 1))
     texts = [late for number in numbers if number is not None and (late := candidates[number].late)]
-    return sum(map(max, zip(*texts, strict=True)))
+    covered: float = sum(map(max, zip(*texts, strict=True)))
+    return covered

@@ -70,6 +70,7 @@ def indexer_command() -> None:
                     "folder is kept by a process of its own, which recall starts"
                 )
             logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+            logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells of each request
             await made.ledger.open()
             await made.index.indexing.run(stopping)
         finally:
