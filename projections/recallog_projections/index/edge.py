@@ -53,6 +53,12 @@ opening after a crash writes all its points again.
 FREE_BYTES_MIN = 256 * 1024 * 1024
 """The library writes through memory maps: on a full disk, the system kills the process instead of failing a call."""
 
+READ_AHEAD_BYTES_MAX = 2 * 1024 * 1024 * 1024
+"""Of vectors of word-pieces and payloads: some 300,000 memories."""
+
+_ADVISED_BYTES = 128 * 1024
+"""Of one piece of advice; of a longer one Linux takes no more than the disk's read-ahead."""
+_READ_AHEAD = ("vector_storage-pieces", "payload_storage")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 Answer = TypeVar("Answer")
@@ -258,6 +264,7 @@ class EdgeEngine(Engine):
         if inode == -1:
             raise IndexLost(f"the semantic index {place} is not there; it is built anew")
         opened = _Open(_loaded(place), inode)
+        _read_ahead(place / "segments")
         self._open[collection] = opened
         return opened
 
@@ -304,6 +311,34 @@ def _loaded(place: Path) -> qdrant.EdgeShard:
         raise IndexUnavailable(
             f"the semantic index {place} cannot be opened: {error}. Delete that folder, and it is built anew"
         ) from error
+
+
+def _read_ahead(folder: Path) -> None:
+    """Have the system read into its cache what the library reads piece by piece, a disk's wait for each memory.
+
+    When it opens a collection, the library drops what was cached of it: the first questions took ten times as long.
+    """
+    if not hasattr(os, "posix_fadvise"):  # macOS
+        return
+    parts = (path for part in _READ_AHEAD for path in sorted(folder.glob(f"*/{part}/**/*")) if path.is_file())
+    left = READ_AHEAD_BYTES_MAX
+    for path in parts:
+        with path.open("rb") as file:
+            for start, length in _written_parts(file.fileno()):
+                until = start + min(length, left)
+                for each in range(start, until, _ADVISED_BYTES):
+                    os.posix_fadvise(file.fileno(), each, _ADVISED_BYTES, os.POSIX_FADV_WILLNEED)
+                left -= until - start
+
+
+def _written_parts(file: int) -> Iterator[tuple[int, int]]:
+    """The parts of a sparse file that hold anything, as start and length."""
+    end = 0
+    with suppress(OSError):  # behind the last one
+        while True:
+            start = os.lseek(file, end, os.SEEK_DATA)
+            end = os.lseek(file, start, os.SEEK_HOLE)
+            yield start, end - start
 
 
 def _sync_log(folder: Path) -> None:
@@ -359,7 +394,14 @@ class _Filters:
         for known, made in self._made:
             if known == filter:
                 return made
-        made = qdrant.Filter(must=[_condition(condition) for condition in conditions(filter)])
+        must, should = [], []
+        for condition in conditions(filter):
+            if isinstance(condition, AnyOf) and condition.field == "readers" and condition.values:
+                # The same as a list of values: 10 % quicker by vectors, and twice as quick by terms.
+                should = [_condition(AnyOf(condition.field, [value])) for value in condition.values]
+            else:
+                must.append(_condition(condition))
+        made = qdrant.Filter(must=must, should=should)
         self._made.append((filter, made))
         return made
 
