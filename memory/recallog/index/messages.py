@@ -15,6 +15,8 @@ from recallog_schemas.errors import EmbedderUnavailable, IndexLost, IndexUnavail
 
 LENGTH_BYTES = 4
 MESSAGE_BYTES_MAX = 512 * 1024 * 1024
+HELLO_BYTES_MAX = 1024
+"""Of a first message: whoever has not shown the token is not listened to for long."""
 
 
 class Hello(msgspec.Struct, tag=True):

@@ -93,7 +93,7 @@ class Service:
             while True:
                 head = await reader.readexactly(messages.LENGTH_BYTES)
                 length = int.from_bytes(head, "big")
-                if length > messages.MESSAGE_BYTES_MAX:
+                if length > (messages.MESSAGE_BYTES_MAX if known else messages.HELLO_BYTES_MAX):
                     return
                 call = messages.decode(await reader.readexactly(length), messages.Call)
                 if not known:

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from pydantic import SecretStr
 
+from recallog_projections.endpoint_url import endpoint_url
 from recallog_projections.index.embedder import Embedder, Embedding, Passage, Vectors
 from recallog_projections.index.onnx_embedder import unit
 from recallog_schemas import limits
@@ -90,7 +91,10 @@ class EndpointEmbedder(Embedder):
         client: httpx.Client | None = None,
     ) -> None:
         """Raises `SettingsError` for a URL, model or key that no request can be made of."""
-        self._url = _address(url)
+        try:
+            self._url = endpoint_url(url, _PATH)
+        except ValueError as error:
+            raise SettingsError(f"the embedder's URL {error}") from None
         # For errors: a query may hold a key.
         self._shown = str(self._url.copy_with(query=None))
         if not model_name.strip():
@@ -241,25 +245,6 @@ class EndpointEmbedder(Embedder):
         key = self._api_key.get_secret_value()
         line = " ".join(_CONTROL.sub(" ", text.replace(key, "***") if key else text).split())
         return line if len(line) <= _EXCERPT_CHARS_MAX else line[: _EXCERPT_CHARS_MAX - 1] + "…"
-
-
-def _address(url: str) -> httpx.URL:
-    """Where to post to, for the forms that `EndpointEmbedder` names."""
-    try:
-        address = httpx.URL(url.strip())
-    except httpx.InvalidURL:
-        # Its words may show a password.
-        address = httpx.URL()
-    if address.scheme not in ("http", "https") or not address.host:
-        raise SettingsError(
-            "the embedder's URL must be that of an embeddings endpoint, for example http://localhost:8000/v1"
-        )
-    if address.userinfo:
-        raise SettingsError("the embedder's URL holds a user or a password; give the API key apart from it")
-    path = address.path.rstrip("/")
-    if not path.endswith(_PATH):
-        path = (path or "/v1") + _PATH
-    return address.copy_with(path=path, fragment=None)
 
 
 def _sendable(text: str) -> str:

@@ -16,6 +16,7 @@ import httpx
 import msgspec
 from pydantic import SecretStr
 
+from recallog_projections.endpoint_url import endpoint_url
 from recallog_schemas import limits
 from recallog_schemas.errors import ReflectorFailed, ReflectorMisconfigured
 from recallog_streams.reflectors.port import Answer, Question, Reflector, cut, one_line
@@ -92,7 +93,10 @@ class ChatEndpoint(Reflector):
         client: httpx.AsyncClient | None = None,
     ) -> None:
         """Raises `ReflectorMisconfigured` for a URL, model or key that no request can be made of."""
-        self._url = _address(url)
+        try:
+            self._url = endpoint_url(url, _PATH)
+        except ValueError as error:
+            raise ReflectorMisconfigured(f"the reflector's URL {error}") from None
         # For errors: a query may hold a key.
         self._shown = str(self._url.copy_with(query=None))
         if not model.strip():
@@ -196,25 +200,6 @@ class ChatEndpoint(Reflector):
         """The beginning of what the other side said, fit for an error: one line, and never with the key in it."""
         key = self._api_key.get_secret_value()
         return cut(one_line(text.replace(key, "***") if key else text), _EXCERPT_CHARS_MAX)
-
-
-def _address(url: str) -> httpx.URL:
-    """Where to post to, for the forms that `ChatEndpoint` names."""
-    try:
-        address = httpx.URL(url.strip())
-    except httpx.InvalidURL:
-        # Its words may show a password.
-        address = httpx.URL()
-    if address.scheme not in ("http", "https") or not address.host:
-        raise ReflectorMisconfigured(
-            "the reflector's URL must be that of a chat completions endpoint, for example http://localhost:8000/v1"
-        )
-    if address.userinfo:
-        raise ReflectorMisconfigured("the reflector's URL holds a user or a password; give the API key apart from it")
-    path = address.path.rstrip("/")
-    if not path.endswith(_PATH):
-        path = (path or "/v1") + _PATH
-    return address.copy_with(path=path, fragment=None)
 
 
 def _messages(question: Question) -> list[dict[str, str]]:
