@@ -48,7 +48,7 @@ class _Listening(Embedder):
 
 
 async def _speed(setup: Setup) -> list[Measure]:
-    count, folder = setup.size(3_000, 600), setup.folder / "index"
+    count, folder = setup.size(2_000, 400), setup.folder / "index"
     setup.say(f"index: appending {count:,} events")
     async with Memory.open(Settings(home=folder, index="off")) as memory:
         for batch in batches(talk(count), _APPENDED_AT_ONCE):

@@ -20,7 +20,7 @@ from recallog.time_travel import AsOf
 from recallog_projections import episodic, scene, settings
 from recallog_projections.settings import AgentSettings
 from recallog_schemas import Position, limits
-from recallog_schemas.views import RecallHit, ReflectionView, Remembered, SceneView, one_line
+from recallog_schemas.views import RecallHit, RecallView, ReflectionView, Remembered, SceneView, one_line
 
 CHARS_PER_TOKEN = 4
 """Of the memory model: a token is estimated as four characters, rounded up."""
@@ -46,14 +46,17 @@ class Context(str):
     """Lines that the budget took away."""
     reflection: ReflectionView
     """Whether the agent owes a reflection: the prompt then asks for it, and `reflection.answer(...)` makes it."""
+    degraded: str | None
+    """Why what stands under RECALLED is not as good as it could be; None where it is, or where nothing is recalled."""
 
     @classmethod
-    def of(cls, text: str, dropped: int, reflection: ReflectionView) -> Self:
+    def of(cls, text: str, dropped: int, reflection: ReflectionView, degraded: str | None) -> Self:
         context = cls(text)
         context.generation, context.checkpoint = reflection.generation, reflection.checkpoint
         context.tokens = tokens(text)
         context.dropped = dropped
         context.reflection = reflection
+        context.degraded = degraded
         return context
 
 
@@ -154,8 +157,10 @@ async def context(
             memory = _memory(look, space, agent, own, asked, related, shown.offsets())
             recalled = await _recalled(reading, look, asking, space, agent, asked, candidates)
             known = {*shown.offsets(), *memory.offsets}
-            further = [hit for hit in recalled if hit.position.offset not in known][: limits.PROMPT_RECALLED]
-            return _composed(look, space, agent, own, wanted, shown, memory, further)
+            hits = recalled.hits if recalled is not None else ()
+            further = [hit for hit in hits if hit.position.offset not in known][: limits.PROMPT_RECALLED]
+            degraded = recalled.degraded if recalled is not None else None
+            return _composed(look, space, agent, own, wanted, shown, memory, further, degraded)
         kinds, newest = set_to, max(newest, needed)
 
 
@@ -183,6 +188,7 @@ def _composed(
     shown: _Shown,
     memory: _Memory,
     recalled: Sequence[RecallHit],
+    degraded: str | None,
 ) -> Context:
     reflection = reflections.view(look, space, agent)
     identity = Section("IDENTITY", _identity(agent, own))
@@ -199,22 +205,22 @@ def _composed(
     form = Section("OUTPUT FORMAT", _output_format(wanted.output_format, reflection))
     sections = [identity, goal, sight, believed, remembered, further, done, visitor, extra, form]
     dropped = _trim(sections, (further, done, remembered, believed), wanted.budget_tokens)
-    return Context.of(_written(sections), dropped, reflection)
+    return Context.of(_written(sections), dropped, reflection, degraded)
 
 
 async def _recalled(
     reading: Reading, look: Look, asking: Asking | None, space: str, agent: str, asked: Asked, candidates: int
-) -> Sequence[RecallHit]:
-    """What else is related to what the prompt is about, best first; nothing where the index is off."""
+) -> RecallView | None:
+    """What else is related to what the prompt is about, best first; None where the index is off."""
     decided = look.computed_at["checkpoint"]
     if asking is None or decided is None or not asked.query.strip():
-        return ()
+        return None
     # More than are shown: some of them stand elsewhere in the prompt.
     most = limits.PROMPT_RECALLED + _RECALLED_ELSEWHERE
     question = Question.about(space, agent, asked.query, asked.as_of, top_k=most)
     if question.offset_until is None:  # the prompt is of one moment, also where the views have moved on
         question = replace(question, offset_until=decided.offset)
-    return (await recall(reading, asking, question, candidates)).hits
+    return await recall(reading, asking, question, candidates)
 
 
 def _scene(look: Look, space: str, kinds: Sequence[str]) -> list[Remembered]:

@@ -282,6 +282,8 @@ def test_an_engine_that_goes_down_between_search_and_retrieve_costs_the_vectors_
             place.engine.before = {"retrieve": IndexUnavailable("the engine is down")}
             answer = await place.ask()
             assert "the engine is down" in (answer.degraded or "")
+            prompt = await place.memory.context("village", "baker", scene=QUESTION)
+            assert "the engine is down" in (prompt.degraded or "")
             assert answer.hits[0].text == ANSWER
 
     run(work())

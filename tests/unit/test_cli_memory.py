@@ -299,7 +299,7 @@ def test_context_says_what_does_not_fit_and_what_is_due(home: Path) -> None:
 def test_context_for_programs(home: Path) -> None:
     found = clean(recallog("context", "village", "widow", "--budget-tokens", "200", "--json", "--home", home)).json
     expected = prompt(home, budget_tokens=200)
-    assert list(found) == ["text", "tokens", "dropped", "generation", "checkpoint", "reflection"]
+    assert list(found) == ["text", "tokens", "dropped", "degraded", "generation", "checkpoint", "reflection"]
     assert (found["text"], found["tokens"], found["dropped"]) == (expected, expected.tokens, expected.dropped)
     assert found["checkpoint"] == {"partition": 0, "offset": 8}
     assert found["reflection"]["due"]

@@ -252,11 +252,13 @@ def context_command(
     if as_json:
         reflection = json.loads(prompt.reflection.model_dump_json())
         computed_at = {name: reflection[name] for name in ("generation", "checkpoint")}
-        answer = {"text": str(prompt), "tokens": prompt.tokens, "dropped": prompt.dropped, **computed_at}
-        terminal.print_json({**answer, "reflection": reflection})
+        answer = {"text": str(prompt), "tokens": prompt.tokens, "dropped": prompt.dropped, "degraded": prompt.degraded}
+        terminal.print_json({**answer, **computed_at, "reflection": reflection})
         return
     terminal.print_exactly(prompt)
     terminal.note(f"about {prompt.tokens:,} tokens; {prompt.dropped:,} lines left out")
+    if prompt.degraded is not None:
+        terminal.note(f"what was recalled is not all that it could be: {prompt.degraded}")
     if budget_tokens is not None and prompt.tokens > budget_tokens:
         terminal.note(f"that is more than {budget_tokens:,}: what is left is never left out; give it a larger budget")
     if prompt.reflection.due:
