@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -61,7 +61,8 @@ class Recorded:
         return expect(self.values, unique_ids=self.unique_ids, happened_by=self.happened_by)
 
     def explain(self, space: str, event_id: str, agent: str, asked: Asked) -> Explanation:
-        return finish(explain.explain(self.reading, self.ledger, space, event_id, agent, asked, KEPT, self.happened_by))
+        past = replace(asked, as_of=self.happened_by)
+        return finish(explain.explain(self.reading, self.ledger, None, space, event_id, agent, past, KEPT))
 
 
 @st.composite
@@ -82,7 +83,7 @@ def said_at(wanted: Sequence[Said]) -> list[tuple[int, str]]:
 
 
 def check_salience(recorded: Recorded, space: str, agent: str, asked: Asked) -> None:
-    view = finish(salient.salient(recorded.reading, space, agent, asked, KEPT))
+    view = finish(salient.salient(recorded.reading, None, space, agent, asked, KEPT))
     wanted = recorded.expected.salient(space, agent, asked.query, asked.turn, asked.top_k)
     assert places(view.memories) == said_at([one.said for one in wanted])
     for found, one in zip(view.memories, wanted, strict=True):
@@ -189,7 +190,7 @@ def test_the_scene_is_the_newest_shared_event_of_each_of_its_kinds(recorded: Rec
 def test_a_prompt_shows_what_visitors_said_last(recorded: Recorded) -> None:
     for space in SPACES:
         for agent in READERS:
-            prompt = finish(context.context(recorded.reading, space, agent, context.Wanted(extra="END"), KEPT))
+            prompt = finish(context.context(recorded.reading, None, space, agent, context.Wanted(extra="END"), KEPT))
             heard = recorded.expected.visitors(space, agent)
             lines = [f"[turn {said.turn:03d}][user.injected] {' '.join(said.text.splitlines())}" for said in heard] or [
                 "(quiet)"
