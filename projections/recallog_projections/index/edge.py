@@ -5,7 +5,7 @@
 <folder>/<collection>.dropped/  one that is being deleted
 <folder>/.lock                  held while shards are made and deleted
 
-No graph is built (only `optimize` would), so that every search is exact: 100,000 points of a space take some 10 ms.
+No graph is built (only `optimize` would), so that every search is exact: 100,000 points of a space take some 25 ms.
 Every call of the library keeps the whole process waiting, which is why points are written in small slices.
 """
 
@@ -264,8 +264,9 @@ class EdgeEngine(Engine):
         if inode == -1:
             raise IndexLost(f"the semantic index {place} is not there; it is built anew")
         opened = _Open(_loaded(place), inode)
-        _read_ahead(place / "segments")
         self._open[collection] = opened
+        with suppress(OSError):  # it is advice, and the library's own threads rename and delete
+            _read_ahead(place / "segments")
         return opened
 
     def _place(self, collection: str) -> Path:
