@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import secrets
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -37,6 +38,7 @@ ADDRESS_FILE = "service.json"
 LOG_FILE = "service.log"
 LEDGER_FILE = "ledger.db"
 ENGINE_FOLDER = "engine"
+INDEXING_NICENESS = 10
 
 
 class Address(msgspec.Struct):
@@ -153,6 +155,7 @@ def _described(known: Embedder) -> messages.Described:
 
 async def _serve(settings: Settings) -> None:
     stopping, loop = Stopping(), asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(2, thread_name_prefix="recallog-indexing", initializer=_give_way))
 
     def starter_is_gone() -> None:
         if not os.read(0, 1024):
@@ -161,6 +164,12 @@ async def _serve(settings: Settings) -> None:
 
     loop.add_reader(0, starter_is_gone)
     await Service(settings).run(stopping)
+
+
+def _give_way() -> None:
+    """Let whoever publishes, folds or asks go first: what the index does by itself can wait."""
+    with suppress(AttributeError, OSError):  # threads have a priority of their own on Linux alone
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), INDEXING_NICENESS)
 
 
 def wish_of(settings: Settings) -> bytes:

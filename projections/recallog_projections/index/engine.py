@@ -6,9 +6,10 @@ commit which was cut off can simply be made again.
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,8 +30,7 @@ class Shape:
     """Whether points also have a vector for each word-piece (a multivector, for late interaction)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sparse:
+class Sparse(msgspec.Struct, frozen=True, gc=False):
     """A sparse vector: distinct dimensions and their weights."""
 
     indices: Sequence[int]
@@ -95,13 +95,12 @@ class Search:
     """Whether hits bring their sparse vector along."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(msgspec.Struct, frozen=True, gc=False):
     """A point that was found."""
 
     id: str
     score: float
-    payload: Mapping[str, Any] = field(default_factory=dict)
+    payload: Mapping[str, Any] = {}
     sparse: Sparse | None = None
 
 
