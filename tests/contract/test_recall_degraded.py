@@ -1,6 +1,5 @@
 """When the index is down, behind or broken, answers go on by words, say why, and are whole again by themselves."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -270,7 +269,7 @@ def test_an_index_changes_nothing_of_the_views(tmp_path: Path) -> None:
                 lambda memory: memory.salient("village", "baker"),
                 lambda memory: memory.timeline("village", "baker"),
             ):
-                with_index, without = await asyncio.gather(ask(found.memory), ask(off))
+                with_index, without = await ask(found.memory), await ask(off)
                 assert with_index.model_dump(exclude={"relevance_by"}) == without.model_dump(exclude={"relevance_by"})
 
     in_an_inn(tmp_path, work)
