@@ -30,7 +30,7 @@ class Shape:
     """Whether points also have a vector for each word-piece (a multivector, for late interaction)."""
 
 
-class Sparse(msgspec.Struct, frozen=True, gc=False):
+class Sparse(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A sparse vector: distinct dimensions and their weights."""
 
     indices: Sequence[int]
@@ -95,7 +95,7 @@ class Search:
     """Whether hits bring their sparse vector along."""
 
 
-class Hit(msgspec.Struct, frozen=True, gc=False):
+class Hit(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """A point that was found."""
 
     id: str
