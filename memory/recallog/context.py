@@ -212,14 +212,13 @@ async def _recalled(
     reading: Reading, look: Look, asking: Asking | None, space: str, agent: str, asked: Asked, candidates: int
 ) -> RecallView | None:
     """What else is related to what the prompt is about, best first; None where the index is off."""
-    decided = look.computed_at["checkpoint"]
-    if asking is None or decided is None or not asked.query.strip():
+    if asking is None or look.decided < 0 or not asked.query.strip():
         return None
     # More than are shown: some of them stand elsewhere in the prompt.
     most = limits.PROMPT_RECALLED + _RECALLED_ELSEWHERE
     question = Question.about(space, agent, asked.query, asked.as_of, top_k=most)
     if question.offset_until is None:  # the prompt is of one moment, also where the views have moved on
-        question = replace(question, offset_until=decided.offset)
+        question = replace(question, offset_until=look.decided)
     return await recall(reading, asking, question, candidates)
 
 

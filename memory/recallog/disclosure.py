@@ -86,7 +86,7 @@ async def around(reading: Reading, asker: Asker, asked: Around) -> AroundView:
     """What the agent may see around an event. Raises `OutOfRange` where it may not see that event, or there is none."""
     seen = await _Seen.by(reading, asker)
     offset = (await finding.places(reading, asker.ledger, asker.space, [asked.id])).get(asked.id)
-    shown = await _around(seen, asker, asked, offset) if offset is not None and offset <= seen.checkpoint else None
+    shown = await _around(seen, asker, asked, offset) if offset is not None and offset <= seen.look.decided else None
     if shown is None:
         raise OutOfRange(
             f"{asker.agent} may see no event {asked.id!r} in {asker.space}. Search for the ids that it may see"
@@ -142,12 +142,6 @@ class _Seen:
         row = look.row(activity.SPACES, asker.space)
         return cls(look, episodic.merge(*tails), episodic.kept_from(*tails) or 0, row.events if row else 0)
 
-    @property
-    def checkpoint(self) -> int:
-        """The last offset decided."""
-        checkpoint = self.look.computed_at["checkpoint"]
-        return checkpoint.offset if checkpoint is not None else -1
-
     def past(self, asker: Asker) -> Past:
         """What they do not keep. Raises `OutOfRange` where the space is too large to be folded for one question."""
         time_travel.check_size(asker.space, self.events)
@@ -173,8 +167,8 @@ async def _around(seen: _Seen, asker: Asker, asked: Around, offset: int) -> _Sho
     if shown is not None:
         return before, anchor, shown[2]
     end = offset
-    while len(after) < asked.after and end < seen.checkpoint:
-        last, end = end, min(end + limits.LOG_EVENTS_KEPT, seen.checkpoint)  # so many that none is dropped between
+    while len(after) < asked.after and end < seen.look.decided:
+        last, end = end, min(end + limits.LOG_EVENTS_KEPT, seen.look.decided)  # so many that none is dropped between
         newer = [memory for memory in await past.until(end) if memory.offset > last]
         after += _wanted(newer, asked, asked.after - len(after))
     return before, anchor, after

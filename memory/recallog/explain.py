@@ -125,9 +125,8 @@ async def _absent(
     look: Look, ledger: Ledger, space: str, agent: str, found: Position | None, as_of: AsOf | None
 ) -> _Verdict:
     """Why an event is not among those that `agent` may see."""
-    checkpoint = look.computed_at["checkpoint"]
     data = await record_at(ledger, found.partition, found.offset) if found is not None else None
-    if found is None or data is None or checkpoint is None or found.offset > checkpoint.offset:
+    if found is None or data is None or found.offset > look.decided:
         return _Verdict("unknown", f"there is no event of this id in {space}")
     letter = look.row(dead_letters.TABLE, "", "", dead_letters.key_of(found.offset))
     if letter is not None:

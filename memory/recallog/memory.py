@@ -353,7 +353,8 @@ class Memory:
 
         Asked of the index, and of the views for what the index has not reached yet: what was published just now is
         found by its words. Where the index is off, starting, down or being built, words alone are compared, over the
-        newest 2,000 events, and `degraded` says why. `wait_index` waits until it has all that the ledger holds now.
+        newest 2,000 events, and unless it is off, `degraded` says why. `wait_index` waits until it has all that the
+        ledger holds now.
 
         Only of one `author`, of some `kinds`, of one `session`, with `since` <= at < `until`, and with a cosine of at
         least `min_similarity` (where one is known), where these are given. `channels` are some of semantic, keyword,

@@ -73,6 +73,12 @@ class Look:
         self._newest = dict(logs)
         self._memories: dict[tuple[str, str], list[episodic.Memory]] = {}
 
+    @property
+    def decided(self) -> int:
+        """The last offset that the views had decided; -1 before the first."""
+        checkpoint = self.computed_at["checkpoint"]
+        return -1 if checkpoint is None else checkpoint.offset
+
     def row(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
         data = self._rows[Need(table.name, space, owner, key)]
         return None if data is None else table.decode(data)

@@ -93,9 +93,8 @@ async def related(look: Look, asking: Asking | None, space: str, agent: str, ask
     question = Question.about(space, agent, asked.query, asked.as_of)
     try:
         opened = await asking.open(look.partition, start=False)
-        decided = look.computed_at["checkpoint"]
-        if decided is not None and decided.offset > opened.checkpoint:
-            return Related(None, f"{WORDS}: the index is {decided.offset - opened.checkpoint:,} positions behind")
+        if (behind := look.decided - opened.checkpoint) > 0:
+            return Related(None, f"{WORDS}: the index is {behind:,} positions behind")
         found = await by_index.nearest(opened, question, limits.RECALL_CANDIDATES)
     except IndexUnavailable as error:
         return Related(None, f"{WORDS}: {error}")

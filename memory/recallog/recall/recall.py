@@ -73,7 +73,7 @@ async def _recalled(
     look = await reading.look(rows, logs if asking is None else ())
     words = words_of(question.query, [name for name in names if look.row(activity.AGENTS, question.space, name)])
     gathered = await _of_index(look, asking, question, words)
-    if question.query.strip() and gathered.newest_known < _decided(look):
+    if question.query.strip() and gathered.newest_known < look.decided:
         if asking is not None:
             look = await reading.look(rows, logs)
         _add_by_words(gathered, look, question, words)
@@ -124,17 +124,11 @@ async def _of_index(look: Look, asking: Asking | None, question: Question, words
 
 def _say_how_far_behind(gathered: _Gathered, look: Look) -> None:
     if gathered.opened is not None:
-        gathered.behind = max(0, _decided(look) - gathered.newest_known)
+        gathered.behind = max(0, look.decided - gathered.newest_known)
         if gathered.behind > limits.RECALL_BEHIND:
             gathered.degraded = (
                 f"the index is {gathered.behind:,} positions behind; of what is newer only words were compared"
             )
-
-
-def _decided(look: Look) -> int:
-    """The last offset that the views have decided."""
-    checkpoint = look.computed_at["checkpoint"]
-    return -1 if checkpoint is None else checkpoint.offset
 
 
 def _add_by_words(gathered: _Gathered, look: Look, question: Question, words: Words) -> None:

@@ -1,9 +1,13 @@
-"""What adapters do alike: a filter as the few conditions that it is made of, and searches that need no engine."""
+"""What adapters do alike: a filter as the few conditions that it is made of, searches that need no engine, and what
+their library's points say."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from recallog_projections.index.engine import Filter, Search
+import numpy as np
+
+from recallog_projections.index.engine import Filter, Hit, Search, Sparse, Stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +58,30 @@ def finds_nothing(search: Search) -> bool:
     if search.limit <= 0 or (search.sparse is not None and not len(search.sparse.indices)):
         return True
     return search.pieces is not None and not len(search.pieces)
+
+
+def hit(point: Any) -> Hit:
+    """A scored point of either library, which name its parts alike."""
+    return Hit(str(point.id), point.score, point.payload or {}, _sparse(_vectors(point).get("terms")))
+
+
+def stored(record: Any) -> Stored:
+    """A record of either library."""
+    vectors = _vectors(record)
+    dense, pieces = vectors.get("dense"), vectors.get("pieces")
+    return Stored(
+        str(record.id),
+        record.payload or {},
+        None if dense is None else np.asarray(dense, np.float32),
+        _sparse(vectors.get("terms")),
+        None if pieces is None else np.asarray(pieces, np.float32),
+    )
+
+
+def _vectors(found: Any) -> dict[str, Any]:
+    vectors = found.vector  # the embedded library makes it anew each time that it is asked for
+    return vectors if isinstance(vectors, dict) else {}
+
+
+def _sparse(vector: Any) -> Sparse | None:
+    return None if vector is None else Sparse(vector.indices, vector.values)

@@ -20,11 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import qdrant_edge as qdrant
 from filelock import FileLock, Timeout
 
-from recallog_projections.index.conditions import AnyOf, Between, OneOf, conditions, finds_nothing
+from recallog_projections.index.conditions import AnyOf, Between, OneOf, conditions, finds_nothing, hit, stored
 from recallog_projections.index.engine import (
     INTEGER_FIELDS,
     KEYWORD_FIELDS,
@@ -230,7 +229,7 @@ class EdgeEngine(Engine):
         shard = self._shard(collection).shard
         with_payload: bool | list[str] = True if payload is None else list(payload) or False
         records = shard.retrieve(list(dict.fromkeys(ids)), with_payload, vectors)
-        return {str(record.id): _stored(record) for record in records}
+        return {str(record.id): stored(record) for record in records}
 
     def _scroll(self, collection: str, after: str | None, limit: int, vectors: bool) -> list[Stored]:
         shard = self._shard(collection).shard
@@ -238,7 +237,7 @@ class EdgeEngine(Engine):
         more = 0 if after is None else 1
         request = qdrant.ScrollRequest(offset=after, limit=limit + more, with_payload=True, with_vector=vectors)
         records, _ = shard.scroll(request)
-        return [_stored(record) for record in records if str(record.id) != after][:limit]
+        return [stored(record) for record in records if str(record.id) != after][:limit]
 
     def _count(self, collection: str, filter: Filter | None) -> int:  # noqa: A002
         shard = self._shard(collection).shard
@@ -432,9 +431,7 @@ def _hits(found: Sequence[qdrant.ScoredPoint], search: Search) -> list[Hit]:
     """What a search found. A point's properties are made each time they are asked for, so only where they are there."""
     if not search.payload and not search.with_sparse:
         return [Hit(str(point.id), point.score) for point in found]
-    return [
-        Hit(str(point.id), point.score, point.payload or {}, _sparse(_vectors(point).get("terms"))) for point in found
-    ]
+    return [hit(point) for point in found]
 
 
 def _condition(condition: AnyOf | Between | OneOf) -> "qdrant.ConditionType":  # in the stubs alone
@@ -450,26 +447,5 @@ def _condition(condition: AnyOf | Between | OneOf) -> "qdrant.ConditionType":  #
             return qdrant.HasIdCondition(set(ids))
 
 
-def _stored(record: qdrant.Record) -> Stored:
-    vectors = _vectors(record)
-    dense, pieces = vectors.get("dense"), vectors.get("pieces")
-    return Stored(
-        str(record.id),
-        record.payload or {},
-        None if dense is None else np.asarray(dense, np.float32),
-        _sparse(vectors.get("terms")),
-        None if pieces is None else np.asarray(pieces, np.float32),
-    )
-
-
-def _vectors(found: qdrant.Record | qdrant.ScoredPoint) -> dict[str, Any]:
-    vectors = found.vector  # made anew each time that it is asked for
-    return vectors if isinstance(vectors, dict) else {}
-
-
 def _sparse_vector(sparse: Sparse) -> qdrant.SparseVector:
     return qdrant.SparseVector(list(sparse.indices), list(sparse.values))
-
-
-def _sparse(vector: qdrant.SparseVector | None) -> Sparse | None:
-    return None if vector is None else Sparse(vector.indices, vector.values)

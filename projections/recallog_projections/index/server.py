@@ -8,13 +8,12 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
-import numpy as np
 from qdrant_client import AsyncQdrantClient
 from qdrant_client import models as qdrant
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
-from recallog_projections.index.conditions import AnyOf, Between, OneOf, conditions, finds_nothing
+from recallog_projections.index.conditions import AnyOf, Between, OneOf, conditions, finds_nothing, hit, stored
 from recallog_projections.index.engine import (
     INTEGER_FIELDS,
     KEYWORD_FIELDS,
@@ -132,10 +131,7 @@ class ServerEngine(Engine):
             return found
         answers = await self._run(lambda: self._client.query_batch_points(name, requests))
         for number, answer in zip(asked, answers, strict=True):
-            found[number] = [
-                Hit(str(point.id), point.score, point.payload or {}, _sparse(_vectors(point).get("terms")))
-                for point in answer.points
-            ]
+            found[number] = [hit(point) for point in answer.points]
         return found
 
     async def retrieve(
@@ -145,7 +141,7 @@ class ServerEngine(Engine):
         with_payload: bool | list[str] = True if payload is None else list(payload) or False
         wanted = list(dict.fromkeys(ids))
         records = await self._run(lambda: self._client.retrieve(name, wanted, with_payload, vectors))
-        return {str(record.id): _stored(record) for record in records}
+        return {str(record.id): stored(record) for record in records}
 
     async def scroll(self, collection: str, after: str | None, limit: int, *, vectors: bool = False) -> list[Stored]:
         name = self._name(collection)
@@ -154,7 +150,7 @@ class ServerEngine(Engine):
         records, _ = await self._run(
             lambda: self._client.scroll(name, limit=more, offset=after, with_payload=True, with_vectors=vectors)
         )
-        return [_stored(record) for record in records if str(record.id) != after][:limit]
+        return [stored(record) for record in records if str(record.id) != after][:limit]
 
     async def count(self, collection: str, filter: Filter | None = None) -> int:  # noqa: A002
         name = self._name(collection)
@@ -357,25 +353,5 @@ def _condition(condition: AnyOf | Between | OneOf) -> qdrant.FieldCondition | qd
             return qdrant.HasIdCondition(has_id=list(ids))
 
 
-def _stored(record: qdrant.Record) -> Stored:
-    vectors = _vectors(record)
-    dense, pieces = vectors.get("dense"), vectors.get("pieces")
-    return Stored(
-        str(record.id),
-        record.payload or {},
-        None if dense is None else np.asarray(dense, np.float32),
-        _sparse(vectors.get("terms")),
-        None if pieces is None else np.asarray(pieces, np.float32),
-    )
-
-
-def _vectors(found: qdrant.Record | qdrant.ScoredPoint) -> dict[str, Any]:
-    return found.vector if isinstance(found.vector, dict) else {}
-
-
 def _sparse_vector(sparse: Sparse) -> qdrant.SparseVector:
     return qdrant.SparseVector(indices=list(sparse.indices), values=list(sparse.values))
-
-
-def _sparse(vector: qdrant.SparseVector | None) -> Sparse | None:
-    return None if vector is None else Sparse(vector.indices, vector.values)
