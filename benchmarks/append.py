@@ -11,7 +11,7 @@ from benchmarks.measure import Goal, Measure, Setup, interleaved, ratio, set_asi
 from benchmarks.workload import batches, villages
 from recallog import Event
 from recallog_schemas import codec
-from recallog_streams.sqlite_ledger import LEDGER, SqliteLedger
+from recallog_streams.ledgers.sqlite import LEDGER, SqliteLedger
 
 _RATIO = Goal("≥", 0.7)
 
@@ -37,7 +37,7 @@ async def _compare(setup: Setup, events: list[Event], size: int) -> list[Measure
         setup,
         f"append: {len(events):,} events in batches of {size:,}",
         {
-            "ours": lambda: _ours(_fresh(setup.folder), ready),
+            "ours": lambda: _all_builtin(_fresh(setup.folder), ready),
             "bare": lambda: _bare(_fresh(setup.folder), encoded),
         },
     )
@@ -58,7 +58,7 @@ def _fresh(folder: Path) -> Path:
     return home / "ledger.db"
 
 
-async def _ours(path: Path, ready: list[list[Event]]) -> float:
+async def _all_builtin(path: Path, ready: list[list[Event]]) -> float:
     ledger = SqliteLedger(path)
     try:
         await ledger.ends()  # opens the file

@@ -11,14 +11,14 @@ from benchmarks.fold import BEFORE
 from benchmarks.homes import Home, grow, opened, put_back
 from benchmarks.measure import Measure, Setup, seconds, set_aside
 from benchmarks.workload import villages
-from recallog_projections.projection import LogName, Need, Projection
+from recallog_projections.projection import LogName, Projection, RowKey
 from recallog_projections.rows import Rows
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome
 from recallog_schemas import Event, Record, codec, kinds
 from recallog_schemas.errors import InvariantViolation
 from recallog_streams import generations
-from recallog_streams.ledger import Batch
+from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.projector import Projector
 
 
@@ -112,7 +112,7 @@ async def _batch(
         for record in its_own:
             projection.apply(rows, record)
         laps.lap(f"apply {projection.name}")
-    rows.keep()
+    rows.commit_record()
     changes = rows.changes()
     laps.lap("encode changes")
     new = Checkpoint(batch.next - 1, batch.records[-1][0], b"-" * 16)
@@ -126,7 +126,7 @@ def _record(offset: int, data: bytes, event: Event) -> Record:
     return Record(0, offset, event, data, not kinds.kind_of(event.kind).bookkeeping)
 
 
-def _needs(projections: Sequence[Projection], records: Sequence[Record]) -> Iterator[Need]:
+def _needs(projections: Sequence[Projection], records: Sequence[Record]) -> Iterator[RowKey]:
     for projection in projections:
         kinds_of_it = getattr(projection, "kinds", None)
         for record in records:

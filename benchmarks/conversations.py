@@ -9,7 +9,7 @@ from itertools import accumulate
 from tokenizers import Tokenizer
 
 from recallog import Event
-from recallog_projections.index.onnx_embedder import package_folder
+from recallog_projections.index.embedders.onnx import package_folder
 from recallog_projections.index.terms import FUNCTION_WORDS
 
 ASKER = "baker"

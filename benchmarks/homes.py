@@ -8,13 +8,13 @@ from itertools import islice
 from pathlib import Path
 
 from benchmarks.workload import batches
-from recallog import Event, Settings
-from recallog.folder_lock import FolderLock
-from recallog.wiring import LOCK_FILE, VIEWS_FILE, parts
+from recallog import Event, Settings, layout
+from recallog.composition import compose
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Store
 from recallog_streams import generations
-from recallog_streams.ledger import Ledger
+from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.locks.folder import FolderLock
 from recallog_streams.projector import Projector
 
 _APPENDED_AT_ONCE = 1_000
@@ -37,9 +37,9 @@ class Home:
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncIterator[Home]:
     settings = Settings(home=folder, ledger=None, views=None)
-    made = parts(settings)
+    made = compose(settings)
     views = made.views
-    lock = FolderLock(folder / LOCK_FILE, settings.lock_wait_seconds)
+    lock = FolderLock(folder / layout.views_lock(), settings.lock_wait_seconds)
     projector = Projector(made.ledger, views.store, views.projections, lock=lock)
     try:
         await views.store.pointer(0)  # opens the file, or makes it, before any clock starts
@@ -60,15 +60,15 @@ async def grow(folder: Path, events: Iterator[Event], before: int) -> None:
         await fill(home, islice(events, before))
         await generations.current(home.projector, 0)
         await fill(home, events)
-    shutil.copy(folder / VIEWS_FILE, folder / _GROWN)
+    shutil.copy(folder / layout.views_file(), folder / _GROWN)
 
 
 def put_back(folder: Path) -> None:
     """Views as `grow` left them, for the next repetition."""
     forget_views(folder)
-    shutil.copy(folder / _GROWN, folder / VIEWS_FILE)
+    shutil.copy(folder / _GROWN, folder / layout.views_file())
 
 
 def forget_views(folder: Path) -> None:
-    for path in folder.glob(f"{VIEWS_FILE}*"):
+    for path in folder.glob(f"{layout.views_file()}*"):
         path.unlink()

@@ -14,8 +14,8 @@ from benchmarks.indexes import forget_index, indexing
 from benchmarks.measure import Goal, Measure, Setup, interleaved, ratio, seconds, set_aside
 from benchmarks.workload import batches
 from recallog import Event, Memory, Settings
-from recallog_projections.index.embedder import Embedder, Embedding, Passage
-from recallog_projections.index.onnx_embedder import OnnxEmbedder
+from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
+from recallog_projections.index.embedders.onnx import OnnxEmbedder
 from recallog_schemas.errors import InvariantViolation
 from recallog_streams import generations
 
@@ -36,7 +36,7 @@ class _Listening(Embedder):
 
     def __init__(self, model: Embedder) -> None:
         self._model = model
-        self.model, self.dimension, self.pieces = model.model, model.dimension, model.pieces
+        self.model, self.dimension, self.token_vectors = model.model, model.dimension, model.token_vectors
         self.heard: list[Sequence[Passage]] = []
 
     def embed(self, passages: Sequence[Passage]) -> list[Embedding]:

@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.conversations import vocabulary
-from recallog.index.indexing import Indexing
-from recallog.index.service import ENGINE_FOLDER, FOLDER, LEDGER_FILE, ROWS_FILE
-from recallog_projections.index.edge import EdgeEngine
-from recallog_projections.index.embedder import Embedder, Embedding, Passage
-from recallog_projections.index.engine import Point
-from recallog_projections.index.onnx_embedder import unit
+from recallog import layout
+from recallog.index.indexer import Indexer
+from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
+from recallog_projections.index.embedders.onnx import unit
+from recallog_projections.index.engines.edge import EdgeEngine
+from recallog_projections.index.engines.engine import Point
 from recallog_projections.index.terms import FUNCTION_WORDS
 from recallog_projections.stores.sqlite import SqliteStore
-from recallog_streams.sqlite_ledger import SqliteLedger
+from recallog_streams.ledgers.sqlite import SqliteLedger
 
 EMBEDDER = "minilm"
 
@@ -56,13 +56,13 @@ class KeptEngine(EdgeEngine):
 
 
 @asynccontextmanager
-async def indexing(folder: Path, embedder: Embedder, engine: EdgeEngine | None = None) -> AsyncIterator[Indexing]:
+async def indexing(folder: Path, embedder: Embedder, engine: EdgeEngine | None = None) -> AsyncIterator[Indexer]:
     """The index of a folder, in this process, with no service and no other process."""
-    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    ledger, rows = SqliteLedger(folder / LEDGER_FILE), SqliteStore(folder / FOLDER / ROWS_FILE)
+    (folder / layout.INDEX).mkdir(parents=True, exist_ok=True)
+    ledger, rows = SqliteLedger(folder / layout.LEDGER), SqliteStore(folder / layout.INDEX_ROWS)
     engine = engine or EdgeEngine(engine_folder(folder))
     try:
-        yield Indexing(ledger, rows, engine, lambda name: embedder, EMBEDDER)
+        yield Indexer(ledger, rows, engine, lambda name: embedder, EMBEDDER)
     finally:
         await engine.close()
         await rows.close()
@@ -70,11 +70,11 @@ async def indexing(folder: Path, embedder: Embedder, engine: EdgeEngine | None =
 
 
 def engine_folder(folder: Path) -> Path:
-    return folder / FOLDER / ENGINE_FOLDER
+    return folder / layout.INDEX_ENGINE
 
 
 def forget_index(folder: Path) -> None:
-    shutil.rmtree(folder / FOLDER, ignore_errors=True)
+    shutil.rmtree(folder / layout.INDEX, ignore_errors=True)
 
 
 class Assembled(Embedder):
@@ -84,13 +84,13 @@ class Assembled(Embedder):
 
     def __init__(self, model: Embedder) -> None:
         """`model` embeds some 350 texts, in which each word of the vocabulary stands once."""
-        self.model, self.dimension, self.pieces = model.model, model.dimension, True
+        self.model, self.dimension, self.token_vectors = model.model, model.dimension, True
         words = [*vocabulary(), *sorted(FUNCTION_WORDS)]
         random.Random(8).shuffle(words)
         texts = [" ".join(words[n : n + _LEARNT_AT_ONCE]) for n in range(0, len(words), _LEARNT_AT_ONCE)]
         learnt: dict[str, np.ndarray] = {}
         for text, embedding in zip(texts, model.embed([Passage(text, 0) for text in texts]), strict=True):
-            for (start, end), vector in zip(embedding.pieces, embedding.piece_vectors, strict=True):
+            for (start, end), vector in zip(embedding.token_spans, embedding.token_vectors, strict=True):
                 learnt.setdefault(text[start:end], vector)
         self._numbers = {word: number for number, word in enumerate(learnt)}
         self._vectors = np.stack([*learnt.values()])
@@ -106,7 +106,7 @@ class Assembled(Embedder):
         first = zlib.crc32(passage.text.encode()) % (len(self._noise) - len(words))
         noise = self._noise[first : first + len(words)]
         vectors = unit(self._vectors[[self._numbers[word.group()] for word in words]] + noise)
-        least = len(passage.text) if passage.pieces_from is None else passage.pieces_from
+        least = len(passage.text) if passage.tokens_from is None else passage.tokens_from
         asked = [number for number, word in enumerate(words) if word.start() >= least]
         return Embedding(unit(vectors.mean(axis=0)), [words[number].span() for number in asked], vectors[asked])
 

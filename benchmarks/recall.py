@@ -18,11 +18,10 @@ from benchmarks.conversations import ASKER, questions, talk
 from benchmarks.indexes import Assembled, KeptEngine, engine_folder, indexing
 from benchmarks.measure import Goal, Measure, Setup, set_aside
 from benchmarks.workload import batches
-from recallog import Event, Memory, Settings
-from recallog.index.service import ADDRESS_FILE, FOLDER
-from recallog_projections.index.embedder import Passage
-from recallog_projections.index.engine import EVERYBODY, Filter, Search
-from recallog_projections.index.onnx_embedder import OnnxEmbedder
+from recallog import Event, Memory, Settings, layout
+from recallog_projections.index.embedders.embedder import Passage
+from recallog_projections.index.embedders.onnx import OnnxEmbedder
+from recallog_projections.index.engines.engine import EVERYBODY, Filter, Search
 from recallog_projections.index.store import collection_of
 from recallog_schemas.errors import InvariantViolation
 from recallog_streams import generations
@@ -78,7 +77,7 @@ async def _measured(setup: Setup, size: _Size, assembled: Assembled, model: Onnx
         Measure(f"{name} service, resident", memory_bytes["VmRSS"] / 2**20, "MiB"),
         Measure(f"{name} service, but for pages of files", memory_bytes["RssAnon"] / 2**20, "MiB"),
         Measure(f"{name} service, resident by memory", memory_bytes["VmRSS"] / 2**10 / size.memories, "KiB"),
-        Measure(f"{name} disk by memory", _blocks_bytes(folder / FOLDER) / 2**10 / size.memories, "KiB"),
+        Measure(f"{name} disk by memory", _blocks_bytes(folder / layout.INDEX) / 2**10 / size.memories, "KiB"),
     ]
 
 
@@ -125,7 +124,7 @@ async def _asked(folder: Path, asked: Sequence[tuple[str, str]]) -> tuple[list[f
                 taken.append(time.perf_counter() - began)
                 if found.degraded or found.index_behind or not found.hits:
                     raise InvariantViolation(f"the index did not answer: {found.degraded}")
-        return taken, _memory_bytes(int(json.loads((folder / FOLDER / ADDRESS_FILE).read_bytes())["pid"]))
+        return taken, _memory_bytes(int(json.loads((folder / layout.INDEX_ADDRESS).read_bytes())["pid"]))
 
 
 def _more(space: str) -> Event:

@@ -38,7 +38,7 @@ async def measure(setup: Setup) -> list[Measure]:
             setup.say("remember: falling due")
             measures += percentiles("remember: append to due", await _fall_due(memory, setup.size(200, 40)))
             setup.say("remember: all standing triggers")
-            measures += percentiles("remember: standing", await _asked(lambda _: memory.standing(_SPACE), agents, 20))
+            measures += percentiles("remember: standing", await _asked(lambda _: memory.pending(_SPACE), agents, 20))
         return measures
 
 

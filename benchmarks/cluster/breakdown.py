@@ -14,8 +14,8 @@ from redis.asyncio import Redis
 
 from benchmarks.cluster.places import Cluster, Place
 from benchmarks.measure import Measure, set_aside
-from recallog.wiring import Parts
-from recallog_projections.projection import LogName, Need
+from recallog.components import Components
+from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Rows
 from recallog_projections.stores.redis_format import pack_changes
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome
@@ -23,7 +23,7 @@ from recallog_schemas import Event, Record, codec, kinds
 from recallog_schemas.errors import InvariantViolation
 from recallog_streams import generations
 from recallog_streams.identity import Identity
-from recallog_streams.ledger import Batch
+from recallog_streams.ledgers.ledger import Batch
 
 _PARTITION = 0
 
@@ -44,8 +44,8 @@ class _Laps:
 class _Steps:
     """The parts of one projector, called one after the other."""
 
-    def __init__(self, parts: Parts, generation: Generation) -> None:
-        self._parts = parts
+    def __init__(self, parts: Components, generation: Generation) -> None:
+        self._components = parts
         self._generation = generation
         self._identity = Identity()
         self._rows: Rows = parts.views.builder.fold.new_rows()
@@ -53,7 +53,7 @@ class _Steps:
         self.laps = _Laps()
 
     async def batch(self, batch: Batch) -> None:
-        laps, ledger, store = self.laps, self._parts.ledger, self._parts.views.store
+        laps, ledger, store = self.laps, self._components.ledger, self._components.views.store
         laps.lap("fetch from Kafka, unpack")
         events = [codec.decode(data) for _, data in batch.records]
         laps.lap("decode")
@@ -75,13 +75,13 @@ class _Steps:
         laps.lap("needs of the projections")
         await self._fetch(missing)
         laps.lap("rows from Redis")
-        for projection in self._parts.views.projections:
+        for projection in self._components.views.projections:
             kinds_of_it = getattr(projection, "kinds", None)
             for record in records:
                 if kinds_of_it is None or record.event.kind in kinds_of_it:
                     projection.apply(self._rows, record)
             laps.lap(f"apply {projection.name}")
-        self._rows.keep()
+        self._rows.commit_record()
         changes = self._rows.changes()
         laps.lap("encode changes")
         pack_changes(changes)
@@ -92,23 +92,23 @@ class _Steps:
         laps.lap("commit, without packing")
         self._checkpoint = new
 
-    def _needs(self, records: Sequence[Record]) -> list[Need]:
+    def _needs(self, records: Sequence[Record]) -> list[RowKey]:
         return [
             need
-            for projection in self._parts.views.projections
+            for projection in self._components.views.projections
             for record in records
             if (of_it := getattr(projection, "kinds", None)) is None or record.event.kind in of_it
             for need in projection.needs(record)
         ]
 
-    async def _fetch(self, needs: Sequence[Need]) -> None:
+    async def _fetch(self, needs: Sequence[RowKey]) -> None:
         if not needs:
             return
         rows = self._rows
         of_rows = [need for need in needs if not rows.is_log(need)]
         of_logs = [need for need in needs if rows.is_log(need)]
         totals = [(LogName(*need[:3]), 0) for need in of_logs]
-        snapshot = await self._parts.views.store.read(_PARTITION, of_rows, totals, self._generation)
+        snapshot = await self._components.views.store.read(_PARTITION, of_rows, totals, self._generation)
         for need, data in zip(of_rows, snapshot.rows, strict=True):
             rows.fetched(need, data)
         for need, tail in zip(of_logs, snapshot.logs, strict=True):
@@ -148,7 +148,7 @@ async def _run(place: Place) -> dict[str, float]:
     return {step: seconds / end * 1e6 for step, seconds in taken.items()}
 
 
-async def _steps(parts: Parts, end: int) -> _Steps:
+async def _steps(parts: Components, end: int) -> _Steps:
     builder = parts.views.builder
     generation = (await builder.store.create(builder.new_generation(_PARTITION, end))).building
     if generation is None:

@@ -6,7 +6,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from benchmarks.cluster.places import PARTITIONS, Cluster, Place
 from benchmarks.measure import Measure, seconds, set_aside
-from recallog.wiring import address_of
+from recallog.composition import address_of
 
 _POLLED_RECORDS = 10_000
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from benchmarks.workload import SPACES, batches, villages
 from recallog import Event
-from recallog.wiring import address_of
-from recallog_streams.kafka.ledger import KafkaLedger
+from recallog.composition import address_of
+from recallog_streams.ledgers.kafka.ledger import KafkaLedger
 
 REGIONS = 4
 SPACES_IN_ALL = REGIONS * SPACES

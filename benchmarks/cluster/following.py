@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from benchmarks.cluster.processes import Process
-from recallog.wiring import Parts
+from recallog.components import Components
 from recallog_projections.stores.store import Store
 from recallog_schemas.errors import StorageUnavailable
 
@@ -21,7 +21,7 @@ class Sample(NamedTuple):
 
     at: float
     """Seconds on `time.perf_counter`."""
-    decided: int
+    processed: int
     """Records."""
     used_seconds: float
     """Of a processor, by the processes that fold, since they started."""
@@ -39,16 +39,16 @@ class Samples:
         What the process did before its first commit (it starts, it joins its group) does not count.
         """
         since, until = self._span(first, last)
-        return (until.decided - since.decided) / (until.at - since.at)
+        return (until.processed - since.processed) / (until.at - since.at)
 
     def per_used_second(self) -> float:
         """Records per second of a processor: what the rate would be where nobody else wanted one."""
         since, until = self._span(0.0, float("inf"))
-        return (until.decided - since.decided) / (until.used_seconds - since.used_seconds)
+        return (until.processed - since.processed) / (until.used_seconds - since.used_seconds)
 
     def _span(self, first: float, last: float) -> tuple[Sample, Sample]:
         within = [sample for sample in self.taken if first <= sample.at <= last]
-        moved = [after for before, after in pairwise(within) if after.decided > before.decided]
+        moved = [after for before, after in pairwise(within) if after.processed > before.processed]
         if len(moved) < 2:
             raise TooFewSamples("too few samples for a rate: fold more records")
         return moved[0], moved[-1]
@@ -58,7 +58,7 @@ class TooFewSamples(ValueError):
     """The records were decided before it could be seen how fast."""
 
 
-async def decided(store: Store, partitions: int, *, before: Collection[str] = ()) -> int:
+async def processed(store: Store, partitions: int, *, before: Collection[str] = ()) -> int:
     """How many offsets the active generations have decided, or those being built where there are none.
 
     Generations with ids in `before` do not count: so a rebuild is followed while it builds and when it has cut over.
@@ -72,14 +72,14 @@ async def decided(store: Store, partitions: int, *, before: Collection[str] = ()
     return total
 
 
-async def active_ids(parts: Parts) -> set[str]:
+async def active_ids(parts: Components) -> set[str]:
     """The ids of the active generations."""
     pointers = [await parts.views.store.pointer(partition) for partition in range(len(await parts.ledger.ends()))]
     return {pointer.active.id for pointer in pointers if pointer.active is not None}
 
 
 async def follow(
-    parts: Parts,
+    parts: Components,
     until: int,
     processes: Sequence[Process],
     *,
@@ -92,9 +92,9 @@ async def follow(
     samples = Samples()
     while True:
         try:
-            done = await decided(parts.views.store, partitions, before=before)
+            done = await processed(parts.views.store, partitions, before=before)
         except StorageUnavailable:
-            done = samples.taken[-1].decided if samples.taken else 0
+            done = samples.taken[-1].processed if samples.taken else 0
         samples.taken.append(Sample(time.perf_counter(), done, sum(process.cpu_seconds() for process in processes)))
         if note is not None:
             note(done)

@@ -10,7 +10,7 @@ from benchmarks.cluster import empty_agent, following, places, processes
 from benchmarks.cluster.following import Sample, Samples, TooFewSamples
 from benchmarks.cluster.places import Cluster, Place
 from benchmarks.measure import Goal, Measure, ratio
-from recallog.wiring import address_of
+from recallog.composition import address_of
 
 _RATE = Goal("≥", 20_000)
 _RATIO = Goal("≥", 2.0)
@@ -105,7 +105,7 @@ async def _empty_agent(cluster: Cluster, place: Place) -> Samples:
         settings={},
     ) as agent:
         while not samples.taken or (
-            samples.taken[-1].decided < place.records and samples.taken[-1].at < samples.taken[0].at + _AGENT_SECONDS
+            samples.taken[-1].processed < place.records and samples.taken[-1].at < samples.taken[0].at + _AGENT_SECONDS
         ):
             said = await agent.line(_SILENCE_SECONDS_MAX)
             if said.startswith(empty_agent.SAYS):  # Faust has things to say there too

@@ -11,10 +11,10 @@ from benchmarks.cluster import places
 from benchmarks.cluster.events import regions
 from benchmarks.cluster.places import Cluster
 from benchmarks.measure import Measure
-from recallog.wiring import Parts
+from recallog.components import Components
 from recallog_schemas import Position
 from recallog_schemas.errors import StorageUnavailable, UnknownOutcome
-from recallog_streams.ledger import Ledger
+from recallog_streams.ledgers.ledger import Ledger
 
 _PUBLISHED_AT_ONCE = 20
 _PAUSE_SECONDS = 0.05
@@ -52,7 +52,7 @@ async def measure(cluster: Cluster) -> list[Measure]:
     ]
 
 
-async def _outage(cluster: Cluster, parts: Parts) -> _Outage:
+async def _outage(cluster: Cluster, parts: Components) -> _Outage:
     """Kill the broker while events come, start it at once, and wait until the views hold what came since."""
     written: list[tuple[float, Position]] = []
     publishing = asyncio.create_task(_publish(parts.ledger, written))

@@ -17,8 +17,9 @@ from benchmarks.cluster import events, processes
 from benchmarks.cluster.processes import Process
 from benchmarks.measure import Setup
 from recallog import Event, Settings
-from recallog.wiring import Parts, address_of, parts
-from recallog_streams.kafka.ledger import KafkaLedger
+from recallog.components import Components
+from recallog.composition import address_of, compose
+from recallog_streams.ledgers.kafka.ledger import KafkaLedger
 
 PARTITIONS = 8
 READY_SECONDS = 120.0
@@ -47,9 +48,9 @@ class Place:
         return address_of(self.ledger).topic
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Parts]:
+    async def opened(self) -> AsyncIterator[Components]:
         """Its ledger and views, in this process."""
-        made = parts(self.settings)
+        made = compose(self.settings)
         try:
             await made.ledger.open()
             yield made

@@ -3,8 +3,8 @@
 An agent's memory is not a separate store. It is a set of views computed from one durable ledger.
 """
 
-from recallog.context import Context
 from recallog.memory import Memory
+from recallog.queries.context import Context
 from recallog.settings import Settings
 from recallog_schemas import Event, Position
 from recallog_schemas.errors import RecallogError

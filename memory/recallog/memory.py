@@ -3,29 +3,21 @@
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from datetime import datetime
 from os import PathLike
-from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar, overload
+from typing import TYPE_CHECKING, Self, TypeVar, overload
 
 import msgspec
 
-from recallog import context as prompts
-from recallog import disclosure, inhabitants, operations, recent, reflections, salient, wiring
-from recallog import explain as explaining
-from recallog.answers import Answers
-from recallog.context import Context, Wanted
-from recallog.disclosure import Asker
-from recallog.reactor import Background, Reactor
-from recallog.reading import Reading
-from recallog.recall import recall as recalling
-from recallog.recall.question import Question
-from recallog.salient import Asked
+from recallog import composition, queries, retrieval
+from recallog.components import Components
+from recallog.reactors.reactor import Background, Reactor
+from recallog.reading.projection_group import ProjectionGroup
+from recallog.reading.query_router import QueryRouter
+from recallog.reading.read_session import ReadSession
+from recallog.reading.time_travel import AsOf
+from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED
 from recallog.settings import Settings
-from recallog.time_travel import AsOf
-from recallog.views import Views
-from recallog_projections.index import ranking
-from recallog_projections.index.reranker import Reranker
-from recallog_projections.projection import Log, LogName, Need, Projection, Table
+from recallog_projections.projection import Log, LogName, Projection, RowKey, Table
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent, ProjectionError, RecallogError
 from recallog_schemas.views import (
@@ -38,6 +30,7 @@ from recallog_schemas.views import (
     EntriesView,
     EpisodicView,
     Explanation,
+    PendingTrigger,
     Reaction,
     RebuildPlan,
     RebuildReport,
@@ -48,14 +41,19 @@ from recallog_schemas.views import (
     SearchPage,
     SpaceDetail,
     SpaceView,
-    StandingTrigger,
     Status,
     TimelinePage,
     VerifyReport,
 )
-from recallog_streams.ledger import Batch
+from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.projector import Progress
-from recallog_streams.reflectors.port import Reflector
+
+if TYPE_CHECKING:
+    from recallog.queries.context import Context
+    from recallog.queries.previews import Asker
+    from recallog.queries.salient import SalienceQuery
+    from recallog.reactors.reflector import Reflector
+    from recallog.retrieval.reranker import Reranker
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 
@@ -77,20 +75,25 @@ class Memory:
 
     def __init__(
         self,
-        settings: Settings,
-        projections: Sequence[Projection] = (),
+        components: Components,
+        *,
         progress: Progress | None = None,
         reactors: bool = False,
-        reflector: Reflector | None = None,
-        reranker: Reranker | None = None,
+        reflector: "Reflector | None" = None,
+        reranker: "Reranker | None" = None,
     ) -> None:
-        self.settings = settings
+        """A memory of parts that were built elsewhere, for example by `recallog.composition.assemble`.
+
+        The other arguments are those of `open`. The memory closes the components when it is closed.
+        """
+        self._components = components
         self._reranker = reranker
-        self._parts = wiring.parts(settings, projections)
         self._progress = progress
-        self._answers = Answers(self._parts, progress)
-        self._kept = settings.log_events
-        self._reflector = reflector
+        self._router = QueryRouter(components.ledger, components.views, progress)
+        self._log_events = components.log_events
+        self._make_reflector: Callable[[], Reflector] = (
+            composition.extractive if reflector is None else lambda: reflector
+        )
         self._reactors = reactors
         self._reactor: Reactor | None = None
         self._background: Background | None = None
@@ -103,23 +106,48 @@ class Memory:
         projections: Sequence[Projection] = (),
         progress: Progress | None = None,
         reactors: bool = False,
-        reflector: Reflector | None = None,
-        reranker: Reranker | None = None,
+        reflector: "Reflector | None" = None,
+        reranker: "Reranker | None" = None,
     ) -> Self:
-        """A memory in the folder `home`, made with the first use; else where settings or the environment say.
+        """A memory in the folder `home`, which is created with the first use; else as the settings say.
 
-        Those name a ledger and views (`RECALLOG_LEDGER`, `RECALLOG_VIEWS`: a cluster, whose workers keep the views), or
-        a folder (`RECALLOG_HOME`, else `./.recallog`).
+        Without `home`, environment variables name a ledger and a store of views (`RECALLOG_LEDGER` and
+        `RECALLOG_VIEWS`: a cluster, whose workers keep the views) or a folder (`RECALLOG_HOME`, else `./.recallog`).
 
-        `projections` are views of your own, each kept in a file of its own; read them with `row` and `log_entries`.
-        `progress` is called with (done, total) while a query has to build the views first. With `reactors`, and
-        inside `async with`, reflections that fall due are answered in the background by `reflector` (default: as
-        `RECALLOG_REFLECTOR` says, else the offline one). `reranker` reads the best of what `recall` finds once more,
-        together with the question; there is none by default.
+        `projections` are projections of your own, each kept in a store of its own; read them with `row` and
+        `log_entries`. `progress` is called with (done, total) while a query has to build the views first. With
+        `reactors`, and inside `async with`, reflections that fall due are answered in the background by `reflector`
+        (default: the one that `RECALLOG_REFLECTOR` names, else the offline one). `reranker` scores the best hits of
+        `recall` again, each together with the query; there is none by default.
         """
-        if not isinstance(home, Settings):
-            home = Settings(home=Path(home), ledger=None, views=None) if home is not None else Settings()
-        return cls(home, projections, progress, reactors, reflector, reranker)
+        settings = home if isinstance(home, Settings) else Settings.of_folder(home)
+        memory = cls(
+            composition.compose(settings, projections),
+            progress=progress,
+            reactors=reactors,
+            reflector=reflector,
+            reranker=reranker,
+        )
+        if reflector is None:
+            memory._make_reflector = lambda: composition.reflector(settings)
+        return memory
+
+    @classmethod
+    def in_memory(
+        cls,
+        *,
+        projections: Sequence[Projection] = (),
+        reactors: bool = False,
+        reflector: "Reflector | None" = None,
+        reranker: "Reranker | None" = None,
+    ) -> Self:
+        """A memory that needs no folder and ends with this object: for tests and notebooks.
+
+        There is no semantic index: `recall` compares words. The arguments are those of `open`.
+        """
+        settings = Settings(ledger="memory://", views="memory://", index="off", reflector="extractive")
+        components = composition.compose(settings, projections)
+        return cls(components, reactors=reactors, reflector=reflector, reranker=reranker)
 
     async def __aenter__(self) -> Self:
         if self._reactors:
@@ -139,7 +167,7 @@ class Memory:
             if self._reactor is not None:
                 await self._reactor.close()
         finally:
-            await self._parts.close()
+            await self._components.close()
 
     # Producers
 
@@ -155,7 +183,7 @@ class Memory:
         conflict), `EventTooLarge`, `StorageError`, `UnknownOutcome`; calling again with the same events is safe after
         each of them. At most `limits.APPEND_EVENTS_MAX` events in one call.
         """
-        positions = await self._parts.ledger.append(events)
+        positions = await self._components.ledger.append(events)
         if self._background is not None:
             self._background.wake()
         return positions
@@ -163,17 +191,17 @@ class Memory:
     # Reactors
 
     async def react(
-        self, space: str | None = None, progress: Progress | None = None, *, patient: bool = False
+        self, space: str | None = None, progress: Progress | None = None, *, skip_reflection_loops: bool = False
     ) -> list[Reaction]:
         """Answer the reflections that are due now, in one space or in all, each once; what was done.
 
         The answer is an `agent.reflected` event or, where the reflector fails after its retries, `reflection.failed`,
-        so that the memory goes on. What falls due by these answers stands for the next call; with `patient`, for calls
-        in a loop, a trigger whose newest events are all reflections is left standing, since agents that only hear each
-        other reflect would go on for ever. Raises `ReflectorMisconfigured`, and `LockTimeout` while another process
-        reacts. `progress` is called with triggers (answered, to answer).
+        so that the memory goes on. Triggers that fall due because of these answers are left to the next call. With
+        `skip_reflection_loops`, for calls in a loop, a trigger whose newest events are all reflections stays pending:
+        agents that only hear each other reflect would never stop. `progress` is called with triggers (answered, to
+        answer). Raises `ReflectorMisconfigured`, and `LockTimeout` while another process reacts.
         """
-        return await self._own_reactor().react(space, progress, patient=patient)
+        return await self._own_reactor().react(space, progress, skip_reflection_loops=skip_reflection_loops)
 
     async def keep_reacting(self, space: str | None, trouble: Callable[[RecallogError], float]) -> None:
         """Answer what falls due, in one space or in all, until cancelled; see `Reactor.go_on`."""
@@ -187,10 +215,10 @@ class Memory:
         Those of your own projections too, unless `own` is false. Raises `ViewsBehind` where the workers of a cluster
         take too long.
         """
-        for partition, end in enumerate(await self._parts.ledger.ends()):
-            for views in self._parts.all_views() if own else [self._parts.views]:
+        for partition, end in enumerate(await self._components.ledger.ends()):
+            for views in self._components.groups() if own else [self._components.views]:
                 if end > 0:
-                    await views.serving.reading(partition, Position(partition, end - 1), self._progress)
+                    await views.access.reading(partition, Position(partition, end - 1), self._progress)
 
     async def episodic(
         self,
@@ -203,14 +231,14 @@ class Memory:
     ) -> EpisodicView:
         """The newest `window` events that `agent` may see (default: as `agent.configured` says, else 8).
 
-        `after` waits for a position of your own to be in the views, and raises `Parked` where it never will be.
+        `after` waits for a position of your own to be in the views, and raises `DeadLettered` where it never will be.
         `as_of` answers from the past. An unknown space or agent has an empty view. Raises `OutOfRange`.
         """
         codec.check_name(agent, "agent")
-        if window is not None and not 1 <= window <= self._kept:
-            raise InvalidEvent(f"window: between 1 and {self._kept}, not {window}", path="window")
-        return await self._answers.of_space(
-            space, lambda reading: recent.window(reading, space, agent, window), after, as_of
+        if window is not None and not 1 <= window <= self._log_events:
+            raise InvalidEvent(f"window: between 1 and {self._log_events}, not {window}", path="window")
+        return await self._router.of_space(
+            space, lambda reading: queries.timeline.window(reading, space, agent, window), after, as_of
         )
 
     @overload
@@ -290,19 +318,21 @@ class Memory:
             )
 
         if around is None:
-            return await self._answers.of_space(
+            return await self._router.of_space(
                 space,
-                lambda reading: recent.page(reading, space, agent, wanted, limit, before, self._kept),
+                lambda reading: queries.timeline.page(reading, space, agent, wanted, limit, before, self._log_events),
                 after,
                 as_of,
             )
         if before is not None:
             raise InvalidEvent("before: leads from page to page, and around asks for none", path="before")
-        counts = [disclosure.clamped(count, 0, limits.AROUND_EVENTS_MAX) for count in (entries_before, entries_after)]
-        asked = disclosure.Around(around, counts[0], counts[1], wanted)
+        counts = [
+            queries.previews.clamped(count, 0, limits.AROUND_EVENTS_MAX) for count in (entries_before, entries_after)
+        ]
+        asked = queries.previews.Around(around, counts[0], counts[1], wanted)
         asker = self._asker(space, agent, as_of)
-        return await self._answers.of_space(
-            space, lambda reading: disclosure.around(reading, asker, asked), after, as_of
+        return await self._router.of_space(
+            space, lambda reading: queries.previews.around(reading, asker, asked), after, as_of
         )
 
     async def salient(
@@ -324,10 +354,13 @@ class Memory:
         agent's, else 8; `turn`, from which recency is measured, to the highest that the space has seen. `after` and
         `as_of` as for `episodic`.
         """
-        asked, index = self._asked(agent, query, top_k, turn, as_of), self._parts.index
+        asked, index = self._asked(agent, query, top_k, turn, as_of), self._components.index
 
-        return await self._answers.of_space(
-            space, lambda reading: salient.salient(reading, index, space, agent, asked, self._kept), after, as_of
+        return await self._router.of_space(
+            space,
+            lambda reading: queries.salient.salient(reading, index, space, agent, asked, self._log_events),
+            after,
+            as_of,
         )
 
     async def recall(
@@ -343,7 +376,7 @@ class Memory:
         since: datetime | None = None,
         until: datetime | None = None,
         min_similarity: float | None = None,
-        fusion: str = ranking.WEIGHTED,
+        fusion: str = WEIGHTED,
         channels: Collection[str] | None = None,
         wait_index: bool = False,
         after: Position | None = None,
@@ -362,7 +395,7 @@ class Memory:
         `episodic`. Raises `InvalidEvent` for a question that is none.
         """
         codec.check_name(agent, "agent")
-        question = Question.at(
+        question = retrieval.question.RecallQuery.at(
             space,
             agent,
             query,
@@ -375,14 +408,17 @@ class Memory:
             until=until,
             min_similarity=min_similarity,
             fusion=fusion,
-            channels=ranking.DEFAULT_CHANNELS if channels is None else frozenset(channels),
+            channels=DEFAULT_CHANNELS if channels is None else frozenset(channels),
         )
         question.check()
-        asking, reranker = self._parts.index, self._reranker
+        asking, reranker = self._components.index, self._reranker
         if wait_index:
             await self.catch_up_index(partition=await self.partition_of(space))
-        return await self._answers.of_space(
-            space, lambda reading: recalling.recall(reading, asking, question, self._kept, reranker), after, as_of
+        return await self._router.of_space(
+            space,
+            lambda reading: retrieval.recall.recall(reading, asking, question, self._log_events, reranker),
+            after,
+            as_of,
         )
 
     async def search(
@@ -398,7 +434,7 @@ class Memory:
         since: datetime | None = None,
         until: datetime | None = None,
         min_similarity: float | None = None,
-        fusion: str = ranking.WEIGHTED,
+        fusion: str = WEIGHTED,
         channels: Collection[str] | None = None,
         wait_index: bool = False,
         after: Position | None = None,
@@ -410,8 +446,8 @@ class Memory:
         500 characters, and is not empty (else `InvalidEvent`); `limit` is brought within 1 and 100. All else as for
         `recall`.
         """
-        disclosure.check_query(query)
-        limit = disclosure.clamped(limit, 1, limits.SEARCH_HITS_MAX)
+        queries.previews.check_query(query)
+        limit = queries.previews.clamped(limit, 1, limits.SEARCH_HITS_MAX)
         found = await self.recall(
             space,
             agent,
@@ -429,7 +465,7 @@ class Memory:
             after=after,
             as_of=as_of,
         )
-        return disclosure.page(found, limit)
+        return queries.previews.page(found, limit)
 
     async def entries(
         self, space: str, agent: str, ids: Sequence[str], *, after: Position | None = None, as_of: AsOf | None = None
@@ -441,21 +477,21 @@ class Memory:
         `InvalidEvent` for too many ids.
         """
         codec.check_name(agent, "agent")
-        disclosure.check_ids(ids)
+        queries.previews.check_ids(ids)
         asker = self._asker(space, agent, as_of)
-        return await self._answers.of_space(
-            space, lambda reading: disclosure.entries(reading, asker, ids), after, as_of
+        return await self._router.of_space(
+            space, lambda reading: queries.previews.entries(reading, asker, ids), after, as_of
         )
 
     async def catch_up_index(self, progress: Progress | None = None, *, partition: int | None = None) -> None:
         """Until the index has decided all that the ledger holds now, in one partition or in all; at once where it is
         off. Raises `ViewsBehind` where it stands still for a minute, and `IndexUnavailable`.
         """
-        if self._parts.index is None:
+        if self._components.index is None:
             return
-        for number, end in enumerate(await self._parts.ledger.ends()):
+        for number, end in enumerate(await self._components.ledger.ends()):
             if end and partition in (None, number):
-                await self._parts.index.wait(number, end - 1, INDEX_WAIT_SECONDS, progress)
+                await self._components.index.wait(number, end - 1, INDEX_WAIT_SECONDS, progress)
 
     async def reflection(
         self, space: str, agent: str, *, after: Position | None = None, as_of: AsOf | None = None
@@ -466,8 +502,11 @@ class Memory:
         """
         codec.check_name(agent, "agent")
 
-        return await self._answers.of_space(
-            space, lambda reading: reflections.reflection_of(reading, space, agent, self._kept), after, as_of
+        return await self._router.of_space(
+            space,
+            lambda reading: queries.reflections.reflection_of(reading, space, agent, self._log_events),
+            after,
+            as_of,
         )
 
     async def beliefs(
@@ -487,8 +526,8 @@ class Memory:
             if name is not None:
                 codec.check_name(name, "agent")
 
-        return await self._answers.of_space(
-            space, lambda reading: reflections.beliefs_of(reading, space, agent, reader), after, as_of
+        return await self._router.of_space(
+            space, lambda reading: queries.reflections.beliefs_of(reading, space, agent, reader), after, as_of
         )
 
     async def scene(self, space: str, *, after: Position | None = None, as_of: AsOf | None = None) -> SceneView:
@@ -498,7 +537,9 @@ class Memory:
         `as_of` as for `episodic`.
         """
 
-        return await self._answers.of_space(space, lambda reading: prompts.scene_of(reading, space), after, as_of)
+        return await self._router.of_space(
+            space, lambda reading: queries.context.scene_of(reading, space), after, as_of
+        )
 
     async def context(
         self,
@@ -513,7 +554,7 @@ class Memory:
         turn: int | None = None,
         after: Position | None = None,
         as_of: AsOf | None = None,
-    ) -> Context:
+    ) -> "Context":
         """The prompt of `agent`: a `str` that also says what it was computed at, and whether a reflection is due.
 
         `scene` defaults to the scene view. Memory is the agent's window or, with `use_salience`, what is salient to
@@ -525,10 +566,16 @@ class Memory:
         self._asked(agent, query, None, turn, as_of)
         if budget_tokens is not None and budget_tokens < 1:
             raise InvalidEvent(f"budget_tokens: at least 1, not {budget_tokens}", path="budget_tokens")
-        wanted, index = Wanted(scene, query, extra, output_format, budget_tokens, turn, as_of), self._parts.index
+        wanted, index = (
+            queries.context.Wanted(scene, query, extra, output_format, budget_tokens, turn, as_of),
+            self._components.index,
+        )
 
-        return await self._answers.of_space(
-            space, lambda reading: prompts.context(reading, index, space, agent, wanted, self._kept), after, as_of
+        return await self._router.of_space(
+            space,
+            lambda reading: queries.context.context(reading, index, space, agent, wanted, self._log_events),
+            after,
+            as_of,
         )
 
     async def explain(
@@ -550,10 +597,12 @@ class Memory:
         """
         asked = self._asked(agent, query, top_k, turn, as_of)
 
-        ledger, index = self._parts.ledger, self._parts.index
-        return await self._answers.of_space(
+        ledger, index = self._components.ledger, self._components.index
+        return await self._router.of_space(
             space,
-            lambda reading: explaining.explain(reading, ledger, index, space, event_id, agent, asked, self._kept),
+            lambda reading: queries.explain.explain(
+                reading, ledger, index, space, event_id, agent, asked, self._log_events
+            ),
             after,
             as_of,
         )
@@ -564,23 +613,23 @@ class Memory:
         """What `agent` is set to, defaults filled in. `after` and `as_of` as for `episodic`."""
         codec.check_name(agent, "agent")
 
-        return await self._answers.of_space(
-            space, lambda reading: inhabitants.agent_settings(reading, space, agent), after, as_of
+        return await self._router.of_space(
+            space, lambda reading: queries.spaces.agent_settings(reading, space, agent), after, as_of
         )
 
-    async def standing(self, space: str | None = None) -> list[StandingTrigger]:
+    async def pending(self, space: str | None = None) -> list[PendingTrigger]:
         """The reflections that are due, of one space or of all, by space and agent."""
 
-        async def question(reading: Reading) -> list[StandingTrigger]:
-            return [trigger async for trigger in reflections.standing(reading, space)]
+        async def question(reading: ReadSession) -> list[PendingTrigger]:
+            return [trigger async for trigger in queries.reflections.pending(reading, space)]
 
         if space is not None:
-            return await self._answers.of_space(space, question)
-        return sorted(await self._answers.of_all(question), key=lambda trigger: (trigger.space, trigger.agent))
+            return await self._router.of_space(space, question)
+        return sorted(await self._router.of_all(question), key=lambda trigger: (trigger.space, trigger.agent))
 
     async def spaces(self) -> list[SpaceView]:
         """All spaces, by name."""
-        return sorted(await self._answers.of_all(inhabitants.spaces), key=lambda space: space.space)
+        return sorted(await self._router.of_all(queries.spaces.spaces), key=lambda space: space.space)
 
     async def agents(self, space: str) -> list[AgentView]:
         """All agents that ever acted in `space`, by name."""
@@ -589,17 +638,17 @@ class Memory:
     async def space(self, space: str) -> SpaceDetail:
         """Who and what was active in `space`: its agents, sessions and kinds, each with its counts."""
 
-        return await self._answers.of_space(space, lambda reading: inhabitants.space_detail(reading, space))
+        return await self._router.of_space(space, lambda reading: queries.spaces.space_detail(reading, space))
 
     async def row(
         self, table: Table[Row], space: str, owner: str = "", key: str = "", *, after: Position | None = None
     ) -> Row | None:
         """One row of a projection of your own. `after` as for `episodic`."""
 
-        async def question(reading: Reading) -> Row | None:
-            return (await reading.look([Need(table.name, space, owner, key)])).row(table, space, owner, key)
+        async def question(reading: ReadSession) -> Row | None:
+            return (await reading.snapshot([RowKey(table.name, space, owner, key)])).row(table, space, owner, key)
 
-        return await self._answers.of_space(space, question, after, views=self._views_of(table))
+        return await self._router.of_space(space, question, after, views=self._views_of(table))
 
     async def log_entries(
         self,
@@ -612,23 +661,23 @@ class Memory:
     ) -> list[Row]:
         """The newest entries of a log of a projection of your own, oldest first. `after` as for `episodic`."""
 
-        async def question(reading: Reading) -> list[Row]:
-            look = await reading.look(logs=[(LogName(log.name, space, owner), newest)])
-            return [log.decode(data) for data in look.tail(log, space, owner).entries]
+        async def question(reading: ReadSession) -> list[Row]:
+            snapshot = await reading.snapshot(logs=[(LogName(log.name, space, owner), newest)])
+            return [log.decode(data) for data in snapshot.tail(log, space, owner).entries]
 
-        return await self._answers.of_space(space, question, after, views=self._views_of(log))
+        return await self._router.of_space(space, question, after, views=self._views_of(log))
 
     # Operators
 
     async def ledger_ends(self) -> list[int]:
         """The next offset of each partition."""
-        return await self._parts.ledger.ends()
+        return await self._components.ledger.ends()
 
     async def partition_of(self, space: str) -> int:
         """Where the events of `space` lie."""
         codec.check_name(space)
-        await self._parts.ledger.open()
-        return self._parts.ledger.partition_of(space)
+        await self._components.ledger.open()
+        return self._components.ledger.partition_of(space)
 
     async def records(self, start: Position | None = None, space: str | None = None) -> AsyncIterator[Batch]:
         """The ledger as it is, from `start` to its present end, in batches of raw records.
@@ -638,20 +687,20 @@ class Memory:
         only = start.partition if start is not None else None
         if only is None and space is not None:
             only = await self.partition_of(space)
-        for partition, end in enumerate(await self._parts.ledger.ends()):
+        for partition, end in enumerate(await self._components.ledger.ends()):
             if only is not None and only != partition:
                 continue
             first = start.offset if start is not None else 0
-            async for batch in self._parts.ledger.read(partition, first, end, space=space):
+            async for batch in self._components.ledger.read(partition, first, end, space=space):
                 yield batch
 
     async def status(self) -> Status:
         """How far the views are. Folds nothing."""
-        return await operations.status(self._parts)
+        return await queries.status.status(self._components)
 
     async def verify(self, progress: Progress | None = None) -> VerifyReport:
         """Fold the ledger afresh and compare every row of every view with it."""
-        return await operations.verify(self._parts, progress)
+        return await queries.verification.verify(self._components, progress)
 
     async def rebuild(
         self, progress: Progress | None = None, *, what: str = "views", accept: bool = False
@@ -661,54 +710,57 @@ class Memory:
         Readers go on meanwhile. The index takes the vectors of texts that have not changed from the live one. Raises
         `NewDeadLetters`, unless `accept`, where that would lose what the live ones remember.
         """
-        return await operations.rebuild(self._parts, what, progress, accept=accept)
+        return await queries.rebuilds.rebuild(self._components, what, progress, accept=accept)
 
     async def reindex(self, model: str, progress: Progress | None = None) -> list[RebuildReport]:
         """Move the index to the embedder `model` (see `Settings.embedder`), which makes all its vectors anew.
 
         The index goes on answering with the old one until then; `abort_rebuild(what="index")` gives it up.
         """
-        return await operations.reindex(self._parts, model, progress)
+        return await queries.rebuilds.reindex(self._components, model, progress)
 
     async def plan_rebuild(self, what: str = "views") -> list[RebuildPlan]:
         """What `rebuild` would do now, without doing it."""
-        return await operations.plan_rebuild(self._parts, what)
+        return await queries.rebuilds.plan_rebuild(self._components, what)
 
     async def abort_rebuild(self, what: str = "views") -> list[str]:
         """Give up rebuilds under way; the generations given up."""
-        return await operations.abort_rebuild(self._parts, what)
+        return await queries.rebuilds.abort_rebuild(self._components, what)
 
     async def dead_letters(self) -> list[DeadLetter]:
         """All records that the views could not apply, in order."""
-        return await operations.list_dead_letters(self._parts, self._progress)
+        return await queries.dead_letters.list_dead_letters(self._components, self._progress)
 
     async def dead_letter(self, at: Position) -> DeadLetterDetail:
         """One dead letter with its content. Raises `OutOfRange` where there is none at that position."""
-        return await operations.show_dead_letter(self._parts, at, self._progress)
+        return await queries.dead_letters.show_dead_letter(self._components, at, self._progress)
 
     async def retry_dead_letters(self, progress: Progress | None = None) -> list[DeadLetter]:
         """Rebuild, if at least one dead letter would fold now; those that still do not."""
-        return await operations.retry_dead_letters(self._parts, progress)
+        return await queries.dead_letters.retry_dead_letters(self._components, progress)
 
     def _own_reactor(self) -> Reactor:
         if self._reactor is None:
-            reflector = self._reflector or wiring.reflector(self.settings)
-            self._reactor = Reactor(self, self._parts.ledger, reflector, self._parts.reactors_lock)
+            self._reactor = Reactor(
+                self, self._components.ledger, self._make_reflector(), self._components.reactors_lock
+            )
         return self._reactor
 
-    def _asker(self, space: str, agent: str, as_of: AsOf | None) -> Asker:
-        return Asker(self._parts.ledger, space, agent, self._kept, as_of, self._progress)
+    def _asker(self, space: str, agent: str, as_of: AsOf | None) -> "Asker":
+        return queries.previews.Asker(self._components.ledger, space, agent, self._log_events, as_of, self._progress)
 
-    def _asked(self, agent: str, query: str | None, top_k: int | None, turn: int | None, as_of: AsOf | None) -> Asked:
+    def _asked(
+        self, agent: str, query: str | None, top_k: int | None, turn: int | None, as_of: AsOf | None
+    ) -> "SalienceQuery":
         codec.check_name(agent, "agent")
-        if top_k is not None and not 1 <= top_k <= self._kept:
-            raise InvalidEvent(f"top_k: between 1 and {self._kept:,}, not {top_k}", path="top_k")
+        if top_k is not None and not 1 <= top_k <= self._log_events:
+            raise InvalidEvent(f"top_k: between 1 and {self._log_events:,}, not {top_k}", path="top_k")
         if turn is not None and not 0 <= turn <= limits.TURN_MAX:
             raise InvalidEvent(f"turn: between 0 and {limits.TURN_MAX:,}, not {turn}", path="turn")
-        return Asked(query or "", top_k, turn, as_of)
+        return queries.salient.SalienceQuery(query or "", top_k, turn, as_of)
 
-    def _views_of(self, table: Table[Row] | Log[Row]) -> Views:
-        for views in self._parts.all_views():
+    def _views_of(self, table: Table[Row] | Log[Row]) -> ProjectionGroup:
+        for views in self._components.groups():
             if table in views.builder.fold.tables:
                 return views
         raise ProjectionError(f"{table.name!r} is of no projection that this memory was opened with")

@@ -1,6 +1,8 @@
 """Where a memory lives: settings from the environment (`RECALLOG_…`) or from code."""
 
+from os import PathLike
 from pathlib import Path
+from typing import Self
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -12,6 +14,11 @@ class Settings(BaseSettings):
     """Settings of one memory. Each can be given as an environment variable `RECALLOG_<NAME>`."""
 
     model_config = SettingsConfigDict(env_prefix="RECALLOG_", frozen=True)
+
+    @classmethod
+    def of_folder(cls, home: str | PathLike[str] | None) -> Self:
+        """The settings of a memory in the folder `home`; None: as the environment says."""
+        return cls() if home is None else cls(home=Path(home), ledger=None, views=None)
 
     home: Path = Path(".recallog")
     """The folder of the embedded form: the ledger, and the views that can be built from it."""
@@ -26,7 +33,7 @@ class Settings(BaseSettings):
     """Who makes the vectors of a new index: `minilm`, `sentence-transformers[:<folder>]`, `onnx:<folder>`, or
     `http(s)://host/v1#model`, to which the texts are sent. An index that is there keeps its own: `recallog reindex`."""
     embedder_api_key: SecretStr | None = None
-    index_pieces: bool = True
+    index_token_vectors: bool = True
     """Whether a new index keeps a vector for each content word-piece, for late interaction: some 10 KB a memory."""
     after_wait_seconds: float = Field(default=10.0, gt=0)
     """How long a question on a cluster waits for the workers to reach the position it names."""

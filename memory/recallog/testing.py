@@ -12,18 +12,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from recallog_projections import built_in
-from recallog_projections.projection import Log, LogName, Need, Projection, Table
+from recallog_projections.projection import Log, LogName, Projection, RowKey, Table
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.stores.store import Generation, Item
+from recallog_projections.stores.store import Generation, StoredRow
+from recallog_projections.views import builtin
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import InvariantViolation, ProjectionError
 from recallog_streams import dead_letters
-from recallog_streams.dead_letters import Parked
-from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.dead_letters import DeadLetterRow
+from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 __all__ = ["ProjectionDriver"]
@@ -37,7 +37,7 @@ class ProjectionDriver:
     """
 
     def __init__(self, projection: Projection, *, unique_ids: bool = True, dead_letters_allowed: bool = False) -> None:
-        self._projections = built_in.alone(projection)
+        self._projections = builtin.with_settings(projection)
         self._unique_ids = unique_ids
         self._dead_letters_allowed = dead_letters_allowed
         self.ledger = MemoryLedger(unique_ids=unique_ids)
@@ -59,7 +59,7 @@ class ProjectionDriver:
 
     def row(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
         """One row as it stands now."""
-        need = Need(table.name, space, owner, key)
+        need = RowKey(table.name, space, owner, key)
         (data,) = _finish(self._projector.store.read(0, [need], generation=self._generation)).rows
         return None if data is None else table.decode(data)
 
@@ -69,9 +69,9 @@ class ProjectionDriver:
         (tail,) = _finish(self._projector.store.read(0, logs=wanted, generation=self._generation)).logs
         return [log.decode(data) for data in tail.entries]
 
-    def dead_letters(self) -> list[Parked]:
+    def dead_letters(self) -> list[DeadLetterRow]:
         """What could not be applied, and why."""
-        return _finish(dead_letters.all_parked(self._projector.store, self._generation))
+        return _finish(dead_letters.all_dead_letters(self._projector.store, self._generation))
 
     def check(self) -> None:
         """Raise `ProjectionError` where the rows depend on where batches end, or on anything but the records."""
@@ -101,7 +101,7 @@ class ProjectionDriver:
         (end,) = _finish(self.ledger.ends())
         return end
 
-    def _all_rows(self, projector: Projector, generation: Generation) -> dict[str, list[Item]]:
+    def _all_rows(self, projector: Projector, generation: Generation) -> dict[str, list[StoredRow]]:
         rows = {}
         for table in projector.fold.tables:
             chunk = _finish(projector.store.scan(generation, table.name, limit=limits.AS_OF_RECORDS_MAX))
@@ -109,7 +109,7 @@ class ProjectionDriver:
         return rows
 
 
-def _finish(coroutine: Coroutine[Any, Any, Answer]) -> Answer:
+def _finish(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """The result of a coroutine over parts in memory, which never wait: works inside a running event loop too."""
     try:
         coroutine.send(None)

@@ -18,7 +18,7 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Need(NamedTuple):
+class RowKey(NamedTuple):
     """The address of one row, or of one log whose total is needed (then without a key).
 
     `space` is "" for rows of the whole partition.
@@ -142,7 +142,7 @@ class Projection(Protocol):
         """What it writes."""
         ...
 
-    def needs(self, record: Record) -> Iterable[Need]:
+    def needs(self, record: Record) -> Iterable[RowKey]:
         """The rows that `apply` will read or write, so that a whole batch's are fetched at once."""
         ...
 

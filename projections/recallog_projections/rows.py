@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from recallog_projections.projection import Log, Need, Table
+from recallog_projections.projection import Log, RowKey, Table
 from recallog_schemas.errors import ProjectionError
 
 Row = TypeVar("Row", bound=msgspec.Struct)
@@ -24,10 +24,10 @@ class Changes:
     """By log name: how many of the newest entries stay."""
 
 
-class Unfetched(BaseException):
+class RowNotLoaded(BaseException):
     """A row that was touched but not fetched. Not an `Exception`, so that no projection swallows it."""
 
-    def __init__(self, need: Need) -> None:
+    def __init__(self, need: RowKey) -> None:
         super().__init__(need)
         self.need = need
 
@@ -60,36 +60,36 @@ class Rows:
 
     def get(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
         """The row, or None where there is none."""
-        place = (table.name, space, owner, key)
+        row_key = (table.name, space, owner, key)
         try:
-            return self._values[place]  # type: ignore[no-any-return]
+            return self._values[row_key]  # type: ignore[no-any-return]
         except KeyError:
-            raise self._unfetched(place) from None
+            raise self._unfetched(row_key) from None
 
     def put(self, table: Table[Row], row: Row, space: str, owner: str = "", key: str = "") -> None:
         """Write the row. Raises `ProjectionError` where it is none of this table's."""
         if self.strict:
             self._check_writable(table)
             table.check(row)
-        place = (table.name, space, owner, key)
+        row_key = (table.name, space, owner, key)
         values = self._values
         try:
-            before = values[place]
+            before = values[row_key]
         except KeyError:
-            if not table.write_only or not _is_address(place):
-                raise self._unfetched(place) from None
+            if not table.write_only or not _is_address(row_key):
+                raise self._unfetched(row_key) from None
             before = None
-        self._undo.setdefault(place, before)
-        values[place] = row
+        self._undo.setdefault(row_key, before)
+        values[row_key] = row
 
     def delete(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> None:
         if self.strict:
             self._check_writable(table)
-        place = (table.name, space, owner, key)
-        if place not in self._values:
-            raise self._unfetched(place)
-        self._undo.setdefault(place, self._values[place])
-        self._values[place] = None
+        row_key = (table.name, space, owner, key)
+        if row_key not in self._values:
+            raise self._unfetched(row_key)
+        self._undo.setdefault(row_key, self._values[row_key])
+        self._values[row_key] = None
 
     def append(self, log: Log[Row], entry: Row, space: str, owner: str = "") -> None:
         """Add `entry` to the end of a log; the oldest entries beyond `log.keep` go."""
@@ -102,9 +102,9 @@ class Rows:
             if not _is_address((space, owner)):
                 raise ProjectionError(f"{(space, owner)!r} is no address of a log: space and owner are text")
             log.check(entry)
-        place = (log.name, space, owner)
-        self._entries.append((place, log, entry))
-        self._appended[place] = self._appended.get(place, 0) + 1
+        row_key = (log.name, space, owner)
+        self._entries.append((row_key, log, entry))
+        self._appended[row_key] = self._appended.get(row_key, 0) + 1
 
     def _check_writable(self, table: Table[Any] | Log[Any]) -> None:
         if self._tables.get(table.name) is not table:
@@ -116,46 +116,46 @@ class Rows:
 
     def total(self, log: Log[Row], space: str, owner: str = "") -> int:
         """How many entries were ever appended to a log, those of the record being folded included."""
-        place = (log.name, space, owner)
+        row_key = (log.name, space, owner)
         try:
-            return self._totals[place] + self._appended.get(place, 0)
+            return self._totals[row_key] + self._appended.get(row_key, 0)
         except KeyError:
             pass
         if not isinstance(self._tables.get(log.name), Log):
             raise _unknown("log", log.name)
-        if not _is_address(place):
-            raise ProjectionError(f"{place[1:]!r} is no address of a log: space and owner are text")
-        raise Unfetched(Need(*place))
+        if not _is_address(row_key):
+            raise ProjectionError(f"{row_key[1:]!r} is no address of a log: space and owner are text")
+        raise RowNotLoaded(RowKey(*row_key))
 
-    def _unfetched(self, place: tuple[str, str, str, str]) -> BaseException:
-        if not isinstance(self._tables.get(place[0]), Table):
-            return _unknown("table", place[0])
-        if not _is_address(place):
-            return ProjectionError(f"{place[1:]!r} is no address of a row: space, owner and key are text")
-        return Unfetched(Need(*place))
+    def _unfetched(self, row_key: tuple[str, str, str, str]) -> BaseException:
+        if not isinstance(self._tables.get(row_key[0]), Table):
+            return _unknown("table", row_key[0])
+        if not _is_address(row_key):
+            return ProjectionError(f"{row_key[1:]!r} is no address of a row: space, owner and key are text")
+        return RowNotLoaded(RowKey(*row_key))
 
-    def missing(self, needs: Iterable[Need]) -> list[Need]:
+    def missing(self, needs: Iterable[RowKey]) -> list[RowKey]:
         """Those of `needs` that are not here yet, each once; what is no address of a table is passed over."""
         missing = {need: None for need in needs if need not in self._values}
-        return [need for need in missing if isinstance(need, Need) and self._is_missing(need)]
+        return [need for need in missing if isinstance(need, RowKey) and self._is_missing(need)]
 
-    def _is_missing(self, need: Need) -> bool:
+    def _is_missing(self, need: RowKey) -> bool:
         return need.table in self._tables and need[:3] not in self._totals and _is_address(need)
 
-    def is_log(self, need: Need) -> bool:
+    def is_log(self, need: RowKey) -> bool:
         """Whether a log's total is needed, and not a row."""
         return isinstance(self._tables[need.table], Log)
 
-    def fetched(self, need: Need, data: bytes | None) -> None:
+    def fetched(self, need: RowKey, data: bytes | None) -> None:
         """Take in a row as it stands in the store."""
         if need not in self._values:
             self._values[need] = None if data is None else self._tables[need.table].decode(data)
 
-    def fetched_total(self, need: Need, total: int) -> None:
+    def fetched_total(self, need: RowKey, total: int) -> None:
         """Take in a log's total as it stands in the store: what this batch appends comes on top."""
         self._totals.setdefault(need[:3], total)
 
-    def keep(self) -> None:
+    def commit_record(self) -> None:
         """The record is decided: what it wrote stays."""
         self._changed.update(self._undo)
         self._undo.clear()
@@ -171,22 +171,22 @@ class Rows:
 
     def changes(self) -> Changes:
         """All that changed since the last call, ready for one commit. Raises `ProjectionError`; then `clear`."""
-        self.keep()
+        self.commit_record()
         rows = {
-            place: None if (row := self._values[place]) is None else self._tables[place[0]].encode(row)
-            for place in self._changed
+            row_key: None if (row := self._values[row_key]) is None else self._tables[row_key[0]].encode(row)
+            for row_key in self._changed
         }
         logs: dict[tuple[str, str, str], list[bytes]] = {}
         keep: dict[str, int] = {}
-        for place, log, entry in self._entries:
+        for row_key, log, entry in self._entries:
             data = log.encode(entry)
             try:
-                logs[place].append(data)
+                logs[row_key].append(data)
             except KeyError:
-                logs[place] = [data]
+                logs[row_key] = [data]
                 keep[log.name] = log.keep
-        for place in self._totals.keys() & self._appended.keys():
-            self._totals[place] += self._appended[place]
+        for row_key in self._totals.keys() & self._appended.keys():
+            self._totals[row_key] += self._appended[row_key]
         for written in rows:
             if getattr(self._tables[written[0]], "write_only", False):
                 del self._values[written]
@@ -196,7 +196,9 @@ class Rows:
     def forget(self, table: Table[Any]) -> None:
         """Forget the rows of one table that the store holds: they are fetched again where they are needed."""
         name = table.name
-        self._values = {place: row for place, row in self._values.items() if place[0] != name or place in self._changed}
+        self._values = {
+            row_key: row for row_key, row in self._values.items() if row_key[0] != name or row_key in self._changed
+        }
 
     def __len__(self) -> int:
         return len(self._values)
@@ -206,10 +208,10 @@ def _unknown(what: str, name: str) -> ProjectionError:
     return ProjectionError(f"the {what} {name!r} is not among those of the projections")
 
 
-def _is_address(place: tuple[str, ...]) -> bool:
+def _is_address(row_key: tuple[str, ...]) -> bool:
     """Whether every part is text that a store can keep; a session that is None is the usual slip."""
     try:
-        "".join(place).encode()
+        "".join(row_key).encode()
     except (TypeError, UnicodeEncodeError):
         return False
     return True

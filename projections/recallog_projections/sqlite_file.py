@@ -33,13 +33,13 @@ from recallog_schemas.errors import (
     UnknownOutcome,
 )
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 _PAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class FileFormat:
     """What makes a file one of ours."""
 
     what: str
@@ -57,9 +57,9 @@ class Format:
 
 
 class SqliteFile:
-    """A file of one `Format`. Opened with the first use; `run` is the only way in."""
+    """A file of one `FileFormat`. Opened with the first use; `run` is the only way in."""
 
-    def __init__(self, path: Path, format: Format, lock_wait_seconds: float = limits.LOCK_WAIT_SECONDS) -> None:  # noqa: A002
+    def __init__(self, path: Path, format: FileFormat, lock_wait_seconds: float = limits.LOCK_WAIT_SECONDS) -> None:  # noqa: A002
         self.path = path
         self._format = format
         self._lock_wait_seconds = lock_wait_seconds
@@ -69,7 +69,7 @@ class SqliteFile:
         self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"recallog-{format.what}")
 
-    async def run(self, work: Callable[[sqlite3.Connection], Answer], *, write: bool = False) -> Answer:
+    async def run(self, work: Callable[[sqlite3.Connection], Result], *, write: bool = False) -> Result:
         """The answer of `work`, run in one transaction. Raises a `StorageError`; then nothing was written."""
         if self._closed:
             raise StorageError(f"the memory is closed, and with it the {self._format.what} {self.path}; open it again")
@@ -86,7 +86,7 @@ class SqliteFile:
         """The file with its write-ahead log."""
         return sum(path.stat().st_size for path in (self.path, Path(f"{self.path}-wal")) if path.exists())
 
-    def _run(self, work: Callable[[sqlite3.Connection], Answer], write: bool) -> Answer:
+    def _run(self, work: Callable[[sqlite3.Connection], Result], write: bool) -> Result:
         with self._named_errors():
             connection = self._connection or self._open()
             self._check_in_place()

@@ -20,7 +20,7 @@ from recallog_schemas.errors import EventTooLarge, FutureSchema, InvalidEvent
 from recallog_schemas.event import ENVELOPE_VERSION, NAME_PATTERN, Event, EventFields, check_payload, fields_of
 
 Parameters = ParamSpec("Parameters")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
@@ -39,14 +39,14 @@ _NAME = re.compile(NAME_PATTERN)
 _REQUIRED = frozenset({"envelope", "id", "at"})
 
 
-def _on_any_stack(work: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+def _on_any_stack(work: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """`work` that says the same however deep its caller stands: where the stack ends, it is done on a new one.
 
     That has room for some 900 levels, and events end at some 200.
     """
 
     @wraps(work)
-    def done(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
+    def done(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         try:
             return work(*args, **kwargs)
         except RecursionError:

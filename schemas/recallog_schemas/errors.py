@@ -70,7 +70,7 @@ class OutOfRange(RecallogError):
     exit_code = 2
 
 
-class Parked(RecallogError):
+class DeadLettered(RecallogError):
     """The record that a reader waits for is a dead letter: it will never show in a view."""
 
 

@@ -25,7 +25,7 @@ _VIEWS: tuple[type[BaseModel], ...] = (
     views.ReflectionView,
     views.Explanation,
     views.AgentSettingsView,
-    views.StandingTrigger,
+    views.PendingTrigger,
     views.Reaction,
     views.SpaceDetail,
     views.Status,

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from recallog_projections.stores.store import Outcome
-from recallog_streams.kept import State
 from recallog_streams.live import LiveProjector
-from recallog_streams.projector import Decided
+from recallog_streams.partition_task import State
+from recallog_streams.projector import ProcessedBatch
 
 # From one record at the live end to a full batch of large ones.
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -34,13 +34,13 @@ class Metrics:
         )
         self._states = Gauge("recallog_partitions", "Partitions by state.", ["views", "state"], registry=self._registry)
 
-    def decided(self, decided: Decided) -> None:
+    def processed(self, processed: ProcessedBatch) -> None:
         """A batch was committed, or refused."""
-        outcome = decided.outcome.value.replace(" ", "_")
+        outcome = processed.outcome.value.replace(" ", "_")
         self._commits.labels(outcome).inc()
-        self._seconds.observe(decided.seconds)
-        if decided.outcome is Outcome.APPLIED:
-            self._events.labels(decided.partition).inc(decided.records)
+        self._seconds.observe(processed.seconds)
+        if processed.outcome is Outcome.APPLIED:
+            self._events.labels(processed.partition).inc(processed.records)
 
     def expose(self, projectors: Sequence[tuple[str, LiveProjector]]) -> bytes:
         """The text that Prometheus reads. What this worker is not assigned is for others to report."""
@@ -48,10 +48,10 @@ class Metrics:
             gauge.clear()
         for views, live in projectors:
             for state in State:
-                self._states.labels(views, state.value).set(sum(kept.state is state for kept in live.kept))
-            for kept in live.kept:
-                if kept.lag is not None:
-                    self._lag.labels(views, kept.partition).set(kept.lag)
-                if kept.parked is not None:
-                    self._dead_letters.labels(views, kept.partition).set(kept.parked)
+                self._states.labels(views, state.value).set(sum(task.state is state for task in live.tasks))
+            for task in live.tasks:
+                if task.lag is not None:
+                    self._lag.labels(views, task.partition).set(task.lag)
+                if task.dead_letters is not None:
+                    self._dead_letters.labels(views, task.partition).set(task.dead_letters)
         return generate_latest(self._registry)

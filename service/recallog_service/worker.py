@@ -19,15 +19,16 @@ from faust.app.base import BootStrategy
 from faust.web import Request, Response, View
 
 from recallog import Settings
-from recallog.views import Views
-from recallog.wiring import Parts, address_of, parts
+from recallog.components import Components
+from recallog.composition import address_of, compose
+from recallog.reading.projection_group import ProjectionGroup
 from recallog_projections.projection import Projection
 from recallog_schemas.errors import LedgerMismatch, SettingsError
 from recallog_service.metrics import Metrics
-from recallog_streams.kafka.group import GroupFeed
-from recallog_streams.kept import backoff
+from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
 from recallog_streams.live import LedgerReplaced, LiveProjector
-from recallog_streams.stopping import Stopping
+from recallog_streams.partition_task import backoff
+from recallog_streams.stop_signal import StopSignal
 
 DRAIN_SECONDS = 30.0
 """How long a worker that is told to stop may take over the batch in hand."""
@@ -64,7 +65,7 @@ class Projecting(mode.Service):
         self._projections = projections
         self._metrics = metrics
         self._why = "not started"
-        self._stopping = Stopping()
+        self._stopping = StopSignal()
         self._running: asyncio.Task[None] | None = None
 
     @property
@@ -91,7 +92,7 @@ class Projecting(mode.Service):
     async def _run(self) -> None:
         failures = 0
         while not self._stopping:
-            made = parts(self._settings, self._projections, decided=self._metrics.decided)
+            made = compose(self._settings, self._projections, processed=self._metrics.processed)
             try:
                 await self._keep(made)
             except LedgerMismatch as error:
@@ -104,12 +105,12 @@ class Projecting(mode.Service):
             finally:
                 await made.close()
 
-    async def _keep(self, made: Parts) -> None:
+    async def _keep(self, made: Components) -> None:
         """Keep all views until told to stop, or until one fails: then all stop."""
         address = address_of(self._settings.ledger or "")
         self.lives = [
-            (views.name, LiveProjector(views.builder, GroupFeed(address, group_of(self._settings, views))))
-            for views in made.all_views()
+            (views.name, LiveProjector(views.builder, ConsumerGroupSource(address, group_of(self._settings, views))))
+            for views in made.groups()
         ]
         self._why = ""
         running = [asyncio.create_task(live.run()) for _, live in self.lives]
@@ -124,14 +125,14 @@ class Projecting(mode.Service):
             live.stop()
 
     async def on_stop(self) -> None:
-        self._stopping.say()
+        self._stopping.set()
         self._stop_all()
         if self._running is not None:
             await asyncio.wait([self._running], timeout=DRAIN_SECONDS)
             self._running.cancel()
 
 
-def group_of(settings: Settings, views: Views) -> str:
+def group_of(settings: Settings, views: ProjectionGroup) -> str:
     """The consumer group that shares the partitions among workers.
 
     It names the code, so that workers of a new version build their generation beside the old ones, which go on until
@@ -190,9 +191,9 @@ def build(settings: Settings, projections: Sequence[Projection] = ()) -> faust.A
 def health(projecting: Projecting) -> dict[str, Any]:
     """What `/health` answers: `healthy`, and in `trouble` why not, a sentence each; the partitions of this worker."""
     partitions = [
-        {"views": name, "partition": kept.partition, "state": kept.state.value, "lag": kept.lag, "why": kept.why}
+        {"views": name, "partition": task.partition, "state": task.state.value, "lag": task.lag, "why": task.why}
         for name, live in projecting.lives
-        for kept in live.kept
+        for task in live.tasks
     ]
     trouble = projecting.trouble
     return {"healthy": not trouble, "trouble": trouble, "partitions": partitions}

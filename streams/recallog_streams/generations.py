@@ -6,8 +6,10 @@ whoever builds next joins the generation that is there.
 """
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from recallog_projections.stores.store import Checkpoint, Generation, Store
 from recallog_schemas.errors import NewDeadLetters, OutOfRange, Rebuilding, ViewsTooNew
@@ -16,7 +18,7 @@ from recallog_streams.projector import GenerationGone, Progress, Projector
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class BuildInProgress:
     """A building generation of this code."""
 
     generation: Generation
@@ -31,7 +33,7 @@ class Rebuilt:
     replaced: Generation | None
     active: Generation
     joined: bool
-    """See `Begun`."""
+    """See `BuildInProgress`."""
 
 
 async def current(projector: Projector, partition: int, progress: Progress | None = None) -> Generation:
@@ -74,11 +76,11 @@ async def abort(projector: Projector, partition: int) -> Generation | None:
     pointer = await projector.store.pointer(partition)
     if pointer.building is None or not await projector.store.retire(pointer.building):
         return None
-    await projector.store.sweep(partition)
+    await projector.store.collect_garbage(partition)
     return pointer.building
 
 
-async def begin(projector: Projector, partition: int) -> Begun:
+async def begin(projector: Projector, partition: int) -> BuildInProgress:
     """Make a building generation of this code, or join the one that is there. Raises `ViewsTooNew`."""
     store, mine = projector.store, projector.fold.code
     wanted = projector.new_generation(partition, (await projector.ledger.ends())[partition])
@@ -91,10 +93,12 @@ async def begin(projector: Projector, partition: int) -> Begun:
             await store.retire(pointer.building)
         building = (await store.create(wanted)).building
         if building is not None and building.code == mine:
-            return Begun(building, joined=building != wanted)
+            return BuildInProgress(building, joined=building != wanted)
 
 
-async def complete(projector: Projector, begun: Begun, progress: Progress | None = None, *, accept: bool) -> Rebuilt:
+async def complete(
+    projector: Projector, begun: BuildInProgress, progress: Progress | None = None, *, accept: bool
+) -> Rebuilt:
     """Bring the building generation to the ledger's end and cut over to it.
 
     Raises `NewDeadLetters` as `rebuild` does, and `GenerationGone` where somebody gave it up meanwhile.
@@ -114,7 +118,7 @@ async def complete(projector: Projector, begun: Begun, progress: Progress | None
             with suppress(Rebuilding):  # one of the two is gone, which the next lines find out
                 judged = await _judge(store, replaced, building, done, judged)
         if await store.activate(building, unless_beyond=None if replaced is None or accept else judged):
-            await store.sweep(partition)
+            await store.collect_garbage(partition)
             return Rebuilt(replaced, building, begun.joined)
         now = await store.pointer(partition)
         if now.active == building:
@@ -137,28 +141,27 @@ async def _judge(store: Store, active: Generation, building: Generation, done: C
 
     Raises `NewDeadLetters`, or `GenerationGone`.
     """
-    parked = await dead_letters.all_parked(store, building, beyond=judged)
-    if not parked:
+    letters = await dead_letters.all_dead_letters(store, building, beyond=judged)
+    if not letters:
         return done.offset
     live = await store.checkpoint(active)
     if live is None:
         raise GenerationGone(f"the generation {active.id} is gone")
-    known = {letter.offset for letter in await dead_letters.all_parked(store, active, beyond=judged)}
-    new = [letter for letter in parked if letter.offset <= live.offset and letter.offset not in known]
+    known = {letter.offset for letter in await dead_letters.all_dead_letters(store, active, beyond=judged)}
+    new = [letter for letter in letters if letter.offset <= live.offset and letter.offset not in known]
     if new:
         raise NewDeadLetters(
             f"{len(new):,} record(s) that the live views remember are dead letters in the new generation, the first "
             f"at {active.partition}:{new[0].offset} ({new[0].reason}: {new[0].detail}). The live views stay. Cut over "
             "all the same: recallog rebuild --accept; give it up: recallog rebuild --abort"
         )
-    return min([done.offset, *(letter.offset - 1 for letter in parked if letter.offset > live.offset)])
+    return min([done.offset, *(letter.offset - 1 for letter in letters if letter.offset > live.offset)])
 
 
 def _refuse_newer(theirs: str, mine: str) -> None:
     """Old code that rebuilt what newer code has built would take turns with it for ever; so would shorter logs."""
     built, ours = json.loads(theirs), json.loads(mine)
-    versions = {**built["projections"], "the catalogue of kinds": built["catalogue"]}
-    known = {**ours["projections"], "the catalogue of kinds": ours["catalogue"]}
+    versions, known = _versions(built), _versions(ours)
     newer = sorted(name for name in versions if versions[name] > known.get(name, versions[name]))
     if newer:
         raise ViewsTooNew(
@@ -172,6 +175,11 @@ def _refuse_newer(theirs: str, mine: str) -> None:
             f"{ours['keep'][longer[0]]:,}. Set RECALLOG_LOG_EVENTS alike for all processes of a folder; to keep less, "
             "delete its views, and they are built again"
         )
+
+
+def _versions(code: Mapping[str, Any]) -> dict[str, int]:
+    """What the code of a generation consists of, each part with its version."""
+    return {**code["projections"], "the catalogue of kinds": code["catalogue"], "the fold": code.get("fold", 1)}
 
 
 def check_readable(theirs: str, mine: str) -> None:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import msgspec
 
-from recallog_projections.projection import Need, Table
+from recallog_projections.projection import RowKey, Table
 from recallog_projections.rows import Rows
 from recallog_schemas import Event, Record, codec, limits
 from recallog_schemas.errors import InvalidEvent
@@ -52,7 +52,7 @@ class Identity:
 
     tables: ClassVar = (SIZES, BUCKETS)
 
-    def batches_of_needs(self, rows: Rows, records: Sequence[Record]) -> Iterator[list[Need]]:
+    def batches_of_needs(self, rows: Rows, records: Sequence[Record]) -> Iterator[list[RowKey]]:
         """What a batch will touch, in two rounds: which buckets it is follows from the sizes, once they are fetched.
 
         Without it nearly every event of a large space would fetch a bucket of its own.
@@ -60,9 +60,9 @@ class Identity:
         ids: dict[str, list[str]] = {}
         for record in records:
             ids.setdefault(record.event.space, []).append(record.event.id)
-        yield [Need(SIZES.name, space) for space in ids]
+        yield [RowKey(SIZES.name, space) for space in ids]
         yield [
-            Need(BUCKETS.name, space, "", str(number))
+            RowKey(BUCKETS.name, space, "", str(number))
             for space, of_space in ids.items()
             for number in _buckets_touched(rows.get(SIZES, space) or Size(0, 1), of_space)
         ]
@@ -89,9 +89,9 @@ class Identity:
         return True
 
 
-def bucket_of(space: str, id_: str, size: Size) -> Need:
+def bucket_of(space: str, id_: str, size: Size) -> RowKey:
     """The bucket that holds the id, where it is known."""
-    return Need(BUCKETS.name, space, "", str(_bucket_of(_id_digest(id_), size.buckets)))
+    return RowKey(BUCKETS.name, space, "", str(_bucket_of(_id_digest(id_), size.buckets)))
 
 
 def offset_in(bucket: Bucket | None, id_: str) -> int | None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import groupby
 from typing import TypeVar
 
-from recallog_projections.projection import Need
+from recallog_projections.projection import RowKey
 from recallog_projections.stores.store import Checkpoint
 from recallog_schemas import limits
 from recallog_schemas.errors import (
@@ -24,11 +24,11 @@ from recallog_schemas.errors import (
     ViewsTooNew,
 )
 from recallog_streams import dead_letters, generations
-from recallog_streams.feed import Feed
-from recallog_streams.kept import Kept, State, backoff
-from recallog_streams.ledger import Batch, Manifest
+from recallog_streams.ledgers.ledger import Batch, Manifest
+from recallog_streams.partition_task import PartitionTask, State, backoff
 from recallog_streams.projector import Projector
-from recallog_streams.stopping import Stopping
+from recallog_streams.record_source import RecordSource
+from recallog_streams.stop_signal import StopSignal
 
 POLL_SECONDS = 0.1
 """How long a poll waits for records. Those are handed out as they come; a partition is taken on so late at most."""
@@ -39,7 +39,7 @@ ANSWER_SECONDS = 5.0
 IDLE_SECONDS = 30.0
 """How often a partition that newer code keeps is asked for again."""
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 _log = logging.getLogger("recallog.worker")
 
@@ -51,11 +51,11 @@ class LedgerReplaced(LedgerMismatch):
 class LiveProjector:
     """Keeps the views of the partitions that `feed` assigns, until it is told to stop."""
 
-    def __init__(self, projector: Projector, feed: Feed) -> None:
+    def __init__(self, projector: Projector, feed: RecordSource) -> None:
         self._projector = projector
         self._feed = feed
-        self._kept: dict[int, Kept] = {}
-        self._stopping = Stopping()
+        self._tasks: dict[int, PartitionTask] = {}
+        self._stopping = StopSignal()
         self._building = asyncio.Semaphore(limits.PARTITIONS_AT_ONCE)
         self._opened: Manifest | None = None
         self._trouble = "not started"
@@ -66,15 +66,15 @@ class LiveProjector:
         """Live partitions whose views a look has not found as they were."""
 
     @property
-    def kept(self) -> Sequence[Kept]:
+    def tasks(self) -> Sequence[PartitionTask]:
         """The partitions, as they are now."""
-        return sorted(self._kept.values(), key=lambda kept: kept.partition)
+        return sorted(self._tasks.values(), key=lambda task: task.partition)
 
     @property
     def trouble(self) -> list[str]:
         """Why this worker is not well, in a sentence each; none where it is."""
-        stuck = [f"partition {kept.partition}: {kept.why}" for kept in self.kept if kept.state is State.STUCK]
-        return ([self._trouble] if self._trouble else []) + stuck
+        failed = [f"partition {task.partition}: {task.why}" for task in self.tasks if task.state is State.FAILED]
+        return ([self._trouble] if self._trouble else []) + failed
 
     async def run(self) -> None:
         """Go on until `stop`. What cannot be helped by trying again is raised: the process should end.
@@ -100,7 +100,7 @@ class LiveProjector:
 
     def stop(self) -> None:
         """Finish the batch in hand, leave the group, and return from `run`."""
-        self._stopping.say()
+        self._stopping.set()
 
     async def _join(self) -> None:
         await self._projector.ledger.open()
@@ -109,15 +109,15 @@ class LiveProjector:
         self._tell("")
 
     async def _leave(self) -> None:
-        preparing = [self._drop(partition) for partition in [*self._kept]]
+        preparing = [self._drop(partition) for partition in [*self._tasks]]
         await asyncio.gather(*filter(None, preparing), return_exceptions=True)
         await self._feed.stop()
 
     def _drop(self, partition: int) -> "asyncio.Task[None] | None":
-        kept = self._kept.pop(partition)
-        if kept.preparing is not None:
-            kept.preparing.cancel()
-        return kept.preparing
+        task = self._tasks.pop(partition)
+        if task.preparing is not None:
+            task.preparing.cancel()
+        return task.preparing
 
     async def _go_on(self) -> None:
         looking = asyncio.create_task(self._keep_looking(), name="recallog-look")
@@ -135,7 +135,7 @@ class LiveProjector:
     async def _round(self) -> None:
         self._follow_assignment()
         self._follow_looks()
-        live = {kept.partition: kept for kept in self._kept.values() if kept.state is State.LIVE}
+        live = {task.partition: task for task in self._tasks.values() if task.state is State.LIVE}
         batches = await self._stopping.unless(self._feed.poll(list(live), POLL_SECONDS)) or ()
         for partition in self._feed.lost():
             if partition in live:
@@ -144,29 +144,29 @@ class LiveProjector:
         if of_partitions and not self._stopping:
             concerned = [live[of_one[0].partition] for of_one in of_partitions]
             if await self._stopping.unless(self._is_same_ledger(concerned)):
-                done = await asyncio.gather(*map(self._decide, concerned, of_partitions), return_exceptions=True)
+                done = await asyncio.gather(*map(self._process, concerned, of_partitions), return_exceptions=True)
                 for error in filter(None, done):
                     raise error
 
     def _follow_assignment(self) -> None:
         assigned = self._feed.assigned()
-        for partition in self._kept.keys() - assigned:
+        for partition in self._tasks.keys() - assigned:
             self._drop(partition)
-        for partition in assigned - self._kept.keys():
-            kept = self._kept[partition] = Kept(partition)
-            self._prepare(kept)
+        for partition in assigned - self._tasks.keys():
+            task = self._tasks[partition] = PartitionTask(partition)
+            self._prepare(task)
 
     def _follow_looks(self) -> None:
-        for kept in self._kept.values():
-            moving = kept.state in (State.LIVE, State.BUILDING)
-            doubted = kept.state is State.LIVE and kept.partition in self._doubted
+        for task in self._tasks.values():
+            moving = task.state in (State.LIVE, State.BUILDING)
+            doubted = task.state is State.LIVE and task.partition in self._doubted
             if moving and self._mismatch is not None:
-                self._stick(kept, self._mismatch)
-            elif doubted or (not moving and self._mismatch is None and kept.again_at <= self._now()):
-                self._prepare(kept)
+                self._fail(task, self._mismatch)
+            elif doubted or (not moving and self._mismatch is None and task.again_at <= self._now()):
+                self._prepare(task)
         self._doubted.clear()
 
-    async def _is_same_ledger(self, concerned: Iterable[Kept]) -> bool:
+    async def _is_same_ledger(self, concerned: Iterable[PartitionTask]) -> bool:
         """Whether batches come from the ledger that was opened. Asked after they were fetched: a topic that is deleted
         and made anew has new records at the old offsets, and a fetch does not tell."""
         try:
@@ -174,8 +174,8 @@ class LiveProjector:
         except LedgerReplaced:
             raise
         except RecallogError as error:
-            for kept in concerned:
-                self._stick(kept, error)
+            for task in concerned:
+                self._fail(task, error)
             return False
         return True
 
@@ -184,59 +184,59 @@ class LiveProjector:
         if manifest != self._opened:
             raise LedgerReplaced(f"another ledger has taken the place of the one that was open: {manifest}")
 
-    async def _decide(self, kept: Kept, batches: Iterable[Batch]) -> None:
+    async def _process(self, task: PartitionTask, batches: Iterable[Batch]) -> None:
         """Fold batches of one live partition."""
         for batch in batches:
-            if kept.state is not State.LIVE or kept.generation is None:
+            if task.state is not State.LIVE or task.generation is None:
                 return
             try:
-                checkpoint = await self._projector.decide(kept.generation, batch, kept.checkpoint)
+                checkpoint = await self._projector.process(task.generation, batch, task.checkpoint)
             except Rebuilding:
-                self._prepare(kept)  # a cutover, or the store has lost it
+                self._prepare(task)  # a cutover, or the store has lost it
             except InvariantViolation:
                 raise
             except RecallogError as error:
-                self._stick(kept, error)
+                self._fail(task, error)
             else:
                 if checkpoint is None:  # somebody else was faster, or an older copy of the store was restored
-                    self._prepare(kept)
+                    self._prepare(task)
                     return
-                kept.checkpoint, kept.failures = checkpoint, 0
-                kept.progress(checkpoint.offset + 1, batch.next)
+                task.checkpoint, task.failures = checkpoint, 0
+                task.progress(checkpoint.offset + 1, batch.next)
 
-    def _prepare(self, kept: Kept) -> None:
-        kept.state = State.BUILDING
-        kept.preparing = asyncio.create_task(self._bring_up(kept), name=f"partition-{kept.partition}")
+    def _prepare(self, task: PartitionTask) -> None:
+        task.state = State.BUILDING
+        task.preparing = asyncio.create_task(self._bring_up(task), name=f"partition-{task.partition}")
 
-    async def _bring_up(self, kept: Kept) -> None:
+    async def _bring_up(self, task: PartitionTask) -> None:
         """Bring the active generation, or the first one, to the ledger's end; then go on with what comes."""
         try:
             async with self._building:
                 await self._check_opened()
-                self._projector.distrust()
+                self._projector.invalidate()
                 while True:
-                    generation = await generations.current(self._projector, kept.partition, kept.progress)
+                    generation = await generations.current(self._projector, task.partition, task.progress)
                     checkpoint = await self._projector.store.checkpoint(generation)
                     if checkpoint is not None:
                         break
         except ViewsTooNew as error:
-            kept.state, kept.why, kept.again_at = State.IDLE, str(error), self._now() + IDLE_SECONDS
+            task.state, task.why, task.again_at = State.IDLE, str(error), self._now() + IDLE_SECONDS
         except Exception as error:  # noqa: BLE001 - rounds raise it: an error of a task would go unheard
             if isinstance(error, RecallogError) and not isinstance(error, InvariantViolation | LedgerReplaced):
-                self._stick(kept, error)
+                self._fail(task, error)
             else:
                 self._fatal = error
         else:
-            if self._kept.get(kept.partition) is kept and self._feed.seek(kept.partition, checkpoint.offset + 1):
-                kept.live(generation, checkpoint)
+            if self._tasks.get(task.partition) is task and self._feed.seek(task.partition, checkpoint.offset + 1):
+                task.live(generation, checkpoint)
 
-    def _stick(self, kept: Kept, error: RecallogError) -> None:
-        if kept.preparing is not None and kept.preparing is not asyncio.current_task():
-            kept.preparing.cancel()
-        kept.failures += 1
-        kept.state, kept.why = State.STUCK, str(error)
-        kept.again_at = self._now() + backoff(kept.failures)
-        _log.warning("partition %d: %s: %s", kept.partition, type(error).__name__, error)
+    def _fail(self, task: PartitionTask, error: RecallogError) -> None:
+        if task.preparing is not None and task.preparing is not asyncio.current_task():
+            task.preparing.cancel()
+        task.failures += 1
+        task.state, task.why = State.FAILED, str(error)
+        task.again_at = self._now() + backoff(task.failures)
+        _log.warning("partition %d: %s: %s", task.partition, type(error).__name__, error)
 
     async def _keep_looking(self) -> None:
         while True:
@@ -260,26 +260,26 @@ class LiveProjector:
         """Is it still the same ledger, where does it end, and are the views still there?"""
         ledger = self._projector.ledger
         await self._check_opened()
-        await _answered("the store of the views", self._projector.recognise(0, Checkpoint()))
+        await _answered("the store of the views", self._projector.verify_ledger_identity(0, Checkpoint()))
         ends = await _answered("the ledger", ledger.ends())
-        for kept in [*self._kept.values()]:
-            kept.end = max(kept.end, ends[kept.partition])
-            generation, known = kept.generation, kept.checkpoint
-            if kept.state is not State.LIVE or generation is None or known is None:
+        for task in [*self._tasks.values()]:
+            task.end = max(task.end, ends[task.partition])
+            generation, known = task.generation, task.checkpoint
+            if task.state is not State.LIVE or generation is None or known is None:
                 continue
-            if not kept.swept:
-                await self._projector.store.sweep(kept.partition)
-                kept.swept = True
-            need = Need(dead_letters.COUNT.name, "")
-            reading = self._projector.store.read(kept.partition, [need], generation=generation)
+            if not task.garbage_collected:
+                await self._projector.store.collect_garbage(task.partition)
+                task.garbage_collected = True
+            need = RowKey(dead_letters.COUNT.name, "")
+            reading = self._projector.store.read(task.partition, [need], generation=generation)
             with suppress(Rebuilding):
                 snapshot = await _answered("the store of the views", reading)
                 row = snapshot.rows[0]
-                kept.parked = dead_letters.COUNT.decode(row).parked if row else 0
+                task.dead_letters = dead_letters.COUNT.decode(row).total if row else 0
                 if snapshot.checkpoint.offset >= known.offset:
                     continue
-            if kept.generation is generation:
-                self._doubted.add(kept.partition)
+            if task.generation is generation:
+                self._doubted.add(task.partition)
 
     def _tell(self, trouble: str) -> None:
         if trouble and trouble != self._trouble:
@@ -290,7 +290,7 @@ class LiveProjector:
         return asyncio.get_running_loop().time()
 
 
-async def _answered(who: str, question: Awaitable[Answer]) -> Answer:
+async def _answered(who: str, question: Awaitable[Result]) -> Result:
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             return await question

@@ -19,21 +19,21 @@ from typing import Any
 
 import msgspec
 
-from recallog_projections.projection import LogName, Need, Projection
+from recallog_projections.projection import LogName, Projection, RowKey
 from recallog_projections.rows import Rows
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Store
 from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch, Rebuilding
 from recallog_streams import identity
 from recallog_streams.fold import Fold, digest_of
-from recallog_streams.ledger import Batch, Ledger, parts_of, record_at
+from recallog_streams.ledgers.ledger import Batch, Ledger, parts_of, record_at
 
 Progress = Callable[[int, int], None]
 """Called with (offsets decided, offsets to decide)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class ProcessedBatch:
     """One batch that a projector tried to commit, for those who measure."""
 
     partition: int
@@ -67,7 +67,7 @@ class Projector:
         space: str | None = None,
         remember_until: datetime | None = None,
         lock: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
-        decided: Callable[[Decided], None] | None = None,
+        processed: Callable[[ProcessedBatch], None] | None = None,
         batch_records: int | None = None,
     ) -> None:
         """`batch_records` is how many records one commit decides at most, where the ledger's batches are too many."""
@@ -82,11 +82,11 @@ class Projector:
         )
         self._space = space
         self._lock = lock
-        self._decided = decided
+        self._decided = processed
         self._batch_records = batch_records
         self._caches: dict[str, _Cache] = {}
         """By generation, that of the last commit last."""
-        self._recognised: set[str] = set()
+        self._verified: set[str] = set()
 
     def new_generation(self, partition: int, until: int) -> Generation:
         """A generation of this code, not yet known to the store."""
@@ -101,35 +101,35 @@ class Projector:
             batches = self.ledger.read(generation.partition, checkpoint.offset + 1, until, space=self._space)
             async with aclosing(batches):  # type: ignore[type-var]
                 async for batch in batches:
-                    if not await self._decide_all(generation, parts_of(batch, self._batch_records), until, progress):
+                    if not await self._process_all(generation, parts_of(batch, self._batch_records), until, progress):
                         break
 
-    async def _decide_all(
+    async def _process_all(
         self, generation: Generation, batches: Sequence[Batch], until: int, progress: Progress | None
     ) -> bool:
         for batch in batches:
             async with self._lock():
-                if await self.decide(generation, batch) is None:
+                if await self.process(generation, batch) is None:
                     return False
             if progress is not None:
                 progress(batch.next, until)
         return True
 
-    def distrust(self) -> None:
+    def invalidate(self) -> None:
         """Recognise the ledger once more before anything else is folded: it may have changed since the last time."""
-        self._recognised.clear()
+        self._verified.clear()
 
     async def resume(self, generation: Generation) -> Checkpoint:
         """Where the generation goes on. Raises `GenerationGone`, or `LedgerMismatch`."""
         checkpoint = await self.store.checkpoint(generation)
         if checkpoint is None:
             raise GenerationGone(f"the generation {generation.id} is gone")
-        if generation.id not in self._recognised:
-            await self.recognise(generation.partition, checkpoint)
-            self._recognised.add(generation.id)
+        if generation.id not in self._verified:
+            await self.verify_ledger_identity(generation.partition, checkpoint)
+            self._verified.add(generation.id)
         return checkpoint
 
-    async def decide(
+    async def process(
         self, generation: Generation, batch: Batch, checkpoint: Checkpoint | None = None
     ) -> Checkpoint | None:
         """Fold and commit one batch; the checkpoint then, or None where it does not follow the one before (any more).
@@ -146,7 +146,9 @@ class Projector:
         if cache is None or cache.checkpoint != checkpoint or len(cache.rows) > limits.CACHED_ROWS_MAX:
             cache = _Cache(checkpoint, self.fold.new_rows())
 
-        async def fetch(needs: Sequence[Need], logs: Sequence[LogName]) -> tuple[Sequence[bytes | None], Sequence[int]]:
+        async def fetch(
+            needs: Sequence[RowKey], logs: Sequence[LogName]
+        ) -> tuple[Sequence[bytes | None], Sequence[int]]:
             totals = [(log, 0) for log in logs]
             try:
                 snapshot = await self.store.read(generation.partition, needs, totals, generation)
@@ -159,7 +161,7 @@ class Projector:
         began = time.monotonic()
         try:
             with _uncollected():
-                changes = await self.fold.decide(batch, cache.rows, fetch)
+                changes = await self.fold.process(batch, cache.rows, fetch)
         except _Moved:
             return None
         new = Checkpoint(batch.next - 1, checkpoint.record, checkpoint.digest)
@@ -168,7 +170,7 @@ class Projector:
             new = Checkpoint(batch.next - 1, offset, digest_of(data))
         outcome = await self.store.commit(generation, checkpoint, new, changes)
         if self._decided is not None:
-            self._decided(Decided(batch.partition, len(batch.records), time.monotonic() - began, outcome))
+            self._decided(ProcessedBatch(batch.partition, len(batch.records), time.monotonic() - began, outcome))
         if outcome is Outcome.APPLIED:
             self._keep(generation, _Cache(new, cache.rows))
             return new
@@ -190,7 +192,7 @@ class Projector:
                 break
             rows -= len(self._caches.pop(stale).rows)
 
-    async def recognise(self, partition: int, checkpoint: Checkpoint) -> None:
+    async def verify_ledger_identity(self, partition: int, checkpoint: Checkpoint) -> None:
         """Make sure that the views belong to this ledger as it is now. Raises `LedgerMismatch`."""
         remedy = "Was another ledger, or an older copy, put in its place? Delete the views, and they are built from it"
         manifest = msgspec.json.encode(await self.ledger.manifest())

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.stores.store import Chunk, Generation, Item
+from recallog_projections.stores.store import Chunk, Generation, StoredRow
 from recallog_schemas import limits
 from recallog_streams.projector import GenerationGone, Progress, Projector
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RowDifference:
     """The first row in which a view and a fresh fold differ. Its address in words, and both values."""
 
     table: str
@@ -28,7 +28,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class TableComparison:
     """One table: its number of rows, the digest (sha256, hex) of the view's rows and of the fold's.
 
     `checkpoint` is the offset that the views had decided when the last of its rows were read.
@@ -39,12 +39,12 @@ class Compared:
     items: int
     digest: str
     expected_digest: str
-    difference: Difference | None
+    difference: RowDifference | None
 
 
 async def verify(
     projector: Projector, projections: Sequence[Projection], generation: Generation, progress: Progress | None = None
-) -> list[Compared]:
+) -> list[TableComparison]:
     """Compare every table of `generation` with a fresh fold. Raises `GenerationGone` where it is replaced meanwhile."""
     oracle = Projector(projector.ledger, MemoryStore(), projections)
     pointer = await oracle.store.create(oracle.new_generation(generation.partition, 0))
@@ -63,7 +63,7 @@ async def _compare(
     fresh: Generation,
     table: str,
     progress: Progress | None,
-) -> Compared:
+) -> TableComparison:
     found_hash, expected_hash = hashlib.sha256(), hashlib.sha256()
     items, difference, after, last = 0, None, None, False
     while not last:
@@ -75,36 +75,36 @@ async def _compare(
         _add(found_hash, chunk.items)
         _add(expected_hash, expected)
         last = chunk.last
-        after = chunk.items[-1].place if chunk.items else after
-    return Compared(
+        after = chunk.items[-1].row_key if chunk.items else after
+    return TableComparison(
         table, chunk.checkpoint.offset, items, found_hash.hexdigest(), expected_hash.hexdigest(), difference
     )
 
 
 async def _between(
     oracle: Projector, fresh: Generation, table: str, after: tuple[str, str, str] | None, chunk: Chunk
-) -> list[Item]:
+) -> list[StoredRow]:
     """What the fresh fold has in the range of `chunk`: up to its last item, or to the end behind the last chunk."""
-    upto = chunk.items[-1].place if chunk.items and not chunk.last else None
-    found: list[Item] = []
+    upto = chunk.items[-1].row_key if chunk.items and not chunk.last else None
+    found: list[StoredRow] = []
     while True:
         more = await oracle.store.scan(fresh, table, after=after, limit=limits.SCAN_ITEMS)
-        within = [item for item in more.items if upto is None or item.place <= upto]
+        within = [item for item in more.items if upto is None or item.row_key <= upto]
         found += within
         if more.last or len(within) < len(more.items):
             return found
-        after = more.items[-1].place
+        after = more.items[-1].row_key
 
 
-def _first_difference(table: str, found: Sequence[Item], expected: Sequence[Item]) -> Difference | None:
-    have, want = ({item.place: item.data for item in items} for items in (found, expected))
-    for place in sorted(have.keys() | want.keys()):
-        if have.get(place) != want.get(place):
-            return Difference(table, *place, have.get(place), want.get(place))
+def _first_difference(table: str, found: Sequence[StoredRow], expected: Sequence[StoredRow]) -> RowDifference | None:
+    have, want = ({item.row_key: item.data for item in items} for items in (found, expected))
+    for row_key in sorted(have.keys() | want.keys()):
+        if have.get(row_key) != want.get(row_key):
+            return RowDifference(table, *row_key, have.get(row_key), want.get(row_key))
     return None
 
 
-def _add(digest: "hashlib._Hash", items: Sequence[Item]) -> None:
+def _add(digest: "hashlib._Hash", items: Sequence[StoredRow]) -> None:
     for item in items:
         for part in (item.space.encode(), item.owner.encode(), item.key.encode(), item.data):
             digest.update(len(part).to_bytes(4, "big"))

@@ -21,7 +21,7 @@ from chaos.events import NUMBER, PLANTED
 from chaos.evidence import Dump, Evidence, Said, as_store
 from chaos.fold import OfSpaces
 from chaos.history import CONTRADICTION
-from recallog_projections import activity, episodic
+from recallog_projections.views import activity, episodic
 from recallog_streams import dead_letters
 from support import oracle
 from support.folding import check_views, finish
@@ -197,8 +197,8 @@ def parked(partition: Partition) -> Iterator[str]:
 
 def folded(partition: Partition) -> Iterator[str]:
     """All tables and logs, asked as readers ask."""
-    if partition.dump.decided != len(partition.records) - 1:
-        yield f"{partition.dump.decided} is decided, and the last record is {len(partition.records) - 1}"
+    if partition.dump.processed != len(partition.records) - 1:
+        yield f"{partition.dump.processed} is decided, and the last record is {len(partition.records) - 1}"
         return
     expected = oracle.expect([record.value for record in partition.records], unique_ids=False)
     store, generation = finish(as_store(partition.dump))

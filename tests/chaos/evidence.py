@@ -9,12 +9,12 @@ from confluent_kafka import Consumer, Message, TopicPartition
 
 from chaos import history
 from chaos.history import Acknowledged
-from recallog_projections import built_in
 from recallog_projections.projection import Log
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Checkpoint, Generation, Store
-from recallog_streams.memory_ledger import MemoryLedger
+from recallog_projections.views import builtin
+from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 
 Place = tuple[str, str, str]
@@ -35,7 +35,7 @@ class Said(NamedTuple):
 class Dump:
     """All rows of one partition's active generation."""
 
-    decided: int
+    processed: int
     """The last offset."""
     rows: Mapping[str, dict[Place, bytes]]
     """By table."""
@@ -97,22 +97,22 @@ def _bytes(value: str | bytes | None) -> bytes | None:
 async def dump(store: Store, generation: Generation) -> Dump:
     """Every row and every log entry of `generation`, which nobody writes meanwhile."""
     found: tuple[dict[str, dict[Place, bytes]], dict[str, dict[Place, bytes]]] = ({}, {})
-    decided = set()
+    processed = set()
     for name, is_log in _tables().items():
         after, last = None, False
         places = found[is_log][name] = {}
         while not last:
             chunk = await store.scan(generation, name, after=after, limit=_CHUNK)
-            decided.add(chunk.checkpoint.offset)
-            places.update((item.place, item.data) for item in chunk.items)
-            after, last = (chunk.items[-1].place if chunk.items else after), chunk.last
-    (offset,) = decided  # more than one: somebody still writes, and the evidence is worth nothing
+            processed.add(chunk.checkpoint.offset)
+            places.update((item.row_key, item.data) for item in chunk.items)
+            after, last = (chunk.items[-1].row_key if chunk.items else after), chunk.last
+    (offset,) = processed  # more than one: somebody still writes, and the evidence is worth nothing
     return Dump(offset, *found)
 
 
 def _tables() -> dict[str, bool]:
     """The names of all tables, and whether each is a log."""
-    projector = Projector(MemoryLedger(unique_ids=False), MemoryStore(), built_in.projections())
+    projector = Projector(MemoryLedger(unique_ids=False), MemoryStore(), builtin.projections())
     return {table.name: isinstance(table, Log) for table in projector.fold.tables}
 
 
@@ -126,6 +126,6 @@ async def as_store(dump: Dump) -> tuple[MemoryStore, Generation]:
         for space, owner, ordinal in sorted(entries):
             logs.setdefault((log, space, owner), []).append(entries[space, owner, ordinal])
     keep = {log: sum(map(len, logs.values())) for log in dump.logs}
-    new = Checkpoint(dump.decided, dump.decided, b"")
+    new = Checkpoint(dump.processed, dump.processed, b"")
     await store.commit(generation, Checkpoint(), new, Changes(rows, logs, keep))
     return store, generation

@@ -20,12 +20,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from recallog_projections.index.engine import EVERYBODY, Engine, Filter, Hit, Point, Search, Shape, Sparse, Stored
+from recallog_projections.index.engines.engine import (
+    EVERYBODY,
+    Engine,
+    Filter,
+    Hit,
+    Point,
+    Search,
+    Shape,
+    Sparse,
+    Stored,
+)
 from recallog_schemas.errors import IndexLost
 from support.events import one_loop, run
 
 DIMENSION = 32
-SHAPE = Shape(DIMENSION, pieces=True)
+SHAPE = Shape(DIMENSION, token_vectors=True)
 NOON = 1_772_366_400_000_000
 """Microseconds since 1970: as large as they are, no bound may be rounded."""
 
@@ -53,7 +63,7 @@ def point(
     seed: int = 0,
     *,
     id: str = "",  # noqa: A002
-    pieces: int = 2,
+    token_vectors: int = 2,
     sparse: Sparse | None = None,
     **payload: Any,
 ) -> Point:
@@ -64,7 +74,7 @@ def point(
         id or str(uuid4()),
         unit(seed),
         sparse or Sparse([seed, 2**32 - 1], [1.0, 0.5]),
-        unit(seed + 1_000, pieces),
+        unit(seed + 1_000, token_vectors),
         fields,
     )
 
@@ -108,8 +118,12 @@ def score(search: Search, point: Point, points: Sequence[Point]) -> float | None
     """What `point` scores among `points`; None: it cannot answer."""
     if search.dense is not None:
         return float(search.dense @ point.dense)
-    if search.pieces is not None:
-        return float((search.pieces @ point.pieces.T).max(axis=1).sum()) if len(point.pieces) else None
+    if search.token_vectors is not None:
+        return (
+            float((search.token_vectors @ point.token_vectors.T).max(axis=1).sum())
+            if len(point.token_vectors)
+            else None
+        )
     assert search.sparse is not None
     assert search.corpus is not None
     corpus = [set(other.sparse.indices) for other in points if passes(search.corpus, other)]
@@ -153,7 +167,7 @@ def crowd(space: str, size: int, seed: int) -> list[Point]:
         point(
             space,
             chance.randrange(1_000),
-            pieces=chance.randrange(4),
+            token_vectors=chance.randrange(4),
             sparse=weights(),
             readers=chance.sample([EVERYBODY, EVERYBODY, *AGENTS], chance.randint(1, 3)),
             agent=chance.choice(AGENTS),
@@ -200,7 +214,7 @@ def cases(draw: st.DrawFn) -> Case:
     searches = [
         Search(wanted, limit, dense=unit(draw(seeds))),
         Search(wanted, limit, sparse=Sparse(list(asked), list(asked.values())), corpus=corpus),
-        Search(wanted, limit, pieces=unit(draw(seeds), len(weights)) * weights[:, None]),
+        Search(wanted, limit, token_vectors=unit(draw(seeds), len(weights)) * weights[:, None]),
     ]
     return Case(points, wanted, searches)
 
@@ -277,7 +291,7 @@ class EngineContract(ABC):
             lambda: engine.upsert("lost", [point("village")]),
             lambda: engine.upsert("lost", []),
             lambda: engine.search("lost", [Search(wanted, 1, dense=unit(0))]),
-            lambda: engine.search("lost", [Search(wanted, 1, pieces=NOTHING)]),
+            lambda: engine.search("lost", [Search(wanted, 1, token_vectors=NOTHING)]),
             lambda: engine.retrieve("lost", [str(UUID(int=1))]),
             lambda: engine.scroll("lost", None, 1),
             lambda: engine.count("lost"),
@@ -287,8 +301,8 @@ class EngineContract(ABC):
         assert "lost" not in run(engine.collections())
 
     def test_a_collection_without_pieces_finds_by_the_rest(self, engine: Engine) -> None:
-        run(engine.create("plain", Shape(DIMENSION, pieces=False)))
-        written = point("village", pieces=0)
+        run(engine.create("plain", Shape(DIMENSION, token_vectors=False)))
+        written = point("village", token_vectors=0)
         run(engine.upsert("plain", [written]))
         (hits,) = run(engine.search("plain", [Search(everything("village"), 5, dense=written.dense)]))
         assert ids(hits) == [written.id]
@@ -302,31 +316,34 @@ class EngineContract(ABC):
         found = run(engine.retrieve(shared, [written.id], vectors=True))[written.id]
         assert found.payload == written.payload
         np.testing.assert_allclose(found.dense, written.dense, atol=1e-6)
-        np.testing.assert_allclose(found.pieces, written.pieces, atol=self.error_of_pieces_max)
+        np.testing.assert_allclose(found.token_vectors, written.token_vectors, atol=self.error_of_pieces_max)
         assert found.sparse is not None
         assert dict(zip(found.sparse.indices, found.sparse.values, strict=True)) == {3: 1.0, 2**32 - 1: 0.5}
 
     def test_a_point_that_is_read_and_written_again_keeps_its_pieces(self, engine: Engine, shared: str) -> None:
         written = point(new_space())
         run(engine.upsert(shared, [written]))
-        first = run(engine.retrieve(shared, [written.id], vectors=True))[written.id].pieces
+        first = run(engine.retrieve(shared, [written.id], vectors=True))[written.id].token_vectors
         assert first is not None
-        run(engine.upsert(shared, [replace(written, pieces=first)]))
-        again = run(engine.retrieve(shared, [written.id], vectors=True))[written.id].pieces
+        run(engine.upsert(shared, [replace(written, token_vectors=first)]))
+        again = run(engine.retrieve(shared, [written.id], vectors=True))[written.id].token_vectors
         np.testing.assert_allclose(again, first, atol=1e-5)
 
     def test_writing_a_point_again_replaces_all_of_it(self, engine: Engine, shared: str) -> None:
         space = new_space()
-        old, new = point(space, 1, session="old"), point(space, 2, agent="miller", pieces=0)
+        old, new = point(space, 1, session="old"), point(space, 2, agent="miller", token_vectors=0)
         run(engine.upsert(shared, [old]))
         run(engine.upsert(shared, [replace(new, id=old.id)]))
         found = run(engine.retrieve(shared, [old.id], vectors=True))[old.id]
         assert found.payload == new.payload
-        assert found.pieces is None
+        assert found.token_vectors is None
         wanted = everything(space)
         assert run(engine.count(shared, wanted)) == 1
         by_old_terms, by_old_pieces = run(
-            engine.search(shared, [Search(wanted, 5, sparse=Sparse([1], [1.0])), Search(wanted, 5, pieces=old.pieces)])
+            engine.search(
+                shared,
+                [Search(wanted, 5, sparse=Sparse([1], [1.0])), Search(wanted, 5, token_vectors=old.token_vectors)],
+            )
         )
         assert (by_old_terms, by_old_pieces) == ([], [])
 
@@ -362,14 +379,14 @@ class EngineContract(ABC):
         assert run(engine.scroll(collection, written[-1].id, 10)) == []
 
     def test_a_scroll_brings_vectors_along_where_they_are_asked_for(self, engine: Engine, collection: str) -> None:
-        written = point("village", pieces=0)
+        written = point("village", token_vectors=0)
         run(engine.upsert(collection, [written]))
         (bare,) = run(engine.scroll(collection, None, 10))
         (full,) = run(engine.scroll(collection, None, 10, vectors=True))
         assert bare == Stored(written.id, written.payload)
         assert full.dense is not None
         assert full.sparse is not None
-        assert full.pieces is None
+        assert full.token_vectors is None
 
     # Searches.
 
@@ -432,7 +449,7 @@ class EngineContract(ABC):
         run(engine.upsert(shared, case.points))
         assert run(engine.count(shared, case.wanted)) == sum(passes(case.wanted, point) for point in case.points)
         for search, hits in zip(case.searches, run(engine.search(shared, case.searches)), strict=True):
-            error = self.error_max if search.pieces is None else self.error_of_pieces_max
+            error = self.error_max if search.token_vectors is None else self.error_of_pieces_max
             expected = scores(search, case.points)
             best = sorted(expected.values(), reverse=True)[: search.limit]
             np.testing.assert_allclose([hit.score for hit in hits], best, atol=error, rtol=1e-4)
@@ -450,7 +467,7 @@ class EngineContract(ABC):
         searches = [
             Search(everything(space, "baker"), 9, dense=others.dense),
             Search(everything(space, "baker"), 9, sparse=Sparse([1, 2, 3], [1.0] * 3), corpus=everything(space)),
-            Search(everything(space, "baker"), 9, pieces=others.pieces),
+            Search(everything(space, "baker"), 9, token_vectors=others.token_vectors),
         ]
         for hits in run(engine.search(shared, searches)):
             assert set(ids(hits)) == {public.id, own.id}
@@ -465,27 +482,29 @@ class EngineContract(ABC):
         written = [point(space, n) for n in range(10)]
         run(engine.upsert(shared, written))
         named = replace(everything(space), ids=ids(written[2:5]))
-        (hits,) = run(engine.search(shared, [Search(named, 9, pieces=written[0].pieces)]))
+        (hits,) = run(engine.search(shared, [Search(named, 9, token_vectors=written[0].token_vectors)]))
         assert set(ids(hits)) == set(ids(written[2:5]))
 
     def test_the_weights_of_a_questions_pieces_count(self, engine: Engine, shared: str) -> None:
         space = new_space()
-        one, other = point(space, 1, pieces=1), point(space, 2, pieces=1)
+        one, other = point(space, 1, token_vectors=1), point(space, 2, token_vectors=1)
         run(engine.upsert(shared, [one, other]))
-        both = np.concatenate([one.pieces * 0.2, other.pieces * 0.9])
-        (hits,) = run(engine.search(shared, [Search(everything(space), 9, pieces=both)]))
+        both = np.concatenate([one.token_vectors * 0.2, other.token_vectors * 0.9])
+        (hits,) = run(engine.search(shared, [Search(everything(space), 9, token_vectors=both)]))
         assert ids(hits) == [other.id, one.id]
-        assert hits[0].score == pytest.approx(0.9 + 0.2 * float(one.pieces[0] @ other.pieces[0]), abs=1e-2)
+        assert hits[0].score == pytest.approx(
+            0.9 + 0.2 * float(one.token_vectors[0] @ other.token_vectors[0]), abs=1e-2
+        )
 
     def test_a_point_without_pieces_is_found_by_the_rest(self, engine: Engine, shared: str) -> None:
         space = new_space()
-        bare = point(space, 1, pieces=0)
+        bare = point(space, 1, token_vectors=0)
         run(engine.upsert(shared, [bare]))
         wanted = everything(space)
         searches = [
             Search(wanted, 9, dense=bare.dense),
             Search(wanted, 9, sparse=Sparse([1], [1.0]), corpus=wanted),
-            Search(wanted, 9, pieces=unit(1, 1)),
+            Search(wanted, 9, token_vectors=unit(1, 1)),
         ]
         assert [ids(hits) for hits in run(engine.search(shared, searches))] == [[bare.id], [bare.id], []]
 
@@ -503,7 +522,7 @@ class EngineContract(ABC):
         wanted = everything(space)
         searches = [
             Search(wanted, 9, sparse=Sparse([], []), corpus=wanted),
-            Search(wanted, 9, pieces=NOTHING),
+            Search(wanted, 9, token_vectors=NOTHING),
             Search(wanted, 0, dense=unit(0)),
         ]
         assert run(engine.search(shared, searches)) == [[], [], []]
@@ -547,7 +566,7 @@ class EngineContract(ABC):
         assert sorted(full[0].sparse.indices) == [5, 2**32 - 1]
 
     def test_two_thousand_points_are_all_found(self, engine: Engine, collection: str) -> None:
-        written = [point("village", n, id=str(UUID(int=n)), pieces=1) for n in range(2_000)]
+        written = [point("village", n, id=str(UUID(int=n)), token_vectors=1) for n in range(2_000)]
         run(engine.upsert(collection, written))
         wanted = everything("village")
         assert run(engine.count(collection, wanted)) == 2_000

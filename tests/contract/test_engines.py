@@ -19,10 +19,10 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from contract.engine_contract import SHAPE, EngineContract, everything, ids, pages, point, unit
-from recallog_projections.index import edge
-from recallog_projections.index.edge import EdgeEngine, collections_in
-from recallog_projections.index.engine import Search
-from recallog_projections.index.server import ServerEngine
+from recallog_projections.index.engines import edge
+from recallog_projections.index.engines.edge import EdgeEngine, collections_in
+from recallog_projections.index.engines.engine import Search
+from recallog_projections.index.engines.server import ServerEngine
 from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolation, SettingsError
 from support.cli import environment_of
 from support.events import one_loop, run
@@ -76,7 +76,10 @@ def test_a_folder_that_is_not_there_has_no_collections(engine: EdgeEngine, folde
 def test_a_reopened_collection_answers_the_same(engine: EdgeEngine, folder: Path) -> None:
     run(engine.create("memories", SHAPE))
     run(engine.upsert("memories", [point("village", n) for n in range(60)]))
-    searches = [Search(everything("village"), 60, dense=unit(3)), Search(everything("village"), 60, pieces=unit(4, 2))]
+    searches = [
+        Search(everything("village"), 60, dense=unit(3)),
+        Search(everything("village"), 60, token_vectors=unit(4, 2)),
+    ]
     before = run(engine.search("memories", searches)), pages(engine, "memories", 20)
     run(engine.close())
     again = EdgeEngine(folder)
@@ -154,7 +157,9 @@ def test_many_points_outgrow_no_log(engine: EdgeEngine, folder: Path, monkeypatc
     monkeypatch.setattr(edge, "FLUSH_POINTS", 100)
     run(engine.create("memories", SHAPE))
     for n in range(0, 2_000, 100):
-        run(engine.upsert("memories", [point("village", n + i, text="x" * 50_000, pieces=0) for i in range(100)]))
+        run(
+            engine.upsert("memories", [point("village", n + i, text="x" * 50_000, token_vectors=0) for i in range(100)])
+        )
     log = sum(path.stat().st_blocks * 512 for path in (folder / "memories" / "wal").iterdir())
     assert log < 80 * 1024 * 1024  # two segments of 32 MiB are always kept
 
@@ -180,7 +185,7 @@ import asyncio, sys
 from pathlib import Path
 from uuid import UUID
 from contract.engine_contract import point
-from recallog_projections.index import edge
+from recallog_projections.index.engines import edge
 
 async def main(folder, first):
     edge.FLUSH_POINTS = 300  # so that kills hit flushes too
@@ -196,7 +201,7 @@ _CHURN = """
 import asyncio, sys
 from pathlib import Path
 from contract.engine_contract import SHAPE
-from recallog_projections.index.edge import EdgeEngine
+from recallog_projections.index.engines.edge import EdgeEngine
 
 async def main(folder):
     engine = EdgeEngine(Path(folder))
@@ -249,7 +254,7 @@ def test_killed_while_writing_it_has_every_point_that_was_acknowledged(engine: E
                 [
                     Search(everything("village"), 1, dense=last.dense),
                     Search(everything("village"), 1, sparse=last.sparse),
-                    Search(everything("village"), 1, pieces=last.pieces),
+                    Search(everything("village"), 1, token_vectors=last.token_vectors),
                 ],
             )
         )
@@ -265,7 +270,7 @@ def test_killed_while_creating_and_dropping_it_creates_and_drops_again(folder: P
         with one_loop():
             engine = EdgeEngine(folder)
             run(engine.create("memories", SHAPE))
-            written = point("village", pieces=0)
+            written = point("village", token_vectors=0)
             run(engine.upsert("memories", [written]))
             assert ids(pages(engine, "memories", 10)) == [written.id]
             run(engine.drop("memories"))

@@ -18,11 +18,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from recallog import Memory
-from recallog.index.client import Channel
-from recallog.index.service import ADDRESS_FILE, ENGINE_FOLDER, FOLDER, Address, wish_of
+from recallog import Memory, layout
+from recallog.index.messages import Address, encode_settings
+from recallog.index.remote import ServiceConnection
 from recallog.settings import Settings
-from recallog_projections.index.edge import collections_in
+from recallog_projections.index.engines.edge import collections_in
 from recallog_projections.index.store import made_with
 from recallog_schemas import Event
 from recallog_schemas.errors import IndexUnavailable
@@ -83,7 +83,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
 
 
 def address(home: Path) -> Address:
-    return msgspec.json.decode((home / FOLDER / ADDRESS_FILE).read_bytes(), type=Address)
+    return msgspec.json.decode((home / layout.INDEX_ADDRESS).read_bytes(), type=Address)
 
 
 def serving_pid(home: Path) -> int:
@@ -169,7 +169,7 @@ def test_two_processes_that_ask_at_once_get_equal_answers_of_one_service(home: P
         assert {hit["source"] for hit in answer["hits"]} == {"index"}
     assert one == other
     pid = serving_pid(home)
-    assert len(collections_in(home / FOLDER / ENGINE_FOLDER)) == 1
+    assert len(collections_in(home / layout.INDEX_ENGINE)) == 1
     for asker in askers:
         asker.close()
     ended(pid)
@@ -214,14 +214,14 @@ def test_whatever_kills_the_service_while_it_indexes_all_is_indexed_in_the_end(h
 
 
 async def _has_come_to(moment: str, memory: Memory, home: Path) -> bool:
-    assert memory._parts.index is not None
-    rows = memory._parts.index.indexing.rows
+    assert memory._components.index is not None
+    rows = memory._components.index.indexer.rows
     pointer = await rows.pointer(0)
     generation = pointer.active or pointer.building
     if moment == "listening":
         return True
     if moment == "writing points":
-        return generation is not None and bool(collections_in(home / FOLDER / ENGINE_FOLDER))
+        return generation is not None and bool(collections_in(home / layout.INDEX_ENGINE))
     checkpoint = await rows.checkpoint(generation) if generation is not None else None
     return checkpoint is not None and checkpoint.offset >= 0
 
@@ -264,7 +264,7 @@ def test_a_second_service_of_a_folder_ends_at_once_and_the_first_goes_on(home: P
             command = [sys.executable, "-m", "recallog.index"]
             with subprocess.Popen(command, env=environment_of(), stdin=subprocess.PIPE) as second:
                 assert second.stdin is not None
-                second.stdin.write(wish_of(settings(home)))
+                second.stdin.write(encode_settings(settings(home)))
                 second.stdin.flush()
                 assert await asyncio.to_thread(second.wait, WAIT_SECONDS) == 0  # though its starter is still there
             assert address(home) == first
@@ -278,13 +278,13 @@ def test_who_does_not_know_the_token_gets_no_answer(home: Path) -> None:
         async with Memory.open(settings(home)) as memory:
             await memory.recall("village", "baker", QUESTION, wait_index=True)
             right = address(home)
-            assert (home / FOLDER / ADDRESS_FILE).stat().st_mode & 0o077 == 0
+            assert (home / layout.INDEX_ADDRESS).stat().st_mode & 0o077 == 0
             wrong = home.parent / "elsewhere"
-            wrong.mkdir()
+            (wrong / layout.INDEX).mkdir(parents=True)
             for token in ("0" * 32, "", right.token[:-1], right.token.upper() + "ü"):
-                (wrong / ADDRESS_FILE).write_bytes(msgspec.json.encode(Address(right.port, token, right.pid)))
+                (wrong / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(Address(right.port, token, right.pid)))
                 with pytest.raises(IndexUnavailable, match="not being served"):
-                    await asyncio.to_thread(Channel(wrong).call, _trouble(), str)
+                    await asyncio.to_thread(ServiceConnection(wrong).call, _trouble(), str)
             reader, writer = await asyncio.open_connection("127.0.0.1", right.port)
             writer.write((5).to_bytes(4, "big") + b"hello")
             assert await reader.read() == b""
@@ -296,9 +296,9 @@ def test_who_does_not_know_the_token_gets_no_answer(home: Path) -> None:
 
 
 def _trouble() -> Any:
-    from recallog.index.messages import Trouble
+    from recallog.index.messages import Health
 
-    return Trouble()
+    return Health()
 
 
 def test_a_folder_with_a_long_name_and_spaces_in_it_is_served(tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_closing_the_memory_ends_the_process_that_it_started_and_leaves_no_zombi
 
     pid = run(work())
     assert not exists(pid)
-    assert not (home / FOLDER / ADDRESS_FILE).exists()
+    assert not (home / layout.INDEX_ADDRESS).exists()
 
 
 def test_a_memory_that_asks_nothing_of_the_index_starts_no_process(home: Path) -> None:
@@ -335,13 +335,13 @@ def test_a_memory_that_asks_nothing_of_the_index_starts_no_process(home: Path) -
             await memory.verify()
 
     run(work())
-    assert not (home / FOLDER).exists()
+    assert not (home / layout.INDEX).exists()
 
 
 def test_an_address_that_outlived_its_service_is_no_obstacle(home: Path) -> None:
-    (home / FOLDER).mkdir()
+    (home / layout.INDEX).mkdir()
     stale = Address(1, "0" * 32, 2**22 - 1)
-    (home / FOLDER / ADDRESS_FILE).write_bytes(msgspec.json.encode(stale))
+    (home / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(stale))
 
     async def work() -> None:
         async with Memory.open(settings(home)) as memory:
@@ -353,11 +353,11 @@ def test_an_address_that_outlived_its_service_is_no_obstacle(home: Path) -> None
 
 def test_the_service_makes_the_index_as_the_settings_of_its_memory_say(home: Path) -> None:
     async def work() -> bool:
-        async with Memory.open(settings(home, index_pieces=False)) as memory:
+        async with Memory.open(settings(home, index_token_vectors=False)) as memory:
             await memory.recall("village", "baker", QUESTION, wait_index=True)
-            assert memory._parts.index is not None
-            active = (await memory._parts.index.indexing.rows.pointer(0)).active
+            assert memory._components.index is not None
+            active = (await memory._components.index.indexer.rows.pointer(0)).active
             assert active is not None
-            return made_with(active.code).pieces
+            return made_with(active.code).token_vectors
 
     assert run(work()) is False

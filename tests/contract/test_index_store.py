@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from recallog import Event, Memory
-from recallog.index import indexing as following
-from recallog.index.asking import Asking
-from recallog.index.indexing import Indexing
-from recallog_projections.index.edge import EdgeEngine
-from recallog_projections.index.embedder import Embedding, Passage
-from recallog_projections.index.engine import Point, Sparse, Stored
+from recallog.index import indexer as following
+from recallog.index.indexer import Indexer
+from recallog.index.semantic_index import SemanticIndex
+from recallog_projections.index.embedders.embedder import Embedding, Passage
+from recallog_projections.index.engines.edge import EdgeEngine
+from recallog_projections.index.engines.engine import Point, Sparse, Stored
 from recallog_projections.index.store import IndexStore
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
@@ -71,15 +71,15 @@ class GatedEmbedder(ToyEmbedder):
 @dataclass
 class Village:
     memory: Memory
-    indexing: Indexing
+    indexing: Indexer
     engine: FaultyEngine
     embedders: dict[str, ToyEmbedder]
     rows: CrashingRows
 
     @property
-    def asking(self) -> Asking:
-        assert self.memory._parts.index is not None
-        return self.memory._parts.index
+    def asking(self) -> SemanticIndex:
+        assert self.memory._components.index is not None
+        return self.memory._components.index
 
     async def store(self) -> IndexStore:
         store = (await self.indexing.views()).store
@@ -105,8 +105,8 @@ async def village(
     engine, rows, embedders = FaultyEngine(EdgeEngine(home / "engine")), CrashingRows(), toys() | (more or {})
     async with memory_with(home, lambda ledger: indexing_of(ledger, engine, embedders, rows)) as memory:
         await memory.publish_many(list(events))
-        assert memory._parts.index is not None
-        found = Village(memory, memory._parts.index.indexing, engine, embedders, rows)
+        assert memory._components.index is not None
+        found = Village(memory, memory._components.index.indexer, engine, embedders, rows)
         if indexed:
             await catch_up(found.indexing)
         yield found
@@ -126,9 +126,9 @@ def assert_same(found: dict[str, Stored], expected: dict[str, Stored]) -> None:
         assert found[key].payload == point.payload
         assert found[key].sparse == point.sparse
         np.testing.assert_allclose(found[key].dense, point.dense, atol=1e-6)
-        assert (found[key].pieces is None) == (point.pieces is None)
-        if point.pieces is not None:
-            np.testing.assert_allclose(found[key].pieces, point.pieces, atol=1e-4)
+        assert (found[key].token_vectors is None) == (point.token_vectors is None)
+        if point.token_vectors is not None:
+            np.testing.assert_allclose(found[key].token_vectors, point.token_vectors, atol=1e-4)
 
 
 # The commit.
@@ -227,7 +227,7 @@ def test_a_commit_without_a_collection_is_lost_and_its_generation_has_no_checkpo
 def test_an_index_whose_collection_is_deleted_while_it_runs_builds_itself_again(
     tmp_path: Path, busy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(following, "CHECK_SECONDS", 0.1)
 
     async def work(found: Village) -> None:
         async with running(found.indexing):
@@ -382,8 +382,10 @@ async def holding(found: Village, kept: Iterable[Stored]) -> None:
 def as_written(point: Stored, **changed: Any) -> Point:
     assert point.dense is not None
     assert point.sparse is not None
-    pieces = point.pieces if point.pieces is not None else np.empty((0, len(point.dense)), np.float32)
-    return Point(point.id, point.dense, point.sparse, pieces, {**point.payload, **changed})
+    token_vectors = (
+        point.token_vectors if point.token_vectors is not None else np.empty((0, len(point.dense)), np.float32)
+    )
+    return Point(point.id, point.dense, point.sparse, token_vectors, {**point.payload, **changed})
 
 
 @pytest.mark.parametrize("page", [3, limits.SCAN_ITEMS])

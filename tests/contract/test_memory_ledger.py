@@ -4,7 +4,7 @@ from pathlib import Path
 
 from contract.ledger_contract import RepeatedIdsContract, UniqueIdsContract
 from recallog_schemas import Position, codec
-from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
 
 

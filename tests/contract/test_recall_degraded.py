@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from recallog import Event, Memory
-from recallog.index.indexing import Indexing
+from recallog.index.indexer import Indexer
+from recallog.retrieval.reranker import Reranker
 from recallog.settings import Settings
-from recallog_projections.index.edge import EdgeEngine
-from recallog_projections.index.reranker import Reranker
+from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_schemas import limits
 from recallog_schemas.errors import EmbedderUnavailable, IndexLost, IndexUnavailable
 from recallog_schemas.views import RecallView
@@ -36,7 +36,7 @@ EVENTS = [said(text, turn=turn) for turn, text in enumerate(TEXTS)]
 @dataclass
 class Inn:
     memory: Memory
-    indexing: Indexing
+    indexing: Indexer
     engine: FaultyEngine
     embedder: ToyEmbedder
 
@@ -53,8 +53,8 @@ async def inn(home: Path) -> AsyncIterator[Inn]:
     engine, embedders = FaultyEngine(EdgeEngine(home / "engine")), toys()
     async with memory_with(home, lambda ledger: indexing_of(ledger, engine, embedders)) as memory:
         await memory.publish_many(EVENTS)
-        assert memory._parts.index is not None
-        indexing = memory._parts.index.indexing
+        assert memory._components.index is not None
+        indexing = memory._components.index.indexer
         await catch_up(indexing)
         yield Inn(memory, indexing, engine, embedders["toy"])
 
@@ -80,7 +80,7 @@ def assert_by_words(answer: RecallView, why: str) -> None:
 def assert_by_index(answer: RecallView) -> None:
     assert answer.hits[0].text == ANSWER
     assert {hit.source for hit in answer.hits} == {"index"}
-    assert set(answer.channels) == {"keyword", "late", "semantic", "structure"}
+    assert set(answer.channels) == {"keyword", "late_interaction", "semantic", "structure"}
     assert (answer.degraded, answer.index_behind) == (None, 0)
 
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from qdrant_client import AsyncQdrantClient
 
 from recallog import Event, Memory, Position
+from recallog.reading.time_travel import AsOf
 from recallog.settings import Settings
-from recallog.time_travel import AsOf
-from recallog_projections.index.edge import EdgeEngine
-from recallog_projections.index.server import ServerEngine
+from recallog_projections.index.engines.edge import EdgeEngine
+from recallog_projections.index.engines.server import ServerEngine
 from recallog_schemas import codec
 from support.events import MOMENT, one_loop, run
 from support.indexing import catch_up, indexing_of, memory_with
@@ -58,8 +58,8 @@ class World:
         """Publish events and index them; their offsets."""
         positions = await self.memories["off"].publish_many(events)
         for memory in self.memories.values():
-            if memory._parts.index is not None:
-                await catch_up(memory._parts.index.indexing)
+            if memory._components.index is not None:
+                await catch_up(memory._components.index.indexer)
         return [position.offset for position in positions]
 
 

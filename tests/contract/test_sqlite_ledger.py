@@ -9,14 +9,14 @@ import pytest
 from contract.ledger_contract import UniqueIdsContract, end, events_in
 from recallog_schemas import Event
 from recallog_schemas.errors import IdConflict
-from recallog_streams.sqlite_ledger import SqliteLedger
+from recallog_streams.ledgers.sqlite import SqliteLedger
 from support.events import event, numbered, run
 
 PRODUCER = """
 import asyncio, sys
 from pathlib import Path
 from recallog_schemas import Event
-from recallog_streams.sqlite_ledger import SqliteLedger
+from recallog_streams.ledgers.sqlite import SqliteLedger
 
 async def main(path, name, count):
     ledger = SqliteLedger(Path(path), 60)
@@ -108,7 +108,7 @@ def test_two_ledgers_on_one_file_see_what_the_other_appends(path: Path) -> None:
 VISITOR = """
 import asyncio, sys
 from pathlib import Path
-from recallog_streams.sqlite_ledger import SqliteLedger
+from recallog_streams.ledgers.sqlite import SqliteLedger
 
 async def main():
     ledger = SqliteLedger(Path(sys.argv[1]))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from contract.random_commits import NAMES, answers, changes
 from contract.store_contract import LOG, A, B, StoreContract, activate, at, build, commit, data_of, entries, row, tail
-from recallog_projections.projection import LogName, Need
+from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.sqlite import SqliteStore
@@ -42,11 +42,11 @@ def store(path: Path) -> Iterator[SqliteStore]:
 
 
 def test_a_reopened_store_holds_what_it_held(store: SqliteStore, path: Path) -> None:
-    activate(store, A, 3, Changes({Need("t", "s"): b"1"}, {LogName("l", "s"): [b"1", b"2"]}, {"l": 1}))
+    activate(store, A, 3, Changes({RowKey("t", "s"): b"1"}, {LogName("l", "s"): [b"1", b"2"]}, {"l": 1}))
     other = SqliteStore(path)
     try:
         assert run(other.pointer(0)) == Pointer(active=A)
-        assert data_of(other, A, Need("t", "s")) == b"1"
+        assert data_of(other, A, RowKey("t", "s")) == b"1"
         assert tail(other, A, log=LogName("l", "s")) == ([b"2"], 2)
     finally:
         run(other.close())
@@ -67,11 +67,11 @@ def test_two_stores_on_one_file_fence_each_other(store: SqliteStore, path: Path)
 
 def test_a_commit_that_fails_half_way_leaves_nothing(store: SqliteStore) -> None:
     build(store, A, 0, entries(1))
-    half = Changes({Need("t", "s"): b"x", Need("t", "s", "o"): object()}, {LogName("l", "s"): [b"x"]}, {"l": 5})  # type: ignore[dict-item]
+    half = Changes({RowKey("t", "s"): b"x", RowKey("t", "s", "o"): object()}, {LogName("l", "s"): [b"x"]}, {"l": 5})  # type: ignore[dict-item]
     with pytest.raises((sqlite3.Error, StorageError)):
         commit(store, A, 0, 1, half)
     assert run(store.checkpoint(A)) == at(0)
-    assert data_of(store, A, Need("t", "s")) is None
+    assert data_of(store, A, RowKey("t", "s")) is None
     assert tail(store, A, log=LogName("l", "s")) == ([], 0)
 
 
@@ -87,7 +87,7 @@ def test_views_deleted_while_open_are_rebuilding_and_not_an_old_copy(store: Sqli
     activate(store, A, 3, row(b"old"))
     path.unlink()
     with pytest.raises(Rebuilding):
-        run(store.read(0, [Need("t", "village", "baker", "k")]))
+        run(store.read(0, [RowKey("t", "village", "baker", "k")]))
 
 
 def test_a_commit_into_deleted_views_is_refused(store: SqliteStore, path: Path) -> None:
@@ -124,11 +124,11 @@ def test_both_of_two_stores_go_on_in_the_new_file(store: SqliteStore, path: Path
 
 
 def test_sweeping_takes_all_that_a_large_generation_has(store: SqliteStore, path: Path) -> None:
-    rows = {Need("t", "s", str(n)): b"1" for n in range(6_000)}
+    rows = {RowKey("t", "s", str(n)): b"1" for n in range(6_000)}
     logs = {LogName("l", "s", str(n)): [b"1", b"2"] for n in range(500)}
     activate(store, A, 3, Changes(rows, logs, {"l": 5}))
     activate(store, B, 3)
-    run(store.sweep(0))
+    run(store.collect_garbage(0))
     with closing(sqlite3.connect(path)) as connection:
         left = [
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("rows", "logs", "segments")
@@ -142,7 +142,7 @@ def test_sweeping_takes_all_that_a_large_generation_has(store: SqliteStore, path
 def segments(path: Path) -> list[tuple[int, int]]:
     """Ordinal of the first entry, and count, of each segment."""
     with closing(sqlite3.connect(path)) as connection:
-        return connection.execute("SELECT place & 4294967295, count FROM segments ORDER BY place").fetchall()
+        return connection.execute("SELECT slot & 4294967295, count FROM segments ORDER BY slot").fetchall()
 
 
 def test_what_one_commit_appends_to_a_log_lies_in_few_segments(store: SqliteStore, path: Path) -> None:

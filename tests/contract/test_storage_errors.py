@@ -27,7 +27,7 @@ from recallog_schemas.errors import (
     StorageReplaced,
     StorageTooNew,
 )
-from recallog_streams.sqlite_ledger import LEDGER, SqliteLedger
+from recallog_streams.ledgers.sqlite import LEDGER, SqliteLedger
 from support.events import event, numbered, run
 
 
@@ -302,7 +302,7 @@ import asyncio, resource, sys
 from pathlib import Path
 from recallog_schemas import Event
 from recallog_schemas.errors import StorageError
-from recallog_streams.sqlite_ledger import SqliteLedger
+from recallog_streams.ledgers.sqlite import SqliteLedger
 
 async def main():
     ledger = SqliteLedger(Path(sys.argv[1]))
@@ -340,7 +340,7 @@ from pathlib import Path
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_schemas import Event
 from recallog_schemas.errors import StorageError
-from recallog_streams.sqlite_ledger import SqliteLedger
+from recallog_streams.ledgers.sqlite import SqliteLedger
 
 # All is imported before, since the interpreter may live where nobody else can read.
 os.setgroups([]); os.setgid(65534); os.setuid(65534)

@@ -6,12 +6,12 @@ A digest here changes only where a projection's version, or the catalogue's, is 
 import asyncio
 from pathlib import Path
 
-from recallog_projections import built_in
 from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.views import builtin
 from recallog_schemas import codec, kinds
 from recallog_service.demo import village
 from recallog_streams import dead_letters, generations
-from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
 
@@ -35,7 +35,7 @@ VILLAGE = {
 }
 DOCUMENT_000 = {
     "dead_letters": "0e772174ee654f62",
-    "dead_letters.count": "9fb022b4fae3b997",
+    "dead_letters.count": "2620bca27e1b4ca2",
     "episodic.own": "234c4774a89c72e4",
     "episodic.shared": "8efb718992563502",
     "salience.clock": "9bac515013988037",
@@ -57,10 +57,10 @@ async def fold(lines: list[bytes], *, unique_ids: bool) -> tuple[dict[str, str],
     ledger = MemoryLedger(unique_ids=unique_ids)
     for line in lines:
         ledger.append_bytes(line)
-    projector = Projector(ledger, MemoryStore(), built_in.projections())
+    projector = Projector(ledger, MemoryStore(), builtin.projections())
     active = await generations.current(projector, 0)
-    checked = await verify(projector, built_in.projections(), active)
-    parked = await dead_letters.all_parked(projector.store, active)
+    checked = await verify(projector, builtin.projections(), active)
+    parked = await dead_letters.all_dead_letters(projector.store, active)
     digests = {table.table: table.digest[:16] for table in checked if table.items}
     return digests, [f"{letter.offset} {letter.reason} {letter.detail}" for letter in parked]
 

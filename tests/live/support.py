@@ -21,7 +21,7 @@ from recallog import Event, Memory, Settings
 from recallog_schemas import Position
 from recallog_schemas.errors import RecallogError
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 PARTITIONS = 8
 SECONDS = 60.0
@@ -150,10 +150,10 @@ class Cluster:
         worker.wait_until_live()
         return worker
 
-    def ask(self, question: Callable[[Memory], Awaitable[Answer]], **changed: Any) -> Answer:
+    def ask(self, question: Callable[[Memory], Awaitable[Result]], **changed: Any) -> Result:
         """The answer of a memory that is opened for it."""
 
-        async def work() -> Answer:
+        async def work() -> Result:
             async with Memory.open(self.settings.model_copy(update=changed)) as memory:
                 return await question(memory)
 

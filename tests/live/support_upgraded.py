@@ -8,14 +8,14 @@ from unittest.mock import patch
 
 import msgspec
 
-from recallog_projections import built_in
-from recallog_projections.activity import AGENTS, SPACES, Activity
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
+from recallog_projections.views import builtin
+from recallog_projections.views.activity import AGENTS, SPACES, Activity
 from recallog_schemas import Record, limits
 from recallog_service.cli import main
 
-_of_today = built_in.projections
+_of_today = builtin.projections
 
 
 class Twice(Activity):
@@ -38,7 +38,7 @@ def of_tomorrow(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
 @contextmanager
 def tomorrow() -> Iterator[None]:
     """What is opened in here is of tomorrow's code."""
-    with patch.object(built_in, "projections", of_tomorrow):
+    with patch.object(builtin, "projections", of_tomorrow):
         yield
 
 

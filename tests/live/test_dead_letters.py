@@ -19,9 +19,9 @@ from live.conftest import NewRedis
 from live.support import PARTITIONS, SECONDS, Cluster, Worker, wait_until
 from recallog import Event, Memory, Position
 from recallog_schemas import limits
-from recallog_schemas.errors import Parked
+from recallog_schemas.errors import DeadLettered
 from recallog_schemas.views import DeadLetter
-from recallog_streams.kafka.ledger import partition_of
+from recallog_streams.ledgers.kafka.ledger import partition_of
 from support.events import MOMENT, event
 
 SPACE = "village"
@@ -116,7 +116,7 @@ def test_bad_records_are_dead_letters_and_their_space_goes_on(cluster: Cluster, 
         assert [each.event.id for each in view.memories] == ["first", "last"]
         for at, reason in bad.items():
             if at.partition == PARTITION:
-                with pytest.raises(Parked, match=f"is a dead letter \\({reason}"):
+                with pytest.raises(DeadLettered, match=f"is a dead letter \\({reason}"):
                     await memory.episodic(SPACE, "baker", after=at)
         assert (await memory.dead_letter(positions[7])).content == said("wrong key").decode()
         await memory.rebuild()

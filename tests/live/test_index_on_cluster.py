@@ -11,13 +11,13 @@ from qdrant_client import AsyncQdrantClient
 from live.conftest import NewRedis
 from live.support import Cluster
 from recallog import Event, Memory
-from recallog.answers import Answers
-from recallog.index.asking import Asking
-from recallog.index.indexing import INDEX, Indexing
-from recallog.redis_lock import RedisLock
-from recallog_projections.index.server import ServerEngine
+from recallog.composition import compose
+from recallog.index.indexer import INDEX, Indexer
+from recallog.index.semantic_index import SemanticIndex
+from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.stores.redis import RedisStore
 from recallog_schemas import codec
+from recallog_streams.locks.redis import RedisLock
 from support.events import event, one_loop, run
 from support.indexing import running, until
 from support.toy_embedder import ToyEmbedder
@@ -48,17 +48,16 @@ def memory_of(cluster: Cluster, toy: ToyEmbedder, client: AsyncQdrantClient) -> 
     """A memory on the cluster, and an index whose engine is `client` and whose rows are in the cluster's Redis."""
     url = cluster.redis_url
     with one_loop():
-        memory = Memory.open(cluster.settings)
-        indexing = Indexing(
-            memory._parts.ledger,
+        components = compose(cluster.settings)
+        indexer = Indexer(
+            components.ledger,
             RedisStore(url, namespace="recallog:index"),
             ServerEngine("local mode", client=client),
             lambda name: toy,
             "toy",
             lock=lambda partition: RedisLock(url, f"recallog:index:{partition}", 0)(),
         )
-        parts = replace(memory._parts, index=Asking(indexing, None))
-        memory._parts, memory._answers = parts, Answers(parts, None)
+        memory = Memory(replace(components, index=SemanticIndex(lambda: indexer)))
         try:
             yield memory
         finally:
@@ -69,7 +68,7 @@ def test_it_follows_the_topic_counts_ids_once_and_is_taken_up_again(cluster: Clu
     toy = ToyEmbedder()
 
     async def first(memory: Memory) -> None:
-        async with running(memory._parts.index.indexing):
+        async with running(memory._components.index.indexer):
             await memory.catch_up_index()
             assert toy.embedded == 40 * len(SPACES)
             # The topic holds what is said again a second time; the index does not.
@@ -80,7 +79,7 @@ def test_it_follows_the_topic_counts_ids_once_and_is_taken_up_again(cluster: Clu
     async def second(memory: Memory) -> None:
         before = toy.embedded
         await memory.publish(said("castle", 42))
-        async with running(memory._parts.index.indexing):
+        async with running(memory._components.index.indexer):
             await memory.catch_up_index()
         assert toy.embedded == before + 1
         assert len(await points(memory)) == 40 * len(SPACES) + 2
@@ -100,7 +99,7 @@ def test_an_engine_that_lost_everything_gets_it_back_from_two_indexers(cluster: 
     with memory_of(cluster, ToyEmbedder(), AsyncQdrantClient(path=str(tmp_path / "another"))) as memory:
 
         async def work() -> None:
-            indexing = memory._parts.index.indexing
+            indexing = memory._components.index.indexer
             assert "only words" in ((await memory.recall("abbey", "baker", "abbey n39")).degraded or "")
             async with running(indexing), running(replace(indexing)):
 
@@ -129,7 +128,7 @@ async def everything(memory: Memory) -> int:
 
 async def points(memory: Memory) -> list[str]:
     """Ids of all points of all active generations."""
-    indexing = memory._parts.index.indexing
+    indexing = memory._components.index.indexer
     found: list[str] = []
     for partition in range(len(await memory.ledger_ends())):
         active = (await indexing.rows.pointer(partition)).active

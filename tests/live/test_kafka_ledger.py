@@ -23,10 +23,10 @@ from live.conftest import NewKafka
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvariantViolation, LedgerMismatch, OutOfRange, StorageError, StorageUnavailable
 from recallog_schemas.errors import UnknownOutcome as Unknown
-from recallog_streams.kafka import reading, writing
-from recallog_streams.kafka.address import KafkaAddress
-from recallog_streams.kafka.ledger import KafkaLedger, partition_of
-from recallog_streams.ledger import Batch
+from recallog_streams.ledgers.kafka import reading, writing
+from recallog_streams.ledgers.kafka.address import KafkaAddress
+from recallog_streams.ledgers.kafka.ledger import KafkaLedger, partition_of
+from recallog_streams.ledgers.ledger import Batch
 from support.events import event, numbered, run
 
 ROOT = Path(__file__).parents[2]

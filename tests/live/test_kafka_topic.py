@@ -9,9 +9,9 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from recallog_schemas.errors import LedgerMismatch, StorageError, StorageForeign
-from recallog_streams.kafka import topic as topics
-from recallog_streams.kafka.address import KafkaAddress
-from recallog_streams.kafka.ledger import KafkaLedger
+from recallog_streams.ledgers.kafka import topic as topics
+from recallog_streams.ledgers.kafka.address import KafkaAddress
+from recallog_streams.ledgers.kafka.ledger import KafkaLedger
 from support.events import numbered, run
 
 

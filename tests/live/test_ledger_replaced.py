@@ -13,9 +13,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from live.conftest import NewKafka, NewRedis
 from live.support import PARTITIONS, SECONDS, Cluster, wait_until
 from recallog import Event, Memory
-from recallog_projections import activity
-from recallog_projections.projection import Need
+from recallog_projections.projection import RowKey
 from recallog_projections.stores.redis import RedisStore
+from recallog_projections.views import activity
 from recallog_schemas.errors import LedgerMismatch, Rebuilding, RecallogError, StorageUnavailable
 from support.events import event, numbered
 
@@ -50,7 +50,7 @@ class Admin:
         self._client.create_partitions([NewPartitions(self._topic, PARTITIONS + 4)])[self._topic].result(SECONDS)
 
 
-class Reading(threading.Thread):
+class ReadSession(threading.Thread):
     """Asks one question again and again: `answers` are the numbers of events it was answered with."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -80,8 +80,8 @@ class Reading(threading.Thread):
 
 
 @contextmanager
-def reading(cluster: Cluster) -> Iterator[Reading]:
-    thread = Reading(cluster)
+def reading(cluster: Cluster) -> Iterator[ReadSession]:
+    thread = ReadSession(cluster)
     thread.start()
     try:
         yield thread
@@ -103,7 +103,7 @@ def counts(cluster: Cluster) -> dict[str, int]:
         for partition in range(PARTITIONS):
             active = (await store.pointer(partition)).active
             for item in (await store.scan(active, activity.SPACES.name, limit=100)).items if active else ():
-                (span,) = (await store.read(partition, [Need(activity.SPACES.name, item.space)])).rows
+                (span,) = (await store.read(partition, [RowKey(activity.SPACES.name, item.space)])).rows
                 found[item.space] = activity.SPACES.decode(span or b"").events
         await store.close()
         return found

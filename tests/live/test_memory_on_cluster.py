@@ -103,15 +103,15 @@ async def ask_everything(both: Both) -> None:
     for space in (*SPACES, "nowhere"):
         await both.ask(lambda memory, space=space: memory.scene(space))  # type: ignore[misc]
         await both.ask(lambda memory, space=space: memory.space(space))  # type: ignore[misc]
-        await both.ask(lambda memory, space=space: memory.standing(space))  # type: ignore[misc]
+        await both.ask(lambda memory, space=space: memory.pending(space))  # type: ignore[misc]
         for agent in (*AGENTS, "stranger"):
             await ask_about(both, space, agent)
     assert [found["space"] for found in await both.ask(lambda memory: memory.spaces())] == sorted(SPACES)
 
-    async def standing(memory: Memory) -> list[Any]:
-        return sorted(await memory.standing(), key=lambda trigger: (trigger.space, trigger.agent))
+    async def pending(memory: Memory) -> list[Any]:
+        return sorted(await memory.pending(), key=lambda trigger: (trigger.space, trigger.agent))
 
-    assert await both.ask(standing)
+    assert await both.ask(pending)
     assert await both.ask(lambda memory: memory.dead_letters()) == []
 
 
@@ -177,7 +177,7 @@ async def operate(both: Both) -> None:
         found = await memory.status()
         assert [row.lag for row in found.partitions] == [0] * len(found.partitions)
         unreflected = sorted(found.unreflected, key=lambda each: (each.space, each.agent))
-        return [found.records, found.spaces, found.agents, found.sessions, found.standing_total, unreflected]
+        return [found.records, found.spaces, found.agents, found.sessions, found.pending_total, unreflected]
 
     async def generations(memory: Memory) -> set[str | None]:
         return {row.generation for row in (await memory.status()).partitions}

@@ -17,7 +17,7 @@ from contract.random_commits import NAMES, answers, changes, pages
 from contract.store_contract import LOG, ROW, A, B, C, StoreContract, activate, at, build, commit, data_of, row, tail
 from contract.store_contract import entries as log_entries
 from live.conftest import NewRedis
-from recallog_projections.projection import LogName, Need
+from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.redis import READ_PLACES_MAX, RedisStore
@@ -136,14 +136,14 @@ def test_it_answers_whatever_the_store_in_memory_answers(
 
 def test_places_come_in_the_order_of_their_parts_whatever_characters_they_hold(store: RedisStore) -> None:
     parts = ["", "\0", "\0\0", "\0a", "\x01", "a", "a\0", "a\0\0b", "a\x01", "ab", "é", "\uffff", "\U0001f956"]
-    needs = [Need("t", space, owner, key) for space in parts for owner in parts for key in parts]
+    needs = [RowKey("t", space, owner, key) for space in parts for owner in parts for key in parts]
     build(store, A, 0, Changes(rows=dict.fromkeys(needs, b"1")))
-    found = [item.place for chunk in run(pages(store, "t", limit=500)) for item in chunk.items]
+    found = [item.row_key for chunk in run(pages(store, "t", limit=500)) for item in chunk.items]
     assert found == sorted((need.space, need.owner, need.key) for need in needs)
 
 
 def test_a_large_read_is_of_one_moment_though_it_takes_several_calls(store: RedisStore) -> None:
-    needs = [Need("t", "s", str(n)) for n in range(2 * READ_PLACES_MAX + 7)]
+    needs = [RowKey("t", "s", str(n)) for n in range(2 * READ_PLACES_MAX + 7)]
     logs = [LogName("l", "s", str(n)) for n in range(READ_PLACES_MAX + 3)]
 
     def moment(n: int) -> Changes:
@@ -170,12 +170,12 @@ def test_a_large_read_is_of_one_moment_though_it_takes_several_calls(store: Redi
 
 
 def test_a_scan_of_large_rows_comes_in_chunks_that_fit_a_reply(store: RedisStore) -> None:
-    rows = {Need("t", "s", f"{n:03}"): b"x" * 100_000 for n in range(200)}
+    rows = {RowKey("t", "s", f"{n:03}"): b"x" * 100_000 for n in range(200)}
     build(store, A, 0, Changes(rows, {LOG: [b"x" * 100_000] * 200}, {"l": 200}))
     for table in ("t", "l"):
         chunks = run(pages(store, table, limit=1_000))
         assert [chunk.last for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
-        assert sum(len(chunk.items) for chunk in chunks) == len({i.place for c in chunks for i in c.items}) == 200
+        assert sum(len(chunk.items) for chunk in chunks) == len({i.row_key for c in chunks for i in c.items}) == 200
         assert max(sum(len(item.data) for item in chunk.items) for chunk in chunks) < 16 * 1024 * 1024
 
 
@@ -220,7 +220,7 @@ def test_a_commit_whose_answer_was_lost_counts_once(store: RedisStore) -> None:
 def test_a_commit_that_cannot_be_packed_leaves_nothing(store: RedisStore) -> None:
     build(store, A, 0)
     with pytest.raises(TypeError):
-        commit(store, A, 0, 1, Changes({ROW: b"x", Need("t", "s"): object()}))  # type: ignore[dict-item]
+        commit(store, A, 0, 1, Changes({ROW: b"x", RowKey("t", "s"): object()}))  # type: ignore[dict-item]
     assert (run(store.checkpoint(A)), data_of(store, A)) == (at(0), None)
 
 
@@ -246,7 +246,7 @@ def test_namespaces_are_stores_of_their_own(store: RedisStore, redis_url: str) -
 def full(rows: int = 3, logs: int = 3) -> Changes:
     """Rows of two tables, and logs of which each has dropped entries."""
     return Changes(
-        {Need(table, "s", str(n)): b"1" for n in range(rows) for table in ("t", "u")},
+        {RowKey(table, "s", str(n)): b"1" for n in range(rows) for table in ("t", "u")},
         {LogName("l", "s", str(n)): [b"1", b"2", b"3"] for n in range(logs)},
         {"l": 2},
     )
@@ -255,7 +255,7 @@ def full(rows: int = 3, logs: int = 3) -> Changes:
 def test_nothing_is_left_of_a_generation_that_was_given_up(store: RedisStore) -> None:
     build(store, A, 3, full())
     run(store.retire(A))
-    run(store.sweep(0))
+    run(store.collect_garbage(0))
     assert run(keys(store)) == set()
 
 
@@ -264,7 +264,7 @@ def test_nothing_is_left_of_generations_that_were_replaced(store: RedisStore) ->
     of_one = {key.replace(C.id.encode(), A.id.encode()) for key in run(keys(store))}
     for generation in (B, A):
         activate(store, generation, 3, full() if generation is B else None)
-    run(store.sweep(0))
+    run(store.collect_garbage(0))
     assert run(keys(store)) == of_one
 
 
@@ -291,11 +291,11 @@ def test_a_sweep_that_died_anywhere_is_finished_by_the_next(store: RedisStore) -
         dying = RedisStore(store._server.url, namespace=store._namespace)
         dying._server.command = _dying(dying._server.command, calls)  # type: ignore[method-assign]
         try:
-            run(dying.sweep(0))
+            run(dying.collect_garbage(0))
         except _Died:
             assert run(store.checkpoint(gone)) is None
             assert commit(store, gone, 3, 4, full()) is Outcome.RETIRED
-            run(store.sweep(0))
+            run(store.collect_garbage(0))
             assert run(keys(store)) == set()
         else:
             assert calls > 5
@@ -306,7 +306,7 @@ def test_a_sweep_that_died_anywhere_is_finished_by_the_next(store: RedisStore) -
 
 def test_two_sweepers_do_no_harm(store: RedisStore) -> None:
     async def sweep_twice() -> None:
-        await asyncio.gather(store.sweep(0), store.sweep(0))
+        await asyncio.gather(store.collect_garbage(0), store.collect_garbage(0))
 
     activate(store, A, 3, full(logs=1_000))
     activate(store, B, 3, row(b"b"))
@@ -319,13 +319,13 @@ def test_sweeping_a_hundred_thousand_keys_never_keeps_others_waiting(own: RedisS
     build(own, A)
     for n in range(25):
         logs = {LogName("l", "s", f"{n}.{m}"): [b"x" * 100] for m in range(4_000)}
-        rows = {Need("t", "s", f"{n}.{m}"): b"x" * 100 for m in range(4_000)}
+        rows = {RowKey("t", "s", f"{n}.{m}"): b"x" * 100 for m in range(4_000)}
         assert commit(own, A, n - 1, n, Changes(rows, logs, {"l": 5})) is Outcome.APPLIED
     assert run(ask(own, "DBSIZE")) > 100_000
     run(own.retire(A))
     run(ask(own, "CONFIG", "SET", "slowlog-log-slower-than", BLOCKED_MS_MAX * 1000))
     run(ask(own, "SLOWLOG", "RESET"))
-    run(own.sweep(0))
+    run(own.collect_garbage(0))
     assert run(ask(own, "SLOWLOG", "GET", "3")) == []
     assert run(keys(own)) == set()
 
@@ -344,7 +344,7 @@ def test_a_flushed_redis_is_lost_and_never_empty(own: RedisStore) -> None:
     assert commit(own, A, 3, 4, row(b"2")) is Outcome.RETIRED
     assert not run(own.activate(A))
     assert not run(own.retire(A))
-    run(own.sweep(0))
+    run(own.collect_garbage(0))
     build(own, B, 0, row(b"new"))
     assert (data_of(own, B), run(own.size_bytes()) > 0) == (b"new", True)
 
@@ -475,8 +475,8 @@ def test_a_namespace_that_would_break_the_keys_is_refused(namespace: str) -> Non
 
 
 def test_sizes_are_told_by_table(store: RedisStore) -> None:
-    small = {Need("small", "s", str(n)): b"x" * 10 for n in range(1_000)}
-    large = {Need("identity.bucket", "s", str(n)): b"x" * 1_000 for n in range(1_000)}
+    small = {RowKey("small", "s", str(n)): b"x" * 10 for n in range(1_000)}
+    large = {RowKey("identity.bucket", "s", str(n)): b"x" * 1_000 for n in range(1_000)}
     logs = {LogName("l", "s", str(n)): [b"x" * 500] * 4 for n in range(100)}
     activate(store, A, 0, Changes({**small, **large}, logs, {"l": 3}))
     sizes = run(store.sizes(0))

@@ -13,7 +13,7 @@ from live.conftest import NewKafka, NewRedis
 from live.support import PARTITIONS, Cluster, Worker, wait_until
 from recallog import Memory
 from recallog_schemas.errors import StorageUnavailable, UnknownOutcome
-from recallog_streams.kafka.group import SESSION_SECONDS
+from recallog_streams.ledgers.kafka.group import SESSION_SECONDS
 from support.events import event, numbered
 
 SPACES = [f"space-{number}" for number in range(24)]

@@ -5,8 +5,8 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recallog_projections import episodic
-from support.folding import NEVER_SEEN, all_rows, check_views, finish, folded, ledger_of, remembered
+from recallog_projections.views import episodic
+from support.folding import NEVER_SEEN, all_rows, check_views, finish, folded, ledger_at, remembered
 from support.oracle import expect
 from support.random_events import AGENTS, SPACES, random_ledger
 
@@ -26,7 +26,7 @@ def recorded(seed: int, size: int) -> tuple[list[bytes], bool]:
 def test_the_rows_are_the_same_wherever_batches_end(seed: int, size: int) -> None:
     values, unique_ids = recorded(seed, size)
     folds = [
-        all_rows(*folded(ledger_of(values, unique_ids=unique_ids, batch_records=records)))
+        all_rows(*folded(ledger_at(values, unique_ids=unique_ids, batch_records=records)))
         for records in (1, 2, 3, 7, 1000)
     ]
     assert all(rows == folds[0] for rows in folds)
@@ -36,7 +36,7 @@ def test_the_rows_are_the_same_wherever_batches_end(seed: int, size: int) -> Non
 @given(seed=SEEDS, size=SIZES)
 def test_every_view_is_what_the_oracle_says(seed: int, size: int) -> None:
     values, unique_ids = recorded(seed, size)
-    projector, generation = folded(ledger_of(values, unique_ids=unique_ids))
+    projector, generation = folded(ledger_at(values, unique_ids=unique_ids))
     check_views(projector.store, generation, expect(values, unique_ids=unique_ids))
 
 
@@ -45,7 +45,7 @@ def test_every_view_is_what_the_oracle_says(seed: int, size: int) -> None:
 def test_at_every_position_an_agent_sees_exactly_what_it_may(seed: int, size: int, data: st.DataObject) -> None:
     values, unique_ids = recorded(seed, size)
     until = data.draw(st.integers(0, len(values)), label="until")
-    projector, generation = folded(ledger_of(values, unique_ids=unique_ids, batch_records=7), until=until)
+    projector, generation = folded(ledger_at(values, unique_ids=unique_ids, batch_records=7), until=until)
     expected = expect(values[:until], unique_ids=unique_ids)
     for space in SPACES:
         for agent in (*AGENTS, "ghost", NEVER_SEEN):

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recallog import disclosure
-from recallog.disclosure import Around, Asker
-from recallog.reading import Reading
-from recallog.recall import recall as recalling
-from recallog.recall.question import Question
-from recallog_projections import built_in
+from recallog.queries import previews
+from recallog.queries.previews import Around, Asker
+from recallog.reading.read_session import ReadSession
+from recallog.retrieval import recall as recalling
+from recallog.retrieval.question import RecallQuery
+from recallog_projections.views import builtin
 from recallog_schemas.errors import OutOfRange
 from recallog_schemas.views import AroundView, SearchPage
-from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import MOMENT
 from support.folding import NEVER_SEEN, finish, folded, reading_of
 from support.oracle import Expected, Said, expect, understood
@@ -46,8 +46,8 @@ class Recorded:
         return ledger
 
     @cached_property
-    def reading(self) -> Reading:
-        return reading_of(*folded(self.ledger, built_in.projections(self.kept), remember_until=self.happened_by))
+    def reading(self) -> ReadSession:
+        return reading_of(*folded(self.ledger, builtin.projections(self.kept), remember_until=self.happened_by))
 
     @cached_property
     def expected(self) -> Expected:
@@ -62,11 +62,11 @@ class Recorded:
         return Asker(self.ledger, space, agent, self.kept, self.happened_by)
 
     def around(self, space: str, agent: str, asked: Around) -> AroundView:
-        return finish(disclosure.around(self.reading, self.asker(space, agent), asked))
+        return finish(previews.around(self.reading, self.asker(space, agent), asked))
 
     def search(self, space: str, agent: str, query: str) -> SearchPage:
-        question = Question(space, agent, query, 100, at_until=self.happened_by)
-        return disclosure.page(finish(recalling.recall(self.reading, None, question, self.kept)), 100)
+        question = RecallQuery(space, agent, query, 100, at_until=self.happened_by)
+        return previews.page(finish(recalling.recall(self.reading, None, question, self.kept)), 100)
 
 
 @st.composite
@@ -89,7 +89,7 @@ def test_entries_are_the_events_of_the_ids_that_the_agent_could_see(
     memory: Recorded, space: str, agent: str, dice: random.Random
 ) -> None:
     ids = dice.choices(memory.ids, k=30)
-    view = finish(disclosure.entries(memory.reading, memory.asker(space, agent), ids))
+    view = finish(previews.entries(memory.reading, memory.asker(space, agent), ids))
     seen = {str(said.fields["id"]): said for said in memory.expected.memories(space, agent)}
     expected = [(seen[each].offset, seen[each].text) for each in dict.fromkeys(ids) if each in seen]
     assert [(shown.position.offset, shown.text) for shown in view.entries] == expected

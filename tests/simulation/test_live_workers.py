@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from recallog_projections import built_in, episodic
 from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.views import builtin, episodic
 from recallog_schemas.errors import Rebuilding, StorageUnavailable
 from recallog_streams import generations
-from recallog_streams.kept import BACKOFF_SECONDS_MAX
+from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.live import LOOK_SECONDS, LiveProjector
-from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.partition_task import BACKOFF_SECONDS_MAX
 from recallog_streams.projector import Projector
 from support.folding import check_views, remembered
 from support.group_in_memory import FeedInMemory
@@ -52,7 +52,7 @@ class World:
         return self.lively and self.rng.random() < self.failures
 
     def projector(self) -> Projector:
-        return Projector(self._stepped_ledger, self._stepped_store, built_in.projections())
+        return Projector(self._stepped_ledger, self._stepped_store, builtin.projections())
 
     def expected(self, until: int | None = None) -> Expected:
         return expect(self.ledger.values()[:until], unique_ids=False)

@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recallog import context, explain, reflections, salient
-from recallog.reading import Reading
-from recallog.salient import Asked
-from recallog_projections import built_in
+from recallog.queries import context, explain, reflections, salient
+from recallog.queries.salient import SalienceQuery
+from recallog.reading.read_session import ReadSession
 from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.views import builtin
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.views import Explanation, ReflectionView, Remembered
 from recallog_streams import generations
-from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from support.events import MOMENT, event
-from support.folding import NEVER_SEEN, all_rows, finish, folded, ledger_of, reading_of
+from support.folding import NEVER_SEEN, all_rows, finish, folded, ledger_at, reading_of
 from support.oracle import BOOKKEEPING, Expected, Owed, Said, expect, trigger_of
 from support.random_events import AGENTS, SPACES, random_ledger
 
@@ -33,7 +33,7 @@ QUERIES = st.sampled_from(
     ("", " \t", "bread", "the BREAD of the mill", "\u00a0bäcker\u3000straße\n", "i̇stanbul", "μύλοσ", "word 7", "nobody")
 )
 ASKED = st.builds(
-    Asked, QUERIES, st.none() | st.integers(1, 40), st.none() | st.none() | st.integers(0, 120) | st.just(2**50)
+    SalienceQuery, QUERIES, st.none() | st.integers(1, 40), st.none() | st.none() | st.integers(0, 120) | st.just(2**50)
 )
 READERS = (*AGENTS, "ghost", NEVER_SEEN)
 KEPT = limits.LOG_EVENTS_KEPT
@@ -50,17 +50,17 @@ class Recorded:
 
     @cached_property
     def ledger(self) -> MemoryLedger:
-        return ledger_of(self.values, unique_ids=self.unique_ids, batch_records=self.batch_records)
+        return ledger_at(self.values, unique_ids=self.unique_ids, batch_records=self.batch_records)
 
     @cached_property
-    def reading(self) -> Reading:
+    def reading(self) -> ReadSession:
         return reading_of(*folded(self.ledger, remember_until=self.happened_by))
 
     @cached_property
     def expected(self) -> Expected:
         return expect(self.values, unique_ids=self.unique_ids, happened_by=self.happened_by)
 
-    def explain(self, space: str, event_id: str, agent: str, asked: Asked) -> Explanation:
+    def explain(self, space: str, event_id: str, agent: str, asked: SalienceQuery) -> Explanation:
         past = replace(asked, as_of=self.happened_by)
         return finish(explain.explain(self.reading, self.ledger, None, space, event_id, agent, past, KEPT))
 
@@ -82,7 +82,7 @@ def said_at(wanted: Sequence[Said]) -> list[tuple[int, str]]:
     return [(said.offset, said.text) for said in wanted]
 
 
-def check_salience(recorded: Recorded, space: str, agent: str, asked: Asked) -> None:
+def check_salience(recorded: Recorded, space: str, agent: str, asked: SalienceQuery) -> None:
     view = finish(salient.salient(recorded.reading, None, space, agent, asked, KEPT))
     wanted = recorded.expected.salient(space, agent, asked.query, asked.turn, asked.top_k)
     assert places(view.memories) == said_at([one.said for one in wanted])
@@ -101,23 +101,23 @@ def check_reflection(view: ReflectionView, owed: Owed, turn: int) -> None:
 
 
 def check_all_reflections(recorded: Recorded) -> None:
-    standing = []
+    pending = []
     for space in sorted(SPACES):
         for agent in sorted(READERS):
             owed = recorded.expected.reflection(space, agent)
             view = finish(reflections.reflection_of(recorded.reading, space, agent, KEPT))
             check_reflection(view, owed, recorded.expected.clock(space))
             if owed.due:
-                standing.append((space, agent, owed.trigger, len(owed.counted), owed.threshold))
-    assert finish(all_standing(recorded.reading)) == standing
-    of_the_city = [trigger for trigger in standing if trigger[0] == "city"]
+                pending.append((space, agent, owed.trigger, len(owed.counted), owed.threshold))
+    assert finish(all_standing(recorded.reading)) == pending
+    of_the_city = [trigger for trigger in pending if trigger[0] == "city"]
     assert finish(all_standing(recorded.reading, "city")) == of_the_city
 
 
-async def all_standing(reading: Reading, space: str | None = None) -> list[tuple[str, str, str, int, int]]:
+async def all_standing(reading: ReadSession, space: str | None = None) -> list[tuple[str, str, str, int, int]]:
     return [
         (found.space, found.agent, found.trigger, found.events, found.threshold)
-        async for found in reflections.standing(reading, space)
+        async for found in reflections.pending(reading, space)
     ]
 
 
@@ -127,7 +127,7 @@ async def all_standing(reading: Reading, space: str | None = None) -> list[tuple
 @settings(max_examples=100)
 @given(recordings(), st.sampled_from(SPACES), st.lists(st.tuples(st.sampled_from(READERS), ASKED), min_size=4))
 def test_what_is_salient_is_what_brute_force_finds(
-    recorded: Recorded, space: str, questions: list[tuple[str, Asked]]
+    recorded: Recorded, space: str, questions: list[tuple[str, SalienceQuery]]
 ) -> None:
     for agent, asked in questions:
         check_salience(recorded, space, agent, asked)
@@ -204,14 +204,14 @@ def test_a_prompt_shows_what_visitors_said_last(recorded: Recorded) -> None:
 @settings(max_examples=60)
 @given(recordings(), ASKED, st.lists(st.tuples(st.sampled_from(READERS), st.integers(0, 119)), min_size=5))
 def test_reasons_agree_with_what_brute_force_finds(
-    recorded: Recorded, asked: Asked, asked_about: list[tuple[str, int]]
+    recorded: Recorded, asked: SalienceQuery, asked_about: list[tuple[str, int]]
 ) -> None:
     for agent, offset in asked_about:
         with suppress(InvalidEvent):
             check_reason(recorded, codec.decode(recorded.values[offset % len(recorded.values)]), agent, asked)
 
 
-def check_reason(recorded: Recorded, asked_about: Event, agent: str, asked: Asked) -> None:
+def check_reason(recorded: Recorded, asked_about: Event, agent: str, asked: SalienceQuery) -> None:
     expected, space = recorded.expected, asked_about.space
     found = recorded.explain(space, asked_about.id, agent, asked)
     assert found.position is not None
@@ -248,7 +248,7 @@ def check_nothing_is_shown(found: Explanation, counted: Sequence[Said]) -> None:
 @settings(max_examples=20)
 @given(recordings(), st.sampled_from(SPACES), st.sampled_from(READERS))
 def test_of_an_id_that_nothing_has_nothing_is_known(recorded: Recorded, space: str, agent: str) -> None:
-    assert recorded.explain(space, "no such id", agent, Asked()).verdict == "unknown"
+    assert recorded.explain(space, "no such id", agent, SalienceQuery()).verdict == "unknown"
 
 
 # The past, and rebuilds.
@@ -256,7 +256,9 @@ def test_of_an_id_that_nothing_has_nothing_is_known(recorded: Recorded, space: s
 
 @settings(max_examples=60)
 @given(recordings(), st.integers(-1, 60), ASKED)
-def test_what_had_not_happened_by_a_time_is_remembered_nowhere(recorded: Recorded, minutes: int, asked: Asked) -> None:
+def test_what_had_not_happened_by_a_time_is_remembered_nowhere(
+    recorded: Recorded, minutes: int, asked: SalienceQuery
+) -> None:
     by = datetime.fromisoformat(MOMENT) + timedelta(minutes=minutes)
     then = Recorded(recorded.values, recorded.unique_ids, recorded.batch_records, happened_by=by)
     check_all_reflections(then)
@@ -272,15 +274,15 @@ def test_what_had_not_happened_by_a_time_is_remembered_nowhere(recorded: Recorde
 @given(recordings(), st.integers(0, 120))
 def test_a_rebuild_at_any_point_gives_the_same_rows_and_says_nothing_new(recorded: Recorded, point: int) -> None:
     """Each step is made by a process of its own, that knows the rows from the store alone."""
-    ledger, store = ledger_of(recorded.values[:point], unique_ids=recorded.unique_ids), MemoryStore()
-    before = finish(generations.current(Projector(ledger, store, built_in.projections()), 0))
-    rows_before = all_rows(Projector(ledger, store, built_in.projections()), before)
-    rebuilt = finish(generations.rebuild(Projector(ledger, store, built_in.projections()), 0)).active
-    assert all_rows(Projector(ledger, store, built_in.projections()), rebuilt) == rows_before
+    ledger, store = ledger_at(recorded.values[:point], unique_ids=recorded.unique_ids), MemoryStore()
+    before = finish(generations.current(Projector(ledger, store, builtin.projections()), 0))
+    rows_before = all_rows(Projector(ledger, store, builtin.projections()), before)
+    rebuilt = finish(generations.rebuild(Projector(ledger, store, builtin.projections()), 0)).active
+    assert all_rows(Projector(ledger, store, builtin.projections()), rebuilt) == rows_before
     assert ledger.values() == recorded.values[:point]
     for value in recorded.values[point:]:
         ledger.append_bytes(value)
-    projector = Projector(ledger, store, built_in.projections())
+    projector = Projector(ledger, store, builtin.projections())
     assert all_rows(projector, finish(generations.current(projector, 0))) == all_rows(*folded(recorded.ledger))
     assert ledger.values() == recorded.values
 
@@ -309,7 +311,7 @@ def test_of_more_events_than_the_views_keep_the_newest_are_ranked(
     long_run: Recorded, query: str, turn: int | None
 ) -> None:
     assert len(long_run.expected.memories("village", "baker")) > 2_400
-    check_salience(long_run, "village", "baker", Asked(query, turn=turn))
+    check_salience(long_run, "village", "baker", SalienceQuery(query, turn=turn))
 
 
 def test_of_more_events_than_the_views_keep_all_are_counted_though_since_when_is_known_no_more(

@@ -4,18 +4,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from recallog_projections import built_in
-from recallog_projections.projection import LogName, Need
+from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Snapshot
+from recallog_projections.stores.store import Checkpoint, Generation, Outcome, ReadResult
+from recallog_projections.views import builtin
 from recallog_schemas import codec
 from recallog_schemas.errors import StorageUnavailable
 from recallog_streams import generations
-from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from support.events import numbered
-from support.folding import check_views, finish, ledger_of
+from support.folding import check_views, finish, ledger_at
 from support.oracle import expect
 from support.scheduler import Process, SteppedLedger, SteppedStore
 
@@ -28,10 +28,10 @@ class FailingStore(MemoryStore):
     async def read(
         self,
         partition: int,
-        rows: Sequence[Need] = (),
+        rows: Sequence[RowKey] = (),
         logs: Sequence[tuple[LogName, int]] = (),
         generation: Generation | None = None,
-    ) -> Snapshot:
+    ) -> ReadResult:
         self.fail_read -= 1
         if self.fail_read == 0:
             raise StorageUnavailable("a read failed")
@@ -46,7 +46,7 @@ class FailingStore(MemoryStore):
 
 @pytest.fixture
 def ledger() -> MemoryLedger:
-    return ledger_of([codec.encode(said) for said in numbered(12)], batch_records=4)
+    return ledger_at([codec.encode(said) for said in numbered(12)], batch_records=4)
 
 
 def check(ledger: MemoryLedger, store: MemoryStore) -> None:
@@ -62,7 +62,7 @@ def test_a_commit_that_failed_and_is_made_again_by_the_same_process_counts_once(
     """The rows of the failed batch stayed in the projector's cache, and the retry counted its events twice."""
     store = FailingStore()
     store.fail_commit = number
-    projector = Projector(ledger, store, built_in.projections())
+    projector = Projector(ledger, store, builtin.projections())
     with pytest.raises(StorageUnavailable):
         finish(generations.current(projector, 0))
     finish(generations.current(projector, 0))
@@ -73,9 +73,9 @@ def test_a_commit_that_failed_and_is_made_again_by_the_same_process_counts_once(
 def test_a_read_that_failed_in_the_middle_of_a_batch_leaves_nothing_behind(number: int) -> None:
     """Half of a batch was in the cache when a row could not be fetched, and was folded on by the retry."""
     said = [event for turn in range(2) for n in range(8) for event in numbered(1, first=turn, space=f"space-{n}")]
-    ledger = ledger_of([codec.encode(event) for event in said], batch_records=4)
+    ledger = ledger_at([codec.encode(event) for event in said], batch_records=4)
     store = FailingStore()
-    projector = Projector(ledger, store, built_in.projections())
+    projector = Projector(ledger, store, builtin.projections())
     finish(projector.store.create(projector.new_generation(0, 4)))
     store.fail_read = number
     with pytest.raises(StorageUnavailable):
@@ -89,7 +89,7 @@ def test_two_questions_at_once_in_one_process_count_every_event_once(ledger: Mem
     """Two tasks folded the same batch into the same cached rows."""
     store = MemoryStore()
     stepped = SteppedStore(store, lambda: False, [])
-    projector = Projector(SteppedLedger(ledger, lambda: False), stepped, built_in.projections())
+    projector = Projector(SteppedLedger(ledger, lambda: False), stepped, builtin.projections())
     finish(generations.current(projector, 0))  # warms the cache
     for said in numbered(9, first=12):
         ledger.append_bytes(codec.encode(said))
@@ -115,15 +115,15 @@ def test_a_question_during_a_rebuild_is_answered_wherever_the_cutover_falls(
     """A generation swept between two touches of one question raised `Rebuilding`, though another one was active."""
     store = MemoryStore()
     stepped_ledger, stepped = SteppedLedger(ledger, lambda: False), SteppedStore(store, lambda: False, [])
-    finish(generations.current(Projector(ledger, store, built_in.projections()), 0))
+    finish(generations.current(Projector(ledger, store, builtin.projections()), 0))
     for said in numbered(9, first=12):
         ledger.append_bytes(codec.encode(said))
 
     async def ask() -> None:
-        await generations.current(Projector(stepped_ledger, stepped, built_in.projections()), 0)
+        await generations.current(Projector(stepped_ledger, stepped, builtin.projections()), 0)
 
     async def rebuild() -> None:
-        await generations.rebuild(Projector(stepped_ledger, stepped, built_in.projections()), 0)
+        await generations.rebuild(Projector(stepped_ledger, stepped, builtin.projections()), 0)
 
     rebuilder = Process("rebuilder", rebuild())
     reader = Process("reader", ask())
@@ -142,11 +142,11 @@ def test_who_joins_a_rebuild_that_another_finishes_does_not_start_one_more(ledge
     store = MemoryStore()
     created: list[Generation] = []
     stepped_ledger, stepped = SteppedLedger(ledger, lambda: False), SteppedStore(store, lambda: False, created)
-    finish(generations.current(Projector(ledger, store, built_in.projections()), 0))
+    finish(generations.current(Projector(ledger, store, builtin.projections()), 0))
     joined: list[bool] = []
 
     async def rebuild() -> None:
-        rebuilt = await generations.rebuild(Projector(stepped_ledger, stepped, built_in.projections()), 0)
+        rebuilt = await generations.rebuild(Projector(stepped_ledger, stepped, builtin.projections()), 0)
         joined.append(rebuilt.joined)
 
     first, second = Process("first", rebuild()), Process("second", rebuild())

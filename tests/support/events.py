@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from recallog import Memory
 from recallog_schemas import Event
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 MOMENT = "2026-03-01T12:00:00Z"
 
@@ -17,7 +17,7 @@ MOMENT = "2026-03-01T12:00:00Z"
 _runners: list[asyncio.Runner] = []
 
 
-def run(work: Coroutine[Any, Any, Answer]) -> Answer:
+def run(work: Coroutine[Any, Any, Result]) -> Result:
     """The result of `work`, from a test that is a plain function."""
     return _runners[-1].run(work) if _runners else asyncio.run(work)
 
@@ -33,10 +33,10 @@ def one_loop() -> Iterator[None]:
             _runners.pop()
 
 
-def after(home: Path, events: Sequence[Event], ask: Callable[[Memory], Awaitable[Answer]]) -> Answer:
+def after(home: Path, events: Sequence[Event], ask: Callable[[Memory], Awaitable[Result]]) -> Result:
     """What a memory in `home` answers once `events` are published."""
 
-    async def work() -> Answer:
+    async def work() -> Result:
         async with Memory.open(home) as memory:
             await memory.publish_many(events)
             return await ask(memory)

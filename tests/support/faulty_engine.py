@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from recallog_projections.index.engine import Engine, Filter, Hit, Point, Search, Shape, Stored
+from recallog_projections.index.engines.engine import Engine, Filter, Hit, Point, Search, Shape, Stored
 
 
 class FaultyEngine(Engine):

@@ -4,26 +4,26 @@ from collections.abc import Coroutine, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from recallog import reflections
-from recallog.reading import Reading
-from recallog_projections import activity, built_in, episodic, salience, scene, settings
-from recallog_projections.projection import Need, Projection
+from recallog.queries import reflections
+from recallog.reading.read_session import ReadSession
+from recallog_projections.projection import Projection, RowKey
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.stores.store import Generation, Snapshot, Store
+from recallog_projections.stores.store import Generation, ReadResult, Store
+from recallog_projections.views import activity, builtin, episodic, salience, scene, settings
 from recallog_streams import dead_letters
-from recallog_streams.ledger import Ledger
-from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from support.oracle import Expected
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 NEVER_SEEN = "stranger"
 """An agent that no event names."""
 SETTINGS = tuple(settings.AgentSettings.__struct_fields__)
 
 
-def finish(work: Coroutine[Any, Any, Answer]) -> Answer:
+def finish(work: Coroutine[Any, Any, Result]) -> Result:
     """The result of a coroutine whose parts are all in memory, without an event loop."""
     try:
         while True:
@@ -32,7 +32,7 @@ def finish(work: Coroutine[Any, Any, Answer]) -> Answer:
         return done.value  # type: ignore[no-any-return]
 
 
-def ledger_of(values: Sequence[bytes], *, unique_ids: bool = True, batch_records: int = 1000) -> MemoryLedger:
+def ledger_at(values: Sequence[bytes], *, unique_ids: bool = True, batch_records: int = 1000) -> MemoryLedger:
     ledger = MemoryLedger(unique_ids=unique_ids, batch_records=batch_records)
     for data in values:
         ledger.append_bytes(data)
@@ -47,7 +47,7 @@ def folded(
     remember_until: datetime | None = None,
 ) -> tuple[Projector, Generation]:
     """A fresh generation that has decided everything below `until`, or below the ledger's end."""
-    ours = built_in.projections() if projections is None else projections
+    ours = builtin.projections() if projections is None else projections
     projector = Projector(ledger, MemoryStore(), ours, remember_until=remember_until)
     generation = finish(projector.store.create(projector.new_generation(0, 0))).building
     assert generation is not None
@@ -55,9 +55,9 @@ def folded(
     return projector, generation
 
 
-def reading_of(projector: Projector, generation: Generation) -> Reading:
+def reading_of(projector: Projector, generation: Generation) -> ReadSession:
     """What queries read from."""
-    return Reading(projector.store, generation.partition, generation)
+    return ReadSession(projector.store, generation.partition, generation)
 
 
 def all_rows(projector: Projector, generation: Generation) -> dict[str, dict[tuple[str, str, str], bytes]]:
@@ -67,16 +67,16 @@ def all_rows(projector: Projector, generation: Generation) -> dict[str, dict[tup
 
 def rows_of(store: Store, generation: Generation, table: str) -> dict[tuple[str, str, str], bytes]:
     items = finish(store.scan(generation, table, limit=1_000_000)).items
-    found = {item.place: item.data for item in items}
+    found = {item.row_key: item.data for item in items}
     assert len(found) == len(items)
     return found
 
 
 def parked_offsets(store: Store, generation: Generation) -> list[int]:
-    return [parked.offset for parked in finish(dead_letters.all_parked(store, generation))]
+    return [parked.offset for parked in finish(dead_letters.all_dead_letters(store, generation))]
 
 
-def remembered(snapshot: Snapshot) -> list[tuple[int, bytes]]:
+def remembered(snapshot: ReadResult) -> list[tuple[int, bytes]]:
     """What a reader of `episodic.logs` got, merged."""
     return [(memory.offset, memory.data) for memory in episodic.merge(*snapshot.logs)]
 
@@ -84,9 +84,9 @@ def remembered(snapshot: Snapshot) -> list[tuple[int, bytes]]:
 def check_views(store: Store, generation: Generation, expected: Expected) -> None:
     """Assert that the views of `generation` are what the oracle says, table by table and agent by agent."""
     assert parked_offsets(store, generation) == expected.parked
-    (count,) = finish(store.read(0, [Need(dead_letters.COUNT.name, "")], generation=generation)).rows
-    counted = dead_letters.Count() if count is None else dead_letters.COUNT.decode(count)
-    assert (counted.parked, counted.future) == (len(expected.parked), len(expected.future))
+    (count,) = finish(store.read(0, [RowKey(dead_letters.COUNT.name, "")], generation=generation)).rows
+    counted = dead_letters.DeadLetterCount() if count is None else dead_letters.COUNT.decode(count)
+    assert (counted.total, counted.future) == (len(expected.parked), len(expected.future))
     for space in [*expected.spaces, "nowhere"]:
         for agent in [*expected.agents(space), NEVER_SEEN]:
             snapshot = finish(store.read(0, logs=episodic.logs(space, agent, 10_000), generation=generation))
@@ -146,8 +146,8 @@ def _check_reflections(store: Store, generation: Generation, expected: Expected)
             owed = expected.reflection(space, agent)
             if owed.due:
                 owing.append((space, agent, owed.trigger, len(owed.counted)))
-    assert finish(_standing(Reading(store, generation.partition, generation))) == owing
+    assert finish(_standing(ReadSession(store, generation.partition, generation))) == owing
 
 
-async def _standing(reading: Reading) -> list[tuple[str, str, str, int]]:
-    return [(found.space, found.agent, found.trigger, found.events) async for found in reflections.standing(reading)]
+async def _standing(reading: ReadSession) -> list[tuple[str, str, str, int]]:
+    return [(found.space, found.agent, found.trigger, found.events) async for found in reflections.pending(reading)]

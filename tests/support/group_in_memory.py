@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 
 from recallog_schemas.errors import StorageUnavailable
-from recallog_streams.feed import Feed
-from recallog_streams.ledger import Batch
-from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.ledgers.ledger import Batch
+from recallog_streams.ledgers.memory import MemoryLedger
+from recallog_streams.record_source import RecordSource
 
 
 def never() -> bool:
     return False
 
 
-class FeedInMemory(Feed):
+class FeedInMemory(RecordSource):
     """One member. A test assigns and revokes; it can have polls fail, and stale batches handed out."""
 
     def __init__(

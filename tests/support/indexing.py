@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from recallog import Memory
-from recallog.answers import Answers
-from recallog.index.asking import Asking
-from recallog.index.indexing import Indexing
+from recallog.composition import compose
+from recallog.index.indexer import Indexer
+from recallog.index.semantic_index import SemanticIndex
 from recallog.settings import Settings
-from recallog_projections.index.engine import Engine
+from recallog_projections.index.engines.engine import Engine
 from recallog_projections.index.store import collection_of
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation, Store
-from recallog_streams.ledger import Ledger
-from recallog_streams.stopping import Stopping
+from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.stop_signal import StopSignal
 from support.toy_embedder import ToyEmbedder
 
 WAIT_SECONDS = 60.0
@@ -30,18 +30,18 @@ def toys(*names: str) -> dict[str, ToyEmbedder]:
 
 def indexing_of(
     ledger: Ledger, engine: Engine, embedders: Mapping[str, ToyEmbedder] | None = None, rows: Store | None = None
-) -> Indexing:
+) -> Indexer:
     """The index of `ledger`, whose first generation is made with the first of `embedders`."""
     known = embedders or toys()
-    return Indexing(ledger, rows or MemoryStore(), engine, known.__getitem__, next(iter(known)))
+    return Indexer(ledger, rows or MemoryStore(), engine, known.__getitem__, next(iter(known)))
 
 
-async def catch_up(indexing: Indexing, partition: int = 0) -> Generation:
+async def catch_up(indexing: Indexer, partition: int = 0) -> Generation:
     """The active generation, at the ledger's end: built first where there is none."""
-    return await (await indexing.views(partition)).serving.active(partition, None)
+    return await (await indexing.views(partition)).access.active(partition, None)
 
 
-async def collection(indexing: Indexing) -> str:
+async def collection(indexing: Indexer) -> str:
     """The collection that answers now."""
     active = (await indexing.rows.pointer(0)).active
     assert active is not None
@@ -49,14 +49,14 @@ async def collection(indexing: Indexing) -> str:
 
 
 @asynccontextmanager
-async def running(indexing: Indexing) -> AsyncIterator[None]:
+async def running(indexing: Indexer) -> AsyncIterator[None]:
     """The index follows the ledger meanwhile."""
-    stopping = Stopping()
+    stopping = StopSignal()
     work = asyncio.create_task(indexing.run(stopping))
     try:
         yield
     finally:
-        stopping.say()
+        stopping.set()
         await work
 
 
@@ -70,9 +70,8 @@ async def until(holds: Callable[[], Awaitable[bool]], what: str) -> None:
         raise AssertionError(f"{what}: not within {WAIT_SECONDS:g} s") from None
 
 
-def memory_with(home: Path, index: Callable[[Ledger], Indexing]) -> Memory:
+def memory_with(home: Path, index: Callable[[Ledger], Indexer]) -> Memory:
     """A memory in `home` that asks an index of this process."""
-    memory = Memory.open(Settings(home=home, index="off"))
-    parts = replace(memory._parts, index=Asking(index(memory._parts.ledger), None))
-    memory._parts, memory._answers = parts, Answers(parts, None)
-    return memory
+    components = compose(Settings(home=home, index="off"))
+    indexer = index(components.ledger)
+    return Memory(replace(components, index=SemanticIndex(lambda: indexer)))

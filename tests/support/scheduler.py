@@ -7,14 +7,14 @@ whose answer never came. Nothing here uses threads, time or an event loop, so a 
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
 from typing import Any, TypeVar
 
-from recallog_projections.projection import LogName, Need
+from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
-from recallog_projections.stores.store import Checkpoint, Chunk, Generation, Outcome, Pointer, Snapshot, Store
+from recallog_projections.stores.store import Checkpoint, Chunk, Generation, Outcome, Pointer, ReadResult, Store
 from recallog_schemas import Event, Position
 from recallog_schemas.errors import StorageUnavailable, UnknownOutcome
-from recallog_streams.ledger import Batch, Ledger, Manifest
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 Fails = Callable[[], bool]
 """Whether the next touch fails, asked before and after it takes effect."""
@@ -111,7 +111,7 @@ class SteppedStore(Store):
         self._fails = fails
         self._created = created
 
-    async def _touch(self, call: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
+    async def _touch(self, call: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         await Pause()
         if self._fails():
             raise StorageUnavailable("before it took effect")
@@ -137,8 +137,8 @@ class SteppedStore(Store):
     async def retire(self, generation: Generation) -> bool:
         return await self._touch(lambda: self._inner.retire(generation))
 
-    async def sweep(self, partition: int) -> None:
-        await self._touch(lambda: self._inner.sweep(partition))
+    async def collect_garbage(self, partition: int) -> None:
+        await self._touch(lambda: self._inner.collect_garbage(partition))
 
     async def checkpoint(self, generation: Generation) -> Checkpoint | None:
         return await self._touch(lambda: self._inner.checkpoint(generation))
@@ -149,10 +149,10 @@ class SteppedStore(Store):
     async def read(
         self,
         partition: int,
-        rows: Sequence[Need] = (),
+        rows: Sequence[RowKey] = (),
         logs: Sequence[tuple[LogName, int]] = (),
         generation: Generation | None = None,
-    ) -> Snapshot:
+    ) -> ReadResult:
         return await self._touch(lambda: self._inner.read(partition, rows, logs, generation))
 
     async def scan(

@@ -7,7 +7,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from recallog_projections.index.embedder import Embedder, Embedding, Passage
+from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 
 DIMENSION = 16
 
@@ -15,10 +15,10 @@ DIMENSION = 16
 class ToyEmbedder(Embedder):
     """Texts are near each other that share words. Every word is a word-piece; another `model` gives other vectors."""
 
-    def __init__(self, model: str = "toy", *, pieces: bool = True) -> None:
+    def __init__(self, model: str = "toy", *, token_vectors: bool = True) -> None:
         self.model = f"{model} model"
         self.dimension = DIMENSION
-        self.pieces = pieces
+        self.token_vectors = token_vectors
         self.embedded = 0
         """Passages that were asked for."""
         self.failure: Exception | None = None
@@ -41,7 +41,7 @@ class ToyEmbedder(Embedder):
         asked = [
             number
             for number, word in enumerate(found)
-            if passage.pieces_from is not None and word.start() >= passage.pieces_from
+            if passage.tokens_from is not None and word.start() >= passage.tokens_from
         ]
         spans = [found[number].span() for number in asked]
         return Embedding(_unit(whole), spans, vectors[asked].astype(np.float32))

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class VirtualTime(asyncio.SelectorEventLoop):
@@ -27,6 +27,6 @@ class VirtualTime(asyncio.SelectorEventLoop):
         return self._now
 
 
-def run_in_virtual_time(work: Coroutine[Any, Any, Answer]) -> Answer:
+def run_in_virtual_time(work: Coroutine[Any, Any, Result]) -> Result:
     with asyncio.Runner(loop_factory=VirtualTime) as runner:
         return runner.run(work)

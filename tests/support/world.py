@@ -11,18 +11,18 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from recallog import reflections
-from recallog.reading import Reading
-from recallog_projections import built_in, episodic
-from recallog_projections.activity import Activity
-from recallog_projections.projection import Need, Projection, Table
+from recallog.queries import reflections
+from recallog.reading.read_session import ReadSession
+from recallog_projections.projection import Projection, RowKey, Table
 from recallog_projections.rows import Rows
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation
+from recallog_projections.views import builtin, episodic
+from recallog_projections.views.activity import Activity
 from recallog_schemas import Event, Record, limits
 from recallog_schemas.errors import Rebuilding, StorageUnavailable, UnknownOutcome, ViewsTooNew
 from recallog_streams import generations
-from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
 from support.folding import NEVER_SEEN, check_views, finish, parked_offsets, remembered
@@ -52,7 +52,7 @@ class Picky:
     version: ClassVar[int] = 1
     tables: ClassVar = (SEEN,)
 
-    def needs(self, record: Record) -> Iterable[Need]:
+    def needs(self, record: Record) -> Iterable[RowKey]:
         return ()
 
     def apply(self, rows: Rows, record: Record) -> None:
@@ -102,7 +102,7 @@ class World:
 
     def projections(self, *, newer: bool) -> list[Projection]:
         """Those of today's code, or of tomorrow's, which builds a generation of its own."""
-        ours = built_in.projections()
+        ours = builtin.projections()
         if newer:
             ours = [NewActivity() if projection.name == "activity" else projection for projection in ours]
         return [*ours[:-1], Picky(), *ours[-1:]] if self.picky else ours
@@ -240,9 +240,9 @@ class World:
         projector = self.projector()
         try:
             generation = await generations.current(projector, 0)
-            reading = Reading(self._stepped_store, 0, generation)
-            for standing in [trigger async for trigger in reflections.standing(reading)]:
-                due = await reflections.reflection_of(reading, standing.space, standing.agent, limits.LOG_EVENTS_KEPT)
+            reading = ReadSession(self._stepped_store, 0, generation)
+            for pending in [trigger async for trigger in reflections.pending(reading)]:
+                due = await reflections.reflection_of(reading, pending.space, pending.agent, limits.LOG_EVENTS_KEPT)
                 await Pause()  # the model thinks
                 if due.due:
                     answer = due.answer(f"belief {self.rng.randrange(1000)}")
@@ -295,7 +295,7 @@ class World:
     def check_nothing_is_left(self, projector: Projector) -> None:
         if finish(self.store.pointer(0)).building is not None:
             finish(generations.abort(projector, 0))
-        finish(self.store.sweep(0))
+        finish(self.store.collect_garbage(0))
         pointer = finish(self.store.pointer(0))
         assert pointer.building is None
         left = {generation.id for generation in self.created if finish(self.store.checkpoint(generation)) is not None}

@@ -13,11 +13,11 @@ from chaos.check import check
 from chaos.events import NUMBER, contradiction, event_of
 from chaos.evidence import Dump, Evidence, Said, dump
 from chaos.history import Acknowledged
-from recallog_projections import activity, episodic, settings
 from recallog_projections.projection import Table
+from recallog_projections.views import activity, episodic, settings
 from recallog_schemas import Event, codec
 from recallog_streams import dead_letters
-from support.folding import finish, folded, ledger_of
+from support.folding import finish, folded, ledger_at
 
 SEED, SPACES, EVENTS = 7, ("village", "city"), 60
 BY_SPACE = dict.fromkeys(SPACES, EVENTS)
@@ -50,7 +50,7 @@ def evidence() -> Evidence:
 
 def views_of(topic: list[Said]) -> Dump:
     """What the projector makes of a partition."""
-    projector, generation = folded(ledger_of([record.value for record in topic], unique_ids=False))
+    projector, generation = folded(ledger_at([record.value for record in topic], unique_ids=False))
     return finish(dump(projector.store, generation))
 
 
@@ -161,7 +161,7 @@ def test_a_memory_of_another_space_is_found(evidence: Evidence) -> None:
 
 def test_a_dead_letter_that_should_be_none_is_found(evidence: Evidence) -> None:
     letters = evidence.dumps[0].rows[dead_letters.TABLE.name]
-    letter = dead_letters.Parked(0, "invalid", "but it is not")
+    letter = dead_letters.DeadLetterRow(0, "invalid", "but it is not")
     letters["", "", dead_letters.key_of(0)] = dead_letters.TABLE.encode(letter)
     assert set(found(evidence)) >= {"parked", "folded"}
 

@@ -15,7 +15,7 @@ import pytest
 from filelock import FileLock
 
 from recallog import Memory
-from recallog.context import Context
+from recallog.queries.context import Context
 from support.chat_server import ChatServer, belief, status
 from support.cli import Result, environment_of, recallog
 from support.events import event, run

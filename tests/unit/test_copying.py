@@ -2,12 +2,12 @@
 
 import pytest
 
-from recallog.copying import copy
 from recallog_schemas import Position, codec
-from recallog_streams.ledger import Ledger
-from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.ledgers.memory import MemoryLedger
+from recallog_streams.migration import copy
 from support.events import event, numbered, run
-from support.folding import ledger_of
+from support.folding import ledger_at
 
 
 def values_of(ledger: Ledger) -> list[bytes]:
@@ -18,14 +18,14 @@ def values_of(ledger: Ledger) -> list[bytes]:
 @pytest.mark.parametrize("unique_ids", [True, False])
 def test_a_copy_holds_the_same_events_in_the_same_order(unique_ids: bool) -> None:
     said = [codec.encode(each) for each in [*numbered(2_500), *numbered(3, space="city")]]
-    source, target = ledger_of(said), MemoryLedger(unique_ids=unique_ids)
+    source, target = ledger_at(said), MemoryLedger(unique_ids=unique_ids)
     report = run(copy(source, target))
     assert (report.records, report.copied, report.left_out) == (2_503, 2_503, 0)
     assert values_of(target) == said
 
 
 def test_a_copy_that_is_run_again_adds_nothing_where_ids_are_unique() -> None:
-    source, target = ledger_of([codec.encode(each) for each in numbered(5)]), MemoryLedger()
+    source, target = ledger_at([codec.encode(each) for each in numbered(5)]), MemoryLedger()
     run(copy(source, target))
     assert run(copy(source, target)).copied == 5
     assert values_of(target) == values_of(source)
@@ -34,7 +34,7 @@ def test_a_copy_that_is_run_again_adds_nothing_where_ids_are_unique() -> None:
 def test_what_is_no_event_is_left_out_by_name() -> None:
     first, last = (codec.encode(each) for each in numbered(2))
     left_out: list[tuple[Position, str]] = []
-    source, target = ledger_of([first, b"{broken", last]), MemoryLedger()
+    source, target = ledger_at([first, b"{broken", last]), MemoryLedger()
     report = run(copy(source, target, left_out=lambda position, why: left_out.append((position, why))))
     assert (report.copied, report.left_out) == (2, 1)
     assert [position for position, _ in left_out] == [Position(0, 1)]
@@ -44,7 +44,7 @@ def test_what_is_no_event_is_left_out_by_name() -> None:
 
 def test_an_id_that_says_two_things_keeps_the_first_where_ids_are_unique() -> None:
     said = [*numbered(3), event(id="debt", payload={"text": "nine sacks"}), event(id="debt", payload={"text": "ten"})]
-    source = ledger_of([codec.encode(each) for each in [*said, *numbered(2, first=3)]], unique_ids=False)
+    source = ledger_at([codec.encode(each) for each in [*said, *numbered(2, first=3)]], unique_ids=False)
     target = MemoryLedger()
     report = run(copy(source, target))
     assert (report.copied, report.left_out) == (6, 1)
@@ -53,6 +53,6 @@ def test_an_id_that_says_two_things_keeps_the_first_where_ids_are_unique() -> No
 
 def test_progress_ends_with_all_records_of_the_source() -> None:
     seen: list[tuple[int, int]] = []
-    source = ledger_of([codec.encode(each) for each in numbered(7)], batch_records=3)
+    source = ledger_at([codec.encode(each) for each in numbered(7)], batch_records=3)
     run(copy(source, MemoryLedger(), lambda done, total: seen.append((done, total))))
     assert seen == [(3, 7), (6, 7), (7, 7)]

@@ -8,7 +8,7 @@ import pytest
 from filelock import FileLock
 
 from recallog import Event, Memory
-from recallog_projections.visibility import sees
+from recallog_projections.views.visibility import sees
 from recallog_schemas import codec
 from recallog_schemas.errors import RecallogError
 from recallog_schemas.kinds import DEFAULT_SHARED_KINDS

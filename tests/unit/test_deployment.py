@@ -9,7 +9,7 @@ import pytest
 import yaml
 from deploy.local.kafka.jars import kafka_version
 
-from recallog_projections.index.server import VERSION_MIN
+from recallog_projections.index.engines.server import VERSION_MIN
 
 REPOSITORY = Path(__file__).parents[2]
 DOCKERFILE = (REPOSITORY / "deploy" / "Dockerfile").read_text()

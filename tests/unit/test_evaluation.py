@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from recallog_projections.index.ranking import CHANNELS, DEFAULT_CHANNELS
+from recallog.retrieval.channels import CHANNELS, DEFAULT_CHANNELS
 from recallog_schemas.errors import InvalidEvent, SettingsError
 from recallog_service.cli.evaluating import Channel
 from recallog_service.evaluation import locomo_questions, metrics, result

@@ -14,10 +14,11 @@ PUBLIC = [
 
 QUESTIONS = [
     "abort_rebuild", "agent_settings", "agents", "beliefs", "catch_up", "catch_up_index", "close", "context",
-    "dead_letter", "dead_letters", "entries", "episodic", "explain", "keep_reacting", "ledger_ends", "log_entries",
-    "open", "partition_of", "plan_rebuild", "publish", "publish_many", "react", "rebuild", "recall", "records",
+    "dead_letter", "dead_letters", "entries", "episodic", "explain", "in_memory", "keep_reacting", "ledger_ends",
+    "log_entries", "open", "partition_of", "pending", "plan_rebuild", "publish", "publish_many", "react", "rebuild",
+    "recall", "records",
     "reflection", "reindex", "retry_dead_letters", "row", "salient", "scene", "search", "space", "spaces",
-    "standing", "status", "timeline", "verify",
+    "status", "timeline", "verify",
 ]  # fmt: skip
 
 

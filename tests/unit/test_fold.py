@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from recallog_projections import built_in
-from recallog_projections.projection import Log, LogName, Need, Table
+from recallog_projections.projection import Log, LogName, RowKey, Table
 from recallog_projections.rows import Rows
+from recallog_projections.views import builtin
 from recallog_schemas import Record, codec
 from recallog_schemas.errors import InvariantViolation, ProjectionError
 from recallog_streams import dead_letters
 from recallog_streams.fold import Fold
-from recallog_streams.ledger import Batch
+from recallog_streams.ledgers.ledger import Batch
 from support.events import event, numbered, run
-from support.folding import finish, folded, ledger_of, parked_offsets, rows_of
+from support.folding import finish, folded, ledger_at, parked_offsets, rows_of
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -37,8 +37,8 @@ class Counting:
     version: ClassVar[int] = 1
     tables: ClassVar = (COUNTS, SEEN)
 
-    def needs(self, record: Record) -> Iterable[Need]:
-        return [Need(COUNTS.name, record.event.space, record.event.agent)]
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        return [RowKey(COUNTS.name, record.event.space, record.event.agent)]
 
     def apply(self, rows: Rows, record: Record) -> None:
         space, agent = record.event.space, record.event.agent
@@ -48,10 +48,10 @@ class Counting:
 
 def fold(projection: Any, *events: Any, batch_records: int = 1000) -> tuple[dict[tuple[str, str, str], int], list[str]]:
     """The counts, and what was parked, when `projection` is folded with the built-in ones."""
-    ledger = ledger_of([codec.encode(said) for said in events], batch_records=batch_records)
-    projector, generation = folded(ledger, [projection, *built_in.projections()])
+    ledger = ledger_at([codec.encode(said) for said in events], batch_records=batch_records)
+    projector, generation = folded(ledger, [projection, *builtin.projections()])
     counts = rows_of(projector.store, generation, COUNTS.name)
-    parked = finish(dead_letters.all_parked(projector.store, generation))
+    parked = finish(dead_letters.all_dead_letters(projector.store, generation))
     return (
         {place: COUNTS.decode(data).value for place, data in counts.items()},
         [f"{letter.offset} {letter.reason}: {letter.detail}" for letter in parked],
@@ -63,7 +63,7 @@ BAKER = ("village", "baker", "")
 
 def test_a_projection_that_declares_no_needs_gives_the_same_rows() -> None:
     class Undeclared(Counting):
-        def needs(self, record: Record) -> Iterable[Need]:
+        def needs(self, record: Record) -> Iterable[RowKey]:
             return ()
 
     assert fold(Undeclared(), *numbered(5)) == fold(Counting(), *numbered(5)) == ({BAKER: 5}, [])
@@ -80,18 +80,18 @@ NEW_AGENTS = [event(agent=f"guest-{n}") for n in range(40)]
         7,
         [1, "x"],
         [["a list"]],
-        [Need("nowhere", "village")],
-        [Need("counts.seen", "village")],
-        [Need("counts", None)],  # type: ignore[arg-type]
-        [Need("counts", ["a list"])],  # type: ignore[arg-type]
-        [Need(["a list"], "village")],  # type: ignore[arg-type]
-        [Need("counts", "\ud800")],
+        [RowKey("nowhere", "village")],
+        [RowKey("counts.seen", "village")],
+        [RowKey("counts", None)],  # type: ignore[arg-type]
+        [RowKey("counts", ["a list"])],  # type: ignore[arg-type]
+        [RowKey(["a list"], "village")],  # type: ignore[arg-type]
+        [RowKey("counts", "\ud800")],
     ],
     ids=repr,
 )
 def test_nonsense_for_needs_costs_fetches_and_changes_nothing(needs: object) -> None:
     class Nonsense(Counting):
-        def needs(self, record: Record) -> Iterable[Need]:
+        def needs(self, record: Record) -> Iterable[RowKey]:
             return needs  # type: ignore[return-value]
 
     assert fold(Nonsense(), *NEW_AGENTS) == fold(Counting(), *NEW_AGENTS)
@@ -99,8 +99,8 @@ def test_nonsense_for_needs_costs_fetches_and_changes_nothing(needs: object) -> 
 
 def test_needs_that_raise_cost_fetches_and_change_nothing() -> None:
     class Raising(Counting):
-        def needs(self, record: Record) -> Iterable[Need]:
-            yield Need("counts", "village")
+        def needs(self, record: Record) -> Iterable[RowKey]:
+            yield RowKey("counts", "village")
             raise KeyError("text")
 
     assert fold(Raising(), *NEW_AGENTS) == fold(Counting(), *NEW_AGENTS)
@@ -125,8 +125,8 @@ def test_a_record_that_one_projection_raises_on_is_in_no_other_view_either() -> 
             if record.event.turn == 1:
                 raise ValueError
 
-    ledger = ledger_of([codec.encode(said) for said in numbered(3)])
-    projector, generation = folded(ledger, [*built_in.projections(), Raising()])
+    ledger = ledger_at([codec.encode(said) for said in numbered(3)])
+    projector, generation = folded(ledger, [*builtin.projections(), Raising()])
     assert len(rows_of(projector.store, generation, "episodic.own")) == 2
 
 
@@ -188,8 +188,8 @@ def test_a_row_at_no_address_parks_the_record_instead_of_stopping_the_store(plac
     class Sessions(Counting):
         """The usual slip: rows by `event.session`, which may be None."""
 
-        def needs(self, record: Record) -> Iterable[Need]:
-            return [Need(COUNTS.name, *place)]
+        def needs(self, record: Record) -> Iterable[RowKey]:
+            return [RowKey(COUNTS.name, *place)]
 
         def apply(self, rows: Rows, record: Record) -> None:
             rows.put(COUNTS, rows.get(COUNTS, *place) or Count(1), *place)
@@ -239,7 +239,7 @@ def test_reading_rows_without_end_parks_the_record() -> None:
 
 def test_a_projection_that_catches_every_exception_does_not_swallow_a_missing_row() -> None:
     class Careless(Counting):
-        def needs(self, record: Record) -> Iterable[Need]:
+        def needs(self, record: Record) -> Iterable[RowKey]:
             return ()
 
         def apply(self, rows: Rows, record: Record) -> None:
@@ -312,22 +312,22 @@ JSON_THAT_ONLY_SOME_READ = {
 @pytest.mark.parametrize("unique_ids", [True, False])
 @pytest.mark.parametrize("data", JSON_THAT_ONLY_SOME_READ.values(), ids=JSON_THAT_ONLY_SOME_READ)
 def test_json_that_only_some_readers_take_never_stops_the_stream(data: bytes, unique_ids: bool) -> None:
-    ledger = ledger_of([data, *(codec.encode(said) for said in numbered(2)), data], unique_ids=unique_ids)
+    ledger = ledger_at([data, *(codec.encode(said) for said in numbered(2)), data], unique_ids=unique_ids)
     projector, generation = folded(ledger)
     assert finish(projector.store.checkpoint(generation)).offset == 3  # type: ignore[union-attr]
-    parked = finish(dead_letters.all_parked(projector.store, generation))
+    parked = finish(dead_letters.all_dead_letters(projector.store, generation))
     assert all(len(letter.detail) <= 500 for letter in parked)
     assert {0, 3} >= {letter.offset for letter in parked}
 
 
 def test_two_projections_of_one_name_are_refused() -> None:
     with pytest.raises(ProjectionError, match="same name"):
-        folded(ledger_of([]), [Counting(), Counting()])
+        folded(ledger_at([]), [Counting(), Counting()])
 
 
 def test_an_event_is_judged_by_the_settings_before_it() -> None:
     shares = event("run.started", agent="narrator", id="r", payload={"goal": "go", "shared_kinds": ["agent.spoke"]})
-    ledger = ledger_of([codec.encode(said) for said in (shares, *numbered(2))])
+    ledger = ledger_at([codec.encode(said) for said in (shares, *numbered(2))])
     projector, generation = folded(ledger)
     shared = rows_of(projector.store, generation, "episodic.shared")
     assert len(shared) == 3  # run.started by the default kinds, what was spoken by its own
@@ -340,23 +340,23 @@ def test_a_projection_that_names_its_kinds_is_called_for_no_others() -> None:
         kinds = frozenset({"agent.thought"})
         tables = ()
 
-        def needs(self, record: Record) -> Iterable[Need]:
+        def needs(self, record: Record) -> Iterable[RowKey]:
             return ()
 
         def apply(self, rows: Rows, record: Record) -> None:
             raise ValueError("not this one")
 
-    ledger = ledger_of([codec.encode(event(kind)) for kind in ("agent.spoke", "agent.thought", "shop.sold")])
-    projector, generation = folded(ledger, [Picky(), *built_in.projections()])
+    ledger = ledger_at([codec.encode(event(kind)) for kind in ("agent.spoke", "agent.thought", "shop.sold")])
+    projector, generation = folded(ledger, [Picky(), *builtin.projections()])
     assert parked_offsets(projector.store, generation) == [1]
 
 
 def test_no_batch_outlives_its_fold_though_no_garbage_is_collected_meanwhile() -> None:
     """A store's client that raises inside (a cancelled timeout, say) once kept whole batches alive in cycles."""
-    fold = Fold(built_in.projections(), unique_ids=False)
+    fold = Fold(builtin.projections(), unique_ids=False)
     batch = Batch(0, 0, 50, [(offset, codec.encode(said)) for offset, said in enumerate(numbered(50))])
 
-    async def fetch(needs: Sequence[Need], logs: Sequence[LogName]) -> tuple[Sequence[bytes | None], Sequence[int]]:
+    async def fetch(needs: Sequence[RowKey], logs: Sequence[LogName]) -> tuple[Sequence[bytes | None], Sequence[int]]:
         try:
             raise KeyError
         except KeyError as error:
@@ -372,7 +372,7 @@ def test_no_batch_outlives_its_fold_though_no_garbage_is_collected_meanwhile() -
     before = records()
     gc.disable()
     try:
-        run(fold.decide(batch, fold.new_rows(), fetch))
+        run(fold.process(batch, fold.new_rows(), fetch))
         assert records() == before
     finally:
         gc.enable()

@@ -74,9 +74,9 @@ def talk(**fields: Any) -> dict[str, Any]:
 
 
 def test_roles_become_agents_and_kinds() -> None:
-    assert said({"role": "system", "content": "Be kind."}, user("Hello"), assistant("Hi!")) == [
+    assert said({"role": "system", "content": "Be kind."}, user("Handshake"), assistant("Hi!")) == [
         ("assistant", "agent.configured", {"persona": "Be kind."}),
-        ("user", "user.injected", {"text": "Hello"}),
+        ("user", "user.injected", {"text": "Handshake"}),
         ("assistant", "agent.spoke", {"text": "Hi!"}),
     ]
 

@@ -8,20 +8,20 @@ from typing import ClassVar
 import msgspec
 import pytest
 
-from recallog_projections import built_in
-from recallog_projections.activity import Activity
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Changes, Rows
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Checkpoint, Outcome, Store
+from recallog_projections.views import builtin
+from recallog_projections.views.activity import Activity
 from recallog_schemas import Record, codec
 from recallog_schemas.errors import LedgerMismatch, NewDeadLetters, OutOfRange, ViewsTooNew
 from recallog_streams import generations
 from recallog_streams.fold import digest_of
-from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from support.events import numbered
-from support.folding import finish, ledger_of, parked_offsets
+from support.folding import finish, ledger_at, parked_offsets
 from support.scheduler import Process, SteppedLedger, SteppedStore
 
 
@@ -39,7 +39,7 @@ class Refusing(NewerActivity):
 def projector_of(ledger: MemoryLedger, store: Store, activity: Activity | None = None) -> Projector:
     projections: Sequence[Projection] = [
         (activity or projection) if projection.name == "activity" else projection
-        for projection in built_in.projections()
+        for projection in builtin.projections()
     ]
     return Projector(ledger, store, projections)
 
@@ -50,7 +50,7 @@ def stepped(store: MemoryStore) -> SteppedStore:
 
 @pytest.fixture
 def ledger() -> MemoryLedger:
-    return ledger_of([codec.encode(said) for said in numbered(10)], batch_records=3)
+    return ledger_at([codec.encode(said) for said in numbered(10)], batch_records=3)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_the_first_question_builds_the_first_generation(ledger: MemoryLedger, st
 def test_nobody_reads_the_first_generation_before_it_has_reached_the_end(
     ledger: MemoryLedger, store: MemoryStore
 ) -> None:
-    builder = Process("builder", _asked(Projector(ledger, stepped(store), built_in.projections())))
+    builder = Process("builder", _asked(Projector(ledger, stepped(store), builtin.projections())))
     reached = []
     while builder.alive:
         builder.step()
@@ -172,7 +172,7 @@ def test_a_record_that_the_live_views_came_to_remember_between_comparison_and_cu
     store: MemoryStore, ahead_by: int
 ) -> None:
     """The new generation had parked it already, and took the place of views that were compared without it."""
-    ledger = ledger_of([codec.encode(said) for said in numbered(3)])
+    ledger = ledger_at([codec.encode(said) for said in numbered(3)])
     live = projector_of(ledger, store)
     old = finish(generations.current(live, 0))
     ledger.append_bytes(codec.encode(numbered(1, first=3)[0]))
@@ -195,7 +195,7 @@ async def _refused_or_first(projector: Projector) -> None:
 
 @pytest.mark.parametrize("ahead_by", range(0, 80, 4))
 def test_a_record_that_both_park_holds_no_cutover_back(store: MemoryStore, ahead_by: int) -> None:
-    ledger = ledger_of([codec.encode(said) for said in numbered(3)])
+    ledger = ledger_at([codec.encode(said) for said in numbered(3)])
     live = projector_of(ledger, store, Refusing())
     old = finish(generations.current(live, 0))
     for said in numbered(3, first=3):
@@ -224,13 +224,13 @@ def test_a_live_writer_that_is_as_fast_and_never_rests_does_not_put_the_cutover_
     old = finish(generations.current(projector_of(ledger, store), 0))
 
     async def live() -> None:
-        projector = Projector(SteppedLedger(ledger, lambda: False), stepped(store), built_in.projections())
+        projector = Projector(SteppedLedger(ledger, lambda: False), stepped(store), builtin.projections())
         for said in numbered(1_000, first=10):
             ledger.append_bytes(codec.encode(said))
             await generations.current(projector, 0)
 
     builder = Process(
-        "builder", _rebuilt(Projector(SteppedLedger(ledger, lambda: False), stepped(store), built_in.projections()))
+        "builder", _rebuilt(Projector(SteppedLedger(ledger, lambda: False), stepped(store), builtin.projections()))
     )
     writer = Process("writer", live())
     while builder.alive:
@@ -251,7 +251,7 @@ def test_an_active_generation_that_the_store_has_lost_is_built_again(ledger: Mem
 
 def test_views_of_another_ledger_are_refused(ledger: MemoryLedger, store: MemoryStore) -> None:
     finish(generations.current(projector_of(ledger, store), 0))
-    other = ledger_of([codec.encode(said) for said in numbered(10)])
+    other = ledger_at([codec.encode(said) for said in numbered(10)])
     with pytest.raises(LedgerMismatch, match="another ledger"):
         finish(generations.current(projector_of(other, store), 0))
 

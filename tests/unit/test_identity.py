@@ -8,13 +8,13 @@ import pytest
 
 from recallog_projections.rows import Rows
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.stores.store import Snapshot
+from recallog_projections.stores.store import ReadResult
 from recallog_schemas import codec
 from recallog_streams import dead_letters
 from recallog_streams.identity import BUCKET_EVENTS, BUCKETS, SIZES, Conflict, Identity, bucket_of, offset_in
 from recallog_streams.projector import Projector
 from support.events import event
-from support.folding import finish, folded, ledger_of, rows_of
+from support.folding import finish, folded, ledger_at, rows_of
 
 
 class EmptyRows(Rows):
@@ -55,9 +55,9 @@ def test_it_is_exact_over_thousands_of_ids_however_its_buckets_are_split() -> No
 
 def fold(*values: bytes) -> tuple[list[int], list[str]]:
     """Offsets that are remembered, and what was parked."""
-    projector, generation = folded(ledger_of(values, unique_ids=False))
+    projector, generation = folded(ledger_at(values, unique_ids=False))
     own = rows_of(projector.store, generation, "episodic.own").values()
-    parked = finish(dead_letters.all_parked(projector.store, generation))
+    parked = finish(dead_letters.all_dead_letters(projector.store, generation))
     return [msgspec.msgpack.decode(data)[0] for data in own], [f"{p.offset} {p.reason}: {p.detail}" for p in parked]
 
 
@@ -84,14 +84,14 @@ def test_the_same_id_in_another_space_is_another_event() -> None:
 
 def test_an_entry_takes_thirty_bytes() -> None:
     values = [codec.encode(event(id=f"id-{n}")) for n in range(500)]
-    projector, generation = folded(ledger_of(values, unique_ids=False))
+    projector, generation = folded(ledger_at(values, unique_ids=False))
     buckets = rows_of(projector.store, generation, BUCKETS.name).values()
     assert sum(len(BUCKETS.decode(data).entries) for data in buckets) == 500 * 30
 
 
 def test_an_id_is_found_where_its_first_record_lies() -> None:
     values = [codec.encode(event(id=f"id-{n % 300}", at="2026-03-01T12:00:00Z")) for n in range(500)]
-    projector, generation = folded(ledger_of(values, unique_ids=False))
+    projector, generation = folded(ledger_at(values, unique_ids=False))
     size = SIZES.decode(rows_of(projector.store, generation, SIZES.name)["village", "", ""])
     buckets = rows_of(projector.store, generation, BUCKETS.name)
 
@@ -108,7 +108,7 @@ class CountingStore(MemoryStore):
 
     reads = 0
 
-    async def read(self, *asked: Any, **named: Any) -> Snapshot:
+    async def read(self, *asked: Any, **named: Any) -> ReadResult:
         self.reads += 1
         return await super().read(*asked, **named)
 
@@ -116,7 +116,7 @@ class CountingStore(MemoryStore):
 def test_a_batch_of_new_ids_is_fetched_in_a_few_reads_however_many_buckets_it_splits() -> None:
     store = CountingStore()
     values = [codec.encode(event(id=f"id-{n}")) for n in range(4_000)]
-    ledger = ledger_of(values, unique_ids=False, batch_records=2_000)
+    ledger = ledger_at(values, unique_ids=False, batch_records=2_000)
     projector = Projector(ledger, store, [])
     generation = finish(store.create(projector.new_generation(0, 0))).building
     assert generation is not None

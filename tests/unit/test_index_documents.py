@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recallog.testing import ProjectionDriver
-from recallog_projections import built_in
 from recallog_projections.index import documents
-from recallog_projections.index.documents import DOCUMENTS, Document, Index, asks, point_id
+from recallog_projections.index.documents import DOCUMENTS, Document, Index, is_question, point_id
+from recallog_projections.views import builtin
 from recallog_schemas import Event, limits
 from support.events import event
-from support.folding import folded, ledger_of, rows_of
+from support.folding import folded, ledger_at, rows_of
 from support.oracle import expect
 from support.random_events import bytes_of_an_event, random_ledger
 
-MADE_WITH = {"embedder": "toy", "model": "toy model", "pieces": True, "points": 1}
+MADE_WITH = {"embedder": "toy", "model": "toy model", "token_vectors": True, "points": 1}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CHARS_BEFORE = 400
 OTHERS_KEPT = 8
@@ -39,14 +39,14 @@ def indexed(*events: Event) -> list[Document]:
 
 
 def documents_of(values: Sequence[bytes], *, unique_ids: bool = True, batch_records: int = 1000) -> list[Document]:
-    ledger = ledger_of(values, unique_ids=unique_ids, batch_records=batch_records)
-    projector, generation = folded(ledger, built_in.alone(Index(MADE_WITH)))
+    ledger = ledger_at(values, unique_ids=unique_ids, batch_records=batch_records)
+    projector, generation = folded(ledger, builtin.with_settings(Index(MADE_WITH)))
     found = {
-        place[2]: DOCUMENTS.decode(data)
-        for place, data in rows_of(projector.store, generation, "index.document").items()
+        ordinal[2]: DOCUMENTS.decode(data)
+        for ordinal, data in rows_of(projector.store, generation, "index.document").items()
     }
     for key, document in found.items():
-        assert key == point_id(document.space, document.session, document.place)
+        assert key == point_id(document.space, document.session, document.ordinal)
     return sorted(found.values(), key=lambda document: document.offset)
 
 
@@ -62,16 +62,16 @@ def test_an_event_with_words_is_a_document_with_all_that_a_filter_may_name() -> 
     at = datetime(2026, 3, 1, 12, tzinfo=UTC)
     (document,) = indexed(said("Who burned the mill?", session="trial", turn=3, at=at))
     assert (document.space, document.agent, document.kind) == ("village", "baker", "agent.spoke")
-    assert (document.session, document.place, document.turn, document.offset) == ("trial", 0, 3, 0)
+    assert (document.session, document.ordinal, document.turn, document.offset) == ("trial", 0, 3, 0)
     assert document.at == 1_772_366_400_000_000
     assert document.readers == ("baker",)
-    assert document.asks
+    assert document.is_question
     assert '"Who burned the mill?"' in document.event
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t\u00a0\u3000"])
 def test_an_event_without_words_is_not_indexed_and_takes_no_place(text: str) -> None:
-    assert [document.place for document in indexed(said(), said(text), said())] == [0, 1]
+    assert [document.ordinal for document in indexed(said(), said(text), said())] == [0, 1]
 
 
 @pytest.mark.parametrize("kind", ["clock.ticked", "agent.configured", "space.configured", "reflection.failed"])
@@ -89,7 +89,7 @@ def test_an_unknown_kind_is_indexed_by_what_it_says() -> None:
 def test_a_record_with_half_a_surrogate_pair_is_a_dead_letter_and_takes_no_place() -> None:
     texts = ["One.", "The \ud83d mill", "Two."]
     values = [bytes_of_an_event(random.Random(0), id=f"e-{n}", payload={"text": text}) for n, text in enumerate(texts)]
-    assert [(document.offset, document.place) for document in documents_of(values)] == [(0, 0), (2, 1)]
+    assert [(document.offset, document.ordinal) for document in documents_of(values)] == [(0, 0), (2, 1)]
 
 
 def test_a_text_without_what_no_model_can_read_is_clean() -> None:
@@ -123,12 +123,12 @@ def test_every_moment_is_kept_to_the_microsecond(at: datetime) -> None:
     "text", ["Who?", "Who? ", "Who? [shares a photo of a mill]", "Really?? [a] ", "Wer?\n[one\ntwo]", "?"]
 )
 def test_what_ends_in_a_question_mark_asks_whatever_is_shared_along_with_it(text: str) -> None:
-    assert asks(documents.clean(text))
+    assert is_question(documents.clean(text))
 
 
 @pytest.mark.parametrize("text", ["Who? I.", "[is it a photo?]", "Who?)", "", "He asked [who?]", "Yes. [photo]"])
 def test_what_does_not_end_in_one_asks_nothing(text: str) -> None:
-    assert not asks(text)
+    assert not is_question(text)
 
 
 # Places and ids.
@@ -137,10 +137,10 @@ def test_what_does_not_end_in_one_asks_nothing(text: str) -> None:
 def test_places_count_by_session_and_what_has_none_follows_each_other_in_its_space() -> None:
     sessions = ["a", None, "b", "a", None, "b"]
     found = indexed(*(said(session=session) for session in sessions), said(space="city"))
-    assert [(document.session, document.place) for document in found[:-1]] == [
+    assert [(document.session, document.ordinal) for document in found[:-1]] == [
         *(("a", 0), ("", 0), ("b", 0), ("a", 1), ("", 1), ("b", 1))
     ]
-    assert (found[-1].space, found[-1].place) == ("city", 0)
+    assert (found[-1].space, found[-1].ordinal) == ("city", 0)
 
 
 def test_a_point_has_the_same_id_on_every_machine_and_whenever_it_is_made() -> None:
@@ -152,8 +152,8 @@ NAMES = st.text("ab1-_./", min_size=0, max_size=4)
 
 
 @given(st.sets(st.tuples(NAMES, NAMES, st.integers(0, 20)), max_size=30))
-def test_no_two_documents_have_one_id(places: set[tuple[str, str, int]]) -> None:
-    assert len({point_id(*place) for place in places}) == len(places)
+def test_no_two_documents_have_one_id(ordinals: set[tuple[str, str, int]]) -> None:
+    assert len({point_id(*ordinal) for ordinal in ordinals}) == len(ordinals)
 
 
 # What stands before a document.
@@ -207,7 +207,7 @@ class Heard:
 
     offset: int
     session: str
-    place: int
+    ordinal: int
     readers: frozenset[str] | None
     """None: everybody."""
     before: str
@@ -224,10 +224,10 @@ def heard(values: Sequence[bytes], *, unique_ids: bool) -> list[Heard]:
             continue
         readers = None if one.shared else frozenset([one.agent, *(one.audience or [])])
         session = spoken.setdefault((one.space, one.session or ""), [])
-        private = [place for place, (who, _) in enumerate(session) if who is not None][-OTHERS_KEPT:]
+        private = [ordinal for ordinal, (who, _) in enumerate(session) if who is not None][-OTHERS_KEPT:]
         before = ""
-        for place, (who, line) in enumerate(session):
-            if who is None or (place in private and readers is not None and readers <= who):
+        for ordinal, (who, line) in enumerate(session):
+            if who is None or (ordinal in private and readers is not None and readers <= who):
                 before = line
         line = f"{one.agent}: {words[-CHARS_BEFORE:]}"[-CHARS_BEFORE:]
         found.append(Heard(one.offset, one.session or "", len(session), readers, before))
@@ -241,11 +241,11 @@ def test_documents_are_what_the_rules_say_wherever_batches_end(seed: int, unique
     found = documents_of(values, unique_ids=unique_ids, batch_records=batch)
     expected = heard(values, unique_ids=unique_ids)
     assert [
-        Heard(each.offset, each.session, each.place, frozenset(each.readers) - {"*"} or None, each.before)
+        Heard(each.offset, each.session, each.ordinal, frozenset(each.readers) - {"*"} or None, each.before)
         for each in found
     ] == expected
     assert found == documents_of(values, unique_ids=unique_ids)
-    assert len({point_id(each.space, each.session, each.place) for each in found}) == len(found)
+    assert len({point_id(each.space, each.session, each.ordinal) for each in found}) == len(found)
 
 
 @given(st.integers(0, 2**32))

@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from recallog_projections import built_in
-from recallog_projections.activity import Activity
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Store
+from recallog_projections.views import builtin
+from recallog_projections.views.activity import Activity
 from recallog_schemas import Event
 from recallog_schemas.errors import InvariantViolation, StorageError, StorageUnavailable
 from recallog_streams import generations
-from recallog_streams.kept import BACKOFF_SECONDS_MAX, Kept, State
-from recallog_streams.ledger import Manifest
+from recallog_streams.ledgers.ledger import Manifest
+from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.live import (
     ANSWER_SECONDS,
     IDLE_SECONDS,
@@ -28,7 +28,7 @@ from recallog_streams.live import (
     LedgerReplaced,
     LiveProjector,
 )
-from recallog_streams.memory_ledger import MemoryLedger
+from recallog_streams.partition_task import BACKOFF_SECONDS_MAX, PartitionTask, State
 from recallog_streams.projector import Projector
 from support.events import numbered
 from support.folding import check_views
@@ -132,13 +132,13 @@ class World:
 
     def projector(self, activity: Activity | None = None, store: Store | None = None) -> Projector:
         ours: list[Projection] = [
-            (activity or each) if each.name == "activity" else each for each in built_in.projections()
+            (activity or each) if each.name == "activity" else each for each in builtin.projections()
         ]
         return Projector(self.ledger, store or self.store, ours)
 
     @property
-    def kept(self) -> Kept:
-        (kept,) = self.live.kept
+    def tasks(self) -> PartitionTask:
+        (kept,) = self.live.tasks
         return kept
 
     def say(self, count: int) -> None:
@@ -156,7 +156,7 @@ class World:
         assert checkpoint is not None
         assert checkpoint.offset == len(values) - 1
         check_views(self.store, active, expect(values, unique_ids=False))
-        assert (self.live.trouble, self.kept.state, self.kept.lag) == ([], State.LIVE, 0)
+        assert (self.live.trouble, self.tasks.state, self.tasks.lag) == ([], State.LIVE, 0)
 
 
 @asynccontextmanager
@@ -198,7 +198,7 @@ async def test_it_builds_the_first_views_and_then_folds_what_comes() -> None:
 async def test_a_worker_without_partitions_is_well_and_takes_on_what_it_is_given() -> None:
     world = World(assigned=False)
     async with running(world):
-        assert (world.live.kept, world.live.trouble) == ([], [])
+        assert (world.live.tasks, world.live.trouble) == ([], [])
         world.feed.assign(0)
         await asyncio.sleep(SOON)
         await world.check()
@@ -210,10 +210,10 @@ async def test_a_partition_that_is_taken_away_while_it_is_built_is_left_alone() 
     world.ledger.answers_after = 0.3
     async with running(world):
         await asyncio.sleep(1.0)
-        assert world.kept.state is State.BUILDING
+        assert world.tasks.state is State.BUILDING
         world.feed.assign()
         await asyncio.sleep(A_LOOK)
-        assert world.live.kept == []
+        assert world.live.tasks == []
         assert world.feed.next is None
         committed = list(world.store.committed)
         await asyncio.sleep(10)
@@ -269,7 +269,7 @@ async def test_a_store_that_is_away_makes_it_stuck_until_it_is_back() -> None:
         world.store.away = StorageUnavailable("Redis is away")
         world.say(5)
         await asyncio.sleep(A_LOOK)
-        assert world.kept.state is State.STUCK
+        assert world.tasks.state is State.FAILED
         assert "partition 0: Redis is away" in world.live.trouble
         assert "Redis is away" in world.live.trouble
         world.store.away = None
@@ -297,11 +297,11 @@ async def test_a_rebuild_by_somebody_else_is_followed_with_and_without_new_recor
     world = World()
     async with running(world):
         for new_records in (3, 0):
-            before = world.kept.generation
+            before = world.tasks.generation
             rebuilt = await generations.rebuild(world.projector(), 0)
             world.say(new_records) if new_records else None
             await asyncio.sleep(A_LOOK)
-            assert world.kept.generation == rebuilt.active != before
+            assert world.tasks.generation == rebuilt.active != before
             await world.check()
 
 
@@ -309,7 +309,7 @@ async def test_a_rebuild_by_somebody_else_is_followed_with_and_without_new_recor
 async def test_what_a_rebuild_that_died_at_the_cutover_left_behind_is_swept() -> None:
     world = World()
     async with running(world):
-        replaced, builder = world.kept.generation, world.projector()
+        replaced, builder = world.tasks.generation, world.projector()
         assert replaced is not None
         begun = await generations.begin(builder, 0)
         await builder.catch_up(begun.generation, len(world.ledger.values()))
@@ -348,8 +348,8 @@ async def test_after_newer_code_has_cut_over_it_is_idle_and_well() -> None:
         await generations.current(world.projector(NewerActivity()), 0)
         world.say(3)
         await asyncio.sleep(A_LOOK)
-        assert (world.kept.state, world.live.trouble) == (State.IDLE, [])
-        assert "newer version" in world.kept.why
+        assert (world.tasks.state, world.live.trouble) == (State.IDLE, [])
+        assert "newer version" in world.tasks.why
         world.lose_the_views()  # and with them what newer code has built
         await asyncio.sleep(IDLE_SECONDS + A_LOOK)
         await world.check()
@@ -362,7 +362,7 @@ async def test_newer_code_builds_beside_the_old_and_cuts_over() -> None:
     world.live = LiveProjector(world.projector(NewerActivity()), world.feed)
     async with running(world):
         await world.check()
-        assert world.kept.generation != old
+        assert world.tasks.generation != old
         assert await world.store.checkpoint(old) is None
 
 
@@ -406,8 +406,8 @@ async def test_a_partition_that_comes_back_with_another_past_is_refused() -> Non
         vars(world.ledger).update({**vars(ADifferentLedger(20)), "_id": vars(world.ledger)["_id"]})
         world.feed.assign(0)
         await asyncio.sleep(60)
-        assert world.kept.state is State.STUCK
-        assert "0:9, which the views have decided, is another one" in world.kept.why
+        assert world.tasks.state is State.FAILED
+        assert "0:9, which the views have decided, is another one" in world.tasks.why
     assert world.store.committed == committed
 
 
@@ -418,7 +418,7 @@ async def test_views_of_another_ledger_are_refused_until_they_are_deleted() -> N
     async with running(world):
         world.say(5)
         await asyncio.sleep(60)
-        assert world.kept.state is State.STUCK
+        assert world.tasks.state is State.FAILED
         assert any("computed from another ledger" in said for said in world.live.trouble)
         assert world.store.committed == []
         world.lose_the_views()
@@ -437,8 +437,8 @@ async def test_views_that_have_decided_other_records_are_refused() -> None:
     other.live = LiveProjector(other.projector(), other.feed)
     other.say(10)
     async with running(other):
-        assert other.kept.state is State.STUCK
-        assert "0:9, which the views have decided, is another one" in other.kept.why
+        assert other.tasks.state is State.FAILED
+        assert "0:9, which the views have decided, is another one" in other.tasks.why
     assert world.store.committed == []
 
 

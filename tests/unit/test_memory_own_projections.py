@@ -10,16 +10,10 @@ import msgspec
 import pytest
 
 from recallog import Memory, Position
-from recallog_projections.projection import Log, Need, Table
+from recallog_projections.projection import Log, RowKey, Table
 from recallog_projections.rows import Rows
 from recallog_schemas import Record
-from recallog_schemas.errors import (
-    NewDeadLetters,
-    OutOfRange,
-    Parked,
-    ProjectionError,
-    ViewsTooNew,
-)
+from recallog_schemas.errors import DeadLettered, NewDeadLetters, OutOfRange, ProjectionError, ViewsTooNew
 from support.events import event, run
 
 
@@ -45,8 +39,8 @@ class Words:
         self.version = version
         self._chokes_on = chokes_on
 
-    def needs(self, record: Record) -> Iterable[Need]:
-        return [Need(WORDS.name, record.event.space, record.event.agent)]
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        return [RowKey(WORDS.name, record.event.space, record.event.agent)]
 
     def apply(self, rows: Rows, record: Record) -> None:
         event = record.event
@@ -65,7 +59,7 @@ class Loudest:
     table: ClassVar = Table("loudest", Line)
     tables = (table,)
 
-    def needs(self, record: Record) -> Iterable[Need]:
+    def needs(self, record: Record) -> Iterable[RowKey]:
         return []
 
     def apply(self, rows: Rows, record: Record) -> None:
@@ -379,7 +373,7 @@ def test_waiting_for_a_record_that_is_a_dead_letter_says_so_at_once(tmp_path: Pa
                 memory.episodic("village", "baker", after=place),
                 memory.timeline("village", "baker", after=place),
             ):
-                with pytest.raises(Parked, match=f"{place}.*unparsable.*dead-letters show"):
+                with pytest.raises(DeadLettered, match=f"{place}.*unparsable.*dead-letters show"):
                     await question
             assert (await memory.dead_letter(place)).content == "\\xffrubbish"
 

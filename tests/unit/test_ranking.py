@@ -9,22 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallog_projections.index import ranking
-from recallog_projections.index.ranking import (
+from recallog.retrieval import ranking
+from recallog.retrieval.channels import (
     CHANNELS,
     DEFAULT_CHANNELS,
+    FUSIONS,
     KEYWORD,
-    LATE,
+    LATE_INTERACTION,
     RRF,
     SALIENCE,
     SEMANTIC,
     STRUCTURE,
     TEMPORAL,
-    Asked,
-    Candidate,
-    Ranked,
-    rank,
 )
+from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery, rank
 
 DAY = 86_400 * 1_000_000
 SCORED = CHANNELS - {STRUCTURE, TEMPORAL, SALIENCE}
@@ -32,23 +30,23 @@ SCORED = CHANNELS - {STRUCTURE, TEMPORAL, SALIENCE}
 
 def candidate(offset: int, **fields: Any) -> Candidate:
     """What was said at an offset; where nothing else is given, far from all else in its session."""
-    known = {"id": f"point {offset}", "agent": "baker", "kind": "agent.spoke", "session": "", "place": 100 * offset}
-    return Candidate(**{**known, "offset": offset, "turn": 0, "at": 0, "asks": False, **fields})
+    known = {"id": f"point {offset}", "agent": "baker", "kind": "agent.spoke", "session": "", "ordinal": 100 * offset}
+    return Candidate(**{**known, "offset": offset, "turn": 0, "at": 0, "is_question": False, **fields})
 
 
 def turns(*keywords: float, **fields: Any) -> list[Candidate]:
     """What was said turn by turn in one session."""
-    return [candidate(place, place=place, keyword=worth, **fields) for place, worth in enumerate(keywords)]
+    return [candidate(ordinal, ordinal=ordinal, keyword=worth, **fields) for ordinal, worth in enumerate(keywords)]
 
 
 def scores(candidates: list[Candidate], **asked: Any) -> list[float]:
     """By offset."""
-    ranked = sorted(rank(candidates, Asked(**asked)), key=lambda one: one.candidate.offset)
+    ranked = sorted(rank(candidates, RankingQuery(**asked)), key=lambda one: one.candidate.offset)
     return [one.score for one in ranked]
 
 
 def parts(candidates: list[Candidate], offset: int, **asked: Any) -> Mapping[str, float]:
-    (found,) = [one for one in rank(candidates, Asked(**asked)) if one.candidate.offset == offset]
+    (found,) = [one for one in rank(candidates, RankingQuery(**asked)) if one.candidate.offset == offset]
     return found.parts
 
 
@@ -60,12 +58,16 @@ def offsets(ranked: list[Ranked]) -> list[int]:
 
 
 def test_each_channel_weighs_what_it_is_worth() -> None:
-    one = candidate(0, keyword=2.0, semantic=0.6, late=[0.3, 0.2])
-    late, semantic, words = ranking.WITH_LATE, ranking.WITHOUT_LATE, ranking.BY_WORDS
+    one = candidate(0, keyword=2.0, semantic=0.6, late_interaction=[0.3, 0.2])
+    late_interaction, semantic, words = (
+        ranking.WITH_LATE_INTERACTION,
+        ranking.WITHOUT_LATE_INTERACTION,
+        ranking.BY_WORDS,
+    )
     assert parts([one], 0, channels=SCORED, idf={"mill": 2.0}) == {
-        KEYWORD: pytest.approx(late.keyword),
-        SEMANTIC: pytest.approx(late.semantic * 0.6),
-        LATE: pytest.approx(late.late * 0.5),
+        KEYWORD: pytest.approx(late_interaction.keyword),
+        SEMANTIC: pytest.approx(late_interaction.semantic * 0.6),
+        LATE_INTERACTION: pytest.approx(late_interaction.late_interaction * 0.5),
     }
     assert parts([one], 0, channels={KEYWORD, SEMANTIC}, idf={"mill": 2.0}) == {
         KEYWORD: pytest.approx(semantic.keyword),
@@ -75,21 +77,21 @@ def test_each_channel_weighs_what_it_is_worth() -> None:
 
 
 def test_words_weigh_more_the_less_else_is_known() -> None:
-    assert ranking.WITH_LATE.keyword < ranking.WITHOUT_LATE.keyword < ranking.BY_WORDS.keyword
+    assert ranking.WITH_LATE_INTERACTION.keyword < ranking.WITHOUT_LATE_INTERACTION.keyword < ranking.BY_WORDS.keyword
 
 
 def test_a_channel_that_nobody_knows_anything_of_is_left_out() -> None:
     assert parts([candidate(0, keyword=1.0)], 0, channels=SCORED, idf={"mill": 1.0}) == {
         KEYWORD: ranking.BY_WORDS.keyword
     }
-    assert LATE not in parts([candidate(0, semantic=0.5)], 0)
+    assert LATE_INTERACTION not in parts([candidate(0, semantic=0.5)], 0)
 
 
 def test_a_channel_that_is_known_of_one_candidate_weighs_for_all() -> None:
     """What only the views know has no vector, and is compared with what the index knows."""
     indexed, newer = candidate(0, keyword=1.0, semantic=0.5), candidate(1, keyword=1.0)
     found = parts([indexed, newer], 1, channels={KEYWORD, SEMANTIC}, idf={"mill": 1.0})
-    assert found == {KEYWORD: ranking.WITHOUT_LATE.keyword, SEMANTIC: 0.0}
+    assert found == {KEYWORD: ranking.WITHOUT_LATE_INTERACTION.keyword, SEMANTIC: 0.0}
 
 
 def test_keywords_count_between_the_best_text_and_the_whole_question() -> None:
@@ -119,8 +121,8 @@ def test_salience_is_recency_and_importance_without_relevance() -> None:
 
 
 def test_no_candidates_are_ranked_as_none() -> None:
-    for fusion in ranking.FUSIONS:
-        assert rank([], Asked(fusion=fusion, channels=CHANNELS, sessions={"a": 1.0})) == []
+    for fusion in FUSIONS:
+        assert rank([], RankingQuery(fusion=fusion, channels=CHANNELS, sessions={"a": 1.0})) == []
 
 
 # What was said around it. Without an index: a neighbour .3, then .4 of it with each step, over two steps.
@@ -140,9 +142,9 @@ def test_of_two_neighbours_at_one_distance_only_the_better_counts() -> None:
 
 
 def test_a_neighbour_has_to_stand_out_where_vectors_are_known_since_all_are_a_little_alike() -> None:
-    weights = ranking.WITHOUT_LATE
+    weights = ranking.WITHOUT_LATE_INTERACTION
     found = [
-        candidate(n, place=n, semantic=like) for n, like in enumerate([0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.29, 0.0])
+        candidate(n, ordinal=n, semantic=like) for n, like in enumerate([0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.29, 0.0])
     ]
     stands_out = weights.neighbour * weights.semantic * (1 - weights.floor)
     assert parts(found, 0)["neighbours"] == parts(found, 2)["neighbours"] == pytest.approx(stands_out)
@@ -150,25 +152,28 @@ def test_a_neighbour_has_to_stand_out_where_vectors_are_known_since_all_are_a_li
 
 
 def test_what_the_pieces_of_the_question_lack_in_a_turn_those_around_it_may_have() -> None:
-    first, second = candidate(0, place=0, late=[0.5, 0.0]), candidate(1, place=1, late=[0.0, 0.4])
-    far = candidate(2, place=2 + ranking.AROUND, late=[0.1, 0.1])
-    both = ranking.WITH_LATE.around * (0.5 + 0.4)
+    first, second = (
+        candidate(0, ordinal=0, late_interaction=[0.5, 0.0]),
+        candidate(1, ordinal=1, late_interaction=[0.0, 0.4]),
+    )
+    far = candidate(2, ordinal=2 + ranking.AROUND, late_interaction=[0.1, 0.1])
+    both = ranking.WITH_LATE_INTERACTION.around * (0.5 + 0.4)
     assert parts([first, second, far], 0)["around"] == parts([first, second, far], 1)["around"] == pytest.approx(both)
-    assert parts([first, second, far], 2)["around"] == pytest.approx(ranking.WITH_LATE.around * 0.2)
+    assert parts([first, second, far], 2)["around"] == pytest.approx(ranking.WITH_LATE_INTERACTION.around * 0.2)
 
 
 def test_another_session_is_no_neighbour() -> None:
-    apart = [candidate(0, place=0, keyword=1.0, session="a"), candidate(1, place=1, session="b")]
+    apart = [candidate(0, ordinal=0, keyword=1.0, session="a"), candidate(1, ordinal=1, session="b")]
     assert parts(apart, 1)["neighbours"] == 0.0
 
 
 def test_neighbours_are_those_of_the_session_whatever_lies_between_them_in_the_ledger() -> None:
-    apart = [candidate(0, place=7, keyword=1.0, session="a"), candidate(900, place=8, session="a")]
+    apart = [candidate(0, ordinal=7, keyword=1.0, session="a"), candidate(900, ordinal=8, session="a")]
     assert parts(apart, 900)["neighbours"] > 0
 
 
 def test_what_follows_a_question_inherits_from_it_and_the_question_itself_counts_less() -> None:
-    asked, answer = candidate(0, place=0, keyword=1.0, asks=True), candidate(1, place=1)
+    asked, answer = candidate(0, ordinal=0, keyword=1.0, is_question=True), candidate(1, ordinal=1)
     worth = ranking.BY_WORDS.keyword
     assert parts([asked, answer], 1, idf={"mill": 1.0}) == {
         KEYWORD: 0.0,
@@ -183,7 +188,7 @@ def test_what_follows_a_question_inherits_from_it_and_the_question_itself_counts
 
 
 def test_structure_that_is_not_asked_for_is_left_out() -> None:
-    found = turns(1.0, 0.0, asks=True)
+    found = turns(1.0, 0.0, is_question=True)
     assert parts(found, 1, channels={KEYWORD}, authors={"baker"}, sessions={"": 1.0}) == {KEYWORD: 0.0}
 
 
@@ -209,16 +214,18 @@ def test_ranks_are_fused_as_in_the_worked_example_of_the_memory_model() -> None:
     """§3.5: sem [a, b, c], kw [b, a], ent [c], temporal [c, b, a]; word-pieces stand for the entities here."""
     a = candidate(0, semantic=0.9, keyword=1.0, at=0)
     b = candidate(1, semantic=0.8, keyword=2.0, at=1 * DAY)
-    c = candidate(2, semantic=0.7, late=[0.5], at=2 * DAY)
-    found = rank([a, b, c], Asked(fusion=RRF, channels={SEMANTIC, KEYWORD, LATE, TEMPORAL}, now=2 * DAY))
+    c = candidate(2, semantic=0.7, late_interaction=[0.5], at=2 * DAY)
+    found = rank(
+        [a, b, c], RankingQuery(fusion=RRF, channels={SEMANTIC, KEYWORD, LATE_INTERACTION, TEMPORAL}, now=2 * DAY)
+    )
     assert offsets(found) == [2, 1, 0]
     assert [one.score for one in found] == pytest.approx([0.048660, 0.048652, 0.048395], abs=5e-7)
-    assert dict(found[0].parts) == {SEMANTIC: 1 / 63, LATE: 1 / 61, TEMPORAL: 1 / 61}
+    assert dict(found[0].parts) == {SEMANTIC: 1 / 63, LATE_INTERACTION: 1 / 61, TEMPORAL: 1 / 61}
 
 
 def test_in_two_channels_is_better_than_first_in_one() -> None:
     both, first = candidate(0, semantic=0.5, keyword=1.0), candidate(1, semantic=0.9)
-    assert offsets(rank([both, first], Asked(fusion=RRF, channels={SEMANTIC, KEYWORD}))) == [0, 1]
+    assert offsets(rank([both, first], RankingQuery(fusion=RRF, channels={SEMANTIC, KEYWORD}))) == [0, 1]
 
 
 def test_what_a_channel_says_nothing_of_has_no_rank_in_it() -> None:
@@ -237,15 +244,15 @@ def test_structure_does_not_drown_the_ranks() -> None:
 
 def test_of_equal_ones_the_newer_comes_first() -> None:
     alike = [candidate(offset, keyword=1.0, semantic=0.5) for offset in (3, 1, 2)]
-    assert offsets(rank(alike, Asked())) == [3, 2, 1]
+    assert offsets(rank(alike, RankingQuery())) == [3, 2, 1]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_in_which_candidates_come_changes_nothing(seed: int) -> None:
-    found = turns(0.5, 1.0, 0.5, 0.0, 1.0, asks=True, semantic=0.5, late=[0.1])
-    expected = rank(found, Asked(authors={"baker"}, sessions={"": 1.0}))
+    found = turns(0.5, 1.0, 0.5, 0.0, 1.0, is_question=True, semantic=0.5, late_interaction=[0.1])
+    expected = rank(found, RankingQuery(authors={"baker"}, sessions={"": 1.0}))
     random.Random(seed).shuffle(found)
-    assert rank(found, Asked(authors={"baker"}, sessions={"": 1.0})) == expected
+    assert rank(found, RankingQuery(authors={"baker"}, sessions={"": 1.0})) == expected
 
 
 numbers = st.none() | st.floats(-1, 1)
@@ -256,31 +263,33 @@ some_candidates = st.lists(
         agent=st.sampled_from(["baker", "miller"]),
         kind=st.sampled_from(["agent.spoke", "shop.opened"]),
         session=st.sampled_from(["", "a"]),
-        place=st.integers(0, 12),
+        ordinal=st.integers(0, 12),
         turn=st.integers(0, 20),
         at=st.integers(0, 30 * DAY),
-        asks=st.booleans(),
+        is_question=st.booleans(),
         semantic=numbers,
-        late=st.none() | st.lists(st.floats(0, 1), min_size=2, max_size=2),
+        late_interaction=st.none() | st.lists(st.floats(0, 1), min_size=2, max_size=2),
         keyword=st.floats(0, 20),
     ),
     max_size=12,
-    unique_by=(lambda each: each.offset, lambda each: (each.session, each.place)),
+    unique_by=(lambda each: each.offset, lambda each: (each.session, each.ordinal)),
 )
 some_questions = st.builds(
-    Asked,
+    RankingQuery,
     authors=st.sets(st.sampled_from(["baker", "miller", "nobody"])),
     sessions=st.dictionaries(st.sampled_from(["", "a", "b"]), st.floats(0, 10)),
     idf=st.dictionaries(st.sampled_from(["mill", "bread"]), st.floats(0.01, 8)),
     channels=st.sets(st.sampled_from(sorted(CHANNELS))),
-    fusion=st.sampled_from(ranking.FUSIONS),
+    fusion=st.sampled_from(FUSIONS),
     now=st.integers(0, 30 * DAY),
     turn=st.integers(0, 20),
 )
 
 
 @given(some_candidates, some_questions)
-def test_a_score_is_the_sum_of_its_parts_and_the_best_comes_first(candidates: list[Candidate], asked: Asked) -> None:
+def test_a_score_is_the_sum_of_its_parts_and_the_best_comes_first(
+    candidates: list[Candidate], asked: RankingQuery
+) -> None:
     ranked = rank(candidates, asked)
     assert sorted(offsets(ranked)) == sorted(each.offset for each in candidates)
     for one in ranked:
@@ -291,7 +300,7 @@ def test_a_score_is_the_sum_of_its_parts_and_the_best_comes_first(candidates: li
 
 
 @given(some_candidates, some_questions)
-def test_only_what_was_asked_for_counts(candidates: list[Candidate], asked: Asked) -> None:
+def test_only_what_was_asked_for_counts(candidates: list[Candidate], asked: RankingQuery) -> None:
     structure = (
         {"neighbours", "around", "answer", "question", "author", "session"} if STRUCTURE in asked.channels else set()
     )
@@ -307,16 +316,20 @@ def test_the_default_is_all_but_age_and_salience() -> None:
 
 
 def test_reciprocal_ranks_are_not_drowned_by_late_interaction() -> None:
-    def one(offset: int, late: float, semantic: float, keyword: float) -> Candidate:
-        return Candidate("", offset, "a", "agent.spoke", "", offset * 100, 0, 0, False, semantic, [late], keyword)
+    def one(offset: int, late_interaction: float, semantic: float, keyword: float) -> Candidate:
+        return Candidate(
+            "", offset, "a", "agent.spoke", "", offset * 100, 0, 0, False, semantic, [late_interaction], keyword
+        )
 
     best_twice, best_once = one(0, 0.4, 0.9, 2.0), one(1, 0.9, 0.1, 1.0)
-    assert rank([best_twice, best_once], Asked(fusion=RRF, idf={"mill": 1.0}))[0].candidate is best_twice
+    assert rank([best_twice, best_once], RankingQuery(fusion=RRF, idf={"mill": 1.0}))[0].candidate is best_twice
 
 
 def test_a_question_that_shares_a_word_with_the_query_is_a_hit_however_weak() -> None:
-    def one(offset: int, keyword: float, asks: bool) -> Candidate:
-        return Candidate("", offset, "a", "agent.spoke", "", offset * 100, 0, 0, asks, None, None, keyword)
+    def one(offset: int, keyword: float, is_question: bool) -> Candidate:
+        return Candidate("", offset, "a", "agent.spoke", "", offset * 100, 0, 0, is_question, None, None, keyword)
 
-    weak = rank([one(0, 0.4, True), one(1, 9.0, False)], Asked(idf={"mill": 5.0, "the common word": 0.2, "c": 5.0}))[1]
+    weak = rank(
+        [one(0, 0.4, True), one(1, 9.0, False)], RankingQuery(idf={"mill": 5.0, "the common word": 0.2, "c": 5.0})
+    )[1]
     assert weak.score > 0

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from recallog import Event, Memory, Settings
+from recallog.reactors.reflector import ReflectionAnswer, ReflectionRequest, Reflector
 from recallog_schemas import codec, triggers
 from recallog_schemas.errors import IdConflict, LockTimeout, NothingDue, ReflectorFailed, ReflectorMisconfigured
-from recallog_streams.reflectors.port import Answer, Question, Reflector
 from support.chat_server import ChatServer, belief, status
 from support.events import run
 
@@ -42,12 +42,12 @@ async def events_of(memory: Memory) -> list[Event]:
 class Scripted(Reflector):
     """Answers as told, and remembers what it was asked."""
 
-    def __init__(self, answer: Callable[[Question], Answer] | None = None) -> None:
-        self.asked: list[Question] = []
+    def __init__(self, answer: Callable[[ReflectionRequest], ReflectionAnswer] | None = None) -> None:
+        self.asked: list[ReflectionRequest] = []
         self.closed = False
-        self._answer = answer or (lambda question: Answer("All is well.", [question.evidence[-1].id]))
+        self._answer = answer or (lambda question: ReflectionAnswer("All is well.", [question.evidence[-1].id]))
 
-    async def reflect(self, question: Question) -> Answer:
+    async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
         self.asked.append(question)
         return self._answer(question)
 
@@ -56,7 +56,7 @@ class Scripted(Reflector):
 
 
 class Broken(Reflector):
-    async def reflect(self, question: Question) -> Answer:
+    async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
         raise ReflectorFailed("no words today", retryable=False)
 
     async def close(self) -> None:
@@ -131,7 +131,7 @@ def test_a_wrong_configuration_uses_up_no_trigger(tmp_path: Path) -> None:
                 await prepared(memory, "baker")
                 with pytest.raises(ReflectorMisconfigured):
                     await memory.react()
-                assert len(await memory.standing()) == 1
+                assert len(await memory.pending()) == 1
 
     run(work())
 
@@ -160,7 +160,7 @@ def test_an_endpoint_s_belief_becomes_the_agent_s(tmp_path: Path) -> None:
 
 
 def _dies_before_the_append(home: Path) -> None:
-    def answer(question: Question) -> Answer:
+    def answer(question: ReflectionRequest) -> ReflectionAnswer:
         os._exit(9)
 
     async def work() -> None:
@@ -199,7 +199,7 @@ def test_a_crash_around_the_append_asks_again_and_still_counts_once(
             await memory.react()
             assert len([said for said in await events_of(memory) if said.kind == "agent.reflected"]) == 1
             assert len((await memory.beliefs(SPACE, "baker")).beliefs) == 1
-            assert await memory.standing() == []
+            assert await memory.pending() == []
 
     run(prepare())
     process = multiprocessing.get_context("spawn").Process(target=die, args=(tmp_path,))
@@ -258,7 +258,7 @@ def test_who_was_slower_reports_what_counts(tmp_path: Path) -> None:
             due = await memory.reflection(SPACE, "baker")
 
             class Slow(Scripted):
-                async def reflect(self, question: Question) -> Answer:
+                async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
                     await memory.publish(due.answer("I was faster."))
                     return await super().reflect(question)
 
@@ -277,7 +277,7 @@ def test_a_trigger_that_was_answered_meanwhile_is_left_alone(tmp_path: Path) -> 
             class Helpful(Scripted):
                 """While the baker's answer is made, somebody answers for the miller."""
 
-                async def reflect(self, question: Question) -> Answer:
+                async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
                     miller = await other.reflection(SPACE, "miller")
                     if miller.due:
                         await other.publish(miller.answer("I speak for myself."))
@@ -307,7 +307,7 @@ def test_one_process_reacts_at_a_time(tmp_path: Path) -> None:
             await prepared(memory, "baker")
 
             class Blocking(Scripted):
-                async def reflect(self, question: Question) -> Answer:
+                async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
                     with pytest.raises(LockTimeout, match="reactors"):
                         await memory.react()
                     return await super().reflect(question)
@@ -324,7 +324,7 @@ def test_one_call_answers_what_stood_and_leaves_what_it_makes_due(tmp_path: Path
             await prepared(memory, "baker", "miller", threshold=1, events=1)
             assert [reaction.agent for reaction in await memory.react()] == ["baker", "miller"]
             # The miller's reflection is news to the baker.
-            assert [trigger.agent for trigger in await memory.standing()] == ["baker"]
+            assert [trigger.agent for trigger in await memory.pending()] == ["baker"]
 
     run(work())
 
@@ -374,8 +374,8 @@ def test_agents_that_only_hear_each_other_reflect_do_not_go_on_for_ever(tmp_path
             await prepared(memory, *agents, threshold=1, events=1)
 
             async def at_rest() -> bool:
-                standing = [await memory.reflection(SPACE, trigger.agent) for trigger in await memory.standing()]
-                heard = [shown.event.kind for due in standing for shown in due.on]
+                pending = [await memory.reflection(SPACE, trigger.agent) for trigger in await memory.pending()]
+                heard = [shown.event.kind for due in pending for shown in due.on]
                 return bool(reflector.asked) and set(heard) == {"agent.reflected"}
 
             await until(at_rest)
@@ -414,9 +414,9 @@ def test_a_rebuild_sends_nothing_again(tmp_path: Path) -> None:
         async with Memory.open(tmp_path, reflector=reflector) as memory:
             await prepared(memory, "baker", "miller")
             await memory.react()
-            standing, ends = await memory.standing(), await memory.ledger_ends()
+            pending, ends = await memory.pending(), await memory.ledger_ends()
             await memory.rebuild()
-            assert (await memory.standing(), await memory.ledger_ends()) == (standing, ends)
+            assert (await memory.pending(), await memory.ledger_ends()) == (pending, ends)
             await memory.react()
             assert len(reflector.asked) == 2
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from recallog.reactors.extractive import QUOTE_CHARS_MAX, Extractive
+from recallog.reactors.reflector import Evidence, ReflectionAnswer, ReflectionRequest, Reflector, ask, checked, cut
 from recallog_schemas import limits
 from recallog_schemas.errors import ReflectorFailed, ReflectorMisconfigured, StorageUnavailable
-from recallog_streams.reflectors.extractive import QUOTE_CHARS_MAX, Extractive
-from recallog_streams.reflectors.port import Answer, Evidence, Question, Reflector, ask, checked, cut
 from support.events import run
 
 
@@ -18,11 +18,11 @@ def seen(id_: str, text: str, *, importance: float = 0.5, **fields: Any) -> Evid
     return Evidence(id=id_, text=text, importance=importance, **fields)
 
 
-def question(*evidence: Evidence) -> Question:
-    return Question("trigger", "village", "baker", None, None, (), evidence)
+def question(*evidence: Evidence) -> ReflectionRequest:
+    return ReflectionRequest("trigger", "village", "baker", None, None, (), evidence)
 
 
-def reflection(*evidence: Evidence) -> Answer:
+def reflection(*evidence: Evidence) -> ReflectionAnswer:
     return run(ask(Extractive(), question(*evidence)))
 
 
@@ -32,7 +32,7 @@ class Scripted(Reflector):
     def __init__(self, *turns: Any) -> None:
         self.turns = list(turns)
 
-    async def reflect(self, question: Question) -> Answer:
+    async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
         turn = self.turns.pop(0)
         if isinstance(turn, BaseException):
             raise turn
@@ -42,14 +42,14 @@ class Scripted(Reflector):
         pass
 
 
-def asked(reflector: Reflector, **settings: Any) -> tuple[Answer | BaseException, list[float]]:
+def asked(reflector: Reflector, **settings: Any) -> tuple[ReflectionAnswer | BaseException, list[float]]:
     """What asking about one event ended with, and how long was waited in between."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    async def outcome() -> Answer | BaseException:
+    async def outcome() -> ReflectionAnswer | BaseException:
         try:
             return await ask(reflector, question(seen("e1", "Bread!")), sleep=sleep, **settings)
         except BaseException as error:  # noqa: BLE001 - which one it is, is the answer
@@ -58,7 +58,7 @@ def asked(reflector: Reflector, **settings: Any) -> tuple[Answer | BaseException
     return run(outcome()), waits
 
 
-RIGHT = Answer("I sell bread.", ("e1",))
+RIGHT = ReflectionAnswer("I sell bread.", ("e1",))
 
 
 # What the extractive reflector says
@@ -72,7 +72,7 @@ def test_it_quotes_the_weightiest_events_oldest_first_with_who_said_them() -> No
         seen("e4", "Rain again.", importance=0.4, turn=15, kind="agent.thought"),
         seen("e5", "Pay by Friday,\nor else.", turn=16, agent="miller"),
     )
-    assert answer == Answer(
+    assert answer == ReflectionAnswer(
         "What stands out of the last 5 things I know: "
         '"The cupboard was locked." (world, world.observed, turn 12); '
         '"I owe the miller three coins." (clue.found, turn 14); '
@@ -107,7 +107,7 @@ def test_beliefs_are_quoted_where_there_is_nothing_else() -> None:
 
 def test_without_any_words_the_belief_says_so_and_rests_on_the_newest_events() -> None:
     answer = reflection(*(seen(f"e{n}", " \t\n") for n in range(5)))
-    assert answer == Answer("Nothing of the last 5 things I know can be put into words.", ("e2", "e3", "e4"))
+    assert answer == ReflectionAnswer("Nothing of the last 5 things I know can be put into words.", ("e2", "e3", "e4"))
 
 
 def test_the_same_question_has_the_same_answer() -> None:
@@ -142,8 +142,8 @@ def test_beliefs_about_beliefs_do_not_grow_without_end() -> None:
 # What every answer has to pass
 
 
-def judged(belief: str, *based_on: str, evidence: Sequence[str] = ("e1", "e2", "e3")) -> Answer:
-    return checked(Answer(belief, based_on), question(*(seen(id_, "Bread!") for id_ in evidence)))
+def judged(belief: str, *based_on: str, evidence: Sequence[str] = ("e1", "e2", "e3")) -> ReflectionAnswer:
+    return checked(ReflectionAnswer(belief, based_on), question(*(seen(id_, "Bread!") for id_ in evidence)))
 
 
 def test_a_belief_is_one_line_without_control_characters() -> None:
@@ -203,7 +203,7 @@ def test_the_last_failure_is_raised_when_the_attempts_are_used_up() -> None:
 
 
 def test_nonsense_is_asked_again() -> None:
-    assert asked(Scripted(Answer("", ("e1",)), Answer("Yes.", ()), RIGHT)) == (RIGHT, [0.5, 1.0])
+    assert asked(Scripted(ReflectionAnswer("", ("e1",)), ReflectionAnswer("Yes.", ()), RIGHT)) == (RIGHT, [0.5, 1.0])
 
 
 def test_a_failure_that_stays_is_raised_at_once() -> None:
@@ -243,7 +243,9 @@ def test_an_exception_without_words_is_named_by_its_type(error: Exception) -> No
     assert failed.reason == f"{type(error).__name__}: no message"
 
 
-@pytest.mark.parametrize("answer", [None, "I sell bread.", Answer(None, ("e1",)), Answer("Yes.", None)])  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "answer", [None, "I sell bread.", ReflectionAnswer(None, ("e1",)), ReflectionAnswer("Yes.", None)]
+)  # type: ignore[arg-type]
 def test_an_answer_of_the_wrong_type_is_a_failure(answer: Any) -> None:
     failed, _ = asked(Scripted(answer), attempts=1)
     assert isinstance(failed, ReflectorFailed)
@@ -257,7 +259,7 @@ def test_an_interrupt_passes_through(error: BaseException) -> None:
 
 def test_a_cancellation_passes_through() -> None:
     class Slow(Scripted):
-        async def reflect(self, question: Question) -> Answer:
+        async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
             started.set()
             await asyncio.Event().wait()
             raise AssertionError

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from recallog_projections.projection import Log, Need, Table
-from recallog_projections.rows import Changes, Rows, Unfetched
+from recallog_projections.projection import Log, RowKey, Table
+from recallog_projections.rows import Changes, RowNotLoaded, Rows
 from recallog_schemas.errors import ProjectionError, StorageCorrupt
 
 
@@ -20,7 +20,7 @@ class Loose(msgspec.Struct):
 
 DEBTS = Table("debts", Debt)
 PAID = Log("paid", Debt, keep=3)
-BAKER = Need("debts", "village", "baker")
+BAKER = RowKey("debts", "village", "baker")
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_row_that_is_not_there_is_none(rows: Rows) -> None:
 
 
 def test_a_row_of_the_store_is_read(rows: Rows) -> None:
-    rows.fetched(Need("debts", "village", "miller"), DEBTS.encode(Debt(9)))
+    rows.fetched(RowKey("debts", "village", "miller"), DEBTS.encode(Debt(9)))
     assert rows.get(DEBTS, "village", "miller") == Debt(9)
 
 
@@ -66,9 +66,9 @@ def test_a_row_that_was_written_is_not_fetched_over(rows: Rows) -> None:
 @pytest.mark.parametrize("touch", ["get", "put", "delete"])
 def test_touching_a_row_that_is_not_fetched_says_which(rows: Rows, touch: str) -> None:
     arguments: dict[str, tuple[Any, ...]] = {"get": (DEBTS,), "put": (DEBTS, Debt(1)), "delete": (DEBTS,)}
-    with pytest.raises(Unfetched) as missing:
+    with pytest.raises(RowNotLoaded) as missing:
         getattr(rows, touch)(*arguments[touch], "village", "miller", "key")
-    assert missing.value.need == Need("debts", "village", "miller", "key")
+    assert missing.value.need == RowKey("debts", "village", "miller", "key")
 
 
 def test_a_batch_writes_the_last_value_of_a_row(rows: Rows) -> None:
@@ -87,7 +87,7 @@ def test_a_deleted_row_is_gone_and_deleted_by_the_commit(rows: Rows) -> None:
 def test_changes_are_handed_out_once(rows: Rows) -> None:
     owe(rows, 1)
     rows.append(PAID, Debt(1), "village")
-    rows.keep()
+    rows.commit_record()
     rows.changes()
     assert rows.changes() == Changes()
     assert owed(rows) == Debt(1)
@@ -104,7 +104,7 @@ def test_entries_are_handed_out_in_their_order_with_how_many_stay(rows: Rows) ->
 def test_undoing_a_record_takes_back_its_rows_and_entries(rows: Rows) -> None:
     owe(rows, 1)
     rows.append(PAID, Debt(1), "village")
-    rows.keep()
+    rows.commit_record()
     owe(rows, 2)
     owe(rows, 3)
     rows.append(PAID, Debt(3), "village")
@@ -117,7 +117,7 @@ def test_undoing_a_record_takes_back_its_rows_and_entries(rows: Rows) -> None:
 
 def test_undoing_a_record_brings_back_what_it_deleted(rows: Rows) -> None:
     owe(rows, 1)
-    rows.keep()
+    rows.commit_record()
     rows.delete(DEBTS, "village", "baker")
     rows.undo()
     assert owed(rows) == Debt(1)
@@ -132,14 +132,14 @@ def test_undoing_the_first_record_leaves_a_row_that_was_not_there_absent(rows: R
 
 def test_undoing_keeps_what_was_fetched_meanwhile(rows: Rows) -> None:
     owe(rows, 1)
-    rows.fetched(Need("debts", "village", "miller"), DEBTS.encode(Debt(9)))
+    rows.fetched(RowKey("debts", "village", "miller"), DEBTS.encode(Debt(9)))
     rows.undo()
     assert rows.get(DEBTS, "village", "miller") == Debt(9)
 
 
 def test_undoing_twice_is_undoing_once(rows: Rows) -> None:
     owe(rows, 1)
-    rows.keep()
+    rows.commit_record()
     owe(rows, 2)
     rows.undo()
     rows.undo()
@@ -151,17 +151,17 @@ def test_cleared_rows_are_fetched_again(rows: Rows) -> None:
     rows.clear()
     assert len(rows) == 0
     assert rows.changes() == Changes()
-    with pytest.raises(Unfetched):
+    with pytest.raises(RowNotLoaded):
         owed(rows)
 
 
 def test_only_rows_that_are_not_here_are_missing_each_once(rows: Rows) -> None:
-    miller = Need("debts", "village", "miller")
+    miller = RowKey("debts", "village", "miller")
     assert rows.missing([BAKER, miller, miller]) == [miller]
 
 
 def test_what_is_no_row_of_these_tables_is_not_missing(rows: Rows) -> None:
-    nonsense: list[Any] = ["debts", 7, Need("nowhere", "x"), Need("debts", None)]  # type: ignore[arg-type]
+    nonsense: list[Any] = ["debts", 7, RowKey("nowhere", "x"), RowKey("debts", None)]  # type: ignore[arg-type]
     assert rows.missing(nonsense) == []
 
 
@@ -187,7 +187,7 @@ def test_damaged_bytes_of_a_row_are_corrupt_views() -> None:
 
 
 def test_the_total_of_a_log_counts_what_the_store_has_and_what_the_batch_appends(rows: Rows) -> None:
-    rows.fetched_total(Need("paid", "village", "baker"), 40)
+    rows.fetched_total(RowKey("paid", "village", "baker"), 40)
     rows.append(PAID, Debt(1), "village", "baker")
     rows.append(PAID, Debt(2), "village", "miller")
     assert rows.total(PAID, "village", "baker") == 41
@@ -195,31 +195,31 @@ def test_the_total_of_a_log_counts_what_the_store_has_and_what_the_batch_appends
 
 def test_a_total_that_is_fetched_late_counts_what_the_batch_has_appended_before(rows: Rows) -> None:
     rows.append(PAID, Debt(1), "village", "baker")
-    rows.keep()
-    with pytest.raises(Unfetched) as missing:
+    rows.commit_record()
+    with pytest.raises(RowNotLoaded) as missing:
         rows.total(PAID, "village", "baker")
     rows.fetched_total(missing.value.need, 40)
     assert rows.total(PAID, "village", "baker") == 41
 
 
 def test_a_total_outlives_its_batch(rows: Rows) -> None:
-    rows.fetched_total(Need("paid", "village", "baker"), 40)
+    rows.fetched_total(RowKey("paid", "village", "baker"), 40)
     rows.append(PAID, Debt(1), "village", "baker")
-    rows.keep()
+    rows.commit_record()
     rows.changes()
     rows.append(PAID, Debt(2), "village", "baker")
     assert rows.total(PAID, "village", "baker") == 42
 
 
 def test_undoing_a_record_takes_its_entries_out_of_the_total(rows: Rows) -> None:
-    rows.fetched_total(Need("paid", "village", "baker"), 40)
+    rows.fetched_total(RowKey("paid", "village", "baker"), 40)
     rows.append(PAID, Debt(1), "village", "baker")
     rows.undo()
     assert rows.total(PAID, "village", "baker") == 40
 
 
 def test_a_log_whose_total_is_known_is_not_missing(rows: Rows) -> None:
-    need = Need("paid", "village", "baker")
+    need = RowKey("paid", "village", "baker")
     assert rows.missing([need]) == [need]
     rows.fetched_total(need, 0)
     assert rows.missing([need]) == []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallog.recall import by_words
+from recallog.retrieval import by_words
 from recallog_projections.index import points, terms
 from recallog_projections.index.terms import FUNCTION_WORDS, number, sparse, stem, weights
 

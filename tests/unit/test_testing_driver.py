@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from recallog.testing import ProjectionDriver
-from recallog_projections.projection import Log, Need, Table
+from recallog_projections.projection import Log, RowKey, Table
 from recallog_projections.rows import Rows
 from recallog_schemas import Event, Position, Record, codec
 from recallog_schemas.errors import IdConflict, ProjectionError
@@ -31,8 +31,8 @@ class Debts:
     version: ClassVar[int] = 1
     tables = (DEBTS, RECEIPTS)
 
-    def needs(self, record: Record) -> Iterable[Need]:
-        return [Need(DEBTS.name, record.event.space, record.event.agent)]
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        return [RowKey(DEBTS.name, record.event.space, record.event.agent)]
 
     def apply(self, rows: Rows, record: Record) -> None:
         sacks = record.event.payload["sacks"]
@@ -118,7 +118,7 @@ def test_the_check_finds_state_that_is_kept_between_records() -> None:
 
 def test_a_need_that_was_not_named_is_fetched_all_the_same() -> None:
     class Forgetful(Debts):
-        def needs(self, record: Record) -> Iterable[Need]:
+        def needs(self, record: Record) -> Iterable[RowKey]:
             return []
 
     driver = ProjectionDriver(Forgetful())

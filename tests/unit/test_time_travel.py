@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recallog import Event, Memory, Position
-from recallog.time_travel import AsOf
+from recallog.reading.time_travel import AsOf
 from recallog_schemas.errors import OutOfRange, RecallogError
 from support.events import event, run
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from recallog import Event, Memory, Position
-from recallog.context import Context
-from recallog.time_travel import AsOf
+from recallog.queries.context import Context
+from recallog.reading.time_travel import AsOf
 from recallog_schemas.views import View
 from support.events import event, run
 from support.random_events import AGENTS, SPACES, random_event
@@ -76,7 +76,7 @@ def test_the_answers_that_are_compared_are_no_empty_ones(tmp_path: Path) -> None
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many(grown())
             agents = [(space, agent) for space in SPACES for agent in AGENTS]
-            assert len(await memory.standing()) > 1
+            assert len(await memory.pending()) > 1
             assert all([(await memory.beliefs(*each)).beliefs for each in agents])
             assert all([(await memory.salient(*each, "bread")).memories for each in agents])
             assert any([(await memory.agent_settings(*each)).use_salience for each in agents])

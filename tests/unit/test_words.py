@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallog_projections import words
-from recallog_projections.words import Vocabulary, words_of
+from recallog_projections.views import words
+from recallog_projections.views.words import Vocabulary, words_of
 from recallog_schemas import limits
 
 TEXTS = st.lists(st.sampled_from(["the", "The", "mill", "MILL", "straße", "İ", "a", "a\u00a0b", "\t", "x" * 300])).map(

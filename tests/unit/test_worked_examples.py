@@ -218,13 +218,13 @@ def test_with_threshold_5_a_count_that_jumps_from_4_to_7_makes_exactly_one_due(t
     assert not reflection(tmp_path, reflecting_every(5), *spoken(4)).due
     owed = reflection(tmp_path, *spoken(3))
     assert (owed.due, owed.events, owed.since) == (True, 7, Position(0, 5))
-    (standing,) = after(tmp_path, [], lambda memory: memory.standing())
-    assert (standing.trigger, standing.events) == (owed.trigger, 7)
+    (pending,) = after(tmp_path, [], lambda memory: memory.pending())
+    assert (pending.trigger, pending.events) == (owed.trigger, 7)
 
 
 def test_with_threshold_5_twelve_events_at_once_make_one_due_until_a_reflection_lands(tmp_path: Path) -> None:
     owed = reflection(tmp_path, reflecting_every(5), *spoken(12))
-    assert len(after(tmp_path, [], lambda memory: memory.standing())) == 1
+    assert len(after(tmp_path, [], lambda memory: memory.pending())) == 1
     answered = reflection(tmp_path, owed.answer("Bread."))
     assert (answered.due, answered.events) == (False, 0)
 
@@ -250,7 +250,7 @@ def busy_run() -> list[Event]:
 
 async def everything(memory: Memory) -> list[View]:
     """What every agent is told, and what stands."""
-    answers: list[View] = [await memory.scene("village"), *await memory.standing()]
+    answers: list[View] = [await memory.scene("village"), *await memory.pending()]
     for agent in AGENTS:
         answers += [
             await memory.episodic("village", agent, window=100),
@@ -270,7 +270,7 @@ def test_views_that_are_wiped_and_replayed_are_the_same_for_every_agent(tmp_path
 
 def test_a_replay_says_nothing_new(tmp_path: Path) -> None:
     async def rebuilt(memory: Memory) -> int:
-        assert await memory.standing()
+        assert await memory.pending()
         await memory.rebuild()
         return await records(memory)
 

@@ -9,20 +9,50 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from recallog_projections.index.embedder import Passage
-from recallog_projections.index.engine import Filter, Point, Search, Shape
+from recallog.settings import Settings
+from recallog_projections.index.embedders.embedder import Passage
+from recallog_projections.index.engines.engine import Filter, Point, Search, Shape
 from recallog_schemas.errors import EmbedderUnavailable, IndexLost, IndexUnavailable, RecallogError, SettingsError
 
 LENGTH_BYTES = 4
 MESSAGE_BYTES_MAX = 512 * 1024 * 1024
-HELLO_BYTES_MAX = 1024
+HANDSHAKE_BYTES_MAX = 1024
 """Of a first message: whoever has not shown the token is not listened to for long."""
 
 
-class Hello(msgspec.Struct, tag=True):
+class Handshake(msgspec.Struct, tag=True):
     """The first message of a connection; the token is in the folder, for those who may read it."""
 
     token: str
+
+
+class Address(msgspec.Struct):
+    """Where the service of a folder listens, on 127.0.0.1."""
+
+    port: int
+    token: str
+    pid: int
+
+
+def encode_settings(settings: Settings) -> bytes:
+    """The line that a service reads from its standard input: the settings that concern it.
+
+    They are not passed as arguments, since an API key among those would be visible to every user of the machine.
+    """
+    key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
+    fields = {
+        "home": str(settings.home.absolute()),
+        "embedder": settings.embedder,
+        "embedder_api_key": key,
+        "index_token_vectors": settings.index_token_vectors,
+        "lock_wait_seconds": settings.lock_wait_seconds,
+    }
+    return msgspec.json.encode(fields) + b"\n"
+
+
+def decode_settings(line: bytes) -> Settings:
+    """The settings that a service was started with."""
+    return Settings(ledger=None, views=None, index="embedded", **msgspec.json.decode(line))
 
 
 class Model(msgspec.Struct, tag=True):
@@ -77,26 +107,26 @@ class Scroll(msgspec.Struct, tag=True):
     vectors: bool
 
 
-class Count(msgspec.Struct, tag=True):
+class CountPoints(msgspec.Struct, tag=True):
     """-> int"""
 
     collection: str
     filter: Filter | None
 
 
-class Trouble(msgspec.Struct, tag=True):
+class Health(msgspec.Struct, tag=True):
     """-> str: why the index does not follow the ledger, or "" """
 
 
-Call = Hello | Model | Embed | Create | Drop | Upsert | SearchAll | Retrieve | Scroll | Count | Trouble
+Call = Handshake | Model | Embed | Create | Drop | Upsert | SearchAll | Retrieve | Scroll | CountPoints | Health
 
 
-class Described(msgspec.Struct):
+class EmbedderInfo(msgspec.Struct):
     """What an embedder is."""
 
     model: str
     dimension: int
-    pieces: bool
+    token_vectors: bool
     leaves_machine: bool
 
 
@@ -107,7 +137,7 @@ class Failed(msgspec.Struct):
     message: str
 
 
-class Answer(msgspec.Struct):
+class Response(msgspec.Struct):
     """What a call returned, or why it did not."""
 
     value: msgspec.Raw = msgspec.Raw(b"\xc0")
@@ -124,14 +154,14 @@ def encode(message: object) -> bytes:
 
 
 def answer(value: object) -> bytes:
-    return encode(Answer(value=msgspec.Raw(encode(value))))
+    return encode(Response(value=msgspec.Raw(encode(value))))
 
 
 def failure(error: Exception) -> bytes:
     """The answer of a call that raised; what is no error of the index is an index that cannot be asked."""
     name = type(error).__name__
     said = str(error) if isinstance(error, RecallogError) else f"{name}: {error}"
-    return encode(Answer(failed=Failed(name if name in _ERRORS else IndexUnavailable.__name__, said)))
+    return encode(Response(failed=Failed(name if name in _ERRORS else IndexUnavailable.__name__, said)))
 
 
 def decode(data: bytes, kind: Any) -> Any:
@@ -141,7 +171,7 @@ def decode(data: bytes, kind: Any) -> Any:
 
 def value_of(data: bytes, kind: Any) -> Any:
     """What the call returned. Raises what it raised."""
-    answered: Answer = decode(data, Answer)
+    answered: Response = decode(data, Response)
     if answered.failed is not None:
         raise _ERRORS[answered.failed.error](answered.failed.message)
     return decode(bytes(answered.value), kind)

@@ -8,7 +8,6 @@ when its standard input is closed.
 
 import asyncio
 import hmac
-import json
 import logging
 import os
 import secrets
@@ -21,67 +20,53 @@ from typing import Any
 import msgspec
 from filelock import FileLock, Timeout
 
+from recallog import layout
 from recallog.index import messages
-from recallog.index.indexing import Indexing
+from recallog.index.indexer import Indexer
 from recallog.settings import Settings
-from recallog_projections.index.edge import EdgeEngine
-from recallog_projections.index.embedder import Embedder
-from recallog_projections.index.embedders import embedder
+from recallog_projections.index.embedders.embedder import Embedder
+from recallog_projections.index.embedders.registry import embedder
+from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.stores.sqlite import SqliteStore
-from recallog_streams.sqlite_ledger import SqliteLedger
-from recallog_streams.stopping import Stopping
+from recallog_streams.ledgers.sqlite import SqliteLedger
+from recallog_streams.stop_signal import StopSignal
 
-FOLDER = "index"
-ROWS_FILE = "rows.db"
-LOCK_FILE = "service.lock"
-ADDRESS_FILE = "service.json"
-LOG_FILE = "service.log"
-LEDGER_FILE = "ledger.db"
-ENGINE_FOLDER = "engine"
 INDEXING_NICENESS = 10
-
-
-class Address(msgspec.Struct):
-    """Where the service of a folder listens, on 127.0.0.1."""
-
-    port: int
-    token: str
-    pid: int
 
 
 class Service:
     """Serves one folder, until its starter is gone."""
 
     def __init__(self, settings: Settings) -> None:
-        folder = settings.home / FOLDER
-        self._address = folder / ADDRESS_FILE
+        home = settings.home
+        self._address = home / layout.INDEX_ADDRESS
         self._token = secrets.token_hex(16)
-        self._engine = EdgeEngine(folder / ENGINE_FOLDER)
+        self._engine = EdgeEngine(home / layout.INDEX_ENGINE)
         self._asking = ThreadPoolExecutor(1, thread_name_prefix="recallog-asking")
         key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
         # One model for questions and one for the index: a question must not wait for a batch of texts.
         self._of_questions = cache(lambda name: embedder(name, api_key=key))
-        self.ledger = SqliteLedger(settings.home / LEDGER_FILE, settings.lock_wait_seconds)
-        self.rows = SqliteStore(folder / ROWS_FILE, settings.lock_wait_seconds)
-        self.indexing = Indexing(
+        self.ledger = SqliteLedger(home / layout.LEDGER, settings.lock_wait_seconds)
+        self.rows = SqliteStore(home / layout.INDEX_ROWS, settings.lock_wait_seconds)
+        self.indexer = Indexer(
             self.ledger,
             self.rows,
             self._engine,
             lambda name: embedder(name, api_key=key, threads=1),
             settings.embedder,
-            settings.index_pieces,
+            settings.index_token_vectors,
         )
 
-    async def run(self, stopping: Stopping) -> None:
+    async def run(self, stopping: StopSignal) -> None:
         """Serve and follow the ledger until told to stop."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        address = Address(server.sockets[0].getsockname()[1], self._token, os.getpid())
+        address = messages.Address(server.sockets[0].getsockname()[1], self._token, os.getpid())
         aside = self._address.with_suffix(".new")
         aside.touch(mode=0o600)
         aside.write_bytes(msgspec.json.encode(address))
         aside.replace(self._address)
         try:
-            await self.indexing.run(stopping)
+            await self.indexer.run(stopping)
         finally:
             self._address.unlink(missing_ok=True)
             server.close()
@@ -95,11 +80,11 @@ class Service:
             while True:
                 head = await reader.readexactly(messages.LENGTH_BYTES)
                 length = int.from_bytes(head, "big")
-                if length > (messages.MESSAGE_BYTES_MAX if known else messages.HELLO_BYTES_MAX):
+                if length > (messages.MESSAGE_BYTES_MAX if known else messages.HANDSHAKE_BYTES_MAX):
                     return
                 call = messages.decode(await reader.readexactly(length), messages.Call)
                 if not known:
-                    if not isinstance(call, messages.Hello) or not hmac.compare_digest(call.token, self._token):
+                    if not isinstance(call, messages.Handshake) or not hmac.compare_digest(call.token, self._token):
                         return
                     known = True
                 data = await self._answered(call)
@@ -132,7 +117,7 @@ class Service:
                 return await self._engine.retrieve(collection, ids, payload=payload, vectors=vectors)
             case messages.Scroll(collection, after, limit, vectors):
                 return await self._engine.scroll(collection, after, limit, vectors=vectors)
-            case messages.Count(collection, filter):
+            case messages.CountPoints(collection, filter):
                 return await self._engine.count(collection, filter)
             case messages.Upsert(collection, points):
                 return await self._engine.upsert(collection, points)
@@ -140,27 +125,27 @@ class Service:
                 return await self._engine.create(collection, shape)
             case messages.Drop(collection):
                 return await self._engine.drop(collection)
-            case messages.Trouble():
-                return self.indexing.trouble
-            case messages.Hello():
+            case messages.Health():
+                return self.indexer.trouble
+            case messages.Handshake():
                 return None
 
     async def _ask(self, work: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._asking, work)
 
 
-def _described(known: Embedder) -> messages.Described:
-    return messages.Described(known.model, known.dimension, known.pieces, known.leaves_machine)
+def _described(known: Embedder) -> messages.EmbedderInfo:
+    return messages.EmbedderInfo(known.model, known.dimension, known.token_vectors, known.leaves_machine)
 
 
 async def _serve(settings: Settings) -> None:
-    stopping, loop = Stopping(), asyncio.get_running_loop()
+    stopping, loop = StopSignal(), asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(2, thread_name_prefix="recallog-indexing", initializer=_give_way))
 
     def starter_is_gone() -> None:
         if not os.read(0, 1024):
             loop.remove_reader(0)
-            stopping.say()
+            stopping.set()
 
     loop.add_reader(0, starter_is_gone)
     await Service(settings).run(stopping)
@@ -172,29 +157,14 @@ def _give_way() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), INDEXING_NICENESS)
 
 
-def wish_of(settings: Settings) -> bytes:
-    """What the process is told on its standard input, one line: the settings that concern it."""
-    key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
-    told = {
-        "home": str(settings.home.absolute()),
-        "embedder": settings.embedder,
-        "embedder_api_key": key,
-        "index_pieces": settings.index_pieces,
-        "lock_wait_seconds": settings.lock_wait_seconds,
-    }
-    return json.dumps(told).encode() + b"\n"
-
-
 def main() -> None:
     """Serve the folder that standard input names, unless another process does."""
-    told = json.loads(_line(0))
-    settings = Settings(ledger=None, views=None, index="embedded", **told)
-    folder = settings.home / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
+    settings = messages.decode_settings(_line(0))
+    (settings.home / layout.INDEX).mkdir(parents=True, exist_ok=True)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells of each request
     try:
-        with FileLock(folder / LOCK_FILE, timeout=0):
+        with FileLock(settings.home / layout.INDEX_LOCK, timeout=0):
             asyncio.run(_serve(settings))
     except Timeout:
         return

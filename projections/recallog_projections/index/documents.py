@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from recallog_projections import settings, visibility
-from recallog_projections.index.engine import EVERYBODY
-from recallog_projections.projection import Need, Table
+from recallog_projections.index.engines.engine import EVERYBODY
+from recallog_projections.projection import RowKey, Table
 from recallog_projections.rows import Rows
+from recallog_projections.views import settings, visibility
 from recallog_schemas import Event, Record, kinds, limits
 
 SHARED = (EVERYBODY,)
@@ -34,9 +34,9 @@ class Document(msgspec.Struct, frozen=True):
     """Who may see it: agents, or `EVERYBODY`."""
     session: str
     """"" where it has none: those of a space follow each other like one session."""
-    place: int
+    ordinal: int
     """Its ordinal among the documents of its session."""
-    asks: bool
+    is_question: bool
     """Whether it ends in a question mark: what follows is likely the answer."""
     turn: int
     at: int
@@ -51,7 +51,7 @@ class Document(msgspec.Struct, frozen=True):
 class Said(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One of the last things said in a session."""
 
-    place: int
+    ordinal: int
     readers: tuple[str, ...]
     words: str
     """The end of "author: text"."""
@@ -86,10 +86,10 @@ class Index:
         """`made_with` says what makes points of the documents; an index made with something else is another index."""
         self.made_with = dict(made_with)
 
-    def needs(self, record: Record) -> Iterable[Need]:
+    def needs(self, record: Record) -> Iterable[RowKey]:
         if record.memorable:
-            yield Need(settings.SPACES.name, record.event.space)
-            yield Need(SESSIONS.name, record.event.space, record.event.session or "")
+            yield RowKey(settings.SPACES.name, record.event.space)
+            yield RowKey(SESSIONS.name, record.event.space, record.event.session or "")
 
     def apply(self, rows: Rows, record: Record) -> None:
         if not record.memorable:
@@ -107,8 +107,8 @@ class Index:
             kind=event.kind,
             readers=readers,
             session=name,
-            place=session.documents,
-            asks=asks(words),
+            ordinal=session.documents,
+            is_question=is_question(words),
             turn=event.turn,
             at=(event.at - _EPOCH) // timedelta(microseconds=1),  # exact, as floats are not
             offset=record.offset,
@@ -125,15 +125,15 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode().strip()
 
 
-def asks(words: str) -> bool:
+def is_question(words: str) -> bool:
     """Whether `words` end in a question; what is shared along with them, in brackets, is passed over."""
     return _SHARED_ALONG.sub("", words).endswith("?")
 
 
-def point_id(space: str, session: str, place: int) -> str:
+def point_id(space: str, session: str, ordinal: int) -> str:
     """The id of a document's point: whoever knows one of a session can name its neighbours."""
     digest = hashlib.blake2b(digest_size=16)
-    for part in (space, session, str(place)):
+    for part in (space, session, str(ordinal)):
         digest.update(part.encode() + b"\0")
     return str(uuid.UUID(bytes=digest.digest()))
 
@@ -159,7 +159,7 @@ def _before(session: Session, readers: Sequence[str]) -> str:
     seen = [said for said in session.others if set(readers) <= set(said.readers)]
     if session.shared is not None:
         seen.append(session.shared)
-    return max(seen, key=lambda said: said.place).words if seen else ""
+    return max(seen, key=lambda said: said.ordinal).words if seen else ""
 
 
 def _gone_on(session: Session, said: Said) -> Session:

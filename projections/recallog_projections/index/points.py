@@ -9,11 +9,11 @@ import numpy as np
 
 from recallog_projections.index import documents, terms
 from recallog_projections.index.documents import Document
-from recallog_projections.index.embedder import Embedding, Passage, Vectors
-from recallog_projections.index.engine import Point, Stored
+from recallog_projections.index.embedders.embedder import Embedding, Passage, Vectors
+from recallog_projections.index.engines.engine import Point, Stored
 from recallog_schemas import codec
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same document would give another point: the index is then built again."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -40,30 +40,35 @@ def text_of(document: Document) -> str:
     return documents.clean(codec.decode(document.event.encode()).text)
 
 
-def passage(document: Document, *, pieces: bool) -> Passage:
+def passage(document: Document, *, token_vectors: bool) -> Passage:
     """What the vector of a document reads: what was said before it, a line break, and "author: text".
 
     Its word-pieces, where they are wanted, are those of its own text.
     """
     lead = f"{document.before}\n{document.agent}: " if document.before else f"{document.agent}: "
-    return Passage(lead + text_of(document), len(lead) if pieces else None)
+    return Passage(lead + text_of(document), len(lead) if token_vectors else None)
 
 
-def point(key: str, document: Document, embedding: Embedding, *, keep_pieces: bool) -> Point:
-    """The point `key` of a document; unless `keep_pieces` its word-pieces shape its vector alone."""
-    text = passage(document, pieces=True).text
-    pieces = embedding.piece_vectors[list(_content(text, embedding))]
-    return _point(key, document, focused(embedding.vector, pieces), pieces if keep_pieces else pieces[:0])
+def point(key: str, document: Document, embedding: Embedding, *, keep_token_vectors: bool) -> Point:
+    """The point `key` of a document; unless `keep_token_vectors` its word-pieces shape its vector alone."""
+    text = passage(document, token_vectors=True).text
+    token_vectors = embedding.token_vectors[list(_content(text, embedding))]
+    return _point(
+        key,
+        document,
+        focused(embedding.vector, token_vectors),
+        token_vectors if keep_token_vectors else token_vectors[:0],
+    )
 
 
-def focused(vector: Vectors, pieces: Vectors) -> Vectors:
+def focused(vector: Vectors, token_vectors: Vectors) -> Vectors:
     """The mean of a text's vector and of that of its own content words, of length 1.
 
     The first hears what was said around them, the second does not; together they find what neither finds alone.
     """
-    if not len(pieces):
+    if not len(token_vectors):
         return vector
-    of_words = pieces.mean(axis=0)
+    of_words = token_vectors.mean(axis=0)
     both: Vectors = vector + of_words / max(float(np.linalg.norm(of_words)), 1e-9)
     return both / max(float(np.linalg.norm(both)), 1e-9)
 
@@ -74,15 +79,15 @@ def is_same(kept: Stored, document: Document) -> bool:
         before = documents.of_payload(kept.payload)
     except msgspec.ValidationError:
         return False  # of an older version, which kept something else
-    return passage(before, pieces=False) == passage(document, pieces=False)
+    return passage(before, token_vectors=False) == passage(document, token_vectors=False)
 
 
 def again(kept: Stored, document: Document) -> Point:
     """The point of a document whose vectors are kept already."""
     if kept.dense is None:
         raise ValueError(f"the vectors of {kept.id} were not asked for")
-    pieces = kept.pieces if kept.pieces is not None else np.empty((0, len(kept.dense)), np.float32)
-    return _point(kept.id, document, kept.dense, pieces)
+    token_vectors = kept.token_vectors if kept.token_vectors is not None else np.empty((0, len(kept.dense)), np.float32)
+    return _point(kept.id, document, kept.dense, token_vectors)
 
 
 def terms_of(text: str, at: int) -> list[str]:
@@ -94,7 +99,7 @@ def terms_of(text: str, at: int) -> list[str]:
 def weights_of(document: Document) -> dict[str, float]:
     """The weight of each term of a document. What is only taken up from the one before it says less about this one."""
     heard = frozenset(terms.terms(_AUTHOR.sub("", document.before)))
-    return terms.echoed(terms.weights(terms_of(text_of(document), document.at)), heard)
+    return terms.repeated_term_discount(terms.weights(terms_of(text_of(document), document.at)), heard)
 
 
 def content_words(text: str) -> Iterator[tuple[int, int, str]]:
@@ -109,12 +114,12 @@ def _content(text: str, embedding: Embedding) -> Iterator[int]:
     """Which pieces belong to content words."""
     words = content_words(text)
     word = next(words, None)
-    for number, (start, end) in enumerate(embedding.pieces):
+    for number, (start, end) in enumerate(embedding.token_spans):
         while word is not None and word[1] <= start:
             word = next(words, None)
         if word is not None and word[0] <= start and end <= word[1]:
             yield number
 
 
-def _point(key: str, document: Document, dense: np.ndarray, pieces: np.ndarray) -> Point:
-    return Point(key, dense, terms.sparse(weights_of(document)), pieces, documents.payload(document))
+def _point(key: str, document: Document, dense: np.ndarray, token_vectors: np.ndarray) -> Point:
+    return Point(key, dense, terms.sparse(weights_of(document)), token_vectors, documents.payload(document))

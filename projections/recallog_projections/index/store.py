@@ -16,11 +16,20 @@ import msgspec
 
 from recallog_projections.index import documents, points
 from recallog_projections.index.documents import DOCUMENTS, Document, Index
-from recallog_projections.index.embedder import Embedder, Embedding
-from recallog_projections.index.engine import Engine, Point, Shape, Stored
-from recallog_projections.projection import LogName, Need
+from recallog_projections.index.embedders.embedder import Embedder, Embedding
+from recallog_projections.index.engines.engine import Engine, Point, Shape, Stored
+from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
-from recallog_projections.stores.store import Checkpoint, Chunk, Generation, Item, Outcome, Pointer, Snapshot, Store
+from recallog_projections.stores.store import (
+    Checkpoint,
+    Chunk,
+    Generation,
+    Outcome,
+    Pointer,
+    ReadResult,
+    Store,
+    StoredRow,
+)
 from recallog_schemas.errors import IndexLost, Rebuilding, StorageCorrupt
 
 
@@ -31,7 +40,7 @@ class MadeWith(msgspec.Struct, frozen=True):
     """As the settings name it: "minilm"."""
     model: str
     """What it is: with other weights the vectors would be others."""
-    pieces: bool
+    token_vectors: bool = True
     """Whether points carry a vector for each content word-piece."""
     points: int = points.VERSION
 
@@ -60,12 +69,12 @@ class IndexStore(Store):
 
     remote: ClassVar[bool] = False
 
-    def __init__(self, rows: Store, engine: Engine, embedder: Embedder, *, pieces: bool = True) -> None:
-        """With `pieces`, and an embedder that gives them, points carry a vector for each content word-piece."""
+    def __init__(self, rows: Store, engine: Engine, embedder: Embedder, *, token_vectors: bool = True) -> None:
+        """With `token_vectors`, and an embedder that gives them, points carry a vector for each content word-piece."""
         self._rows = rows
         self._engine = engine
         self._embedder = embedder
-        self._shape = Shape(embedder.dimension, pieces and embedder.pieces)
+        self._shape = Shape(embedder.dimension, token_vectors and embedder.token_vectors)
         self.made = Made()
 
     async def remember_manifest(self, manifest: bytes) -> bytes:
@@ -86,8 +95,8 @@ class IndexStore(Store):
     async def retire(self, generation: Generation) -> bool:
         return await self._rows.retire(generation)
 
-    async def sweep(self, partition: int) -> None:
-        await self._rows.sweep(partition)
+    async def collect_garbage(self, partition: int) -> None:
+        await self._rows.collect_garbage(partition)
         pointer = await self._rows.pointer(partition)
         kept = {collection_of(known) for known in (pointer.active, pointer.building) if known is not None}
         for name in await self._engine.collections():
@@ -100,8 +109,8 @@ class IndexStore(Store):
         return await self._rows.checkpoint(generation)
 
     async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
-        rows = {place: data for place, data in changes.rows.items() if place[0] != DOCUMENTS.name}
-        added = {place[3]: data for place, data in changes.rows.items() if place[0] == DOCUMENTS.name}
+        rows = {ordinal: data for ordinal, data in changes.rows.items() if ordinal[0] != DOCUMENTS.name}
+        added = {ordinal[3]: data for ordinal, data in changes.rows.items() if ordinal[0] == DOCUMENTS.name}
         if added and await self._rows.checkpoint(generation) == expected:  # or else the commit will be refused
             try:
                 await self._add(generation, {key: DOCUMENTS.decode(data) for key, data in added.items() if data})
@@ -112,10 +121,10 @@ class IndexStore(Store):
     async def read(
         self,
         partition: int,
-        rows: Sequence[Need] = (),
+        rows: Sequence[RowKey] = (),
         logs: Sequence[tuple[LogName, int]] = (),
         generation: Generation | None = None,
-    ) -> Snapshot:
+    ) -> ReadResult:
         return await self._rows.read(partition, rows, logs, generation)
 
     async def scan(
@@ -132,7 +141,7 @@ class IndexStore(Store):
         checkpoint = await self._rows.checkpoint(generation)
         if checkpoint is None:
             raise Rebuilding(f"the generation {generation.id} is gone")
-        items: list[Item] = []
+        items: list[StoredRow] = []
         behind, last = after[2] if after else None, False
         while not items and not last:
             try:
@@ -157,15 +166,17 @@ class IndexStore(Store):
         made = dict(zip(new, embeddings, strict=True))
         self.made.embedded += len(new)
         self.made.reused += len(known)
-        kept = self._shape.pieces
+        kept = self._shape.token_vectors
         written = [
-            known.get(key) or points.point(key, document, made[key], keep_pieces=kept)
+            known.get(key) or points.point(key, document, made[key], keep_token_vectors=kept)
             for key, document in added.items()
         ]
         await self._engine.upsert(collection_of(generation), written)
 
     def _embed(self, added: Sequence[Document]) -> list[Embedding]:
-        return self._embedder.embed([points.passage(document, pieces=self._embedder.pieces) for document in added])
+        return self._embedder.embed(
+            [points.passage(document, token_vectors=self._embedder.token_vectors) for document in added]
+        )
 
     async def _known(self, generation: Generation, added: dict[str, Document]) -> dict[str, Point]:
         """The points whose vectors the active generation has made already, of the same text by the same model."""
@@ -183,7 +194,7 @@ class IndexStore(Store):
         }
 
 
-def _item(point: Stored, checkpoint: Checkpoint) -> Item | None:
+def _item(point: Stored, checkpoint: Checkpoint) -> StoredRow | None:
     """A point as a row of `DOCUMENTS`; None for one that was written before the checkpoint which answers for it."""
     try:
         document = documents.of_payload(point.payload)
@@ -191,4 +202,4 @@ def _item(point: Stored, checkpoint: Checkpoint) -> Item | None:
         raise StorageCorrupt(
             f"the point {point.id} of the index is damaged ({error}). Build it again: recallog rebuild index"
         ) from None
-    return Item("", "", point.id, DOCUMENTS.encode(document)) if document.offset <= checkpoint.offset else None
+    return StoredRow("", "", point.id, DOCUMENTS.encode(document)) if document.offset <= checkpoint.offset else None

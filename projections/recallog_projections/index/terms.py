@@ -15,12 +15,12 @@ from threading import local
 
 import Stemmer
 
-from recallog_projections.index.engine import Sparse
+from recallog_projections.index.engines.engine import Sparse
 
 K1 = 0.9
 B = 0.4
 AVERAGE_TERMS = 25.0
-ECHO = 0.6
+REPEATED_TERM_WEIGHT = 0.6
 """The share of its weight that a term loses which was said just before."""
 
 # Function words: they say how, not about what. Question words are among them, and what is left of "don't" and "it'll".
@@ -95,9 +95,9 @@ def weights(found: Iterable[str]) -> dict[str, float]:
     return {term: count * (K1 + 1) / (count + floor) for term, count in counts.items()}
 
 
-def echoed(weighted: Mapping[str, float], heard: Set[str]) -> dict[str, float]:
+def repeated_term_discount(weighted: Mapping[str, float], heard: Set[str]) -> dict[str, float]:
     """Weights where the terms that were `heard` just before count less: who takes up a word did not bring it up."""
-    return {term: weight * (1 - ECHO) if term in heard else weight for term, weight in weighted.items()}
+    return {term: weight * (1 - REPEATED_TERM_WEIGHT) if term in heard else weight for term, weight in weighted.items()}
 
 
 def sparse(weighted: dict[str, float]) -> Sparse:

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from recallog_projections.projection import LogName, Need, Tail
+from recallog_projections.projection import LogName, RowKey, Tail
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import (
     Checkpoint,
     Chunk,
     Generation,
-    Item,
     Outcome,
     Pointer,
-    Snapshot,
+    ReadResult,
     Store,
+    StoredRow,
     is_beyond,
     judge,
     ordinal_key,
@@ -45,7 +45,7 @@ class MemoryStore(Store):
         self._manifest: bytes | None = None
         self._pointers: dict[int, Pointer] = {}
         self._tables: dict[str, _Tables] = {}
-        self._scanned: tuple[tuple[str, str, int], list[Item]] | None = None
+        self._scanned: tuple[tuple[str, str, int], list[StoredRow]] | None = None
 
     async def remember_manifest(self, manifest: bytes) -> bytes:
         self._manifest = self._manifest or manifest
@@ -80,7 +80,7 @@ class MemoryStore(Store):
         self._pointers[generation.partition] = Pointer(active=pointer.active)
         return True
 
-    async def sweep(self, partition: int) -> None:
+    async def collect_garbage(self, partition: int) -> None:
         known = {g.id for p in self._pointers.values() for g in (p.active, p.building) if g is not None}
         self._tables = {id_: tables for id_, tables in self._tables.items() if id_ in known}
 
@@ -113,15 +113,15 @@ class MemoryStore(Store):
     async def read(
         self,
         partition: int,
-        rows: Sequence[Need] = (),
+        rows: Sequence[RowKey] = (),
         logs: Sequence[tuple[LogName, int]] = (),
         generation: Generation | None = None,
-    ) -> Snapshot:
+    ) -> ReadResult:
         wanted = generation or (await self.pointer(partition)).active
         tables = self._tables.get(wanted.id) if wanted else None
         if wanted is None or tables is None:
             raise Rebuilding(f"partition {partition} has no views yet; try again when they are built")
-        return Snapshot(
+        return ReadResult(
             wanted,
             tables.checkpoint,
             [tables.rows.get(need.table, {}).get((need.space, need.owner, need.key)) for need in rows],
@@ -147,20 +147,21 @@ class MemoryStore(Store):
         items = self._sorted(generation, tables, table)
         if space is not None:
             items = [item for item in items if item.space == space]
-        start = bisect_right(items, after, key=lambda item: item.place) if after is not None else 0
+        start = bisect_right(items, after, key=lambda item: item.row_key) if after is not None else 0
         return Chunk(tables.checkpoint, items[start : start + limit], last=start + limit >= len(items))
 
-    def _sorted(self, generation: Generation, tables: _Tables, table: str) -> list[Item]:
+    def _sorted(self, generation: Generation, tables: _Tables, table: str) -> list[StoredRow]:
         key = (generation.id, table, tables.checkpoint.offset)
         if self._scanned is None or self._scanned[0] != key:
-            items = [Item(*place, data) for place, data in tables.rows.get(table, {}).items()]
+            items = [StoredRow(*row_key, data) for row_key, data in tables.rows.get(table, {}).items()]
             for name, log in tables.logs.items():
                 if name.log == table:
                     first = log.total - len(log.newest)
                     items += [
-                        Item(name.space, name.owner, ordinal_key(first + n), data) for n, data in enumerate(log.newest)
+                        StoredRow(name.space, name.owner, ordinal_key(first + n), data)
+                        for n, data in enumerate(log.newest)
                     ]
-            self._scanned = (key, sorted(items, key=lambda item: item.place))
+            self._scanned = (key, sorted(items, key=lambda item: item.row_key))
         return self._scanned[1]
 
     async def size_bytes(self) -> int:

@@ -28,28 +28,22 @@ from typing import ClassVar
 
 import msgspec
 
-from recallog_projections.projection import LogName, Need, Tail
+from recallog_projections.projection import LogName, RowKey, Tail
 from recallog_projections.rows import Changes
-from recallog_projections.stores.redis_format import pack_changes, pack_needs, parts_of, place, space_range
+from recallog_projections.stores.redis_format import pack_changes, pack_needs, pack_row_key, parts_of, space_range
 from recallog_projections.stores.redis_server import RedisServer, Script
 from recallog_projections.stores.store import (
     Checkpoint,
     Chunk,
     Generation,
-    Item,
     Outcome,
     Pointer,
-    Snapshot,
+    ReadResult,
     Store,
+    StoredRow,
     ordinal_key,
 )
-from recallog_schemas.errors import (
-    InvariantViolation,
-    Rebuilding,
-    SettingsError,
-    StorageCorrupt,
-    StorageUnavailable,
-)
+from recallog_schemas.errors import InvariantViolation, Rebuilding, SettingsError, StorageCorrupt, StorageUnavailable
 
 COMMIT_CHANGES_MAX = 3_000
 """Rows and log entries that one commit should not exceed, so that its Lua call stays below 20 ms.
@@ -127,7 +121,7 @@ class RedisStore(Store):
         key = self._partition(generation.partition) + "pointer"
         return bool(await self._server.run(_RETIRE, 1, key, msgspec.json.encode(generation)))
 
-    async def sweep(self, partition: int) -> None:
+    async def collect_garbage(self, partition: int) -> None:
         """As in `Store`. In steps of a few milliseconds at most; it may die between any two and be run again."""
         prefix = self._partition(partition)
         for id_ in await self._server.run(_UNNAME, 2, prefix + "pointer", prefix + "generations", prefix):
@@ -145,9 +139,9 @@ class RedisStore(Store):
 
     async def _drop_logs(self, prefix: str, name: str) -> None:
         order = f"{prefix}logs-order:{name}"
-        while places := await self._server.command("ZRANGE", order, 0, SWEEP_LOGS - 1):
-            await self._server.command("UNLINK", *(_log_key(prefix, name, found) for found in places))
-            await self._server.command("ZREM", order, *places)
+        while row_keys := await self._server.command("ZRANGE", order, 0, SWEEP_LOGS - 1):
+            await self._server.command("UNLINK", *(_log_key(prefix, name, found) for found in row_keys))
+            await self._server.command("ZREM", order, *row_keys)
         await self._server.command("UNLINK", f"{prefix}dropped:{name}")
 
     async def _tables(self, prefix: str) -> list[tuple[str, str]]:
@@ -180,10 +174,10 @@ class RedisStore(Store):
     async def read(
         self,
         partition: int,
-        rows: Sequence[Need] = (),
+        rows: Sequence[RowKey] = (),
         logs: Sequence[tuple[LogName, int]] = (),
         generation: Generation | None = None,
-    ) -> Snapshot:
+    ) -> ReadResult:
         # Pointer and checkpoint are read in one call: where the checkpoint is absent, rereading the pointer is no use.
         if len(rows) + len(logs) <= READ_PLACES_MAX:
             return await self._read(partition, rows, logs, generation)
@@ -196,7 +190,7 @@ class RedisStore(Store):
             # Whatever changes a generation moves its checkpoint, so parts with the same one are of the same moment.
             if all((part.generation, part.checkpoint) == (first.generation, first.checkpoint) for part in parts):
                 found = [row for part in parts for row in part.rows]
-                return Snapshot(
+                return ReadResult(
                     first.generation, first.checkpoint, found, [tail for part in parts for tail in part.logs]
                 )
         raise StorageUnavailable(
@@ -207,10 +201,10 @@ class RedisStore(Store):
     async def _read(
         self,
         partition: int,
-        rows: Sequence[Need],
+        rows: Sequence[RowKey],
         logs: Sequence[tuple[LogName, int]],
         generation: Generation | None,
-    ) -> Snapshot:
+    ) -> ReadResult:
         packed, row_numbers, log_numbers = pack_needs("" if generation is None else generation.id, rows, logs)
         answer = await self._server.run(_READ, 1, self._partition(partition) + "pointer", packed)
         if answer is None:
@@ -222,7 +216,7 @@ class RedisStore(Store):
         tails: list[Tail] = [_EMPTY] * len(logs)
         for number, total, entries in zip(log_numbers, found_logs[::2], found_logs[1::2], strict=True):
             tails[number] = Tail(entries, total)
-        return Snapshot(generation or _generation(active), _checkpoint(checkpoint), data, tails)
+        return ReadResult(generation or _generation(active), _checkpoint(checkpoint), data, tails)
 
     async def scan(
         self,
@@ -241,8 +235,8 @@ class RedisStore(Store):
             begin, end = f"[{first}", f"({beyond}"
         rows_from, logs_from, log, ordinal = begin, begin, "", 0
         if after is not None:
-            log = place(*after[:2])
-            rows_from = max(begin, f"({place(*after)}", key=_border)
+            log = pack_row_key(*after[:2])
+            rows_from = max(begin, f"({pack_row_key(*after)}", key=_border)
             logs_from = max(begin, f"[{log}", key=_border)
             # The end of a table of rows is looked for here too: its keys are no ordinals.
             ordinal = int(after[2]) + 1 if after[2].isdecimal() else 0
@@ -266,10 +260,10 @@ class RedisStore(Store):
         items = []
         for found, data in zip(rows[::2], rows[1::2], strict=True):
             row_space, owner, key = parts_of(found, 3)
-            items.append(Item(row_space, owner, key, data))
+            items.append(StoredRow(row_space, owner, key, data))
         for found, start, entries in zip(logs[::3], logs[1::3], logs[2::3], strict=True):
             log_space, owner = parts_of(found, 2)
-            items += [Item(log_space, owner, ordinal_key(start + n), entry) for n, entry in enumerate(entries)]
+            items += [StoredRow(log_space, owner, ordinal_key(start + n), entry) for n, entry in enumerate(entries)]
         return Chunk(_checkpoint(checkpoint), items, last=more == b"0")
 
     async def size_bytes(self) -> int:
@@ -302,8 +296,8 @@ class RedisStore(Store):
     async def _log_bytes(self, prefix: str, name: str) -> int:
         order = f"{prefix}logs-order:{name}"
         count = await self._server.command("ZCARD", order)
-        places = await self._server.command("ZRANDMEMBER", order, SIZE_SAMPLES)
-        sampled = await self._usage([_log_key(prefix, name, found) for found in places])
+        row_keys = await self._server.command("ZRANDMEMBER", order, SIZE_SAMPLES)
+        sampled = await self._usage([_log_key(prefix, name, found) for found in row_keys])
         return round(sum(sampled) / len(sampled) * count) if sampled else 0
 
     async def _usage(self, keys: Sequence[str | bytes]) -> list[int]:
@@ -322,13 +316,13 @@ def _border(bound: str) -> str:
     return bound[1:]
 
 
-def _log_key(prefix: str, name: str, place: bytes) -> bytes:
-    return f"{prefix}log:{name}:".encode() + place
+def _log_key(prefix: str, name: str, pack_row_key: bytes) -> bytes:
+    return f"{prefix}log:{name}:".encode() + pack_row_key
 
 
 def _parts(
-    rows: Sequence[Need], logs: Sequence[tuple[LogName, int]]
-) -> Iterator[tuple[Sequence[Need], Sequence[tuple[LogName, int]]]]:
+    rows: Sequence[RowKey], logs: Sequence[tuple[LogName, int]]
+) -> Iterator[tuple[Sequence[RowKey], Sequence[tuple[LogName, int]]]]:
     for first in range(0, len(rows), READ_PLACES_MAX):
         yield rows[first : first + READ_PLACES_MAX], ()
     for first in range(0, len(logs), READ_PLACES_MAX):

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from recallog_projections.projection import LogName, Need
+from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def place(*parts: str) -> str:
+def pack_row_key(*parts: str) -> str:
     """The place that `parts` name."""
     joined = "\0".join(parts)
     if "\1" not in joined and joined.count("\0") == len(parts) - 1:
@@ -28,15 +28,15 @@ def place(*parts: str) -> str:
     return "".join(part.replace("\1", "\1\2").replace("\0", "\1\1") + "\0" for part in leading) + last
 
 
-def parts_of(place: bytes, count: int) -> list[str]:
-    """The `count` parts that make up `place`."""
-    *leading, last = place.decode().split("\0", count - 1)
+def parts_of(pack_row_key: bytes, count: int) -> list[str]:
+    """The `count` parts that make up `pack_row_key`."""
+    *leading, last = pack_row_key.decode().split("\0", count - 1)
     return [part.replace("\1\1", "\0").replace("\1\2", "\1") if "\1" in part else part for part in leading] + [last]
 
 
 def space_range(space: str) -> tuple[str, str]:
     """All places of `space` are the first of these or after it, and before the second."""
-    begin = place(space, "")
+    begin = pack_row_key(space, "")
     return begin, begin[:-1] + "\1"
 
 
@@ -86,17 +86,17 @@ def pack_changes(changes: Changes) -> bytes:
         except KeyError:
             written, deleted = tables[name] = ([], [])
         if data is None:
-            deleted.append(place(space, owner, key).encode())
+            deleted.append(pack_row_key(space, owner, key).encode())
         else:
-            written.append(place(space, owner, key).encode())
+            written.append(pack_row_key(space, owner, key).encode())
             written.append(data)
     logs: dict[str, tuple[list[bytes], list[int], list[bytes]]] = {}
     for (name, space, owner), entries in changes.logs.items():
         try:
-            places, unsent, kept = logs[name]
+            row_keys, unsent, kept = logs[name]
         except KeyError:
-            places, unsent, kept = logs[name] = ([], [], [])
-        places.append(place(space, owner).encode())
+            row_keys, unsent, kept = logs[name] = ([], [], [])
+        row_keys.append(pack_row_key(space, owner).encode())
         cut = max(0, len(entries) - changes.keep[name])
         unsent.append(cut)
         kept.append(_strings(entries[cut:]))
@@ -104,25 +104,25 @@ def pack_changes(changes: Changes) -> bytes:
     for name, (written, deleted) in tables.items():
         packed += (_array(3), _string(name), _strings(written), _strings(deleted))
     packed.append(_array(len(logs)))
-    for name, (places, unsent, kept) in logs.items():
-        packed += (_array(5), _string(name), _integer(changes.keep[name]), _strings(places), _integers(unsent))
+    for name, (row_keys, unsent, kept) in logs.items():
+        packed += (_array(5), _string(name), _integer(changes.keep[name]), _strings(row_keys), _integers(unsent))
         packed += (_array(len(kept)), *kept)
     return b"".join(packed)
 
 
 def pack_needs(
-    generation: str, rows: Sequence[Need], logs: Sequence[tuple[LogName, int]]
+    generation: str, rows: Sequence[RowKey], logs: Sequence[tuple[LogName, int]]
 ) -> tuple[bytes, list[int], list[int]]:
     """The last argument of read.lua, and which of `rows` and of `logs` each part of its answer is."""
     tables: dict[str, list[str]] = {}
     row_numbers: dict[str, list[int]] = {}
     for number, (name, space, owner, key) in enumerate(rows):
-        tables.setdefault(name, []).append(place(space, owner, key))
+        tables.setdefault(name, []).append(pack_row_key(space, owner, key))
         row_numbers.setdefault(name, []).append(number)
     names: dict[str, list[str | int]] = {}
     log_numbers: dict[str, list[int]] = {}
     for number, ((name, space, owner), newest) in enumerate(logs):
-        names.setdefault(name, []).extend((place(space, owner), newest))
+        names.setdefault(name, []).extend((pack_row_key(space, owner), newest))
         log_numbers.setdefault(name, []).append(number)
     packed = _encode((generation, list(tables.items()), list(names.items())))
     return packed, [n for ns in row_numbers.values() for n in ns], [n for ns in log_numbers.values() for n in ns]

@@ -105,14 +105,14 @@ class RedisServer:
             except NoScriptError:
                 return await self._send(script.repeatable, "EVAL", script.text, *arguments)
         except RedisError as error:
-            raise self._told(error) from error
+            raise self._translated_error(error) from error
 
     async def command(self, *words: Any) -> Any:
         """The answer to one command that may be repeated. Raises `StorageError`, mostly `StorageUnavailable`."""
         try:
             return await self._send(True, *words)
         except RedisError as error:
-            raise self._told(error) from error
+            raise self._translated_error(error) from error
 
     async def _send(self, repeatable: bool, *words: Any) -> Any:
         try:
@@ -131,7 +131,7 @@ class RedisServer:
                     pipeline.execute_command(*words)
                 return await pipeline.execute()
         except RedisError as error:
-            raise self._told(error) from error
+            raise self._translated_error(error) from error
 
     async def close(self) -> None:
         """Close all connections."""
@@ -176,7 +176,7 @@ class RedisServer:
                 self.address,
             )
 
-    def _told(self, error: RedisError) -> StorageError:
+    def _translated_error(self, error: RedisError) -> StorageError:
         text = str(error)
         here = f"the Redis at {self.address}"
         if isinstance(error, AuthenticationError):

@@ -8,30 +8,30 @@ from typing import cast
 
 import msgspec
 
-from recallog_projections.projection import LogName, Need
+from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
-from recallog_projections.sqlite_file import Answer, Format, SqliteFile
+from recallog_projections.sqlite_file import FileFormat, Result, SqliteFile
 from recallog_projections.stores import sqlite_logs
-from recallog_projections.stores.sqlite_logs import Places
+from recallog_projections.stores.sqlite_logs import LogEnds
 from recallog_projections.stores.store import (
     Checkpoint,
     Chunk,
     Generation,
-    Item,
     Outcome,
     Pointer,
-    Snapshot,
+    ReadResult,
     Store,
+    StoredRow,
     is_beyond,
     judge,
 )
 from recallog_schemas import limits
 from recallog_schemas.errors import Rebuilding, StorageReplaced
 
-VIEWS = Format(
+VIEWS = FileFormat(
     what="views file",
     application_id=0x52635677,  # "RcVw"
-    version=2,
+    version=3,
     remedy="Views hold nothing of their own: delete the file, and the next query builds it from the ledger",
     synchronous="NORMAL",  # a commit lost with the power is folded again
     disposable=True,
@@ -56,7 +56,7 @@ class _Ends:
 
     generation: str = ""
     checkpoint: Checkpoint | None = None
-    logs: Places = field(default_factory=Places)
+    logs: LogEnds = field(default_factory=LogEnds)
 
     def as_of(self, generation: Generation, checkpoint: Checkpoint) -> "_Ends":
         """This, or an empty one where it is of another moment or has grown too long."""
@@ -71,7 +71,7 @@ class SqliteStore(Store):
         self._file = SqliteFile(path, VIEWS, lock_wait_seconds)
         self._ends = _Ends()
 
-    async def _run(self, work: Callable[[sqlite3.Connection], Answer], *, write: bool = False) -> Answer:
+    async def _run(self, work: Callable[[sqlite3.Connection], Result], *, write: bool = False) -> Result:
         try:
             return await self._file.run(work, write=write)
         except StorageReplaced:
@@ -128,8 +128,8 @@ class SqliteStore(Store):
 
         return await self._run(work, write=True)
 
-    async def sweep(self, partition: int) -> None:
-        while await self._run(lambda connection: _sweep_some(connection, partition), write=True):
+    async def collect_garbage(self, partition: int) -> None:
+        while await self._run(lambda connection: _collect_some_garbage(connection, partition), write=True):
             pass
 
     async def checkpoint(self, generation: Generation) -> Checkpoint | None:
@@ -160,17 +160,17 @@ class SqliteStore(Store):
     async def read(
         self,
         partition: int,
-        rows: Sequence[Need] = (),
+        rows: Sequence[RowKey] = (),
         logs: Sequence[tuple[LogName, int]] = (),
         generation: Generation | None = None,
-    ) -> Snapshot:
-        def work(connection: sqlite3.Connection) -> Snapshot:
+    ) -> ReadResult:
+        def work(connection: sqlite3.Connection) -> ReadResult:
             wanted = generation or _pointer(connection, partition).active
             checkpoint = _checkpoint(connection, wanted) if wanted else None
             if wanted is None or checkpoint is None:
                 raise Rebuilding(f"partition {partition} has no views yet; try again when they are built")
             number = _number(connection, wanted)
-            return Snapshot(
+            return ReadResult(
                 wanted,
                 checkpoint,
                 [_row(connection, number, need) for need in rows],
@@ -230,7 +230,7 @@ def _number(connection: sqlite3.Connection, generation: Generation) -> int:
     return cast(int, row[0])
 
 
-def _row(connection: sqlite3.Connection, number: int, need: Need) -> bytes | None:
+def _row(connection: sqlite3.Connection, number: int, need: RowKey) -> bytes | None:
     row = connection.execute(
         "SELECT value FROM rows WHERE generation = ? AND name = ? AND space = ? AND owner = ? AND key = ?",
         (number, *need),
@@ -256,7 +256,7 @@ def _scan_rows(
     space: str | None,
     after: tuple[str, str, str] | None,
     limit: int,
-) -> list[Item]:
+) -> list[StoredRow]:
     sql = "SELECT space, owner, key, value FROM rows WHERE generation = ? AND name = ?"
     values: list[object] = [number, table]
     if space is not None:
@@ -264,10 +264,10 @@ def _scan_rows(
     if after is not None:
         sql, values = f"{sql} AND (space, owner, key) > (?, ?, ?)", [*values, *after]
     sql += " ORDER BY space, owner, key LIMIT ?"
-    return [Item(*row) for row in connection.execute(sql, [*values, limit])]
+    return [StoredRow(*row) for row in connection.execute(sql, [*values, limit])]
 
 
-def _sweep_some(connection: sqlite3.Connection, partition: int) -> bool:
+def _collect_some_garbage(connection: sqlite3.Connection, partition: int) -> bool:
     """Delete a bounded part of what no pointer names; whether there may be more."""
     pointer = _pointer(connection, partition)
     known = {generation.id for generation in (pointer.active, pointer.building) if generation is not None}
@@ -279,7 +279,7 @@ def _sweep_some(connection: sqlite3.Connection, partition: int) -> bool:
         if checkpoint is not None:
             connection.execute("UPDATE generations SET checkpoint = NULL WHERE number = ?", (number,))
             return True
-        if sqlite_logs.sweep(connection, number):
+        if sqlite_logs.collect_garbage(connection, number):
             return True
         deleted = connection.execute(
             "DELETE FROM rows WHERE generation = ? AND (name, space, owner, key) IN "

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import msgspec
 
-from recallog_projections.projection import LogName, Need, Tail
+from recallog_projections.projection import LogName, RowKey, Tail
 from recallog_projections.rows import Changes
 from recallog_schemas.errors import InvariantViolation
 
@@ -62,7 +62,7 @@ class Pointer(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ReadResult:
     """What one atomic read returned, in the order asked for."""
 
     generation: Generation
@@ -72,7 +72,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class StoredRow:
     """One row, or one log entry (its key is its ordinal, 20 digits), as a scan returns it."""
 
     space: str
@@ -81,7 +81,7 @@ class Item:
     data: bytes
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def row_key(self) -> tuple[str, str, str]:
         return (self.space, self.owner, self.key)
 
 
@@ -90,7 +90,7 @@ class Chunk:
     """Consecutive items of one table in order of (space, owner, key), with the checkpoint they were read at."""
 
     checkpoint: Checkpoint
-    items: Sequence[Item]
+    items: Sequence[StoredRow]
     last: bool
     """Nothing follows."""
 
@@ -127,7 +127,7 @@ class Store(ABC):
         """Give up the building generation. False where it is not building (any more)."""
 
     @abstractmethod
-    async def sweep(self, partition: int) -> None:
+    async def collect_garbage(self, partition: int) -> None:
         """Delete what belongs to no generation of the pointer, checkpoint rows first.
 
         Until then a retired one can still be read, and its checkpoint too; it cannot be written.
@@ -148,10 +148,10 @@ class Store(ABC):
     async def read(
         self,
         partition: int,
-        rows: Sequence[Need] = (),
+        rows: Sequence[RowKey] = (),
         logs: Sequence[tuple[LogName, int]] = (),
         generation: Generation | None = None,
-    ) -> Snapshot:
+    ) -> ReadResult:
         """Rows, and the newest n entries of logs, of `generation` or else the active one, in one atomic call.
 
         Raises `Rebuilding` where there is none.

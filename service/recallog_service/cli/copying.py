@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from recallog import Position, Settings
-from recallog.copying import copy
-from recallog.wiring import ledger_of
+from recallog.composition import ledger_at
 from recallog_schemas.views import CopyReport
 from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Json
+from recallog_streams.migration import copy
 
 Place = Annotated[str, typer.Argument(help="A folder, or kafka://host:9092/topic.")]
 
@@ -29,7 +29,7 @@ def copy_command(source: Place, target: Place, as_json: Json = False) -> None:
 
     async def work() -> CopyReport:
         settings = Settings()
-        origin, destination = ledger_of(source, settings), ledger_of(target, settings)
+        origin, destination = ledger_at(source, settings), ledger_at(target, settings)
         try:
             with terminal.bar("copying") as advance:
                 return await copy(origin, destination, advance, left_out)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from recallog import Memory, Settings
-from recallog_projections.index.ranking import DEFAULT_CHANNELS
+from recallog.retrieval.channels import DEFAULT_CHANNELS
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.views import View
 from recallog_service.cli import terminal
@@ -21,7 +21,16 @@ from recallog_service.cli.terminal import Json
 from recallog_service.evaluation import locomo_questions, result
 from recallog_service.evaluation.locomo_questions import ADVERSARIAL, CATEGORIES, Question
 from recallog_service.evaluation.metrics import HITS, Paired
-from recallog_service.evaluation.result import MEASURES, Ablation, Answered, Comparison, Figures, Result, Summary, Used
+from recallog_service.evaluation.result import (
+    MEASURES,
+    Ablation,
+    Answered,
+    Comparison,
+    Figures,
+    Result,
+    Summary,
+    Used,
+)
 from recallog_service.formats import locomo
 from recallog_service.ingest import ingest
 
@@ -143,7 +152,7 @@ def _spread(questions: Sequence[Question], limit: int | None) -> tuple[Question,
     if not questions:
         raise InvalidEvent("no question of the file has evidence among its turns")
     count = len(questions) if limit is None else min(limit, len(questions))
-    return tuple(questions[place * len(questions) // count] for place in range(count))
+    return tuple(questions[index * len(questions) // count] for index in range(count))
 
 
 @contextmanager
@@ -181,18 +190,20 @@ async def _all_runs(
     """The run that was asked for, and with `ablations` those with one channel less or more, and without the index."""
     runs = []
     with terminal.bar("building views") as advance:
-        async with Memory.open(_settings(folder, index), progress=advance) as memory:
-            used = _used(memory, channels)
+        settings = _settings(folder, index)
+        async with Memory.open(settings, progress=advance) as memory:
+            used = _used(settings, channels)
             answers, summary = await _run(_Asker(memory, channels), questions, "asking")
             for channel in Channel if ablations else ():
                 name = f"{'without' if channel in DEFAULT_CHANNELS else 'with'} {channel}"
                 changed = DEFAULT_CHANNELS ^ {channel.value}
                 found, figures = await _run(_Asker(memory, changed), questions, name)
-                runs.append(_ablation(name, _used(memory, changed), figures, answers, found))
+                runs.append(_ablation(name, _used(settings, changed), figures, answers, found))
         if ablations:
-            async with Memory.open(_settings(folder, OFF), progress=advance) as memory:
+            settings = _settings(folder, OFF)
+            async with Memory.open(settings, progress=advance) as memory:
                 found, figures = await _run(_Asker(memory), questions, "index off")
-                runs.append(_ablation("index off", _used(memory, None), figures, answers, found))
+                runs.append(_ablation("index off", _used(settings, None), figures, answers, found))
     return used, answers, summary, tuple(runs)
 
 
@@ -208,9 +219,9 @@ async def _run(asker: _Asker, questions: Sequence[Question], label: str) -> tupl
     return answers, result.summary_of(answers, asker.degraded)
 
 
-def _used(memory: Memory, channels: frozenset[str] | None) -> Used:
+def _used(settings: Settings, channels: frozenset[str] | None) -> Used:
     ranks = tuple(channel.value for channel in Channel if channel in channels) if channels is not None else None
-    return Used(recallog=version("recallog"), index=memory.settings.index or EMBEDDED, channels=ranks)
+    return Used(recallog=version("recallog"), index=settings.index or EMBEDDED, channels=ranks)
 
 
 def _ablation(

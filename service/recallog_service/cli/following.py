@@ -15,7 +15,7 @@ from recallog_schemas import codec
 from recallog_schemas.errors import InvalidEvent, OutOfRange
 from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home, Json
-from recallog_streams.ledger import Batch
+from recallog_streams.ledgers.ledger import Batch
 
 FOLLOW_SECONDS = 0.1
 _NEWEST_RECORDS = 20

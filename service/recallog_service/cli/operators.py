@@ -125,17 +125,17 @@ def _print_status(status: Status) -> None:
 
 
 def _print_standing(status: Status) -> None:
-    if not status.standing:
+    if not status.pending:
         return
-    one = status.standing_total == 1
+    one = status.pending_total == 1
     terminal.out.print(
-        f"\n{status.standing_total:,} {'reflection is' if one else 'reflections are'} due: recallog react"
+        f"\n{status.pending_total:,} {'reflection is' if one else 'reflections are'} due: recallog react"
     )
-    shown = status.standing[:_SHOWN_MAX]
+    shown = status.pending[:_SHOWN_MAX]
     terminal.print_table(
         ("space", "agent", "events"), [(due.space, due.agent, f"{due.events:,} of {due.threshold:,}") for due in shown]
     )
-    _print_more(status.standing_total - len(shown))
+    _print_more(status.pending_total - len(shown))
 
 
 def _print_unreflected(status: Status) -> None:

@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from recallog import Memory, Settings
-from recallog.reactor import POLL_SECONDS, RETRY_SECONDS
+from recallog.reactors.reactor import POLL_SECONDS, RETRY_SECONDS
 from recallog_schemas.errors import LockTimeout, RecallogError
 from recallog_schemas.views import Reaction, ReflectionView, lines
 from recallog_service.cli import terminal
@@ -93,7 +93,7 @@ def react_command(
         """The settings, once all views are built, with a bar."""
         with terminal.opened(home) as (memory, _):
             async with memory:
-                await memory.standing(space)
+                await memory.pending(space)
         return terminal.settings(home, reflector=reflector, reflector_model=model)
 
     async def work() -> list[Reaction]:
@@ -144,15 +144,15 @@ class _Trouble:
     """What may pass is told once, what does not pass by itself is raised."""
 
     def __init__(self) -> None:
-        self._told = ""
+        self._translated_error = ""
 
     def __call__(self, error: RecallogError) -> float:
         if not error.retryable:
             raise error
         trouble = "another process is reacting" if isinstance(error, LockTimeout) else str(error)
-        if trouble != self._told:
+        if trouble != self._translated_error:
             terminal.note(f"{trouble}; going on as soon as it passes")
-            self._told = trouble
+            self._translated_error = trouble
         return POLL_SECONDS if isinstance(error, LockTimeout) else RETRY_SECONDS
 
 

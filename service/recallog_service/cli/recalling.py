@@ -9,33 +9,43 @@ from typing import Annotated, TypedDict, TypeVar
 import typer
 
 from recallog import Memory, Position
-from recallog.time_travel import AsOf
-from recallog_projections.index import ranking
+from recallog.reading.time_travel import AsOf
+from recallog.retrieval.channels import (
+    DEFAULT_CHANNELS,
+    KEYWORD,
+    LATE_INTERACTION,
+    RRF,
+    SALIENCE,
+    SEMANTIC,
+    STRUCTURE,
+    TEMPORAL,
+    WEIGHTED,
+)
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable, ViewsBehind
 from recallog_schemas.views import Recalled, RecallHit, RecallView, SearchHit, SearchPage, one_line
 from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Agent, At, Home, Json, Space
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class Channel(StrEnum):
     """What can rank memories, in the order in which tables show it."""
 
-    SEMANTIC = ranking.SEMANTIC
-    KEYWORD = ranking.KEYWORD
-    LATE = ranking.LATE
-    STRUCTURE = ranking.STRUCTURE
-    TEMPORAL = ranking.TEMPORAL
-    SALIENCE = ranking.SALIENCE
+    SEMANTIC = SEMANTIC
+    KEYWORD = KEYWORD
+    LATE = LATE_INTERACTION
+    STRUCTURE = STRUCTURE
+    TEMPORAL = TEMPORAL
+    SALIENCE = SALIENCE
 
 
 class Fusion(StrEnum):
     """How channels become one score."""
 
-    WEIGHTED = ranking.WEIGHTED
-    RRF = ranking.RRF
+    WEIGHTED = WEIGHTED
+    RRF = RRF
 
 
 Query = Annotated[str, typer.Argument(help="The question; put -- before one that begins with a dash.")]
@@ -48,11 +58,9 @@ MinSimilarity = Annotated[float | None, typer.Option(help="Only with at least th
 Fused = Annotated[Fusion, typer.Option(help="How channels become one score.")]
 Channels = Annotated[
     list[Channel] | None,
-    typer.Option(
-        "--channel", help="Rank by this; repeatable.", show_default=", ".join(sorted(ranking.DEFAULT_CHANNELS))
-    ),
+    typer.Option("--channel", help="Rank by this; repeatable.", show_default=", ".join(sorted(DEFAULT_CHANNELS))),
 ]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Answer with what the index has by now.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Result with what the index has by now.")]
 After = Annotated[str | None, typer.Option(help="Answer with this position (0:41) in the views.")]
 Index = Annotated[
     str | None,
@@ -226,18 +234,18 @@ def _chosen(
 
 
 def _ask(
-    question: Callable[[Memory], Awaitable[Answer]],
+    question: Callable[[Memory], Awaitable[Result]],
     space: str,
     home: Path | None,
     index: str | None,
     *,
     wait: bool,
     as_json: bool,
-) -> Answer:
+) -> Result:
     """The memory's answer, once the index has all that the ledger holds now. One that cannot be had is not waited for:
     the answer itself says what it lacks."""
 
-    async def work() -> Answer:
+    async def work() -> Result:
         with terminal.opened(home, index=index) as (memory, _):
             async with memory:
                 if wait:

@@ -19,10 +19,10 @@ from rich.table import Table
 from rich.text import Text
 
 from recallog import Memory, Position, Settings
-from recallog.time_travel import AsOf
+from recallog.reading.time_travel import AsOf
 from recallog_schemas.errors import InvalidEvent, RecallogError, StorageUnavailable
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 Home = Annotated[
     Path | None,
@@ -41,7 +41,7 @@ out = Console(highlight=False, soft_wrap=True, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
-def run(work: Callable[[], Coroutine[Any, Any, Answer]], *, as_json: bool = False) -> Answer:
+def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = False) -> Result:
     """The result of a command, or one clear error and its exit code."""
     try:
         return asyncio.run(work())
@@ -59,10 +59,10 @@ def run(work: Callable[[], Coroutine[Any, Any, Answer]], *, as_json: bool = Fals
         raise typer.Exit(130) from None
 
 
-def ask(question: Callable[[Memory], Awaitable[Answer]], home: Path | None, *, as_json: bool = False) -> Answer:
+def ask(question: Callable[[Memory], Awaitable[Result]], home: Path | None, *, as_json: bool = False) -> Result:
     """The memory's answer to one question, or one clear error and its exit code."""
 
-    async def work() -> Answer:
+    async def work() -> Result:
         with opened(home) as (memory, _):
             async with memory:
                 return await question(memory)

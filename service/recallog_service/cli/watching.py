@@ -19,7 +19,7 @@ from recallog_schemas.views import ReflectionView
 from recallog_service.cli import terminal
 from recallog_service.cli.following import FOLLOW_SECONDS, Said, Start, begin_at, records_of
 from recallog_service.cli.terminal import Home, Json, Space, harmless
-from recallog_streams.ledger import Batch
+from recallog_streams.ledgers.ledger import Batch
 
 _PAYLOAD_CHARS_MAX = 200
 _FOLDED_AGAIN_MAX = 50_000
@@ -58,7 +58,7 @@ def watch_command(
     async def work() -> None:
         with terminal.opened(home) as (memory, _):
             async with memory:
-                await memory.standing(space)  # whatever has to be built first is built with a bar
+                await memory.pending(space)  # whatever has to be built first is built with a bar
         async with Memory.open(terminal.settings(home)) as memory:
             await _watch(memory, space, start, once, as_json)
 
@@ -162,17 +162,17 @@ class Owed:
         self._memory = memory
         self._space = space
         self._untold: list[Due] = []
-        self._told: dict[str, int] = {}
+        self._translated_error: dict[str, int] = {}
         """By agent the ordinal of the newest trigger that was told."""
         self._open: dict[str, Due] = {}
         """By agent what was told and is not answered."""
 
     async def ask(self, begin: Position) -> None:
         """Learn what has fallen due up to now; `begin` is the first record that is not shown yet."""
-        for standing in await self._memory.standing(self._space):
-            if self._is_new(standing.agent, standing.trigger):
-                view = await self._memory.reflection(self._space, standing.agent)
-                if view.trigger == standing.trigger:
+        for pending in await self._memory.pending(self._space):
+            if self._is_new(pending.agent, pending.trigger):
+                view = await self._memory.reflection(self._space, pending.agent)
+                if view.trigger == pending.trigger:
                     self._untold.append(await self._due(view))
         # Read after that, these are the answers of all that was due and does not stand any more.
         await self._ask_for_the_past(await self._answers(begin))
@@ -218,7 +218,9 @@ class Owed:
         return [(one, named) for one, named in found if named is not None or one.agent not in free]
 
     def _is_new(self, agent: str, trigger: str) -> bool:
-        return _ordinal(trigger) > self._told.get(agent, -1) and all(due.trigger != trigger for due in self._untold)
+        return _ordinal(trigger) > self._translated_error.get(agent, -1) and all(
+            due.trigger != trigger for due in self._untold
+        )
 
     async def _due(self, view: ReflectionView) -> Due:
         if view.trigger is None:
@@ -251,7 +253,7 @@ class Owed:
         told = [due for due in self._untold if due.after <= offset]
         self._untold = [due for due in self._untold if due.after > offset]
         for due in told:
-            self._told[due.agent] = _ordinal(due.trigger)
+            self._translated_error[due.agent] = _ordinal(due.trigger)
             self._open[due.agent] = due
         return told
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from recallog import wiring
+from recallog import composition
 from recallog_schemas.errors import SettingsError
 from recallog_service.cli import terminal
-from recallog_streams.stopping import Stopping
+from recallog_streams.stop_signal import StopSignal
 
 
 def register(app: typer.Typer) -> None:
@@ -58,11 +58,11 @@ def indexer_command() -> None:
     """
 
     async def work() -> None:
-        stopping, loop = Stopping(), asyncio.get_running_loop()
+        stopping, loop = StopSignal(), asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stopping.say)
+            loop.add_signal_handler(number, stopping.set)
         settings = terminal.settings(None)
-        made = wiring.parts(settings)
+        made = composition.compose(settings)
         try:
             if made.index is None or not (settings.index or "").startswith("http"):
                 raise SettingsError(
@@ -72,7 +72,7 @@ def indexer_command() -> None:
             logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
             logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells of each request
             await made.ledger.open()
-            await made.index.indexing.run(stopping)
+            await made.index.indexer.run(stopping)
         finally:
             await made.close()
 

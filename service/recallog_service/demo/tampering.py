@@ -12,15 +12,15 @@ TRUE, FORGED = b" right ", b" wrong "  # of the same length, so that the entry s
 def tamper(views: Path, space: str, agent: str) -> None:
     """Make the newest of the agent's own memories in which something was right say that it was wrong."""
     with closing(sqlite3.connect(views)) as connection, connection:
-        place, entries = connection.execute(
-            "SELECT s.place, s.entries FROM segments s JOIN logs l ON s.place >> 32 = l.number "
+        slot, entries = connection.execute(
+            "SELECT s.slot, s.entries FROM segments s JOIN logs l ON s.slot >> 32 = l.number "
             "JOIN generations g ON g.number = l.generation AND g.checkpoint IS NOT NULL "
             "WHERE l.name = 'episodic.own' AND l.space = ? AND l.owner = ? AND instr(s.entries, ?) "
-            "ORDER BY s.place DESC LIMIT 1",
+            "ORDER BY s.slot DESC LIMIT 1",
             (space, agent, TRUE),
         ).fetchone()
         segment = msgspec.msgpack.decode(entries, type=list[bytes])
         number = max(number for number, entry in enumerate(segment) if TRUE in entry)
         # The first one is in the event's bytes; what follows was worked out from them.
         segment[number] = segment[number].replace(TRUE, FORGED, 1)
-        connection.execute("UPDATE segments SET entries = ? WHERE place = ?", (msgspec.msgpack.encode(segment), place))
+        connection.execute("UPDATE segments SET entries = ? WHERE slot = ?", (msgspec.msgpack.encode(segment), slot))

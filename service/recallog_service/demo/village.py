@@ -10,11 +10,19 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from recallog import Context, EpisodicView, Event, Explanation, Memory, Position, RecallView, ReflectionView, Settings
-from recallog.index.indexing import INDEX
-from recallog.index.service import LOCK_FILE as INDEX_LOCK_FILE
-from recallog.wiring import LEDGER_FILE, LOCK_FILE, VIEWS_FILE
-from recallog_projections.index import ranking
+from recallog import (
+    Context,
+    EpisodicView,
+    Event,
+    Explanation,
+    Memory,
+    Position,
+    RecallView,
+    ReflectionView,
+    Settings,
+    layout,
+)
+from recallog.retrieval.channels import KEYWORD
 from recallog_schemas import codec
 from recallog_schemas.errors import IndexUnavailable, RecallogError, ViewsBehind
 from recallog_schemas.views import Belief, Remembered, VerifyReport
@@ -95,7 +103,7 @@ class Asked:
 
 def settings(home: Path, index: str = "off") -> Settings:
     """Those of the demo, whatever the environment says: a folder, and no index but where one is asked for."""
-    return Settings(home=home, ledger=None, views=None, index=index, embedder="minilm", index_pieces=True)
+    return Settings(home=home, ledger=None, views=None, index=index, embedder="minilm", index_token_vectors=True)
 
 
 def recording() -> list[Event]:
@@ -105,25 +113,26 @@ def recording() -> list[Event]:
 
 async def begin_afresh(home: Path) -> None:
     """Remove an earlier run of the demo. Raises `RecallogError` where the folder holds anything else."""
-    if not (home / LEDGER_FILE).exists():
+    if not (home / layout.LEDGER).exists():
         return
     async with Memory.open(settings(home)) as memory:
         others = sorted({space.space for space in await memory.spaces()} - {SPACE})
     if others:
         raise RecallogError(f"{home} holds other spaces too ({others[0]}, …). Name another folder: --home demo")
-    _remove_index(home / INDEX)
-    for name in (LEDGER_FILE, VIEWS_FILE):
+    _remove_index(home)
+    for name in (layout.LEDGER, layout.views_file()):
         for suffix in ("", "-wal", "-shm"):
             (home / f"{name}{suffix}").unlink(missing_ok=True)
-    (home / LOCK_FILE).unlink(missing_ok=True)
+    (home / layout.views_lock()).unlink(missing_ok=True)
 
 
-def _remove_index(folder: Path) -> None:
-    """Remove what somebody who asked an earlier run has left. Raises `RecallogError` while a process keeps it."""
+def _remove_index(home: Path) -> None:
+    """Remove the index of an earlier run. Raises `RecallogError` while a process has it open."""
+    folder = home / layout.INDEX
     if not folder.exists():
         return
     try:
-        with FileLock(folder / INDEX_LOCK_FILE, timeout=INDEX_WAIT_SECONDS):
+        with FileLock(home / layout.INDEX_LOCK, timeout=INDEX_WAIT_SECONDS):
             shutil.rmtree(folder)
     except Timeout:
         raise RecallogError(f"{folder} is in use. End the programs that ask this memory, or use --home demo") from None
@@ -172,7 +181,7 @@ async def _ids(home: Path) -> list[str]:
         return [codec.decode(data).id async for batch in memory.records() for _, data in batch.records]
 
 
-async def place_of(memory: Memory, wanted: Callable[[Event], bool]) -> Position:
+async def position_of(memory: Memory, wanted: Callable[[Event], bool]) -> Position:
     """The position of the last event that is `wanted`."""
     found: Position | None = None
     async for batch in memory.records(space=SPACE):
@@ -186,7 +195,7 @@ async def place_of(memory: Memory, wanted: Callable[[Event], bool]) -> Position:
 
 async def side_by_side(memory: Memory) -> tuple[EpisodicView, EpisodicView]:
     """What both remember right after the scene."""
-    scene = await place_of(memory, lambda event: event.id == SCENE_ENDS_WITH)
+    scene = await position_of(memory, lambda event: event.id == SCENE_ENDS_WITH)
     accuser = await memory.episodic(SPACE, ACCUSER, window=8, as_of=scene)
     return accuser, await memory.episodic(SPACE, KNOWER, window=8, as_of=scene)
 
@@ -203,28 +212,28 @@ async def who_knows(memory: Memory, id_: str) -> list[str]:
 
 async def reflected(memory: Memory, belief: str) -> Reflected:
     """How the accuser came to the belief of the event `belief`."""
-    place = await place_of(memory, lambda event: event.id == belief)
-    due = await memory.reflection(SPACE, ACCUSER, as_of=Position(place.partition, place.offset - 1))
-    held = (await memory.beliefs(SPACE, ACCUSER, as_of=place)).beliefs[-1]
-    page = await memory.timeline(SPACE, ACCUSER, limit=1000, as_of=place)
+    position = await position_of(memory, lambda event: event.id == belief)
+    due = await memory.reflection(SPACE, ACCUSER, as_of=Position(position.partition, position.offset - 1))
+    held = (await memory.beliefs(SPACE, ACCUSER, as_of=position)).beliefs[-1]
+    page = await memory.timeline(SPACE, ACCUSER, limit=1000, as_of=position)
     return Reflected(due, held, [item for item in page.items if item.event.id in held.based_on])
 
 
 async def belief_at(memory: Memory, turn: int) -> Belief:
     """What the accuser had come to believe by the end of `turn`."""
-    as_of = await place_of(memory, lambda event: event.turn <= turn)
+    as_of = await position_of(memory, lambda event: event.turn <= turn)
     return (await memory.beliefs(SPACE, ACCUSER, as_of=as_of)).beliefs[-1]
 
 
 async def why_remembered(memory: Memory) -> Explanation:
     """Why the accused has the ruling before his eyes some turns later."""
-    as_of = await place_of(memory, lambda event: event.turn <= TURN_AFTER_THE_VERDICT)
+    as_of = await position_of(memory, lambda event: event.turn <= TURN_AFTER_THE_VERDICT)
     return await memory.explain(SPACE, VERDICT, ACCUSED, query=QUESTION, as_of=as_of)
 
 
 async def prompt(memory: Memory) -> Context:
     """What a model would be given to play the accused then."""
-    as_of = await place_of(memory, lambda event: event.turn <= TURN_AFTER_THE_VERDICT)
+    as_of = await position_of(memory, lambda event: event.turn <= TURN_AFTER_THE_VERDICT)
     return await memory.context(
         SPACE,
         ACCUSED,
@@ -251,7 +260,7 @@ async def ask_in_other_words(home: Path, progress: Callable[[int, int], None]) -
         else:
             unavailable = None
         scene = positions[ids.index(SCENE_ENDS_WITH)]
-        words = {ranking.KEYWORD}
+        words = {KEYWORD}
         asked = Asked(
             memories=len(positions),
             by_words=await memory.recall(SPACE, KNOWER, IN_OTHER_WORDS, channels=words, as_of=scene),
@@ -265,12 +274,12 @@ async def ask_in_other_words(home: Path, progress: Callable[[int, int], None]) -
 
 async def corrupt_and_verify(home: Path, memory: Memory) -> VerifyReport:
     """Change one memory of the knower behind everybody's back; what verification says."""
-    tamper(home / VIEWS_FILE, SPACE, KNOWER)
+    tamper(home / layout.views_file(), SPACE, KNOWER)
     return await memory.verify()
 
 
 async def delete_and_rebuild(home: Path, memory: Memory) -> VerifyReport:
     """Delete all views; the next question builds them from offset zero."""
     for suffix in ("", "-wal", "-shm"):
-        (home / f"{VIEWS_FILE}{suffix}").unlink(missing_ok=True)
+        (home / f"{layout.views_file()}{suffix}").unlink(missing_ok=True)
     return await memory.verify()

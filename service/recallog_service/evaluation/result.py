@@ -213,8 +213,8 @@ def read(path: Path) -> Result:
         raise SettingsError(f"cannot read {path}: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise SettingsError(f"{path} is no result of this version: {place or 'JSON'}: {first['msg']}") from None
+        field = ".".join(map(str, first["loc"]))
+        raise SettingsError(f"{path} is no result of this version: {field or 'JSON'}: {first['msg']}") from None
 
 
 def write(result: Result, path: Path) -> None:

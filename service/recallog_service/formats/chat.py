@@ -63,14 +63,14 @@ def _items(number: int, conversation: _Conversation, space: str, start: datetime
     for ordinal, draft in enumerate(drafts, 1):
         own = draft.at if isinstance(draft, Draft) else None
         at = own or (start if at is None else at + timedelta(seconds=1))
-        place = f"conversation {number}: {draft.place}"
+        location = f"conversation {number}: {draft.location}"
         if isinstance(draft, Refusal):
-            yield refused(number, place, draft.error)
+            yield refused(number, location, draft.error)
         else:
-            yield _item(number, place, draft, space=space, at=at, ordinal=ordinal)
+            yield _item(number, location, draft, space=space, at=at, ordinal=ordinal)
 
 
-def _item(number: int, place: str, draft: Draft, *, space: str, at: datetime, ordinal: int) -> Item:
+def _item(number: int, location: str, draft: Draft, *, space: str, at: datetime, ordinal: int) -> Item:
     fields = {
         "id": derived_id(space, SESSION, ordinal),
         "space": space,
@@ -81,11 +81,11 @@ def _item(number: int, place: str, draft: Draft, *, space: str, at: datetime, or
         "at": at,
         "payload": draft.payload,
     }
-    item = made(number, place, fields)
+    item = made(number, location, fields)
     if item.event is None and draft.arguments_as_written is not None and not isinstance(item.error, EventTooLarge):
         # A model may write 1e999 or a number of 30 digits: JSON that the ledger refuses, but can hold as a string.
         as_written = draft.payload | {"arguments": draft.arguments_as_written}
-        second = made(number, place, fields | {"payload": as_written})
+        second = made(number, location, fields | {"payload": as_written})
         return second if second.event is not None else item
     return item
 

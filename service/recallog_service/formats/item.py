@@ -36,17 +36,17 @@ def derived_id(space: str, session: str | None, ordinal: int) -> str:
     return str(uuid5(ID_NAMESPACE, json.dumps([space, session, ordinal])))
 
 
-def made(number: int, place: str, fields: Mapping[str, Any]) -> Item:
-    """The event of `fields`, or what the codec says against it, led by `place`."""
+def made(number: int, location: str, fields: Mapping[str, Any]) -> Item:
+    """The event of `fields`, or what the codec says against it, led by `location`."""
     try:
         return Item(number, event=codec.make(dict(fields)))
     except InvalidEvent as error:
-        return refused(number, place, error)
+        return refused(number, location, error)
 
 
-def refused(number: int, place: str, error: InvalidEvent) -> Item:
+def refused(number: int, location: str, error: InvalidEvent) -> Item:
     """`error` with its place in front ("line 57: payload.text: ..."); its class, path and rule stay."""
-    return Item(number, error=type(error)(f"{place}: {error}", path=error.path, rule=error.rule))
+    return Item(number, error=type(error)(f"{location}: {error}", path=error.path, rule=error.rule))
 
 
 def is_name(text: str) -> bool:

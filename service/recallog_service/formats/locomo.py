@@ -57,14 +57,14 @@ class _Reading:
     ids: set[str] = field(default_factory=set)
 
     def item(
-        self, place: str, *, ordinal: int, session: _Session | None, event_id: str | None = None, **fields: Any
+        self, location: str, *, ordinal: int, session: _Session | None, event_id: str | None = None, **fields: Any
     ) -> Item:
         name = session.session if session else None
         known = {"id": event_id or derived_id(self.space, name, ordinal), "space": self.space, "session": name}
-        return made(self.number, f"conversation {self.number}: {place}", known | {"turn": self.turn} | fields)
+        return made(self.number, f"conversation {self.number}: {location}", known | {"turn": self.turn} | fields)
 
-    def refused(self, place: str, error: InvalidEvent) -> Item:
-        return refused(self.number, f"conversation {self.number}: {place}", error)
+    def refused(self, location: str, error: InvalidEvent) -> Item:
+        return refused(self.number, f"conversation {self.number}: {location}", error)
 
 
 def read(text: bytes, *, space: str | None = None) -> Iterator[Item]:
@@ -158,16 +158,16 @@ def _session_items(reading: _Reading, session: _Session) -> Iterator[Item]:
 
 
 def _turn(reading: _Reading, session: _Session, ordinal: int, turn: object) -> Iterator[Item]:
-    place = f"{session.key}.{ordinal - 1}"
+    location = f"{session.key}.{ordinal - 1}"
     if not isinstance(turn, dict) or not isinstance(turn.get("text"), str):
-        error = InvalidEvent("not a turn with speaker, dia_id and text", path=place)
-        yield reading.refused(place, error)
+        error = InvalidEvent("not a turn with speaker, dia_id and text", path=location)
+        yield reading.refused(location, error)
         return
     text = _text(turn)
     dia_id = turn.get("dia_id")
     if text:
         yield reading.item(
-            place, ordinal=ordinal, session=session, event_id=_free_id(reading, dia_id), agent=_speaker(turn),
+            location, ordinal=ordinal, session=session, event_id=_free_id(reading, dia_id), agent=_speaker(turn),
             kind="agent.spoke", at=session.begins + timedelta(seconds=ordinal - 1),
             payload={"text": text} | ({"dia_id": dia_id} if isinstance(dia_id, str) else {}),
         )  # fmt: skip

@@ -29,7 +29,7 @@ _YEAR_MAX = 9998  # times count on from here, and the calendar ends with 9999
 class Draft:
     """An event before its conversation gives it space, session and id."""
 
-    place: str
+    location: str
     turn: int
     agent: str
     kind: str
@@ -44,7 +44,7 @@ class Draft:
 class Refusal:
     """Stands where a draft would: it takes an ordinal and a second like one."""
 
-    place: str
+    location: str
     error: InvalidEvent
 
 
@@ -68,15 +68,15 @@ def drafts_of(messages: Iterable[object]) -> list[Draft | Refusal]:
     """Drafts in the order of `messages`; a message that cannot be read gives one refusal instead of its drafts."""
     dialogue = _Dialogue()
     for ordinal, message in enumerate(messages, 1):
-        place = f"message {ordinal}"
+        location = f"message {ordinal}"
         try:
-            _add(dialogue, place, message)
+            _add(dialogue, location, message)
         except InvalidEvent as error:
-            dialogue.drafts.append(Refusal(place, error))
+            dialogue.drafts.append(Refusal(location, error))
     return [draft for draft in dialogue.drafts if draft is not None]
 
 
-def _add(dialogue: _Dialogue, place: str, message: object) -> None:
+def _add(dialogue: _Dialogue, location: str, message: object) -> None:
     if isinstance(message, InvalidEvent):
         raise message
     if not isinstance(message, dict):
@@ -84,16 +84,16 @@ def _add(dialogue: _Dialogue, place: str, message: object) -> None:
     match message.get("role"):
         case "user":
             dialogue.turn += 1
-            _say(dialogue, place, message, USER, "user.injected", "text")
+            _say(dialogue, location, message, USER, "user.injected", "text")
         case "assistant":
             calls = _calls(message)
-            _say(dialogue, place, message, ASSISTANT, "agent.spoke", "text")
+            _say(dialogue, location, message, ASSISTANT, "agent.spoke", "text")
             for call in calls:
-                _call(dialogue, place, message, call)
+                _call(dialogue, location, message, call)
         case "system" | "developer":
-            _say(dialogue, place, message, ASSISTANT, "agent.configured", "persona")
+            _say(dialogue, location, message, ASSISTANT, "agent.configured", "persona")
         case "tool" | "function":
-            _answer(dialogue, place, message)
+            _answer(dialogue, location, message)
         case role:
             raise InvalidEvent(
                 f"role: {role!r} is none of system, developer, user, assistant, tool, function",
@@ -102,10 +102,10 @@ def _add(dialogue: _Dialogue, place: str, message: object) -> None:
             )
 
 
-def _say(dialogue: _Dialogue, place: str, message: dict[str, Any], agent: str, kind: str, name: str) -> None:
+def _say(dialogue: _Dialogue, location: str, message: dict[str, Any], agent: str, kind: str, name: str) -> None:
     text = _text(message.get("content"))
     if text.strip():
-        dialogue.drafts.append(Draft(place, dialogue.turn, agent, kind, {name: text}, _own_time(message)))
+        dialogue.drafts.append(Draft(location, dialogue.turn, agent, kind, {name: text}, _own_time(message)))
 
 
 def _text(content: object) -> str:
@@ -141,7 +141,7 @@ def _calls(message: dict[str, Any]) -> list[dict[str, Any]]:
     return [*calls, {"function": legacy}] if isinstance(legacy, dict) else calls
 
 
-def _call(dialogue: _Dialogue, place: str, message: dict[str, Any], call: dict[str, Any]) -> None:
+def _call(dialogue: _Dialogue, location: str, message: dict[str, Any], call: dict[str, Any]) -> None:
     given = call.get("function")
     function = given if isinstance(given, dict) else {}
     payload: dict[str, Any] = {"tool": _word(function.get("name")) or "unknown"}
@@ -149,7 +149,7 @@ def _call(dialogue: _Dialogue, place: str, message: dict[str, Any], call: dict[s
     if written is not None:
         payload["arguments"] = _parsed(written) if isinstance(written, str) else written
     draft = Draft(
-        place,
+        location,
         dialogue.turn,
         ASSISTANT,
         "tool.used",
@@ -168,7 +168,7 @@ def _parsed(arguments: str) -> object:
         return arguments
 
 
-def _answer(dialogue: _Dialogue, place: str, message: dict[str, Any]) -> None:
+def _answer(dialogue: _Dialogue, location: str, message: dict[str, Any]) -> None:
     content = message.get("content")
     result = _text(content) if content is None or isinstance(content, str | list) else content
     ok = not (isinstance(result, str) and result.lower().startswith("error"))
@@ -182,7 +182,7 @@ def _answer(dialogue: _Dialogue, place: str, message: dict[str, Any]) -> None:
         del payload["ok"]
     dialogue.drafts.append(
         Draft(
-            place,
+            location,
             dialogue.turn,
             ASSISTANT,
             "tool.used",

@@ -1,0 +1,43 @@
+"""The built parts of one memory: its ledger, its views, its locks and its index."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from recallog.index.semantic_index import SemanticIndex
+from recallog.reading.projection_group import ProjectionGroup
+from recallog_schemas import limits
+from recallog_streams.ledgers.ledger import Ledger
+
+Lock = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """What a memory is made of. `recallog.composition.assemble` builds one from a ledger and stores."""
+
+    ledger: Ledger
+    views: ProjectionGroup
+    """The built-in views."""
+    own: Sequence[ProjectionGroup] = ()
+    """One group for each projection of the user's, in a store of its own: it is built separately, and a record that it
+    cannot apply is a dead letter in no other view."""
+    reactors_lock: Lock = nullcontext
+    """Held by the one process that answers triggers."""
+    index: SemanticIndex | None = None
+    """None: the semantic index is off."""
+    log_events: int = limits.LOG_EVENTS_KEPT
+    """How many of the newest events each log of the views keeps."""
+
+    def groups(self) -> list[ProjectionGroup]:
+        """The built-in views, then those of the user's projections."""
+        return [self.views, *self.own]
+
+    async def close(self) -> None:
+        """Close files and connections."""
+        await self.ledger.close()
+        for group in self.groups():
+            await group.store.close()
+        if self.index is not None:
+            await self.index.close()

@@ -1,0 +1,327 @@
+"""The composition root: settings to adapters, found by URL scheme.
+
+| setting | schemes of Recallog's own |
+| --- | --- |
+| `ledger` | a folder (SQLite), `kafka://…`, `memory://` |
+| `views` | a folder (SQLite), `redis://…`, `rediss://…`, `unix://…`, `memory://` |
+| `index` | `embedded`, `off`, `http://…` and `https://…` (a Qdrant server) |
+| `embedder` | see `recallog_projections.index.embedders.registry` |
+
+Any other scheme is looked up among the entry points of installed distributions (`recallog_projections.plugins`).
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SecretStr
+
+from recallog import layout
+from recallog.components import Components, Lock
+from recallog.index.semantic_index import SemanticIndex
+from recallog.reading.projection_group import BUILT_IN, INDEX, ProjectionGroup
+from recallog.reading.view_access import CatchUpOnRead, ViewAccess, WaitForWorkers
+from recallog.settings import Settings
+from recallog_projections import plugins
+from recallog_projections.plugins import scheme_of
+from recallog_projections.projection import Projection
+from recallog_projections.stores.store import Store
+from recallog_projections.views import builtin
+from recallog_schemas import limits
+from recallog_schemas.errors import ProjectionError, ReflectorMisconfigured, SettingsError
+from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.projector import ProcessedBatch, Projector
+
+if TYPE_CHECKING:
+    from recallog.index.indexer import Indexer
+    from recallog.index.remote import RemoteService
+    from recallog.reactors.reflector import Reflector
+    from recallog_streams.ledgers.kafka.address import KafkaAddress
+
+REACTORS = "reactors"
+NAMESPACE = "recallog"
+"""Prefix of the namespaces in stores that several memories may share."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_REDIS = frozenset({"redis", "rediss", "unix"})
+_NEED_BOTH = _REDIS | {"kafka", "memory"}
+
+Namespaced = Callable[[str], Store]
+"""The store of one namespace: "" for the built-in views, else the name of a projection, or "index"."""
+
+
+def compose(
+    settings: Settings, own: Sequence[Projection] = (), processed: Callable[[ProcessedBatch], None] | None = None
+) -> Components:
+    """What the settings ask for; `processed` is called with each batch that workers and rebuilds commit.
+
+    Raises `SettingsError`, or `ProjectionError` for a projection that cannot be kept.
+    """
+    _check_combination(settings)
+    ledger = ledger_at(settings.ledger or str(settings.home), settings)
+    stores = _stores(settings)
+    return assemble(
+        ledger,
+        stores,
+        own=own,
+        lock=_locks(settings),
+        index=_index(settings, ledger, stores),
+        log_events=settings.log_events,
+        after_wait_seconds=settings.after_wait_seconds,
+        processed=processed,
+    )
+
+
+def assemble(
+    ledger: Ledger,
+    stores: Namespaced,
+    *,
+    own: Sequence[Projection] = (),
+    lock: Callable[[str], Lock] = lambda name: nullcontext,
+    index: SemanticIndex | None = None,
+    log_events: int = limits.LOG_EVENTS_KEPT,
+    after_wait_seconds: float = 10.0,
+    processed: Callable[[ProcessedBatch], None] | None = None,
+) -> Components:
+    """Components from a ledger and a store for each namespace, for `Memory(components)`.
+
+    `lock(name)` makes the lock that processes of one memory share while they fold the views `name`; without one they
+    may fold the same batch twice, which costs time and nothing else, since the store refuses the second commit.
+    """
+    names = [projection.name for projection in own]
+    for name in names:
+        if _NAME.fullmatch(name) is None or names.count(name) > 1:
+            raise ProjectionError(
+                f"{name!r} cannot name a projection: use lower case letters, digits and _, and each name once"
+            )
+
+    def group(name: str, namespace: str, projections: Sequence[Projection]) -> ProjectionGroup:
+        store = stores(namespace)
+        builder = Projector(ledger, store, projections, processed=processed)
+        access: ViewAccess
+        if ledger.folded_by_workers:
+            access = WaitForWorkers(builder, after_wait_seconds)
+        else:
+            access = CatchUpOnRead(Projector(ledger, store, projections, lock=lock(namespace)))
+        return ProjectionGroup(name, store, projections, builder, access)
+
+    return Components(
+        ledger,
+        group(BUILT_IN, "", builtin.projections(log_events)),
+        [group(projection.name, projection.name, builtin.with_settings(projection)) for projection in own],
+        lock(REACTORS),
+        index,
+        log_events,
+    )
+
+
+def ledger_at(url: str, settings: Settings) -> Ledger:
+    """The ledger at a URL, or in a folder. Raises `SettingsError`."""
+    scheme = scheme_of(url) if "://" in url else ""
+    if not scheme:
+        from recallog_streams.ledgers.sqlite import SqliteLedger
+
+        return SqliteLedger(Path(url) / layout.LEDGER, settings.lock_wait_seconds)
+    if scheme == "kafka":
+        from recallog_streams.ledgers.kafka.ledger import KafkaLedger
+
+        return KafkaLedger(address_of(url), batch_records=limits.CLUSTER_BATCH_RECORDS)
+    if scheme == "memory":
+        from recallog_streams.ledgers.memory import MemoryLedger
+
+        return MemoryLedger()
+    factory = plugins.load(plugins.LEDGERS, scheme)
+    if factory is None:
+        raise SettingsError(
+            f"RECALLOG_LEDGER: no adapter for {scheme}://. It is a folder, kafka://host:9092/topic, memory://, or a "
+            f"scheme that an installed package registers in the entry points {plugins.LEDGERS}"
+        )
+    ledger: Ledger = factory(url)
+    return ledger
+
+
+def address_of(ledger_url: str) -> "KafkaAddress":
+    """The address of a ledger on Kafka. Raises `SettingsError`."""
+    from recallog_streams.ledgers.kafka.address import KafkaAddress
+
+    try:
+        return KafkaAddress.parse(ledger_url)
+    except ValueError as error:
+        raise SettingsError(f"RECALLOG_LEDGER: {error}") from None
+
+
+def extractive() -> "Reflector":
+    """The offline reflector."""
+    from recallog.reactors.extractive import Extractive
+
+    return Extractive()
+
+
+def reflector(settings: Settings) -> "Reflector":
+    """The reflector that the settings name. Raises `ReflectorMisconfigured`."""
+    if settings.reflector == "extractive":
+        return extractive()
+    if settings.reflector_model is None:
+        raise ReflectorMisconfigured(
+            "the reflector is an endpoint, and no model is named. Set RECALLOG_REFLECTOR_MODEL, or leave "
+            "RECALLOG_REFLECTOR unset for the one that needs no model"
+        )
+    from recallog.reactors.endpoint import ChatEndpoint
+
+    return ChatEndpoint(
+        settings.reflector,
+        settings.reflector_model,
+        api_key=_secret(settings.reflector_api_key),
+        timeout_seconds=settings.reflector_timeout_seconds,
+    )
+
+
+def _secret(value: SecretStr | None) -> str | None:
+    return value.get_secret_value() if value is not None else None
+
+
+def _check_combination(settings: Settings) -> None:
+    """Raise `SettingsError` where a ledger and the place of its views do not fit together."""
+    ledger, views = settings.ledger, settings.views
+    for name, url, other_name, other in (
+        ("RECALLOG_LEDGER", ledger, "RECALLOG_VIEWS", views),
+        ("RECALLOG_VIEWS", views, "RECALLOG_LEDGER", ledger),
+    ):
+        if url is not None and other is None and scheme_of(url) in _NEED_BOTH:
+            raise SettingsError(
+                f"{name} is set and {other_name} is not: a cluster needs both, a memory in a folder neither"
+            )
+    if ledger is not None and scheme_of(ledger) == "kafka" and views is not None and "://" not in views:
+        raise SettingsError(
+            "RECALLOG_VIEWS: the views of a ledger on Kafka are kept by workers, who cannot share a folder; name a "
+            "Redis: redis://host:6379/0"
+        )
+
+
+def _stores(settings: Settings) -> Namespaced:
+    url = settings.views
+    scheme = "" if url is None or "://" not in url else scheme_of(url)
+    if url is None or not scheme:
+        folder = settings.home if url is None else Path(url)
+        return lambda namespace: _sqlite_store(folder, namespace, settings)
+    if scheme in _REDIS:
+        # Only a cluster needs this package: it comes with recallog[cluster].
+        from recallog_projections.stores.redis import RedisStore
+
+        return lambda namespace: RedisStore(url, namespace=_shared_namespace(namespace))
+    if scheme == "memory":
+        from recallog_projections.stores.memory import MemoryStore
+
+        return lambda namespace: MemoryStore()
+    factory = plugins.load(plugins.STORES, scheme)
+    if factory is None:
+        raise SettingsError(
+            f"RECALLOG_VIEWS: no adapter for {scheme}://. It is a folder, redis://host:6379/0, memory://, or a scheme "
+            f"that an installed package registers in the entry points {plugins.STORES}"
+        )
+    return lambda namespace: factory(url, _shared_namespace(namespace))
+
+
+def _shared_namespace(namespace: str) -> str:
+    return f"{NAMESPACE}:{namespace}" if namespace else NAMESPACE
+
+
+def _sqlite_store(folder: Path, namespace: str, settings: Settings) -> Store:
+    from recallog_projections.stores.sqlite import SqliteStore
+
+    file = layout.INDEX_ROWS if namespace == INDEX else layout.views_file(namespace)
+    return SqliteStore(folder / file, settings.lock_wait_seconds)
+
+
+def _locks(settings: Settings) -> Callable[[str], Lock]:
+    """Locks among the processes of one memory: in Redis, else in the folder; none for a memory in this process."""
+    views = settings.views
+    if views is not None and scheme_of(views) in _REDIS:
+        from recallog_streams.locks.redis import RedisLock
+
+        return lambda name: RedisLock(views, _shared_namespace(name), settings.lock_wait_seconds)
+    if settings.ledger is not None and scheme_of(settings.ledger) == "memory":
+        return lambda name: nullcontext
+    from recallog_streams.locks.folder import FolderLock
+
+    def lock(name: str) -> Lock:
+        file = layout.REACTORS_LOCK if name == REACTORS else layout.views_lock(name)
+        return FolderLock(settings.home / file, settings.lock_wait_seconds)
+
+    return lock
+
+
+def _index(settings: Settings, ledger: Ledger, stores: Namespaced) -> SemanticIndex | None:
+    """The semantic index, or None where it is off. What it is made of is imported with its first use.
+
+    Raises `SettingsError`.
+    """
+    in_folder = settings.ledger is None and settings.views is None
+    url = settings.index or ("embedded" if in_folder else "off")
+    if url == "off":
+        return None
+    if url == "embedded":
+        if not in_folder:
+            raise SettingsError("RECALLOG_INDEX=embedded is for a memory in a folder; a cluster's is a Qdrant server")
+        return _embedded_index(settings, ledger, stores)
+    scheme = scheme_of(url)
+    factory = None if scheme in ("http", "https") else plugins.load(plugins.ENGINES, scheme)
+    if scheme not in ("http", "https") and factory is None:
+        raise SettingsError(
+            f"RECALLOG_INDEX: embedded, off, the URL of a Qdrant server, or a scheme that an installed package "
+            f"registers in the entry points {plugins.ENGINES}, not {url!r}"
+        )
+
+    def indexer() -> "Indexer":
+        from recallog.index.indexer import Indexer
+        from recallog_projections.index.embedders.registry import embedder
+        from recallog_projections.index.engines.server import ServerEngine
+
+        key = _secret(settings.embedder_api_key)
+        return Indexer(
+            ledger,
+            stores(INDEX),
+            ServerEngine(url) if factory is None else factory(url),
+            lambda name: embedder(name, api_key=key),
+            settings.embedder,
+            settings.index_token_vectors,
+            _index_lock(settings),
+        )
+
+    return SemanticIndex(indexer)
+
+
+def _embedded_index(settings: Settings, ledger: Ledger, stores: Namespaced) -> SemanticIndex:
+    """The index in a memory's folder, served by a process of its own."""
+
+    def indexer() -> "Indexer":
+        from recallog.index.indexer import Indexer
+        from recallog.index.remote import RemoteEmbedder, RemoteEngine
+
+        return Indexer(
+            ledger,
+            stores(INDEX),
+            RemoteEngine(settings.home),
+            lambda name: RemoteEmbedder(settings.home, name),
+            settings.embedder,
+            settings.index_token_vectors,
+        )
+
+    def service() -> "RemoteService":
+        from recallog.index.remote import RemoteService
+
+        return RemoteService(settings)
+
+    return SemanticIndex(indexer, service)
+
+
+def _index_lock(settings: Settings) -> Callable[[int], AbstractAsyncContextManager[Any]]:
+    """The lock among the indexers of one partition, which does not wait."""
+    views = settings.views
+    if views is None or scheme_of(views) not in _REDIS:
+        return lambda partition: nullcontext()
+    from recallog_streams.locks.redis import RedisLock
+
+    return lambda partition: RedisLock(views, _shared_namespace(f"{INDEX}:{partition}"), 0)()

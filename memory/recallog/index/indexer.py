@@ -1,0 +1,213 @@
+"""Keeping the index: following the ledger, each partition in the generation that readers are served from.
+
+Which model makes the vectors is a property of the index, not of the process: the active generation says it, and the
+settings say it for the first one only. So another model takes over for all processes at once, when its generation does.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from recallog.reading.projection_group import INDEX, ProjectionGroup
+from recallog.reading.view_access import CatchUpOnRead
+from recallog_projections.index import points
+from recallog_projections.index.documents import Index
+from recallog_projections.index.embedders.embedder import Embedder
+from recallog_projections.index.engines.engine import Engine
+from recallog_projections.index.store import IndexStore, MadeWith, collection_of, made_with
+from recallog_projections.projection import Projection
+from recallog_projections.stores.store import Generation, Pointer, Store
+from recallog_projections.views.settings import SettingsProjection
+from recallog_schemas import limits
+from recallog_schemas.errors import IndexUnavailable, LockTimeout, RecallogError
+from recallog_streams import generations
+from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.partition_task import backoff
+from recallog_streams.projector import GenerationGone, Progress, Projector
+from recallog_streams.stop_signal import StopSignal
+
+POLL_SECONDS = 0.2
+"""How often the ledger's end is looked at while there is nothing to index."""
+CHECK_SECONDS = 5.0
+"""How often the engine is asked whether it still has what it had."""
+ROUND_RECORDS = 8 * limits.INDEX_BATCH_RECORDS
+"""How many records of one partition are indexed before the others have their turn."""
+
+_log = logging.getLogger("recallog.index")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSnapshot:
+    """One generation of the index, as it answers one question."""
+
+    engine: Engine
+    collection: str
+    embedder: Embedder
+    token_vectors: bool
+    generation: str
+    checkpoint: int
+    """The last offset decided."""
+
+
+@dataclass
+class Indexer:
+    """The index of one ledger, as one process sees it."""
+
+    ledger: Ledger
+    rows: Store
+    """Where the checkpoint stands, and what the projection needs."""
+    engine: Engine
+    load: Callable[[str], Embedder]
+    """The embedder of a name, loaded. It need not be quick; it is asked once."""
+    name: str
+    """The embedder of the first generation."""
+    token_vectors: bool = True
+    lock: Callable[[int], AbstractAsyncContextManager[Any]] = lambda partition: nullcontext()
+    """Held while a partition is worked on, so that processes which share an index do not make each vector twice."""
+
+    def __post_init__(self) -> None:
+        self._views: dict[MadeWith, ProjectionGroup] = {}
+        self._embedders: dict[str, Embedder] = {}
+        self._loading = Lock()
+        self._checked_at = -CHECK_SECONDS
+        self.trouble = ""
+        """Why the index does not follow, in a sentence; "" where it does."""
+
+    async def embedder(self, name: str) -> Embedder:
+        """The embedder `name`, loaded with the first use. Raises `IndexUnavailable`, or `SettingsError`."""
+        known = self._embedders.get(name)
+        return known if known is not None else await asyncio.to_thread(self._loaded, name)
+
+    def _loaded(self, name: str) -> Embedder:
+        with self._loading:
+            if name not in self._embedders:
+                self._embedders[name] = self.load(name)
+            return self._embedders[name]
+
+    def close(self) -> None:
+        """Let go of the models."""
+        while self._embedders:
+            self._embedders.popitem()[1].close()
+
+    async def open(self, partition: int) -> IndexSnapshot:
+        """The generation that answers now. Raises `IndexUnavailable` where there is none yet."""
+        pointer = await self.rows.pointer(partition)
+        active = pointer.active
+        if active is None:
+            done = await self.rows.checkpoint(pointer.building) if pointer.building is not None else None
+            end = (await self.ledger.ends())[partition]
+            share = 100 * ((done.offset if done else -1) + 1) // max(1, end)
+            raise IndexUnavailable(f"the index is being built, {share} % are done; ask again")
+        checkpoint = await self.rows.checkpoint(active)
+        if checkpoint is None:
+            raise IndexUnavailable("the index is lost, and will be built again; ask again")
+        made = made_with(active.code)
+        embedder = await self.embedder(made.embedder)
+        check_model(embedder, made)
+        return IndexSnapshot(
+            self.engine, collection_of(active), embedder, made.token_vectors, active.id, checkpoint.offset
+        )
+
+    async def views(self, partition: int = 0) -> ProjectionGroup:
+        """The index as views: what `rebuild` and `verify` work on. Raises `IndexUnavailable`."""
+        pointer = await self.rows.pointer(partition)
+        return await self._views_of(await self._wanted(pointer))
+
+    async def moved(self, name: str, *, token_vectors: bool | None = None) -> ProjectionGroup:
+        """The views of an index made with another embedder: a rebuild of them moves the index to it."""
+        return await self._views_of(
+            await self._made_with(name, self.token_vectors if token_vectors is None else token_vectors)
+        )
+
+    async def run(self, stopping: StopSignal, progress: Progress | None = None) -> None:
+        """Keep all partitions at the ledger's end until told to stop."""
+        failures = 0
+        while not stopping:
+            try:
+                moved = await stopping.unless(self._round(progress))
+            except Exception as error:  # noqa: BLE001 - an engine or embedder of somebody else's may raise anything
+                failures += 1
+                named = f"{type(error).__name__}: {error}"
+                self.trouble = str(error) if isinstance(error, RecallogError) else named
+                _log.warning("%s", named, exc_info=not isinstance(error, RecallogError))
+                await stopping.pause(backoff(failures))
+            else:
+                failures, self.trouble = 0, ""
+                if not moved:
+                    await stopping.pause(POLL_SECONDS)
+
+    async def _round(self, progress: Progress | None) -> bool:
+        check_engine = time.monotonic() - self._checked_at >= CHECK_SECONDS
+        if check_engine:
+            self._checked_at = time.monotonic()
+        ends = await self.ledger.ends()
+        moved = [await self._step(partition, end, check_engine, progress) for partition, end in enumerate(ends)]
+        return any(moved)
+
+    async def _step(self, partition: int, end: int, check_engine: bool, progress: Progress | None) -> bool:
+        """Bring one partition on; whether there was anything to do.
+
+        With `check_engine` the engine is asked whether it still has the collection.
+        """
+        pointer = await self.rows.pointer(partition)
+        views = await self._views_of(await self._wanted(pointer))
+        active, projector = pointer.active, views.builder
+        if active is not None and active.code == projector.fold.code:
+            store = projector.store if check_engine else self.rows
+            done = await store.checkpoint(active)
+            if done is not None and done.offset + 1 >= end:
+                return False
+        try:
+            async with self.lock(partition):
+                await self._go_on(projector, partition, active, end, progress)
+        except LockTimeout:
+            return False  # another process is at it
+        except GenerationGone:
+            pass  # a cutover: its generation is gone on with
+        return True
+
+    async def _go_on(
+        self, projector: Projector, partition: int, active: Generation | None, end: int, progress: Progress | None
+    ) -> None:
+        done = await projector.store.checkpoint(active) if active is not None else None
+        if active is None or done is None or active.code != projector.fold.code:
+            await generations.current(projector, partition, progress)
+        else:
+            # Not all at once: the other partitions wait.
+            await projector.catch_up(active, min(end, done.offset + 1 + ROUND_RECORDS), progress)
+
+    async def _wanted(self, pointer: Pointer) -> MadeWith:
+        if pointer.active is not None:
+            before = made_with(pointer.active.code)
+            return msgspec.structs.replace(before, points=points.VERSION)
+        return await self._made_with(self.name, self.token_vectors)
+
+    async def _made_with(self, name: str, token_vectors: bool) -> MadeWith:
+        embedder = await self.embedder(name)
+        return MadeWith(name, embedder.model, token_vectors and embedder.token_vectors)
+
+    async def _views_of(self, made: MadeWith) -> ProjectionGroup:
+        if made not in self._views:
+            embedder = await self.embedder(made.embedder)
+            check_model(embedder, made)
+            store = IndexStore(self.rows, self.engine, embedder, token_vectors=made.token_vectors)
+            projections: list[Projection] = [Index(msgspec.structs.asdict(made)), SettingsProjection()]
+            projector = Projector(self.ledger, store, projections, batch_records=limits.INDEX_BATCH_RECORDS)
+            self._views[made] = ProjectionGroup(INDEX, store, projections, projector, CatchUpOnRead(projector))
+        return self._views[made]
+
+
+def check_model(embedder: Embedder, made: MadeWith) -> None:
+    """Raise where `embedder` would give other vectors than those of the index."""
+    if embedder.model != made.model:
+        raise IndexUnavailable(
+            f"the index was made with {made.model}, and {made.embedder!r} is {embedder.model} here. Move it: recallog "
+            f"reindex --model {made.embedder}"
+        )

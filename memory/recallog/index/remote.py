@@ -1,0 +1,230 @@
+"""The index of a folder as its processes see it: the engine and the embedder that its service keeps."""
+
+import asyncio
+import contextlib
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from recallog import layout
+from recallog.index import messages
+from recallog.settings import Settings
+from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
+from recallog_projections.index.engines.edge import collections_in, disk_bytes
+from recallog_projections.index.engines.engine import Engine, Filter, Hit, Point, Search, Shape, Stored
+from recallog_schemas.errors import IndexUnavailable
+
+START_SECONDS = 20.0
+"""How long a service may take to come up: it has a model to load."""
+END_SECONDS = 10.0
+"""How long one may take to end before it is killed, which costs it nothing but the batch in hand."""
+_POLL_SECONDS = 0.02
+
+
+class ServiceConnection:
+    """One connection to the service of a folder, and one call at a time on it."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._lock = Lock()
+        self._socket: socket.socket | None = None
+
+    def call(self, call: messages.Call, kind: Any) -> Any:
+        """What `call` returns, of type `kind`. Raises what the service raised, or `IndexUnavailable`."""
+        with self._lock:
+            try:
+                return messages.value_of(self._said_again(call) if self._socket else self._said(call), kind)
+            except (OSError, msgspec.MsgspecError) as error:
+                self.close()
+                raise IndexUnavailable(
+                    f"the index of {self._home} is not being served ({error}); ask again, and it is started"
+                ) from error
+
+    def _said_again(self, call: messages.Call) -> bytes:
+        """Once more on a new connection where the old one is broken: the service may be another by now. Every call may
+        be made twice."""
+        try:
+            return self._said(call)
+        except OSError:
+            self.close()
+            return self._said(call)
+
+    def _said(self, call: messages.Call) -> bytes:
+        if self._socket is None:
+            address = msgspec.json.decode((self._home / layout.INDEX_ADDRESS).read_bytes(), type=messages.Address)
+            self._socket = socket.create_connection(("127.0.0.1", address.port), timeout=60)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._exchange(messages.encode(messages.Handshake(address.token)))
+        return self._exchange(messages.encode(call))
+
+    def _exchange(self, data: bytes) -> bytes:
+        if self._socket is None:
+            raise ConnectionError("not connected")
+        self._socket.sendall(len(data).to_bytes(messages.LENGTH_BYTES, "big") + data)
+        length = int.from_bytes(self._received(messages.LENGTH_BYTES), "big")
+        return self._received(length)
+
+    def _received(self, length: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < length:
+            part = self._socket.recv(length - len(parts)) if self._socket is not None else b""
+            if not part:
+                raise ConnectionError("the service hung up")
+            parts += part
+        return bytes(parts)
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+class RemoteService:
+    """The service of a folder: found, or started, and asked."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._home = settings.home
+        self._process: subprocess.Popen[bytes] | None = None
+        self._asking = ServiceConnection(self._home)
+
+    def exists(self) -> bool:
+        """Whether an index was ever begun here."""
+        return (self._home / layout.INDEX_ROWS).exists()
+
+    @property
+    def is_up(self) -> bool:
+        """Whether a service answers. It is asked, since an address may have outlived it."""
+        try:
+            self._asking.call(messages.Health(), str)
+        except IndexUnavailable:
+            return False
+        return True
+
+    def trouble(self) -> str:
+        """Why the index does not follow, or "". Raises `IndexUnavailable`."""
+        return str(self._asking.call(messages.Health(), str))
+
+    async def start(self, wait_seconds: float = START_SECONDS) -> None:
+        """See to it that a service answers. Raises `IndexUnavailable` where none does after `wait_seconds`."""
+        give_up = time.monotonic() + wait_seconds
+        while not await asyncio.to_thread(lambda: self.is_up):
+            if self._process is None or self._process.poll() is not None:
+                failed = self._process is not None and self._process.returncode != 0
+                self._let_go()
+                if failed:  # the next question tries again
+                    raise IndexUnavailable(f"the index's process ended; {self._home / layout.INDEX_LOG} says why")
+                try:
+                    self._spawn()
+                except OSError as error:
+                    raise IndexUnavailable(f"the index's process cannot be started: {error}") from error
+            if time.monotonic() > give_up:
+                raise IndexUnavailable("the index is starting; ask again in a moment")
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _spawn(self) -> None:
+        (self._home / layout.INDEX).mkdir(parents=True, exist_ok=True)
+        with (self._home / layout.INDEX_LOG).open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "recallog.index"], stdin=subprocess.PIPE, stdout=log, stderr=log
+            )
+        if self._process.stdin is not None:
+            # Standard input stays open: its end tells the service that this process has ended.
+            self._process.stdin.write(messages.encode_settings(self._settings))
+            self._process.stdin.flush()
+
+    def close(self) -> None:
+        """Let go of it; the one that this process has started ends."""
+        self._asking.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Tell the process that this one has started to end, and wait until it has."""
+        if self._process is None:
+            return
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+
+class RemoteEngine(Engine):
+    """The engine that the service keeps."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._channel = ServiceConnection(home)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="recallog-engine")
+
+    async def _call(self, call: messages.Call, kind: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._channel.call, call, kind)
+
+    async def create(self, collection: str, shape: Shape) -> None:
+        await self._call(messages.Create(collection, shape), None)
+
+    async def collections(self) -> set[str]:
+        return collections_in(self._home / layout.INDEX_ENGINE)
+
+    async def drop(self, collection: str) -> None:
+        await self._call(messages.Drop(collection), None)
+
+    async def upsert(self, collection: str, points: Sequence[Point]) -> None:
+        await self._call(messages.Upsert(collection, points), None)
+
+    async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
+        hits: list[list[Hit]] = await self._call(messages.SearchAll(collection, searches), list[list[Hit]])
+        return hits
+
+    async def retrieve(
+        self, collection: str, ids: Sequence[str], *, payload: Collection[str] | None = None, vectors: bool = False
+    ) -> dict[str, Stored]:
+        call = messages.Retrieve(collection, ids, None if payload is None else list(payload), vectors)
+        stored: dict[str, Stored] = await self._call(call, dict[str, Stored])
+        return stored
+
+    async def scroll(self, collection: str, after: str | None, limit: int, *, vectors: bool = False) -> list[Stored]:
+        stored: list[Stored] = await self._call(messages.Scroll(collection, after, limit, vectors), list[Stored])
+        return stored
+
+    async def count(self, collection: str, filter: Filter | None = None) -> int:  # noqa: A002
+        return int(await self._call(messages.CountPoints(collection, filter), int))
+
+    async def size_bytes(self) -> int | None:
+        return disk_bytes(self._home / layout.INDEX_ENGINE)
+
+    async def close(self) -> None:
+        self._channel.close()
+        self._thread.shutdown()
+
+
+class RemoteEmbedder(Embedder):
+    """An embedder that the service has loaded."""
+
+    def __init__(self, home: Path, name: str) -> None:
+        self._channel = ServiceConnection(home)
+        self._name = name
+        described = self._channel.call(messages.Model(name), messages.EmbedderInfo)
+        self.model = described.model
+        self.dimension = described.dimension
+        self.token_vectors = described.token_vectors
+        self.leaves_machine = described.leaves_machine
+
+    def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
+        made: list[Embedding] = self._channel.call(messages.Embed(self._name, passages), list[Embedding])
+        return made
+
+    def close(self) -> None:
+        self._channel.close()

@@ -1,0 +1,342 @@
+"""The prompt that an agent gets: who it is, what it sees, what it believes and remembers, and what it shall answer.
+
+Sections come in the order of the memory model: from what never changes to what changes with every turn, the form of
+the answer last. A budget takes away whole lines, of what is cheapest to lose first, and never who the agent is, what a
+visitor said, or the form of the answer. All of it comes from one atomic look at the views.
+"""
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from recallog import retrieval
+from recallog.index.semantic_index import SemanticIndex
+from recallog.queries import reflections, salient
+from recallog.queries.salient import Related, SalienceQuery
+from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.time_travel import AsOf
+from recallog_projections.views import episodic, scene, settings
+from recallog_projections.views.settings import AgentSettings
+from recallog_schemas import Position, limits
+from recallog_schemas.views import RecallHit, RecallView, ReflectionView, Remembered, SceneView, one_line
+
+CHARS_PER_TOKEN = 4
+"""Of the memory model: a token is estimated as four characters, rounded up."""
+
+_NEXT_LINE, _NEXT_SECTION = "\n", "\n\n"
+_ACTION_KIND = "tool.used"
+_SHOWN_ELSEWHERE = limits.PROMPT_BELIEFS + limits.PROMPT_ACTIONS + limits.VISITOR_EVENTS + limits.SCENE_KINDS_MAX + 1
+"""Events, the goal among them, that the prompt may show outside of its memory."""
+_RECALLED_ELSEWHERE = 13
+"""Of twenty memories that answer best, so many may stand in other sections already."""
+_ACTIONS_AMONG = 100
+"""Actions are looked for among so many of the newest events that the agent may see."""
+
+
+class Context(str):
+    """A prompt: plain text that knows what it was computed at."""
+
+    generation: str
+    checkpoint: Position | None
+    tokens: int
+    """Estimated, at four characters each."""
+    dropped: int
+    """Lines that the budget took away."""
+    reflection: ReflectionView
+    """Whether the agent owes a reflection: the prompt then asks for it, and `reflection.answer(...)` makes it."""
+    degraded: str | None
+    """Why what stands under RECALLED is not as good as it could be; None where it is, or where nothing is recalled."""
+
+    @classmethod
+    def of(cls, text: str, dropped: int, reflection: ReflectionView, degraded: str | None) -> Self:
+        context = cls(text)
+        context.generation, context.checkpoint = reflection.generation, reflection.checkpoint
+        context.tokens = tokens(text)
+        context.dropped = dropped
+        context.reflection = reflection
+        context.degraded = degraded
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the caller adds to a prompt. None is left to the views."""
+
+    scene: str | None = None
+    query: str | None = None
+    extra: str | None = None
+    output_format: str | None = None
+    budget_tokens: int | None = None
+    turn: int | None = None
+    as_of: AsOf | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Of one prompt, what its other sections show, and what its memory is asked for."""
+
+    goals: Sequence[Remembered]
+    seen: Sequence[Remembered]
+    beliefs: Sequence[Remembered]
+    visitors: Sequence[Remembered]
+    actions: Sequence[Remembered]
+    scene: str
+    query: str
+
+    def offsets(self) -> set[int]:
+        shown = (*self.goals, *self.seen, *self.beliefs, *self.visitors, *self.actions)
+        return {event.position.offset for event in shown}
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """The lines of what an agent remembers."""
+
+    lines: list[str]
+    cheapest_first: Sequence[int]
+    """Which of them go first."""
+    offsets: Collection[int]
+
+
+@dataclass(slots=True)
+class Section:
+    """A heading and its lines. The budget takes lines by their numbers in `spare`, the first of them first."""
+
+    heading: str
+    lines: list[str]
+    spare: Sequence[int] = ()
+
+
+def tokens(text: str) -> int:
+    """An estimate: one for every four characters, rounded up."""
+    return math.ceil(len(text) / CHARS_PER_TOKEN)
+
+
+async def scene_of(reading: ReadSession, space: str) -> SceneView:
+    """The newest shared event of each of the space's scene kinds."""
+    kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
+    while True:
+        snapshot = await reading.snapshot(scene.rows(space, kinds))
+        set_to = scene.scene_kinds(snapshot.row(settings.SPACES, space))
+        if set_to == kinds:
+            shown = _scene(snapshot, space, kinds)
+            return SceneView(**snapshot.computed_at, space=space, kinds=tuple(kinds), events=tuple(shown))
+        kinds = set_to
+
+
+async def context(
+    reading: ReadSession, asking: SemanticIndex | None, space: str, agent: str, wanted: Wanted, candidates: int
+) -> Context:
+    """The prompt of `agent`; salience scores the newest `candidates` events. With an index, it recalls."""
+    kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
+    newest = _ACTIONS_AMONG
+    while True:
+        snapshot = await reading.snapshot(
+            [
+                *salient.rows(space, agent),
+                *reflections.rows(space, agent),
+                *scene.rows(space, (*kinds, scene.GOAL_KIND)),
+            ],
+            [
+                *episodic.logs(space, agent, newest),
+                *scene.visitor_logs(space, agent),
+                reflections.belief_log(space, agent, limits.PROMPT_BELIEFS),
+            ],
+        )
+        own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
+        set_to = scene.scene_kinds(snapshot.row(settings.SPACES, space))
+        # What the prompt shows elsewhere is no memory of its own: a window that is to be full looks further back.
+        needed = candidates if own.use_salience else (own.window or limits.WINDOW_EVENTS) + _SHOWN_ELSEWHERE
+        needed = min(max(needed, reflections.events_needed(snapshot, space, agent, candidates)), candidates)
+        if set_to == kinds and needed <= newest:
+            shown = _shown(snapshot, space, agent, wanted, kinds)
+            asked = SalienceQuery(shown.query, turn=wanted.turn, as_of=wanted.as_of)
+            related = await salient.related(snapshot, asking if own.use_salience else None, space, agent, asked)
+            memory = _memory(snapshot, space, agent, own, asked, related, shown.offsets())
+            recalled = await _recalled(reading, snapshot, asking, space, agent, asked, candidates)
+            known = {*shown.offsets(), *memory.offsets}
+            hits = recalled.hits if recalled is not None else ()
+            further = [hit for hit in hits if hit.position.offset not in known][: limits.PROMPT_RECALLED]
+            degraded = recalled.degraded if recalled is not None else None
+            return _composed(snapshot, space, agent, own, wanted, shown, memory, further, degraded)
+        kinds, newest = set_to, max(newest, needed)
+
+
+def _shown(snapshot: Snapshot, space: str, agent: str, wanted: Wanted, kinds: Sequence[str]) -> _Shown:
+    goals = [event for event in _scene(snapshot, space, (scene.GOAL_KIND,)) if event.text]
+    seen = [event for event in _scene(snapshot, space, kinds) if event not in goals] if wanted.scene is None else []
+    scene_text = wanted.scene if wanted.scene is not None else _texts(seen)
+    return _Shown(
+        goals,
+        seen,
+        reflections.believed(snapshot, space, agent),
+        _visitors(snapshot, space, agent),
+        _actions(snapshot, space, agent),
+        scene_text,
+        wanted.query if wanted.query is not None else scene_text or _texts(goals),
+    )
+
+
+def _composed(
+    snapshot: Snapshot,
+    space: str,
+    agent: str,
+    own: AgentSettings,
+    wanted: Wanted,
+    shown: _Shown,
+    memory: _Memory,
+    recalled: Sequence[RecallHit],
+    degraded: str | None,
+) -> Context:
+    reflection = reflections.view(snapshot, space, agent)
+    identity = Section("IDENTITY", _identity(agent, own))
+    goal = Section("SHARED GOAL", [one_line(event.text) for event in shown.goals])
+    sight = Section("CURRENT SCENE", [shown.scene] if shown.scene else [])
+    believed = Section("YOUR BELIEFS", [event.line() for event in shown.beliefs], range(len(shown.beliefs)))
+    remembered = Section("YOUR MEMORY", memory.lines or ["(no prior memory)"], memory.cheapest_first)
+    in_order = sorted(recalled, key=lambda hit: hit.position.offset)
+    weakest_first = [in_order.index(hit) for hit in reversed(recalled)]
+    further = Section("RECALLED", [hit.line() for hit in in_order], weakest_first)
+    done = Section("ACTION HISTORY", [event.line() for event in shown.actions], range(len(shown.actions)))
+    visitor = Section("VISITOR", [event.line() for event in shown.visitors] or ["(quiet)"])
+    extra = Section("", [wanted.extra] if wanted.extra else [])
+    form = Section("OUTPUT FORMAT", _output_format(wanted.output_format, reflection))
+    sections = [identity, goal, sight, believed, remembered, further, done, visitor, extra, form]
+    dropped = _trim(sections, (further, done, remembered, believed), wanted.budget_tokens)
+    return Context.of(_written(sections), dropped, reflection, degraded)
+
+
+async def _recalled(
+    reading: ReadSession,
+    snapshot: Snapshot,
+    asking: SemanticIndex | None,
+    space: str,
+    agent: str,
+    asked: SalienceQuery,
+    candidates: int,
+) -> RecallView | None:
+    """What else is related to what the prompt is about, best first; None where the index is off."""
+    if asking is None or snapshot.processed < 0 or not asked.query.strip():
+        return None
+    # More than are shown: some of them stand elsewhere in the prompt.
+    most = limits.PROMPT_RECALLED + _RECALLED_ELSEWHERE
+    question = retrieval.question.RecallQuery.about(space, agent, asked.query, asked.as_of, top_k=most)
+    if question.offset_until is None:  # the prompt is of one moment, also where the views have moved on
+        question = replace(question, offset_until=snapshot.processed)
+    return await retrieval.recall.recall(reading, asking, question, candidates)
+
+
+def _scene(snapshot: Snapshot, space: str, kinds: Sequence[str]) -> list[Remembered]:
+    """The newest shared event of each of `kinds`, in ledger order."""
+    found = [snapshot.row(scene.NEWEST, space, "", kind) for kind in kinds]
+    shown = sorted((one for one in found if one is not None), key=lambda one: one.offset)
+    return [snapshot.remembered(one.offset, one.data) for one in shown]
+
+
+def _texts(events: Sequence[Remembered]) -> str:
+    return "\n".join(one_line(event.text) for event in events if event.text)
+
+
+def _identity(agent: str, own: AgentSettings) -> list[str]:
+    return [
+        f"You are {agent}.",
+        *([own.persona] if own.persona else []),
+        *([f"Your goal: {own.goal}"] if own.goal else []),
+    ]
+
+
+def _visitors(snapshot: Snapshot, space: str, agent: str) -> list[Remembered]:
+    """The last words of visitors that `agent` may see."""
+    tails = snapshot.tail(scene.OWN_VISITOR, space, agent), snapshot.tail(scene.SHARED_VISITOR, space)
+    said = [scene.SHARED_VISITOR.decode(data) for tail in tails for data in tail.entries]
+    newest = sorted(said, key=lambda one: one.offset)[-limits.VISITOR_EVENTS :]
+    return [snapshot.remembered(one.offset, one.data) for one in newest]
+
+
+def _actions(snapshot: Snapshot, space: str, agent: str) -> list[Remembered]:
+    """The agent's own newest actions."""
+    found: list[Remembered] = []
+    for memory in reversed(snapshot.memories(space, agent)[-_ACTIONS_AMONG:]):
+        if _ACTION_KIND.encode() in memory.data:  # hardly any event needs to be decoded for this
+            event = snapshot.remembered(memory.offset, memory.data)
+            if event.event.kind == _ACTION_KIND and event.event.agent == agent:
+                found.append(event)
+    return found[: limits.PROMPT_ACTIONS][::-1]
+
+
+def _memory(
+    snapshot: Snapshot,
+    space: str,
+    agent: str,
+    own: AgentSettings,
+    asked: SalienceQuery,
+    related: Related,
+    shown: Collection[int],
+) -> _Memory:
+    """What `agent` remembers and the prompt does not show elsewhere.
+
+    The newest ones; or, where the agent is set to it, the most salient ones, of which the weakest go first.
+    """
+    if not own.use_salience:
+        newest = [memory for memory in snapshot.memories(space, agent) if memory.offset not in shown]
+        window = episodic.window(newest, own.window or limits.WINDOW_EVENTS)
+        lines = [snapshot.remembered(memory.offset, memory.data).line() for memory in window]
+        return _Memory(lines, range(len(lines)), {memory.offset for memory in window})
+    ranking = salient.rank(snapshot, space, agent, asked, related, more=len(shown))
+    left = [list_index for _, list_index in ranking.order if ranking.memories[list_index].offset not in shown][
+        : ranking.top_k
+    ]
+    chosen = sorted(left)
+    return _Memory(
+        [ranking.salient(snapshot, ranking.memories[list_index]).line() for list_index in chosen],
+        [chosen.index(list_index) for list_index in reversed(left)],
+        {ranking.memories[list_index].offset for list_index in chosen},
+    )
+
+
+def _output_format(given: str | None, reflection: ReflectionView) -> list[str]:
+    lines = [given] if given else []
+    if reflection.due:
+        lines += [
+            f"A reflection is due: you have seen {reflection.events:,} events since your last one. Do not act this "
+            "time. Say in one or two sentences what you have come to believe because of them, and answer with this "
+            "JSON alone:",
+            '{"kind": "agent.reflected", "payload": {"belief": "...", "based_on": ["ids of the events it rests on"]}}',
+            "The newest of these events, by id:",
+            *(f"{event.event.id} {_cut(event.line())}" for event in reflection.on),
+        ]
+    return lines
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= limits.EVIDENCE_CHARS_MAX else line[: limits.EVIDENCE_CHARS_MAX - 1] + "…"
+
+
+def _trim(sections: Sequence[Section], by_price: Sequence[Section], budget_tokens: int | None) -> int:
+    """Take lines away until the prompt fits, or nothing may go any more; how many were taken."""
+    if budget_tokens is None:
+        return 0
+    excess = len(_written(sections)) - budget_tokens * CHARS_PER_TOKEN
+    dropped = 0
+    for section in by_price:
+        gone: set[int] = set()
+        for number in section.spare:
+            if excess <= 0:
+                break
+            gone.add(number)
+            excess -= len(section.lines[number]) + len(_NEXT_LINE)
+        section.lines = [line for number, line in enumerate(section.lines) if number not in gone]
+        if gone and not section.lines:
+            excess -= len(section.heading) + len(_NEXT_SECTION)
+        dropped += len(gone)
+    return dropped
+
+
+def _written(sections: Sequence[Section]) -> str:
+    """All sections that have lines."""
+    return _NEXT_SECTION.join(
+        _NEXT_LINE.join((section.heading, *section.lines) if section.heading else section.lines)
+        for section in sections
+        if section.lines
+    )

@@ -1,0 +1,82 @@
+"""Dead letters: listing them, showing one with its bytes, and folding them again."""
+
+from recallog.components import Components
+from recallog.reading.projection_group import ProjectionGroup
+from recallog.reading.time_travel import travel
+from recallog_projections.projection import RowKey
+from recallog_schemas import Position, codec
+from recallog_schemas.errors import OutOfRange, Rebuilding, RecallogError
+from recallog_schemas.views import DeadLetter, DeadLetterDetail
+from recallog_streams import dead_letters, generations
+from recallog_streams import rebuild as rebuilding
+from recallog_streams.dead_letters import DeadLetterRow
+from recallog_streams.ledgers.ledger import record_at
+from recallog_streams.projector import Progress
+
+
+async def list_dead_letters(components: Components, progress: Progress | None) -> list[DeadLetter]:
+    """The dead letters of the active generations, brought up to the ledger's end."""
+    found: list[DeadLetter] = []
+    for views in components.groups():
+        for partition in range(len(await components.ledger.ends())):
+            found += [_letter(views, partition, letter) for letter in await _parked(views, partition, progress)]
+    return found
+
+
+async def _parked(views: ProjectionGroup, partition: int, progress: Progress | None) -> list[DeadLetterRow]:
+    while True:
+        active = await views.access.active(partition, progress)
+        try:
+            return await dead_letters.all_dead_letters(views.store, active)
+        except Rebuilding:
+            continue  # a rebuild cut over meanwhile
+
+
+async def show_dead_letter(components: Components, at: Position, progress: Progress | None) -> DeadLetterDetail:
+    """The dead letter at a position, of the first views that have one there. Raises `OutOfRange`."""
+    generations.check_position(await components.ledger.ends(), at.partition, at.offset)
+    data = await record_at(components.ledger, at.partition, at.offset)
+    for letter in await list_dead_letters(components, progress):
+        if letter.position == at and data is not None:
+            return DeadLetterDetail(letter=letter, content=data.decode("utf-8", "backslashreplace"))
+    raise OutOfRange(f"the record at {at} is no dead letter. List them: recallog dead-letters list")
+
+
+async def retry_dead_letters(components: Components, progress: Progress | None) -> list[DeadLetter]:
+    """Rebuild the views where that helps. Nothing is ever applied out of order, so a retry is a rebuild from zero.
+
+    Whether it would help is asked first, by folding the spaces of the dead letters in memory.
+    """
+    before = await list_dead_letters(components, progress)
+    for views in components.groups():
+        letters = [letter for letter in before if letter.views == views.name]
+        if not any([await _would_fold(components, views, letter) for letter in letters]):
+            continue
+        await rebuilding.rebuild(views.name, views.builder, progress, accept=False)
+    return await list_dead_letters(components, progress)
+
+
+async def _would_fold(components: Components, views: ProjectionGroup, letter: DeadLetter) -> bool:
+    data = await record_at(components.ledger, letter.position.partition, letter.position.offset)
+    if data is None:
+        return False
+    try:
+        event = codec.decode(data)
+    except RecallogError:
+        return False
+    reading = await travel(components.ledger, views.projections, event.space, letter.position)
+    key = dead_letters.key_of(letter.position.offset)
+    (row,) = (await reading.read([RowKey(dead_letters.TABLE.name, "", "", key)])).rows
+    return row is None
+
+
+def _letter(views: ProjectionGroup, partition: int, letter: DeadLetterRow) -> DeadLetter:
+    return DeadLetter(
+        views=views.name,
+        position=Position(partition, letter.offset),
+        reason=letter.reason,
+        detail=letter.detail,
+        space=letter.space,
+        id=letter.id,
+        kind=letter.kind,
+    )

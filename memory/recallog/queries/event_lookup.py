@@ -1,0 +1,79 @@
+"""Where events lie, and what an agent could see of those that the views no longer keep."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from recallog.reading.read_session import ReadSession
+from recallog.reading.time_travel import AsOf
+from recallog_projections.projection import RowKey
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.stores.store import Generation
+from recallog_projections.views import episodic
+from recallog_projections.views.episodic import Episodic, RememberedEvent
+from recallog_projections.views.settings import SettingsProjection
+from recallog_schemas import codec, limits
+from recallog_schemas.errors import InvariantViolation
+from recallog_streams import identity
+from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.projector import Progress, Projector
+
+
+async def offsets_of(reading: ReadSession, ledger: Ledger, space: str, ids: Collection[str]) -> dict[str, int]:
+    """The offsets of the events that have these ids; those of no event are left out.
+
+    A ledger that knows no ids is not searched: the views count each id that they have decided.
+    """
+    possible = [each for each in dict.fromkeys(ids) if codec.is_text(each)]
+    if ledger.unique_ids:
+        found = {each: await ledger.find(space, each) for each in possible}
+        return {each: position.offset for each, position in found.items() if position is not None}
+    return await counted(reading, space, possible)
+
+
+async def counted(reading: ReadSession, space: str, ids: Collection[str]) -> dict[str, int]:
+    """The offsets at which the views have counted these ids, on a ledger that may store an event again."""
+    size = (await reading.snapshot([RowKey(identity.SIZES.name, space)])).row(identity.SIZES, space)
+    if size is None:
+        return {}
+    needs = {each: identity.bucket_of(space, each, size) for each in ids}
+    snapshot = await reading.snapshot(needs.values())
+    found = {each: identity.offset_in(snapshot.row(identity.BUCKETS, *need[1:]), each) for each, need in needs.items()}
+    return {each: offset for each, offset in found.items() if offset is not None}
+
+
+class Past:
+    """The memory of one agent as it grew, from the first record on: a fold that goes on from offset to offset.
+
+    So the fold itself decides what the agent could see, and nothing that is dropped since is missing.
+    """
+
+    def __init__(
+        self, ledger: Ledger, partition: int, space: str, agent: str, as_of: AsOf | None, progress: Progress | None
+    ) -> None:
+        self._space, self._agent, self._progress = space, agent, progress
+        self._projector = Projector(
+            ledger,
+            MemoryStore(),
+            [Episodic(), SettingsProjection()],
+            space=space,
+            remember_until=as_of if isinstance(as_of, datetime) else None,
+        )
+        self._partition = partition
+        self._generation: Generation | None = None
+
+    async def until(self, offset: int, newest: int = limits.LOG_EVENTS_KEPT) -> list[RememberedEvent]:
+        """What the agent could see once `offset` was decided, in order: the newest `newest` of its own and of the
+        shared events, from where on both are complete. Offsets must not go back.
+        """
+        if self._generation is None:
+            self._generation = (
+                await self._projector.store.create(self._projector.new_generation(self._partition, 0))
+            ).building
+        if self._generation is None:
+            raise InvariantViolation("a new store has no building generation")
+        await self._projector.catch_up(self._generation, offset + 1, self._progress)
+        reading = ReadSession(self._projector.store, self._partition, self._generation)
+        snapshot = await reading.snapshot(logs=episodic.logs(self._space, self._agent, newest))
+        return episodic.complete(
+            snapshot.tail(episodic.OWN, self._space, self._agent), snapshot.tail(episodic.SHARED, self._space)
+        )

@@ -1,0 +1,77 @@
+"""Rebuilds of the views and of the index: what one would do, doing it, and giving it up."""
+
+from recallog.components import Components
+from recallog.reading.projection_group import INDEX, ProjectionGroup
+from recallog_schemas.errors import SettingsError
+from recallog_schemas.views import RebuildPlan, RebuildReport
+from recallog_streams import generations
+from recallog_streams import rebuild as rebuilding
+from recallog_streams.projector import Progress
+
+
+async def plan_rebuild(components: Components, what: str) -> list[RebuildPlan]:
+    """What a rebuild would do now, without doing it."""
+    ends = await components.ledger.ends()
+    plans = []
+    for views in await _concerned(components, what):
+        concerned = await rebuilding.concerned(views.builder, range(len(ends)))
+        plans += [
+            RebuildPlan(
+                views=views.name,
+                partition=partition,
+                records=ends[partition],
+                replaces=pointer.active.id if pointer.active else None,
+                joins=pointer.building.id
+                if pointer.building and rebuilding.is_joined(views.builder, pointer)
+                else None,
+            )
+            for partition, pointer in concerned.items()
+        ]
+    return plans
+
+
+async def rebuild(
+    components: Components, what: str, progress: Progress | None, *, accept: bool = False
+) -> list[RebuildReport]:
+    """Rebuild all views, or the index. Processes that do so at once share the partitions."""
+    return [
+        report
+        for views in await _concerned(components, what)
+        for report in await rebuilding.rebuild(views.name, views.builder, progress, accept=accept)
+    ]
+
+
+async def reindex(components: Components, model: str, progress: Progress | None) -> list[RebuildReport]:
+    """Build the index with another embedder, beside the one that goes on answering, then cut over."""
+    await index_group(components)
+    if components.index is None:
+        return []
+    moved = await components.index.indexer.moved(model)
+    return await rebuilding.rebuild(moved.name, moved.builder, progress, accept=False)
+
+
+async def abort_rebuild(components: Components, what: str) -> list[str]:
+    """Give up all rebuilds under way, of the views or of the index; the generations given up."""
+    aborted = [
+        await generations.abort(views.builder, partition)
+        for views in await _concerned(components, what)
+        for partition in range(len(await components.ledger.ends()))
+    ]
+    return [generation.id for generation in aborted if generation is not None]
+
+
+async def index_group(components: Components, *, optional: bool = False) -> list[ProjectionGroup]:
+    """The index as views, served. Raises `SettingsError` where it is off, and `IndexUnavailable`.
+
+    `optional`: nothing instead where it is off, or was never asked for.
+    """
+    if optional and (components.index is None or not components.index.exists()):
+        return []
+    if components.index is None:
+        raise SettingsError("the index is off. Leave RECALLOG_INDEX unset, or name a Qdrant server: http://host:6333")
+    await components.index.start()
+    return [await components.index.indexer.views()]
+
+
+async def _concerned(components: Components, what: str) -> list[ProjectionGroup]:
+    return await index_group(components) if what == INDEX else components.groups()

@@ -1,0 +1,185 @@
+"""Reflections as they are asked for: who owes one, since when and on what, and what agents have come to believe."""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import TypeVar
+
+from recallog.queries.salient import clock
+from recallog.reading.read_session import ReadSession, Snapshot, position
+from recallog_projections.projection import LogName, RowKey
+from recallog_projections.views import activity, beliefs, episodic, reflection, salience
+from recallog_projections.views.episodic import RememberedEvent
+from recallog_projections.views.reflection import Agent
+from recallog_schemas import codec, limits, triggers
+from recallog_schemas.views import Belief, BeliefsView, PendingTrigger, ReflectionView, Unreflected
+
+Item = TypeVar("Item")
+
+
+def rows(space: str, agent: str) -> list[RowKey]:
+    """What `view` looks at besides the logs of `episodic`."""
+    return [RowKey(reflection.AGENTS.name, space, agent), RowKey(salience.CLOCK.name, space)]
+
+
+def events_needed(snapshot: Snapshot, space: str, agent: str, log_events: int) -> int:
+    """How many of the newest events `view` must see to tell since when a reflection is due, and on what.
+
+    Where that lies further back than the `log_events` events of the logs, none are read in vain.
+    """
+    row = snapshot.row(reflection.AGENTS, space, agent) or Agent()
+    back = _back(row, *_totals(snapshot, space, agent))
+    to_since = 0 if back is None else row.passed + back + 1
+    return min(max(row.passed + limits.REFLECTION_EVENTS, to_since if to_since <= log_events else 0), log_events)
+
+
+def view(snapshot: Snapshot, space: str, agent: str) -> ReflectionView:
+    """Whether `agent` owes a reflection."""
+    row = snapshot.row(reflection.AGENTS, space, agent) or Agent()
+    totals = _totals(snapshot, space, agent)
+    due = row.is_due(*totals)
+    counted = _counted(snapshot.memories(space, agent), row, agent)
+    back, since = _back(row, *totals), row.since if due else None
+    if back is not None and back < len(counted):
+        since = counted[-1 - back].offset
+    return ReflectionView(
+        **snapshot.computed_at,
+        space=space,
+        agent=agent,
+        due=due,
+        threshold=row.threshold,
+        events=row.count(*totals),
+        since=None if since is None else position(snapshot.partition, since),
+        last=position(snapshot.partition, row.answered),
+        turn=clock(snapshot, space),
+        trigger=triggers.reflection_of(space, agent, row.ordinal).id if due else None,
+        on=tuple(snapshot.remembered(memory.offset, memory.data) for memory in counted[-limits.REFLECTION_EVENTS :]),
+    )
+
+
+async def reflection_of(reading: ReadSession, space: str, agent: str, log_events: int) -> ReflectionView:
+    """Whether `agent` owes a reflection; the logs keep `log_events` events."""
+    newest = limits.REFLECTION_EVENTS
+    while True:
+        snapshot = await reading.snapshot(rows(space, agent), episodic.logs(space, agent, newest))
+        needed = events_needed(snapshot, space, agent, log_events)
+        if needed <= newest:
+            return view(snapshot, space, agent)
+        newest = needed
+
+
+async def pending(reading: ReadSession, space: str | None = None) -> AsyncIterator[PendingTrigger]:
+    """The triggers that stand, of one space or of all, by space and agent."""
+    owing = [
+        (item.space, item.owner)
+        async for item, _ in reading.scan(reflection.AGENTS.name, space)
+        if reflection.AGENTS.decode(item.data).threshold is not None
+    ]
+    for part in _parts(owing):
+        for trigger in await _standing_of(reading, part):
+            yield trigger
+
+
+async def _standing_of(reading: ReadSession, owing: Sequence[tuple[str, str]]) -> list[PendingTrigger]:
+    """Those of some agents (space and name). Rows and totals are of one read: the scan may have seen older rows."""
+    snapshot = await reading.snapshot(
+        [RowKey(reflection.AGENTS.name, *row_key) for row_key in owing],
+        [log for row_key in owing for log in episodic.logs(*row_key, 0)],
+    )
+    found = []
+    for space, agent in owing:
+        row, totals = snapshot.row(reflection.AGENTS, space, agent), _totals(snapshot, space, agent)
+        if row is not None and row.threshold is not None and row.is_due(*totals):
+            found.append(
+                PendingTrigger(
+                    space=space,
+                    agent=agent,
+                    trigger=triggers.reflection_of(space, agent, row.ordinal).id,
+                    events=row.count(*totals),
+                    threshold=row.threshold,
+                )
+            )
+    return found
+
+
+async def unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
+    """Agents that have acted past turn 30 and neither owe reflections nor ever gave one, by space and name.
+
+    Those that have said nothing but what all could see, as narrators and visitors do, have no memory of their own.
+    """
+    spaces = [
+        item.space
+        async for item, _ in reading.scan(salience.CLOCK.name)
+        if salience.CLOCK.decode(item.data).turn > limits.UNREFLECTED_TURNS
+    ]
+    for space in spaces:
+        reflecting = {
+            item.owner
+            async for item, _ in reading.scan(reflection.AGENTS.name, space)
+            if reflection.AGENTS.decode(item.data).reflects
+        }
+        turns = {
+            item.owner: activity.AGENTS.decode(item.data).turn
+            async for item, _ in reading.scan(activity.AGENTS.name, space)
+            if item.owner not in reflecting
+        }
+        for agents in _parts([agent for agent, turn in turns.items() if turn > limits.UNREFLECTED_TURNS]):
+            snapshot = await reading.snapshot(logs=[log for agent in agents for log in episodic.logs(space, agent, 0)])
+            for agent in agents:
+                if snapshot.tail(episodic.OWN, space, agent).total:
+                    yield Unreflected(space=space, agent=agent, turn=turns[agent])
+
+
+def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """`items` in parts that one read may ask for."""
+    for start in range(0, len(items), limits.SCAN_ITEMS):
+        yield items[start : start + limits.SCAN_ITEMS]
+
+
+def belief_log(space: str, agent: str, newest: int) -> tuple[LogName, int]:
+    """Where the newest reflections of `agent` lie."""
+    return LogName(beliefs.BELIEFS.name, space, agent), newest
+
+
+def believed(snapshot: Snapshot, space: str, agent: str, reader: str | None = None) -> list[Belief]:
+    """The reflections of `agent` that were looked up; only those that `reader` may see, where one is named."""
+    found = []
+    for data in snapshot.tail(beliefs.BELIEFS, space, agent).entries:
+        entry = beliefs.BELIEFS.decode(data)
+        shown = snapshot.remembered(entry.offset, entry.data)
+        if reader is None or beliefs.may_read(reader, entry, shown.event):
+            based_on = tuple(shown.event.payload.get("based_on", ()))
+            found.append(
+                Belief.model_construct(position=shown.position, event=shown.event, text=shown.text, based_on=based_on)
+            )
+    return found
+
+
+async def beliefs_of(reading: ReadSession, space: str, agent: str, reader: str | None) -> BeliefsView:
+    """The newest reflections of `agent` that `reader` may see."""
+    snapshot = await reading.snapshot(logs=[belief_log(space, agent, limits.BELIEFS_KEPT)])
+    found = believed(snapshot, space, agent, reader)
+    return BeliefsView(**snapshot.computed_at, space=space, agent=agent, reader=reader, beliefs=tuple(found))
+
+
+def _totals(snapshot: Snapshot, space: str, agent: str) -> tuple[int, int]:
+    """How many entries the agent's own log and the space's have ever had."""
+    return snapshot.tail(episodic.OWN, space, agent).total, snapshot.tail(episodic.SHARED, space).total
+
+
+def _back(row: Agent, own: int, shared: int) -> int | None:
+    """How many counted events follow the one that made it due; None where none did."""
+    if row.crossing is None or not row.is_due(own, shared):
+        return None
+    return row.count(own, shared) - row.crossing
+
+
+def _counted(memories: Sequence[RememberedEvent], row: Agent, agent: str) -> list[RememberedEvent]:
+    """Those that count: since the last answer, without the agent's own reflections that answered nothing."""
+    since = [memory for memory in memories if memory.offset > row.answered]
+    if not row.passed:
+        return since
+    return [memory for memory in since if not _is_reflection_of(agent, memory)]
+
+
+def _is_reflection_of(agent: str, memory: RememberedEvent) -> bool:
+    event = codec.decode(memory.data)
+    return event.agent == agent and event.kind == beliefs.KIND

@@ -1,0 +1,88 @@
+"""Who and what a space holds: its agents with what they are set to, its sessions and kinds."""
+
+from collections.abc import Sequence
+
+from recallog.reading.read_session import ComputedAtFields, ReadSession
+from recallog_projections.projection import RowKey, Table
+from recallog_projections.views import activity, settings
+from recallog_projections.views.settings import AgentSettings
+from recallog_schemas import Position, limits
+from recallog_schemas.kinds import SalienceWeights
+from recallog_schemas.views import AgentSettingsView, AgentView, SpaceDetail, SpaceView
+
+_COUNTED: Sequence[Table[activity.AgentSpan] | Table[activity.Span]] = (
+    activity.AGENTS,
+    activity.SESSIONS,
+    activity.KINDS,
+)
+_TRIES = 5
+
+
+async def spaces(reading: ReadSession) -> list[SpaceView]:
+    """All spaces of a partition, by name."""
+    rows = reading.scan(activity.SPACES.name)
+    return [_space(reading.partition, at, item.space, activity.SPACES.decode(item.data)) async for item, at in rows]
+
+
+async def space_detail(reading: ReadSession, space: str) -> SpaceDetail:
+    """One space by agents, sessions and kinds: as of one moment, unless its partition changes with every read."""
+    for _ in range(_TRIES):
+        detail, same = await _space_detail(reading, space)
+        if same:
+            break
+    return detail
+
+
+async def _space_detail(reading: ReadSession, space: str) -> tuple[SpaceDetail, bool]:
+    """What several reads found, and whether all of them found the same moment."""
+    snapshot = await reading.snapshot([RowKey(activity.SPACES.name, space)])
+    row = snapshot.row(activity.SPACES, space)
+    found = [[item async for item in reading.scan(table.name, space)] for table in _COUNTED]
+    agents, sessions, kinds = [
+        tuple([_span(reading.partition, item.owner, table.decode(item.data)) for item, _ in items])
+        for table, items in zip(_COUNTED, found, strict=True)
+    ]
+    detail = SpaceDetail(
+        **snapshot.computed_at,
+        space=_space(reading.partition, snapshot.computed_at, space, row) if row else None,
+        agents=agents,
+        sessions=sessions,
+        kinds=kinds,
+    )
+    return detail, all(at == snapshot.computed_at for items in found for _, at in items)
+
+
+async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentSettingsView:
+    """What `agent` is set to, defaults filled in."""
+    snapshot = await reading.snapshot([RowKey(settings.AGENTS.name, space, agent)])
+    own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
+    return AgentSettingsView(
+        **snapshot.computed_at,
+        space=space,
+        agent=agent,
+        window=own.window or limits.WINDOW_EVENTS,
+        use_salience=own.use_salience or False,
+        salience_weights=SalienceWeights(**(own.salience_weights or {})),
+        salience_top_k=own.salience_top_k or limits.SALIENT_EVENTS,
+        reflection_threshold=own.reflection_threshold,
+        persona=own.persona,
+        goal=own.goal,
+    )
+
+
+def _space(partition: int, computed_at: ComputedAtFields, space: str, row: activity.SpaceSpan) -> SpaceView:
+    return SpaceView(
+        **computed_at,
+        space=space,
+        events=row.events,
+        agents=row.agents,
+        sessions=row.sessions,
+        first=Position(partition, row.first),
+        last=Position(partition, row.last),
+    )
+
+
+def _span(partition: int, name: str, row: activity.Span | activity.AgentSpan) -> AgentView:
+    return AgentView(
+        name=name, events=row.events, first=Position(partition, row.first), last=Position(partition, row.last)
+    )

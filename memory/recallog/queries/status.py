@@ -1,0 +1,103 @@
+"""The state of the ledger, the views and the index. Nothing is folded to answer it."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
+
+from recallog.components import Components
+from recallog.queries import reflections
+from recallog.reading.projection_group import INDEX, ProjectionGroup
+from recallog.reading.read_session import ReadSession
+from recallog_projections.projection import RowKey
+from recallog_projections.stores.store import Pointer, Store
+from recallog_projections.views import activity
+from recallog_schemas import limits
+from recallog_schemas.errors import Rebuilding
+from recallog_schemas.views import PartitionStatus, PendingTrigger, Status, Unreflected
+from recallog_streams import dead_letters
+
+Result = TypeVar("Result")
+
+
+async def status(components: Components) -> Status:
+    """The state as it is, without folding anything."""
+    manifest = await components.ledger.manifest()
+    ends = await components.ledger.ends()
+    partitions, totals, index_bytes = [], activity.Totals(0, 0, 0), 0
+    pending: list[PendingTrigger] = []
+    unreflected: list[Unreflected] = []
+    for views in components.groups():
+        for partition, end in enumerate(ends):
+            row, counted = await _partition_status(views.name, views.store, partition, end)
+            partitions.append(row)
+            if views is components.views and counted is not None:
+                totals = _sum(totals, counted)
+                pending += await _if_built(views, partition, reflections.pending)
+                unreflected += await _if_built(views, partition, reflections.unreflected)
+    if components.index is not None and components.index.exists():
+        rows = components.index.indexer.rows
+        partitions += [(await _partition_status(INDEX, rows, number, end))[0] for number, end in enumerate(ends)]
+        index_bytes = await components.index.size_bytes()
+    pending.sort(key=lambda trigger: (trigger.space, trigger.agent))
+    unreflected.sort(key=lambda agent: (agent.space, agent.agent))
+    return Status(
+        ledger=manifest.ledger,
+        records=sum(ends),
+        spaces=totals.spaces,
+        agents=totals.agents,
+        sessions=totals.sessions,
+        partitions=tuple(partitions),
+        pending=tuple(pending[: limits.STATUS_ITEMS]),
+        pending_total=len(pending),
+        unreflected=tuple(unreflected[: limits.STATUS_ITEMS]),
+        unreflected_total=len(unreflected),
+        ledger_bytes=await components.ledger.size_bytes(),
+        views_bytes=sum([await views.store.size_bytes() for views in components.groups()]),
+        index_bytes=index_bytes,
+    )
+
+
+async def _if_built(
+    views: ProjectionGroup, partition: int, query: Callable[[ReadSession], AsyncIterator[Result]]
+) -> list[Result]:
+    """The answer of the active generation as far as it is; nothing where there is none."""
+    active = (await views.store.pointer(partition)).active
+    try:
+        return [item async for item in query(ReadSession(views.store, partition, active))] if active is not None else []
+    except Rebuilding:
+        return []
+
+
+async def _partition_status(
+    name: str, store: Store, partition: int, end: int
+) -> tuple[PartitionStatus, activity.Totals | None]:
+    pointer = await store.pointer(partition)
+    count, checkpoint, totals = dead_letters.DeadLetterCount(), -1, None
+    if pointer.active is not None:
+        needs = [RowKey(dead_letters.COUNT.name, ""), RowKey(activity.TOTALS.name, "")]
+        try:
+            snapshot = await store.read(partition, needs)
+        except Rebuilding:
+            pointer = Pointer()
+        else:
+            checkpoint = snapshot.checkpoint.offset
+            count_row, totals_row = snapshot.rows
+            count = dead_letters.COUNT.decode(count_row) if count_row else count
+            totals = activity.TOTALS.decode(totals_row) if totals_row else None
+    building = await store.checkpoint(pointer.building) if pointer.building else None
+    row = PartitionStatus(
+        views=name,
+        partition=partition,
+        end=end,
+        checkpoint=checkpoint,
+        lag=end - checkpoint - 1,
+        generation=pointer.active.id if pointer.active else None,
+        building=pointer.building.id if pointer.building else None,
+        building_checkpoint=building.offset if building else None,
+        dead_letters=count.total,
+        incomplete=count.future > 0,
+    )
+    return row, totals
+
+
+def _sum(totals: activity.Totals, more: activity.Totals) -> activity.Totals:
+    return activity.Totals(totals.spaces + more.spaces, totals.agents + more.agents, totals.sessions + more.sessions)

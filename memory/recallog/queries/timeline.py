@@ -1,0 +1,56 @@
+"""What an agent may see, in order: its window, and pages of all that the views keep."""
+
+from collections.abc import Callable
+from itertools import islice
+
+from recallog.reading.read_session import ReadSession, position
+from recallog_projections.projection import RowKey
+from recallog_projections.views import episodic, settings
+from recallog_schemas import Event, Position, limits
+from recallog_schemas.views import EpisodicView, TimelinePage
+
+
+async def window(reading: ReadSession, space: str, agent: str, size: int | None) -> EpisodicView:
+    """The newest `size` events that `agent` may see; None: as many as it is set to."""
+    row = RowKey(settings.AGENTS.name, space, agent)
+    newest = size or limits.WINDOW_EVENTS
+    snapshot = await reading.snapshot([row], episodic.logs(space, agent, newest))
+    own = snapshot.row(settings.AGENTS, space, agent)
+    wanted = size or (own and own.window) or limits.WINDOW_EVENTS
+    if wanted > newest:
+        snapshot = await reading.snapshot([row], episodic.logs(space, agent, wanted))
+    memories = episodic.window(snapshot.memories(space, agent), wanted)
+    return EpisodicView(
+        **snapshot.computed_at,
+        space=space,
+        agent=agent,
+        window=wanted,
+        memories=tuple(snapshot.remembered(memory.offset, memory.data) for memory in memories),
+    )
+
+
+async def page(
+    reading: ReadSession,
+    space: str,
+    agent: str,
+    wanted: Callable[[Event], bool],
+    limit: int,
+    before: Position | None,
+    log_events: int,
+) -> TimelinePage:
+    """The newest `limit` events before `before` that are `wanted`; the logs keep `log_events` events."""
+    snapshot = await reading.snapshot(logs=episodic.logs(space, agent, log_events))
+    tails = snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space)
+    kept_from = episodic.kept_from(*tails)
+    memories = [memory for memory in episodic.complete(*tails) if before is None or memory.offset < before.offset]
+    newest_first = (snapshot.remembered(memory.offset, memory.data) for memory in reversed(memories))
+    found = list(islice((memory for memory in newest_first if wanted(memory.event)), limit + 1))
+    older = found[limit - 1].position if len(found) > limit else None
+    return TimelinePage(
+        **snapshot.computed_at,
+        space=space,
+        agent=agent,
+        items=tuple(reversed(found[:limit])),
+        older=older,
+        kept_from=position(snapshot.partition, kept_from) if older is None and kept_from is not None else None,
+    )

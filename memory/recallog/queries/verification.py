@@ -1,0 +1,73 @@
+"""Verification: every table of every view compared with a fresh fold of the ledger."""
+
+import hashlib
+
+from recallog.components import Components
+from recallog.queries.rebuilds import index_group
+from recallog.reading.projection_group import ProjectionGroup
+from recallog.reading.read_session import position
+from recallog_projections.stores.store import Generation
+from recallog_schemas.errors import Rebuilding, RecallogError
+from recallog_schemas.views import Difference, TableCheck, VerifyReport
+from recallog_streams.progress import CombinedProgress
+from recallog_streams.projector import Progress
+from recallog_streams.verify import TableComparison
+from recallog_streams.verify import verify as compare
+
+
+async def verify(components: Components, progress: Progress | None) -> VerifyReport:
+    """Compare every view with a fresh fold of the ledger."""
+    checks: list[TableCheck] = []
+    ends = await components.ledger.ends()
+    for views in [*components.groups(), *await index_group(components, optional=True)]:
+        overall = CombinedProgress(progress, dict(enumerate(ends)))
+        for partition in range(len(ends)):
+            active, compared = await _compared(views, partition, overall.of(partition))
+            checks += [_check(views, active, table) for table in compared]
+    whole = hashlib.sha256("\n".join(check.digest for check in checks).encode()).hexdigest()
+    return VerifyReport(records=sum(ends), tables=tuple(checks), digest=whole)
+
+
+async def _compared(
+    views: ProjectionGroup, partition: int, progress: Progress | None
+) -> tuple[Generation, list[TableComparison]]:
+    while True:
+        active = await views.access.active(partition, progress)
+        try:
+            return active, await compare(views.builder, views.projections, active, progress)
+        except Rebuilding:
+            continue  # a rebuild cut over meanwhile
+
+
+def _check(views: ProjectionGroup, active: Generation, compared: TableComparison) -> TableCheck:
+    difference = compared.difference
+    return TableCheck(
+        generation=active.id,
+        checkpoint=position(active.partition, compared.checkpoint),
+        views=views.name,
+        table=compared.table,
+        rows=compared.items,
+        digest=compared.digest,
+        expected_digest=compared.expected_digest,
+        difference=None
+        if difference is None
+        else Difference(
+            table=difference.table,
+            space=difference.space,
+            owner=difference.owner,
+            key=difference.key,
+            found=_readable(views, difference.table, difference.found),
+            expected=_readable(views, difference.table, difference.expected),
+        ),
+    )
+
+
+def _readable(views: ProjectionGroup, name: str, data: bytes | None) -> str | None:
+    """A row in words, as far as it can be read at all."""
+    if data is None:
+        return None
+    table = next(table for table in views.builder.fold.tables if table.name == name)
+    try:
+        return str(table.decode(data))
+    except RecallogError:
+        return repr(data)

@@ -1,0 +1,51 @@
+"""A reflector without a model: it quotes the weightiest of what the agent has seen.
+
+Nothing is understood here, and nothing is invented either: an agent without a model keeps what mattered most in its own
+words, and the same question always gets the same answer.
+"""
+
+from collections.abc import Sequence
+
+from recallog.reactors.reflector import Evidence, ReflectionAnswer, ReflectionRequest, Reflector, cut, one_line
+
+QUOTES_MAX = 3
+QUOTE_CHARS_MAX = 160
+
+
+class Extractive(Reflector):
+    """Quotes up to `QUOTES_MAX` events: by importance, of equal ones the newer, shown oldest first."""
+
+    async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
+        chosen = _weightiest(question.evidence)
+        things = "last thing" if len(question.evidence) == 1 else f"last {len(question.evidence)} things"
+        if chosen:
+            quotes = "; ".join(f'"{_quote(evidence)}" ({_source(evidence, question.agent)})' for evidence in chosen)
+            belief = f"What stands out of the {things} I know: {quotes}."
+        else:
+            chosen = question.evidence[-QUOTES_MAX:]
+            belief = f"Nothing of the {things} I know can be put into words."
+        return ReflectionAnswer(belief, tuple(evidence.id for evidence in chosen))
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def _weightiest(evidence: Sequence[Evidence]) -> Sequence[Evidence]:
+    """Up to `QUOTES_MAX` events with different quotes, oldest first; of those without any words none."""
+    worded = [number for number, event in enumerate(evidence) if _quote(event)]
+    # A quoted belief only repeats what was thought before. Where there is nothing else, it is still what is known.
+    seen = [number for number in worded if evidence[number].kind != "agent.reflected"] or worded
+    chosen: dict[str, int] = {}
+    for number in sorted(seen, key=lambda number: (evidence[number].importance, number), reverse=True):
+        if len(chosen) < QUOTES_MAX:
+            chosen.setdefault(_quote(evidence[number]), number)
+    return [evidence[number] for number in sorted(chosen.values())]
+
+
+def _quote(evidence: Evidence) -> str:
+    return cut(one_line(evidence.text), QUOTE_CHARS_MAX)
+
+
+def _source(evidence: Evidence, reader: str) -> str:
+    said_by = "" if evidence.agent == reader else f"{evidence.agent}, "
+    return f"{said_by}{evidence.kind}, turn {evidence.turn}"

@@ -1,0 +1,1 @@
+"""Consistent reads of the views: read sessions, time travel, and waiting for views to catch up."""

@@ -1,0 +1,28 @@
+"""A group of projections that are folded together, with the store that keeps their rows and the access to them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recallog.reading.view_access import ViewAccess
+from recallog_projections.projection import Projection
+from recallog_projections.stores.store import Store
+from recallog_streams.projector import Projector
+
+BUILT_IN = "built-in"
+"""Name of the group of the built-in projections."""
+INDEX = "index"
+"""Name of the group of the semantic index."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectionGroup:
+    """Projections that are folded together: a record counts for all of them or is a dead letter for all of them."""
+
+    name: str
+    """`BUILT_IN`, `INDEX`, or the name of a user's projection."""
+    store: Store
+    projections: Sequence[Projection]
+    builder: Projector
+    """For workers and rebuilds. It takes no lock: the store refuses the commit of a stale writer."""
+    access: ViewAccess
+    """For readers."""

@@ -1,0 +1,98 @@
+"""How a question gets its answer: from the live views, brought up to the ledger's end first, or from the past."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from recallog.reading.projection_group import ProjectionGroup
+from recallog.reading.read_session import ReadSession
+from recallog.reading.time_travel import AsOf, check_size, travel
+from recallog_projections.projection import RowKey
+from recallog_projections.views import activity
+from recallog_schemas import Position, codec
+from recallog_schemas.errors import DeadLettered, InvariantViolation, Rebuilding
+from recallog_streams import dead_letters, generations
+from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.projector import Progress
+
+Result = TypeVar("Result")
+
+_READ_TRIES = 5
+
+
+class QueryRouter:
+    """Finds the views to answer from. A question is a function of one `ReadSession`, live and past alike."""
+
+    def __init__(self, ledger: Ledger, views: ProjectionGroup, progress: Progress | None) -> None:
+        """`views` are the built-in ones, which answer where no others are named."""
+        self._ledger = ledger
+        self._views = views
+        self._progress = progress
+
+    async def of_space(
+        self,
+        space: str,
+        question: Callable[[ReadSession], Awaitable[Result]],
+        after: Position | None = None,
+        as_of: AsOf | None = None,
+        views: ProjectionGroup | None = None,
+    ) -> Result:
+        """The answer of `views` (default: the built-in ones), with `after` decided, or as of a moment of the past."""
+        codec.check_name(space)
+        await self._ledger.open()
+        partition = self._ledger.partition_of(space)
+        if as_of is not None:
+            return await question(await self._travel(space, as_of))
+        if after is not None:
+            generations.check_position(await self._ledger.ends(), after.partition, after.offset)
+
+        async def checked(reading: ReadSession) -> Result:
+            if after is not None:
+                await _refuse_dead_letter(reading, after)
+            return await question(reading)
+
+        return await self.of_partition(partition, checked, views, after)
+
+    async def of_partition(
+        self,
+        partition: int,
+        question: Callable[[ReadSession], Awaitable[Result]],
+        views: ProjectionGroup | None = None,
+        after: Position | None = None,
+    ) -> Result:
+        """The answer of the active generation; again, where a cutover took it away in between."""
+        views = views or self._views
+        for tries_left in reversed(range(_READ_TRIES)):
+            reading = await views.access.reading(partition, after, self._progress)
+            try:
+                return await question(reading)
+            except Rebuilding as error:
+                if not tries_left:
+                    raise await views.access.unavailable(partition, error) from error
+        raise InvariantViolation("the last try neither answered nor raised")
+
+    async def of_all(self, question: Callable[[ReadSession], Awaitable[list[Result]]]) -> list[Result]:
+        """The answers of all partitions, one after the other."""
+        partitions = range(len(await self._ledger.ends()))
+        return [item for partition in partitions for item in await self.of_partition(partition, question)]
+
+    async def _travel(self, space: str, as_of: AsOf) -> ReadSession:
+        ledger, views = self._ledger, self._views
+
+        async def events(reading: ReadSession) -> int:
+            row = (await reading.snapshot([RowKey(activity.SPACES.name, space)])).row(activity.SPACES, space)
+            return row.events if row else 0
+
+        known = await self.of_partition(ledger.partition_of(space), events)
+        check_size(space, known)
+        return await travel(ledger, views.projections, space, as_of, self._progress)
+
+
+async def _refuse_dead_letter(reading: ReadSession, after: Position) -> None:
+    key = dead_letters.key_of(after.offset)
+    snapshot = await reading.snapshot([RowKey(dead_letters.TABLE.name, "", "", key)])
+    letter = snapshot.row(dead_letters.TABLE, "", "", key)
+    if letter is not None:
+        raise DeadLettered(
+            f"the record at {after} is a dead letter ({letter.reason}: {letter.detail}) and will show in no view. "
+            f"See it: recallog dead-letters show {after}"
+        )

@@ -1,0 +1,112 @@
+"""One consistent look at the views, live or past."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypedDict, TypeVar
+
+import msgspec
+
+from recallog_projections.projection import Log, LogName, RowKey, Table, Tail
+from recallog_projections.stores.store import Checkpoint, Generation, ReadResult, Store, StoredRow
+from recallog_projections.views import episodic
+from recallog_schemas import Position, codec, limits
+from recallog_schemas.views import Remembered
+from recallog_streams import generations
+
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+
+@dataclass(slots=True)
+class ReadSession:
+    """A generation to read from: the one that is named, else the one that is active when the first read comes."""
+
+    store: Store
+    partition: int
+    generation: Generation | None
+    code: str | None = None
+    """The code that reads; needed where no generation is named, since rows of other code are not for it."""
+
+    async def read(self, rows: Sequence[RowKey] = (), logs: Sequence[tuple[LogName, int]] = ()) -> ReadResult:
+        """Rows and log tails in one atomic call.
+
+        Raises `Rebuilding` where the generation was replaced meanwhile, or is of older code, and `ViewsTooNew`.
+        """
+        snapshot = await self.store.read(self.partition, rows, logs, self.generation)
+        if self.generation is None:
+            generations.check_readable(snapshot.generation.code, self.code or "")
+            self.generation = snapshot.generation
+        return snapshot
+
+    async def snapshot(self, rows: Iterable[RowKey] = (), logs: Iterable[tuple[LogName, int]] = ()) -> "Snapshot":
+        """The same, by name."""
+        wanted_rows, wanted_logs = list(dict.fromkeys(rows)), list(dict(logs).items())
+        return Snapshot(await self.read(wanted_rows, wanted_logs), wanted_rows, wanted_logs)
+
+    async def scan(self, table: str, space: str | None = None) -> AsyncIterator[tuple[StoredRow, "ComputedAtFields"]]:
+        """All rows of a table, in order, each with what it was read at; of one space, where it is given."""
+        generation = self.generation or (await self.read()).generation
+        after = None
+        while True:
+            chunk = await self.store.scan(generation, table, space=space, after=after, limit=limits.SCAN_ITEMS)
+            for item in chunk.items:
+                yield item, _computed_at(generation, chunk.checkpoint)
+            if chunk.last:
+                return
+            after = chunk.items[-1].row_key
+
+
+class ComputedAtFields(TypedDict):
+    """The fields that every answer has."""
+
+    generation: str
+    checkpoint: Position | None
+
+
+class Snapshot:
+    """What one atomic read found, by name."""
+
+    def __init__(self, snapshot: ReadResult, rows: Sequence[RowKey], logs: Sequence[tuple[LogName, int]]) -> None:
+        self.partition = snapshot.generation.partition
+        self.computed_at = _computed_at(snapshot.generation, snapshot.checkpoint)
+        self._rows = dict(zip(rows, snapshot.rows, strict=True))
+        self._tails = {name: tail for (name, _), tail in zip(logs, snapshot.logs, strict=True)}
+        self._newest = dict(logs)
+        self._memories: dict[tuple[str, str], list[episodic.RememberedEvent]] = {}
+
+    @property
+    def processed(self) -> int:
+        """The last offset that the views had decided; -1 before the first."""
+        checkpoint = self.computed_at["checkpoint"]
+        return -1 if checkpoint is None else checkpoint.offset
+
+    def row(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
+        data = self._rows[RowKey(table.name, space, owner, key)]
+        return None if data is None else table.decode(data)
+
+    def tail(self, log: Log[Row], space: str, owner: str = "") -> Tail:
+        return self._tails[LogName(log.name, space, owner)]
+
+    def memories(self, space: str, agent: str) -> Sequence[episodic.RememberedEvent]:
+        """The newest events that `agent` may see, in ledger order: as many as were asked for of each log.
+
+        Decoded once: several parts of one prompt ask for them.
+        """
+        if (space, agent) not in self._memories:
+            newest = self._newest[LogName(episodic.OWN.name, space, agent)]
+            merged = episodic.merge(self.tail(episodic.OWN, space, agent), self.tail(episodic.SHARED, space))
+            self._memories[space, agent] = episodic.window(merged, newest)
+        return self._memories[space, agent]
+
+    def remembered(self, offset: int, data: bytes) -> Remembered:
+        """An event that the views keep, as answers show it."""
+        event = codec.decode(data)
+        return Remembered.model_construct(position=Position(self.partition, offset), event=event, text=event.text)
+
+
+def _computed_at(generation: Generation, checkpoint: Checkpoint) -> ComputedAtFields:
+    return {"generation": generation.id, "checkpoint": position(generation.partition, checkpoint.offset)}
+
+
+def position(partition: int, offset: int) -> Position | None:
+    """None for the offset before the first."""
+    return Position(partition, offset) if offset >= 0 else None

@@ -1,0 +1,53 @@
+"""What memory knew at a position, or what had happened by a time: a fold of the space's prefix at query time."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from recallog.reading.read_session import ReadSession
+from recallog_projections.projection import Projection
+from recallog_projections.stores.memory import MemoryStore
+from recallog_schemas import Position, limits
+from recallog_schemas.errors import InvariantViolation, OutOfRange
+from recallog_streams import generations
+from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.projector import Progress, Projector
+
+AsOf = Position | datetime
+"""A position: the fold up to and including it. A time: the fold of all records, in which events that happened later
+still decide identity, parking, settings and visibility, but are remembered nowhere."""
+
+
+def check_size(space: str, events: int) -> None:
+    """Raise `OutOfRange` where a fold of the space at query time would take too long."""
+    if events > limits.AS_OF_RECORDS_MAX:
+        raise OutOfRange(
+            f"the space {space!r} has {events:,} events; time travel folds at most {limits.AS_OF_RECORDS_MAX:,}"
+        )
+
+
+async def travel(
+    ledger: Ledger,
+    projections: Sequence[Projection],
+    space: str,
+    as_of: AsOf,
+    progress: Progress | None = None,
+) -> ReadSession:
+    """The views of `space` as they were. Raises `OutOfRange` for a position past the end."""
+    partition = ledger.partition_of(space)
+    ends = await ledger.ends()
+    until, remember_until = ends[partition], None
+    if isinstance(as_of, Position):
+        generations.check_position(ends, as_of.partition, as_of.offset)
+        if as_of.partition != partition:
+            raise OutOfRange(f"the space {space!r} lies in partition {partition}, not in {as_of.partition}")
+        until = as_of.offset + 1
+    else:
+        if as_of.tzinfo is None:
+            raise OutOfRange("a time needs its zone: 2026-03-01T12:00:00Z")
+        remember_until = as_of
+    projector = Projector(ledger, MemoryStore(), projections, space=space, remember_until=remember_until)
+    generation = (await projector.store.create(projector.new_generation(partition, until))).building
+    if generation is None:
+        raise InvariantViolation("a new store has no building generation")
+    await projector.catch_up(generation, until, progress)
+    return ReadSession(projector.store, partition, generation)

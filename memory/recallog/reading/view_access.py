@@ -1,0 +1,115 @@
+"""Who keeps the views that a question is answered from: the question itself (embedded), or workers (cluster)."""
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+
+from recallog.reading.read_session import ReadSession
+from recallog_projections.stores.store import Checkpoint, Generation
+from recallog_schemas import Position
+from recallog_schemas.errors import Rebuilding, ViewsBehind
+from recallog_streams import generations
+from recallog_streams.projector import Progress, Projector
+
+_POLL_SECONDS_MIN = 0.001
+_POLL_SECONDS_MAX = 0.01
+
+
+class ViewAccess(ABC):
+    """Finds the generation to read from."""
+
+    @abstractmethod
+    async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> ReadSession:
+        """What to read from, once it has decided `after`.
+
+        Raises `Rebuilding`, `ViewsTooNew`, `ViewsBehind`, `LedgerMismatch`.
+        """
+
+    @abstractmethod
+    async def active(self, partition: int, progress: Progress | None) -> Generation:
+        """The active generation. Raises as `reading` does."""
+
+    @abstractmethod
+    async def unavailable(self, partition: int, error: Rebuilding) -> Rebuilding:
+        """The error of a question that found no views, with what is known about when it can be asked again."""
+
+
+class CatchUpOnRead(ViewAccess):
+    """Embedded: a query first brings the views up to the ledger's end, so it sees all that was there when it began."""
+
+    def __init__(self, projector: Projector) -> None:
+        self._projector = projector
+
+    async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> ReadSession:
+        return ReadSession(self._projector.store, partition, await self.active(partition, progress))
+
+    async def active(self, partition: int, progress: Progress | None) -> Generation:
+        return await generations.current(self._projector, partition, progress)
+
+    async def unavailable(self, partition: int, error: Rebuilding) -> Rebuilding:
+        return error
+
+
+class WaitForWorkers(ViewAccess):
+    """Cluster: workers fold, a query reads what they have written; with `after` it waits for them."""
+
+    def __init__(self, projector: Projector, wait_seconds: float) -> None:
+        self._projector = projector
+        self._store = projector.store
+        self._code = projector.fold.code
+        self._wait_seconds = wait_seconds
+        self._verified = False
+
+    async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> ReadSession:
+        if not self._verified and (await self._store.pointer(partition)).active is not None:
+            # Once: workers look every second, and a view of another ledger does not move. An empty store is left to
+            # them: whoever recognises it first decides whose it is.
+            await self._projector.verify_ledger_identity(partition, Checkpoint())
+            self._verified = True
+        if after is not None:
+            await self._wait(partition, after)
+        return ReadSession(self._store, partition, None, self._code)
+
+    async def active(self, partition: int, progress: Progress | None) -> Generation:
+        active = (await self._store.pointer(partition)).active
+        if active is None:
+            raise await self.unavailable(partition, Rebuilding("no views yet"))
+        generations.check_readable(active.code, self._code)
+        return active
+
+    async def unavailable(self, partition: int, error: Rebuilding) -> Rebuilding:
+        pointer = await self._store.pointer(partition)
+        if pointer.building is None:
+            if pointer.active is not None:
+                return error
+            return Rebuilding(
+                f"partition {partition} has no views, and no worker is building them. Start one: recallog worker"
+            )
+        checkpoint = await self._store.checkpoint(pointer.building)
+        end = max(1, (await self._projector.ledger.ends())[partition])
+        done = 0 if checkpoint is None else checkpoint.offset + 1
+        return Rebuilding(
+            f"the views of partition {partition} are being built, {min(100, 100 * done // end)} % are done; try again"
+        )
+
+    async def _wait(self, partition: int, after: Position) -> None:
+        """Until the views have decided `after`."""
+        give_up, pause = time.monotonic() + self._wait_seconds, _POLL_SECONDS_MIN
+        while True:
+            missing: Rebuilding | None = None
+            processed = -1
+            try:
+                processed = (await self._store.read(partition)).checkpoint.offset
+            except Rebuilding as error:
+                missing = error
+            if processed >= after.offset:
+                return
+            if time.monotonic() > give_up:
+                if missing is not None:
+                    raise await self.unavailable(partition, missing)
+                raise ViewsBehind(
+                    f"after {self._wait_seconds:g} s the views of partition {partition} have processed {processed:,}, "
+                    f"and {after} is asked for. Are enough workers running? See the lag: recallog status"
+                )
+            await asyncio.sleep(pause)
+            pause = min(_POLL_SECONDS_MAX, pause * 1.5)

@@ -1,1 +1,0 @@
-"""Recall: which memories answer a question."""

@@ -1,0 +1,157 @@
+"""A question, and what of it can be known without looking anything up."""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from recallog.reading.time_travel import AsOf
+from recallog.retrieval.channels import CHANNELS, DEFAULT_CHANNELS, FUSIONS, WEIGHTED
+from recallog.retrieval.ranking import Candidate
+from recallog_projections.index import documents, points, terms
+from recallog_projections.index.engines.engine import EVERYBODY, Filter
+from recallog_schemas import Position, codec, limits
+from recallog_schemas.errors import InvalidEvent
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class RecallQuery:
+    """What is asked, by whom, and which memories may answer."""
+
+    space: str
+    agent: str
+    query: str
+    top_k: int = limits.RECALL_HITS
+    author: str | None = None
+    kinds: Collection[str] | None = None
+    session: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    min_similarity: float | None = None
+    fusion: str = WEIGHTED
+    channels: frozenset[str] = DEFAULT_CHANNELS
+    offset_until: int | None = None
+    """Time travel to a position: what lies behind it is not remembered."""
+    at_until: datetime | None = None
+    """Time travel to a moment: what happened after it is not remembered."""
+
+    @classmethod
+    def about(cls, space: str, agent: str, text: str, as_of: AsOf | None, **more: Any) -> Self:
+        """A question that nobody put into words: what a scene or a query of any length is about."""
+        return cls.at(space, agent, documents.clean(text)[: limits.RECALL_QUERY_CHARS_MAX], as_of, **more)
+
+    @classmethod
+    def at(cls, space: str, agent: str, query: str, as_of: AsOf | None, **more: Any) -> Self:
+        """A question that is asked now, or of the past."""
+        return cls(
+            space,
+            agent,
+            query,
+            offset_until=as_of.offset if isinstance(as_of, Position) else None,
+            at_until=as_of if isinstance(as_of, datetime) else None,
+            **more,
+        )
+
+    def check(self) -> None:
+        """Raise `InvalidEvent` where it cannot be answered."""
+        if not 1 <= self.top_k <= limits.RECALL_HITS_MAX:
+            raise InvalidEvent(f"top_k: between 1 and {limits.RECALL_HITS_MAX:,}, not {self.top_k}", path="top_k")
+        if not codec.is_text(self.query):
+            raise InvalidEvent("query: it holds bytes that are no text", path="query")
+        if len(self.query) > limits.RECALL_QUERY_CHARS_MAX:
+            most = limits.RECALL_QUERY_CHARS_MAX
+            raise InvalidEvent(f"query: at most {most:,} characters, not {len(self.query):,}", path="query")
+        if unknown := self.channels - CHANNELS:
+            known = ", ".join(sorted(CHANNELS))
+            raise InvalidEvent(f"channels: some of {known}, not {sorted(unknown)[0]!r}", path="channels")
+        if self.fusion not in FUSIONS:
+            raise InvalidEvent(f"fusion: {' or '.join(FUSIONS)}, not {self.fusion!r}", path="fusion")
+        if self.author is not None:
+            codec.check_name(self.author, "author")
+        for name, moment in (("since", self.since), ("until", self.until), ("as_of", self.at_until)):
+            if moment is not None and moment.tzinfo is None:
+                raise InvalidEvent(f"{name}: a time needs its zone: 2026-03-01T12:00:00Z", path=name)
+
+    def visible(self) -> Filter:
+        """What the agent may see, as the engine filters."""
+        return Filter(
+            self.space,
+            (self.agent, EVERYBODY),
+            until=None if self.at_until is None else micros(self.at_until) + 1,
+            offset_until=self.offset_until,
+        )
+
+    def wanted(self) -> Filter:
+        """What may answer."""
+        seen = self.visible()
+        bounds = (seen.until, None if self.until is None else micros(self.until))
+        untils = [bound for bound in bounds if bound is not None]
+        return Filter(
+            seen.space,
+            seen.readers,
+            agents=None if self.author is None else [self.author],
+            kinds=self.kinds,
+            session=self.session,
+            since=None if self.since is None else micros(self.since),
+            until=min(untils, default=None),
+            offset_until=seen.offset_until,
+        )
+
+    def wants(self, candidate: Candidate) -> bool:
+        """Whether a memory that the agent may see may answer; its neighbours may speak for it all the same."""
+        return (
+            (self.author is None or candidate.agent == self.author)
+            and (self.kinds is None or candidate.kind in self.kinds)
+            and (self.session is None or candidate.session == self.session)
+            and (self.since is None or candidate.at >= micros(self.since))
+            and (self.until is None or candidate.at < micros(self.until))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a question."""
+
+    authors: frozenset[str]
+    """Agents of the space that it names."""
+    terms: tuple[str, ...]
+    """Its distinct content terms but for the names of those."""
+    term_spans: tuple[tuple[int, int, str], ...]
+    """The same as they stand in it: first character, the one behind the last, the term."""
+
+
+def words_of(query: str, agents: Iterable[str]) -> Words:
+    """The words of `query`, where `agents` are those of the space that it may name."""
+    named = {agent: _named(agent, query) for agent in agents}
+    authors = frozenset(agent for agent, spans in named.items() if spans)
+    names = [span for agent in authors for span in named[agent]]
+    term_spans = []
+    for start, end, word in points.content_words(query):
+        if not any(first <= start < last for first, last in names):
+            term_spans += [(start, end, term) for term in terms.terms(word)]
+    distinct = tuple(dict.fromkeys(term for _, _, term in term_spans))[: limits.RECALL_TERMS_MAX]
+    return Words(authors, distinct, tuple(term_spans))
+
+
+def possible_names(query: str) -> list[str]:
+    """Words of `query` that may be an agent's name, in the spellings that names have."""
+    found: dict[str, None] = {}
+    for word in re.findall(r"[A-Za-z0-9][A-Za-z0-9._@/-]*", query):
+        bare = word.rstrip("._@/-")
+        for spelling in (bare, bare.lower(), bare.capitalize(), bare.upper()):
+            found.setdefault(spelling)
+    return list(found)[: 4 * limits.RECALL_TERMS_MAX]
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since 1970."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def _named(agent: str, query: str) -> list[tuple[int, int]]:
+    """Where `query` names `agent`, with an "'s" that follows."""
+    pattern = rf"(?<![^\W_]){re.escape(agent)}(?![^\W_])(?:['\u2019]s\b)?"
+    return [found.span() for found in re.finditer(pattern, query, re.IGNORECASE)]

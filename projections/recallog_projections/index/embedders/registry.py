@@ -1,0 +1,42 @@
+"""From the name in a setting to the embedder that it names."""
+
+from recallog_projections.index.embedders.embedder import Embedder
+from recallog_schemas.errors import SettingsError
+
+_SPELLINGS = """\
+  minilm                                  all-MiniLM-L6-v2 on this machine, without torch
+  onnx:<folder>                           a sentence-transformer in ONNX form
+  sentence-transformers                   all-MiniLM-L6-v2 by sentence-transformers and torch
+  sentence-transformers:<folder or name>  any model of theirs that is on this machine
+  https://<host>/v1#<model>               an OpenAI-compatible embeddings endpoint (http:// as well)"""
+
+
+def embedder(name: str, *, api_key: str | None = None, threads: int | None = None) -> Embedder:
+    """The embedder that `name` spells, whose model is loaded when it is first needed.
+
+    `api_key` is for endpoints, `threads` for models on this machine: how many compute one call. Raises `SettingsError`
+    for what is no embedder's name, for a folder without a model, and for a URL or key that no request can be made of.
+    """
+    name = name.strip()
+    kind, separator, where = name.partition(":")
+    if kind in ("http", "https"):
+        return _endpoint(name, api_key)
+    if name == "minilm" or (kind == "onnx" and where):
+        from recallog_projections.index.embedders.onnx import OnnxEmbedder
+
+        return OnnxEmbedder(where or None, threads=threads)
+    if kind == "sentence-transformers" and bool(separator) == bool(where):
+        from recallog_projections.index.embedders.sentence_transformers import SentenceTransformersEmbedder
+
+        return SentenceTransformersEmbedder(where or None, threads=threads)
+    raise SettingsError(f"{name!r} is no embedder. It is one of\n{_SPELLINGS}")
+
+
+def _endpoint(name: str, api_key: str | None) -> Embedder:
+    from recallog_projections.index.embedders.endpoint import EndpointEmbedder
+
+    url, _, model_name = name.partition("#")
+    if not model_name:
+        # The URL is not repeated: it may hold a key.
+        raise SettingsError(f"an endpoint's URL ends in # and the model's name. An embedder is one of\n{_SPELLINGS}")
+    return EndpointEmbedder(url, model_name, api_key)

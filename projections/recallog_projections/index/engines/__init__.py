@@ -1,0 +1,1 @@
+"""Vector engines of the semantic index: the port, and its adapters named by technology."""

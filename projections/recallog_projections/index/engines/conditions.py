@@ -1,0 +1,87 @@
+"""What adapters do alike: a filter as the few conditions that it is made of, searches that need no engine, and what
+their library's points say."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recallog_projections.index.engines.engine import Filter, Hit, Search, Sparse, Stored
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """The field, or one of its elements, is one of `values`; of no values, nothing passes."""
+
+    field: str
+    values: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """The field is within the bounds that are not None."""
+
+    field: str
+    at_least: int | None = None
+    below: int | None = None
+    at_most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The point is one of these; of none, nothing passes."""
+
+    ids: Collection[str]
+
+
+def conditions(filter: Filter) -> Iterator[AnyOf | Between | OneOf]:  # noqa: A002
+    """What must all hold, the space first."""
+    yield AnyOf("space", [filter.space])
+    yield AnyOf("readers", [*filter.readers])
+    if filter.agents is not None:
+        yield AnyOf("agent", [*filter.agents])
+    if filter.kinds is not None:
+        yield AnyOf("kind", [*filter.kinds])
+    if filter.session is not None:
+        yield AnyOf("session", [filter.session])
+    if filter.since is not None or filter.until is not None:
+        yield Between("at", at_least=filter.since, below=filter.until)
+    if filter.offset_until is not None:
+        yield Between("offset", at_most=filter.offset_until)
+    if filter.ids is not None:
+        yield OneOf(filter.ids)
+
+
+def finds_nothing(search: Search) -> bool:
+    """Whether no point can answer, where engines fail or differ: no hit is wanted, or nothing is looked for."""
+    if search.limit <= 0 or (search.sparse is not None and not len(search.sparse.indices)):
+        return True
+    return search.token_vectors is not None and not len(search.token_vectors)
+
+
+def hit(point: Any) -> Hit:
+    """A scored point of either library, which name its parts alike."""
+    return Hit(str(point.id), point.score, point.payload or {}, _sparse(_vectors(point).get("terms")))
+
+
+def stored(record: Any) -> Stored:
+    """A record of either library."""
+    vectors = _vectors(record)
+    dense, token_vectors = vectors.get("dense"), vectors.get("token_vectors")
+    return Stored(
+        str(record.id),
+        record.payload or {},
+        None if dense is None else np.asarray(dense, np.float32),
+        _sparse(vectors.get("terms")),
+        None if token_vectors is None else np.asarray(token_vectors, np.float32),
+    )
+
+
+def _vectors(found: Any) -> dict[str, Any]:
+    vectors = found.vector  # the embedded library makes it anew each time that it is asked for
+    return vectors if isinstance(vectors, dict) else {}
+
+
+def _sparse(vector: Any) -> Sparse | None:
+    return None if vector is None else Sparse(vector.indices, vector.values)

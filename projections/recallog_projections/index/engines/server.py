@@ -1,0 +1,365 @@
+"""Collections on a Qdrant server, for the cluster form: from version 1.19, which knows the idf of one space."""
+
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, quote, urlsplit
+
+import httpx
+from qdrant_client import AsyncQdrantClient
+from qdrant_client import models as qdrant
+from qdrant_client.common.client_exceptions import QdrantException
+from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
+
+from recallog_projections.index.engines.conditions import (
+    AnyOf,
+    Between,
+    OneOf,
+    conditions,
+    finds_nothing,
+    hit,
+    stored,
+)
+from recallog_projections.index.engines.engine import (
+    INTEGER_FIELDS,
+    KEYWORD_FIELDS,
+    Engine,
+    Filter,
+    Hit,
+    Point,
+    Search,
+    Shape,
+    Sparse,
+    Stored,
+)
+from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolation, SettingsError
+
+VERSION_MIN = (1, 19)
+"""The first server that computes idf over the points of a filter. An older one would weigh words by other tenants'."""
+
+VERSION_OF_TURBO8 = (1, 20)
+"""The first server that stores vectors with 8 bits a number; on an older one, word-pieces take twice the disk."""
+
+REPLY_SECONDS = 15
+
+UPSERT_NUMBERS = 500_000
+"""Vector components that one request carries: 11 MB of JSON, and a server takes 32 MB."""
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_PREFIX = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_ADDRESS = "write https://host:6333, with ?api_key=… behind it where the server asks for one, percent-encoded"
+
+Result = TypeVar("Result")
+
+
+class ServerEngine(Engine):
+    """The collections `prefix`.* of the server at `url`: http(s)://host[:port][/path][?api_key=…], port 6333.
+
+    Or of `client`, which it then closes, and `url` names in messages. Calls raise `IndexUnavailable` where the server
+    cannot be reached, does not answer in time or refuses; `SettingsError` where it is older than 1.19. Whatever was cut
+    off can be made again. Raises `SettingsError` where `url` or `prefix` is none.
+    """
+
+    def __init__(self, url: str, prefix: str = "recallog", *, client: AsyncQdrantClient | None = None) -> None:
+        if not _PREFIX.fullmatch(prefix):
+            raise SettingsError(f"the prefix {prefix!r} is not 1 to 64 letters, digits and . _ -")
+        self._prefix = f"{prefix}."
+        self._secret = ""
+        if client is None:
+            client = self._connected(url)
+        else:
+            self._address = url
+        self._client = client
+        self._version: tuple[int, int] | None = None
+        self._closed = False
+
+    def _connected(self, url: str) -> AsyncQdrantClient:
+        try:
+            parsed = urlsplit(url)
+            options = parse_qs(parsed.query, strict_parsing=True) if parsed.query else {}
+            host, port = parsed.hostname, parsed.port or 6333
+        except ValueError:  # without its text, which may show a part of the key
+            raise SettingsError(f"not the address of a Qdrant server: {_ADDRESS}") from None
+        if parsed.scheme not in ("http", "https") or not host or parsed.username or options.keys() - {"api_key"}:
+            raise SettingsError(f"not the address of a Qdrant server: {_ADDRESS}")
+        [*_, self._secret] = options.get("api_key", [""])
+        self._address = f"{parsed.scheme}://{host}:{port}{parsed.path}"
+        return AsyncQdrantClient(
+            url=f"{parsed.scheme}://{f'[{host}]' if ':' in host else host}:{port}",
+            prefix=parsed.path.rstrip("/") or None,
+            api_key=self._secret or None,
+            timeout=REPLY_SECONDS,
+            check_compatibility=False,  # it asks the server at once, in a thread; `_checked` does better
+        )
+
+    async def create(self, collection: str, shape: Shape) -> None:
+        """As in `Engine`. Creating it again makes what a creation that was cut off has not made."""
+        name = self._name(collection)
+        version = await self._checked()
+        if not await self._run(lambda: self._client.collection_exists(name)):
+            try:
+                await self._run(lambda: self._client.create_collection(name, **_parameters(shape, version)))
+            except IndexUnavailable:
+                # Another process may have come first.
+                if not await self._run(lambda: self._client.collection_exists(name)):
+                    raise
+        indexed = (await self._run(lambda: self._client.get_collection(name))).payload_schema
+        for field, schema in _payload_indexes().items():
+            if field not in indexed:
+                await self._run(partial(self._client.create_payload_index, name, field, schema, wait=True))
+
+    async def collections(self) -> set[str]:
+        found = await self._run(self._client.get_collections)
+        names = (about.name.removeprefix(self._prefix) for about in found.collections if self._is_ours(about.name))
+        return {name for name in names if _NAME.fullmatch(name)}
+
+    async def drop(self, collection: str) -> None:
+        name = self._name(collection)
+        if await self._run(lambda: self._client.collection_exists(name)):
+            await self._run(lambda: self._client.delete_collection(name))
+
+    async def upsert(self, collection: str, points: Sequence[Point]) -> None:
+        name = self._name(collection)
+        await self._checked()
+        if not points:
+            await self._require(name)
+        for part in _requests(points):
+            await self._run(partial(self._client.upsert, name, part, wait=True))
+
+    async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
+        name = self._name(collection)
+        await self._checked()
+        asked = [number for number, search in enumerate(searches) if not finds_nothing(search)]
+        requests = [_request(searches[number]) for number in asked]
+        found: list[list[Hit]] = [[] for _ in searches]
+        if not requests:
+            await self._require(name)
+            return found
+        answers = await self._run(lambda: self._client.query_batch_points(name, requests))
+        for number, answer in zip(asked, answers, strict=True):
+            found[number] = [hit(point) for point in answer.points]
+        return found
+
+    async def retrieve(
+        self, collection: str, ids: Sequence[str], *, payload: Collection[str] | None = None, vectors: bool = False
+    ) -> dict[str, Stored]:
+        name = self._name(collection)
+        with_payload: bool | list[str] = True if payload is None else list(payload) or False
+        wanted = list(dict.fromkeys(ids))
+        records = await self._run(lambda: self._client.retrieve(name, wanted, with_payload, vectors))
+        return {str(record.id): stored(record) for record in records}
+
+    async def scroll(self, collection: str, after: str | None, limit: int, *, vectors: bool = False) -> list[Stored]:
+        name = self._name(collection)
+        # The server begins with the id it is given, so that one more is read, and that one left out.
+        more = limit if after is None else limit + 1
+        records, _ = await self._run(
+            lambda: self._client.scroll(name, limit=more, offset=after, with_payload=True, with_vectors=vectors)
+        )
+        return [stored(record) for record in records if str(record.id) != after][:limit]
+
+    async def count(self, collection: str, filter: Filter | None = None) -> int:  # noqa: A002
+        name = self._name(collection)
+        wanted = None if filter is None else _filter(filter)
+        return (await self._run(lambda: self._client.count(name, wanted, exact=True))).count
+
+    async def size_bytes(self) -> None:
+        """A server does not tell."""
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await self._client.close()
+
+    def _name(self, collection: str) -> str:
+        if not _NAME.fullmatch(collection):
+            raise InvariantViolation(f"{collection!r} is no collection's name: 1 to 128 letters, digits, _ and -")
+        return self._prefix + collection
+
+    def _is_ours(self, name: str) -> bool:
+        return name.startswith(self._prefix)
+
+    async def _require(self, name: str) -> None:
+        """Raises `IndexLost` where there is no such collection, in calls that ask the server for nothing else."""
+        if not await self._run(lambda: self._client.collection_exists(name)):
+            raise self._lost()
+
+    async def _checked(self) -> tuple[int, int]:
+        """The server's version, asked once. Raises `SettingsError` where that is too old."""
+        if self._version is None:
+            said = (await self._run(self._client.info)).version
+            found = re.match(r"(\d+)\.(\d+)", said)
+            version = (int(found[1]), int(found[2])) if found else (0, 0)
+            if version < VERSION_MIN:
+                raise SettingsError(
+                    f"the Qdrant at {self._address} is {said}; the semantic index needs {VERSION_MIN[0]}."
+                    f"{VERSION_MIN[1]} or later, which weighs a space's words by that space alone: upgrade the server"
+                )
+            self._version = version
+        return self._version
+
+    async def _run(self, call: Callable[[], Awaitable[Result]]) -> Result:
+        """What `call` answers. All calls may be repeated, and are, once: idle connections break unnoticed."""
+        if self._closed:
+            raise IndexUnavailable("the memory is closed, and with it its semantic index; open it again")
+        with self._named_errors():
+            try:
+                return await call()
+            except ResponseHandlingException as error:
+                if not isinstance(error.source, httpx.NetworkError | httpx.RemoteProtocolError):
+                    raise
+            return await call()
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except UnexpectedResponse as error:
+            raise self._translated_error(error) from error
+        except ResponseHandlingException as error:
+            if isinstance(error.source, httpx.TimeoutException):
+                why = f"does not answer within {REPLY_SECONDS} s"
+            else:
+                why = f"cannot be reached ({self._safe(str(error.source) or type(error.source).__name__)})"
+            raise IndexUnavailable(
+                f"the Qdrant at {self._address} {why}: check that it runs and that the address is right"
+            ) from error
+        except (ApiException, QdrantException) as error:
+            raise IndexUnavailable(
+                f"the Qdrant at {self._address} did not do as asked ({self._safe(str(error))}); try again later"
+            ) from error
+        except ValueError as error:
+            if re.fullmatch(r"Collection \S+ not found", str(error)):  # the client's local mode
+                raise self._lost() from error
+            raise IndexUnavailable(
+                f"what answers at {self._address} is no Qdrant: check that the address is right"
+            ) from error
+
+    def _translated_error(self, error: UnexpectedResponse) -> IndexUnavailable:
+        text = self._safe(error.content.decode(errors="replace"))
+        if error.status_code == 404 and "doesn't exist" in text:
+            return self._lost()
+        if error.status_code in (401, 403):
+            return IndexUnavailable(
+                f"the Qdrant at {self._address} refuses the API key, or the lack of one: give it as ?api_key=…"
+            )
+        return IndexUnavailable(
+            f"the Qdrant at {self._address} answers {error.status_code}: {text[:300]}; its log says more"
+        )
+
+    def _lost(self) -> IndexLost:
+        return IndexLost(f"the semantic index is no longer on the Qdrant at {self._address}; it is built anew")
+
+    def _safe(self, text: str) -> str:
+        return text.replace(self._secret, "***").replace(quote(self._secret), "***") if self._secret else text
+
+
+def _parameters(shape: Shape, version: tuple[int, int]) -> dict[str, Any]:
+    # A graph for each space and none over all, as every search is within a space; small spaces are searched whole.
+    # The embedder's vectors are of length 1, which makes the dot product the cosine.
+    vectors = {
+        "dense": qdrant.VectorParams(
+            size=shape.dimension,
+            distance=qdrant.Distance.DOT,
+            hnsw_config=qdrant.HnswConfigDiff(m=0, payload_m=16),
+        )
+    }
+    if shape.token_vectors:
+        # Dot and not Cosine, which would take a question's weights off its pieces. They only ever rank some hundred
+        # points that were found otherwise, so that they need no graph and no memory.
+        vectors["token_vectors"] = qdrant.VectorParams(
+            size=shape.dimension,
+            distance=qdrant.Distance.DOT,
+            multivector_config=qdrant.MultiVectorConfig(comparator=qdrant.MultiVectorComparator.MAX_SIM),
+            datatype=qdrant.Datatype.TURBO8 if version >= VERSION_OF_TURBO8 else qdrant.Datatype.FLOAT16,
+            hnsw_config=qdrant.HnswConfigDiff(m=0, payload_m=0),
+            memory=qdrant.Memory.COLD,
+        )
+    terms = qdrant.SparseVectorParams(modifier=qdrant.Modifier.IDF)
+    return {"vectors_config": vectors, "sparse_vectors_config": {"terms": terms}}
+
+
+def _payload_indexes() -> dict[str, qdrant.KeywordIndexParams | qdrant.IntegerIndexParams]:
+    keywords = {
+        field: qdrant.KeywordIndexParams(
+            type=qdrant.KeywordIndexType.KEYWORD, is_tenant=field == "space", enable_hnsw=field == "space"
+        )
+        for field in KEYWORD_FIELDS
+    }
+    integers = {
+        field: qdrant.IntegerIndexParams(
+            type=qdrant.IntegerIndexType.INTEGER, lookup=False, range=True, enable_hnsw=False
+        )
+        for field in INTEGER_FIELDS
+    }
+    return keywords | integers
+
+
+def _requests(points: Sequence[Point]) -> Iterator[list[qdrant.PointStruct]]:
+    """The points in parts that a server takes; one point alone may be more than that."""
+    part: list[qdrant.PointStruct] = []
+    numbers = 0
+    for point in points:
+        size = point.dense.size + point.token_vectors.size
+        if part and numbers + size > UPSERT_NUMBERS:
+            yield part
+            part, numbers = [], 0
+        part.append(_written(point))
+        numbers += size
+    if part:
+        yield part
+
+
+def _written(point: Point) -> qdrant.PointStruct:
+    vectors: dict[str, Any] = {"dense": point.dense.tolist(), "terms": _sparse_vector(point.sparse)}
+    if len(point.token_vectors):  # an empty multivector is refused, a missing one is not
+        vectors["token_vectors"] = point.token_vectors.tolist()
+    return qdrant.PointStruct(id=point.id, vector=vectors, payload=dict(point.payload))
+
+
+def _request(search: Search) -> qdrant.QueryRequest:
+    vector: Any
+    params = qdrant.SearchParams(exact=True) if search.exact else None
+    if search.dense is not None:
+        using, vector = "dense", search.dense.tolist()
+    elif search.sparse is not None:
+        using, vector = "terms", _sparse_vector(search.sparse)
+        if search.corpus is not None:
+            corpus = qdrant.IdfCorpusParams(corpus=_filter(search.corpus))
+            params = qdrant.SearchParams(exact=search.exact, idf=corpus)
+    elif search.token_vectors is not None:
+        using, vector = "token_vectors", search.token_vectors.tolist()
+    else:
+        raise InvariantViolation("a search is by dense, sparse or pieces")
+    return qdrant.QueryRequest(
+        query=qdrant.NearestQuery(nearest=vector),
+        using=using,
+        filter=_filter(search.filter),
+        params=params,
+        limit=search.limit,
+        with_payload=list(search.payload) or False,
+        with_vector=["terms"] if search.with_sparse else False,
+    )
+
+
+def _filter(filter: Filter) -> qdrant.Filter:  # noqa: A002
+    return qdrant.Filter(must=[_condition(condition) for condition in conditions(filter)])
+
+
+def _condition(condition: AnyOf | Between | OneOf) -> qdrant.FieldCondition | qdrant.HasIdCondition:
+    match condition:
+        case AnyOf(field, [value]):
+            return qdrant.FieldCondition(key=field, match=qdrant.MatchValue(value=value))
+        case AnyOf(field, values):
+            return qdrant.FieldCondition(key=field, match=qdrant.MatchAny(any=values))
+        case Between(field, at_least, below, at_most):
+            # Numbers go as floats, which are exact up to 2**53: offsets, and microseconds until the year 2255.
+            return qdrant.FieldCondition(key=field, range=qdrant.Range(gte=at_least, lt=below, lte=at_most))
+        case OneOf(ids):
+            return qdrant.HasIdCondition(has_id=list(ids))
+
+
+def _sparse_vector(sparse: Sparse) -> qdrant.SparseVector:
+    return qdrant.SparseVector(indices=list(sparse.indices), values=list(sparse.values))

@@ -1,0 +1,50 @@
+"""Adapters from outside the package, found by URL scheme among the entry points of installed distributions.
+
+A distribution registers a factory under one of the groups below, with the scheme as the entry point's name:
+
+```toml
+[project.entry-points."recallog.stores"]
+postgres = "my_package:open_store"
+```
+
+The entry points are scanned only for schemes that Recallog itself does not know.
+"""
+
+from importlib.metadata import entry_points
+from typing import Any
+
+from recallog_schemas.errors import SettingsError
+
+LEDGERS = "recallog.ledgers"
+"""`factory(url) -> Ledger`"""
+STORES = "recallog.stores"
+"""`factory(url, namespace) -> Store`: each namespace holds the views of one group of projections."""
+ENGINES = "recallog.engines"
+"""`factory(url) -> Engine`"""
+EMBEDDERS = "recallog.embedders"
+"""`factory(name, api_key) -> Embedder`"""
+
+
+def scheme_of(url: str) -> str:
+    """The part before the first colon, "" where there is none."""
+    scheme, colon, _ = url.partition(":")
+    return scheme if colon else ""
+
+
+def load(group: str, scheme: str) -> Any | None:
+    """The factory that an installed distribution registers for `scheme` in `group`; None where none does.
+
+    Raises `SettingsError` where two distributions register the same scheme, or where the factory cannot be imported.
+    """
+    found = list(entry_points(group=group, name=scheme)) if scheme else []
+    if not found:
+        return None
+    if len(found) > 1:
+        named = ", ".join(sorted(entry.value for entry in found))
+        raise SettingsError(f"{scheme}: is registered {len(found)} times in {group} ({named}); uninstall all but one")
+    try:
+        return found[0].load()
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(
+            f"{scheme}: {found[0].value}, registered in {group}, cannot be imported: {error}"
+        ) from error

@@ -1,0 +1,96 @@
+"""Who was active where: spaces, their sessions and agents, and how many events of which kinds they have."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import msgspec
+
+from recallog_projections.projection import RowKey, Table
+from recallog_projections.rows import Rows
+from recallog_schemas import Record
+
+
+class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How many events, and the offsets of the first and the last."""
+
+    events: int
+    first: int
+    last: int
+
+
+class AgentSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    events: int
+    first: int
+    last: int
+    turn: int
+    """The highest turn in which it acted."""
+
+
+class SpaceSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    events: int
+    first: int
+    last: int
+    agents: int
+    sessions: int
+
+
+class Totals(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Of the whole partition."""
+
+    spaces: int
+    agents: int
+    sessions: int
+
+
+TOTALS = Table("activity.totals", Totals)
+SPACES = Table("activity.spaces", SpaceSpan)
+AGENTS = Table("activity.agents", AgentSpan)
+SESSIONS = Table("activity.sessions", Span)
+KINDS = Table("activity.kinds", Span)
+
+
+class Activity:
+    """Fold of every record, bookkeeping too, into counts. Tables are keyed by space, then agent, session or kind."""
+
+    name: ClassVar[str] = "activity"
+    version: ClassVar[int] = 2
+    tables = (TOTALS, SPACES, AGENTS, SESSIONS, KINDS)
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        event = record.event
+        yield RowKey(TOTALS.name, "")
+        yield RowKey(SPACES.name, event.space)
+        yield RowKey(AGENTS.name, event.space, event.agent)
+        yield RowKey(KINDS.name, event.space, event.kind)
+        if event.session is not None:
+            yield RowKey(SESSIONS.name, event.space, event.session)
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        event, offset = record.event, record.offset
+        agent = rows.get(AGENTS, event.space, event.agent)
+        new_agent = agent is None
+        agent = agent or AgentSpan(0, offset, offset, event.turn)
+        turn = max(agent.turn, event.turn)
+        rows.put(AGENTS, AgentSpan(agent.events + 1, agent.first, offset, turn), event.space, event.agent)
+        new_session = event.session is not None and _count(rows, SESSIONS, event.space, event.session, offset)
+        _count(rows, KINDS, event.space, event.kind, offset)
+        old = rows.get(SPACES, event.space)
+        space = old or SpaceSpan(0, offset, offset, 0, 0)
+        rows.put(
+            SPACES,
+            SpaceSpan(space.events + 1, space.first, offset, space.agents + new_agent, space.sessions + new_session),
+            event.space,
+        )
+        if old is None or new_agent or new_session:
+            totals = rows.get(TOTALS, "") or Totals(0, 0, 0)
+            totals = Totals(totals.spaces + (old is None), totals.agents + new_agent, totals.sessions + new_session)
+            rows.put(TOTALS, totals, "")
+
+
+def _count(rows: Rows, table: Table[Span], space: str, owner: str, offset: int) -> bool:
+    """Count one event; whether it was the first."""
+    span = rows.get(table, space, owner)
+    rows.put(
+        table, Span(1, offset, offset) if span is None else Span(span.events + 1, span.first, offset), space, owner
+    )
+    return span is None

@@ -1,0 +1,84 @@
+"""What a prompt shows besides memory: the scene that all share, and what a visitor said.
+
+The scene is the newest shared event of each kind that `scene_kinds` names. Since that setting acts on read, the newest
+shared event of every kind is kept. A visitor's words stay in every prompt however long ago they fell, so they have logs
+of their own beside those of `episodic`.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+import msgspec
+
+from recallog_projections.projection import Log, LogName, RowKey, Table
+from recallog_projections.rows import Rows
+from recallog_projections.views import settings, visibility
+from recallog_projections.views.settings import SpaceSettings
+from recallog_schemas import Record, limits
+
+VISITOR_KIND = "user.injected"
+GOAL_KIND = "run.started"
+DEFAULT_SCENE_KINDS = ("world.observed", GOAL_KIND)
+"""Those of the memory model."""
+
+
+class Shown(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One event: where it lies, and its bytes as they stand in the ledger."""
+
+    offset: int
+    data: bytes
+
+
+NEWEST = Table("scene.newest", Shown)
+"""By kind: the newest event of it that all could see."""
+OWN_VISITOR = Log("scene.visitor.own", Shown, limits.VISITOR_EVENTS)
+SHARED_VISITOR = Log("scene.visitor.shared", Shown, limits.VISITOR_EVENTS)
+
+
+class Scene:
+    """Fold of shared events into the newest of each kind, and of visitors' words into short logs."""
+
+    name: ClassVar[str] = "scene"
+    version: ClassVar[int] = 1
+    tables = (NEWEST, OWN_VISITOR, SHARED_VISITOR)
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        event = record.event
+        if record.memorable:
+            yield RowKey(settings.SPACES.name, event.space)
+            yield RowKey(NEWEST.name, event.space, "", event.kind)
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        if not record.memorable:
+            return
+        event, shown = record.event, Shown(record.offset, record.data)
+        shared = visibility.is_shared(event, settings.shared_kinds(rows, event.space))
+        if shared:
+            rows.get(NEWEST, event.space, "", event.kind)
+            rows.put(NEWEST, shown, event.space, "", event.kind)
+        if event.kind == VISITOR_KIND:
+            if shared:
+                rows.append(SHARED_VISITOR, shown, event.space)
+            else:
+                for reader in visibility.readers(event):
+                    rows.append(OWN_VISITOR, shown, event.space, reader)
+
+
+def scene_kinds(space: SpaceSettings | None) -> Sequence[str]:
+    """The kinds whose newest events make the scene of a space with these settings."""
+    if space is None or space.scene_kinds is None:
+        return DEFAULT_SCENE_KINDS
+    return tuple(dict.fromkeys(space.scene_kinds))
+
+
+def rows(space: str, kinds: Iterable[str]) -> list[RowKey]:
+    """What a reader asks the store for: the settings, and the newest events of `kinds`."""
+    return [RowKey(settings.SPACES.name, space), *(RowKey(NEWEST.name, space, "", kind) for kind in kinds)]
+
+
+def visitor_logs(space: str, agent: str) -> list[tuple[LogName, int]]:
+    """What a reader asks the store for to see what visitors said to `agent` last."""
+    return [
+        (LogName(OWN_VISITOR.name, space, agent), limits.VISITOR_EVENTS),
+        (LogName(SHARED_VISITOR.name, space), limits.VISITOR_EVENTS),
+    ]

@@ -1,0 +1,57 @@
+"""The views: what consumers and operators read, one module for each subject. Each says what it was computed at."""
+
+from recallog_schemas.views.base import ComputedAt, Remembered, View, lines, one_line
+from recallog_schemas.views.dead_letters import DeadLetter, DeadLetterDetail
+from recallog_schemas.views.episodic import EpisodicView, TimelinePage
+from recallog_schemas.views.maintenance import CopyReport, RebuildPlan, RebuildReport
+from recallog_schemas.views.previews import AroundView, EntriesView, Preview, SearchHit, SearchPage
+from recallog_schemas.views.recall import Recalled, RecallHit, RecallView
+from recallog_schemas.views.reflection import Belief, BeliefsView, PendingTrigger, Reaction, ReflectionView, Unreflected
+from recallog_schemas.views.salience import Explanation, Salient, SalientView
+from recallog_schemas.views.scene import SceneView
+from recallog_schemas.views.settings import AgentSettingsView
+from recallog_schemas.views.spaces import AgentView, SpaceDetail, SpaceView
+from recallog_schemas.views.status import PartitionStatus, Status
+from recallog_schemas.views.verification import Difference, TableCheck, VerifyReport
+
+__all__ = [
+    "AgentSettingsView",
+    "AgentView",
+    "AroundView",
+    "Belief",
+    "BeliefsView",
+    "ComputedAt",
+    "CopyReport",
+    "DeadLetter",
+    "DeadLetterDetail",
+    "Difference",
+    "EntriesView",
+    "EpisodicView",
+    "Explanation",
+    "PartitionStatus",
+    "PendingTrigger",
+    "Preview",
+    "Reaction",
+    "RebuildPlan",
+    "RebuildReport",
+    "RecallHit",
+    "RecallView",
+    "Recalled",
+    "ReflectionView",
+    "Remembered",
+    "Salient",
+    "SalientView",
+    "SceneView",
+    "SearchHit",
+    "SearchPage",
+    "SpaceDetail",
+    "SpaceView",
+    "Status",
+    "TableCheck",
+    "TimelinePage",
+    "Unreflected",
+    "VerifyReport",
+    "View",
+    "lines",
+    "one_line",
+]

@@ -1,1 +1,0 @@
-"""The ledger on Apache Kafka: one topic, as many partitions as it was created with."""

@@ -1,0 +1,1 @@
+"""Ledgers: the port, and its adapters named by technology."""

@@ -1,0 +1,47 @@
+"""What aiokafka raises, in the words of our error tree: what happened, whether a retry can help, what to do."""
+
+import ssl
+from typing import Final
+
+from aiokafka import errors as kafka
+
+from recallog_schemas.errors import StorageError, StorageUnavailable
+
+_LOGIN: Final = (kafka.SaslAuthenticationFailed, kafka.UnsupportedSaslMechanismError, kafka.IllegalSaslStateError)
+_RIGHTS: Final = (kafka.TopicAuthorizationFailedError, kafka.ClusterAuthorizationFailedError)
+_OLD: Final = (kafka.IncompatibleBrokerVersion, kafka.UnsupportedVersionError, NotImplementedError)
+# The broker looked at the request and wrote nothing of it.
+REFUSED: Final = (
+    *_RIGHTS,
+    kafka.MessageSizeTooLargeError,
+    kafka.RecordListTooLargeError,
+    kafka.InvalidTopicError,
+    kafka.PolicyViolationError,
+)
+
+
+def named(error: Exception, address: object, doing: str) -> StorageError:
+    """`error`, met while `doing` at `address`."""
+    if isinstance(error, _LOGIN):
+        return StorageError(
+            f"{address} refused the login while {doing}: {error}. Check user, password, sasl_mechanism and "
+            "security_protocol of the address"
+        )
+    if isinstance(error, _RIGHTS):
+        return StorageError(
+            f"{address} does not allow this user {doing}: {error}. Grant it Read, Write, Describe, DescribeConfigs "
+            "and, where the topic is to be created, Create"
+        )
+    if isinstance(error, ssl.SSLError):
+        return StorageError(
+            f"no TLS with {address} while {doing}: {error}. Check ssl_cafile, ssl_certfile and security_protocol"
+        )
+    if isinstance(error, _OLD):
+        return StorageError(
+            f"{address} is too old or too new for this client: {error}. Kafka 2.8 to 4 is known to work"
+        )
+    if getattr(error, "retriable", False) or isinstance(error, OSError | TimeoutError | kafka.KafkaTimeoutError):
+        return StorageUnavailable(
+            f"{address} cannot be reached while {doing}: {error or type(error).__name__}. Try again"
+        )
+    return StorageError(f"{address} failed while {doing}: {error}")

@@ -1,0 +1,225 @@
+"""The live end of a topic, shared among the workers of a consumer group.
+
+The group does one thing: it assigns partitions. Offsets come from the views' checkpoints by `seek`, and nothing is ever
+committed to Kafka. What an aiokafka consumer hands out is checked against what was asked for, since it can hold records
+that were fetched before a seek or a rebalance, and can lose records it has taken apart when the next ones fail: a batch
+that does not start where it should is sought once more, and follows a legal hole in the offsets if it then starts there
+again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection
+from contextlib import suppress
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
+from aiokafka.errors import (
+    CorruptRecordException,
+    IllegalStateError,
+    KafkaError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
+    RecordTooLargeError,
+)
+
+from recallog_schemas import limits
+from recallog_schemas.errors import StorageUnavailable
+from recallog_streams.ledgers.kafka.address import KafkaAddress
+from recallog_streams.ledgers.ledger import Batch
+from recallog_streams.record_source import RecordSource
+
+SESSION_SECONDS = 10.0
+"""How long a member may be silent before its partitions go to others."""
+HEARTBEAT_SECONDS = 1.0
+"""How soon a member hears that another one has come or left."""
+_IDLE_SECONDS_MAX = 24 * 3600.0
+_REBALANCE_SECONDS = 0.2
+"""aiokafka hands out nothing while partitions are assigned anew, and waits for that without end."""
+_POSITION_SECONDS = 0.05
+_STOP_SECONDS = 5.0
+"""What leaving the group may take: longer only where the cluster is away, which then notices by itself."""
+_POLLED_RECORDS = 4 * limits.CLUSTER_BATCH_RECORDS
+_PARTITION_BYTES = 512 * 1024
+_FETCH_BYTES = 8 * 1024 * 1024
+_UNREADABLE = (CorruptRecordException, RecordTooLargeError, UnicodeDecodeError)
+"""What aiokafka stumbles over: damage on the way, and headers whose names are no UTF-8."""
+
+_log = logging.getLogger("recallog.worker")
+
+
+class ConsumerGroupSource(RecordSource):
+    """One member of the group `group` on the topic of `address`."""
+
+    def __init__(self, address: KafkaAddress, group: str, *, batch_records: int = limits.CLUSTER_BATCH_RECORDS) -> None:
+        self._address = address
+        self._group = group
+        self._batch_records = batch_records
+        self._consumer: AIOKafkaConsumer | None = None
+        self._rebalances = _Rebalances()
+        self._rebalanced = 0
+        """How many rebalances there had been at the last poll: each takes away what was sought."""
+        self._next: dict[int, int] = {}
+        """By partition that was sought: the offset that follows."""
+        self._doubtful: dict[int, int] = {}
+        """Where the batch began that was not where it should be."""
+        self._lost: set[int] = set()
+
+    async def start(self) -> None:
+        consumer = AIOKafkaConsumer(
+            group_id=self._group,
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            isolation_level="read_committed",
+            session_timeout_ms=round(SESSION_SECONDS * 1000),
+            heartbeat_interval_ms=round(HEARTBEAT_SECONDS * 1000),
+            # A partition whose views are being built is not polled for as long as that takes.
+            max_poll_interval_ms=round(_IDLE_SECONDS_MAX * 1000),
+            fetch_max_bytes=_FETCH_BYTES,
+            max_partition_fetch_bytes=_PARTITION_BYTES,
+            retry_backoff_ms=100,
+            **self._address.connection(),
+        )
+        self._next, self._doubtful, self._lost = {}, {}, set()
+        consumer.subscribe([self._address.topic], listener=self._rebalances)
+        try:
+            # It waits for the group without end, and a broker that is away can take long to come back.
+            async with asyncio.timeout(self._address.timeout_seconds):
+                await consumer.start()
+        except BaseException as error:
+            await _stopped(consumer)
+            if isinstance(error, KafkaError | OSError):  # also of a time that is up
+                raise self._unavailable(error) from error
+            raise
+        self._consumer = consumer
+
+    async def stop(self) -> None:
+        if self._consumer is not None:
+            consumer, self._consumer = self._consumer, None
+            await _stopped(consumer)
+
+    def assigned(self) -> frozenset[int]:
+        return frozenset(topic_partition.partition for topic_partition in self._started().assignment())
+
+    def seek(self, partition: int, offset: int) -> bool:
+        try:
+            self._started().seek(self._topic_partition(partition), offset)
+        except (IllegalStateError, StorageUnavailable):
+            return False
+        self._next[partition] = offset
+        self._doubtful.pop(partition, None)
+        return True
+
+    async def poll(self, partitions: Collection[int], wait_seconds: float) -> list[Batch]:
+        consumer = self._started()
+        if self._rebalanced != self._rebalances.count:
+            self._rebalanced = self._rebalances.count
+            self._again(*partitions)
+        # Without any partition it is still asked, since only so it goes on after errors of the group.
+        topic_partitions = [self._topic_partition(partition) for partition in partitions] or [self._topic_partition(-1)]
+        try:
+            async with asyncio.timeout(wait_seconds + _REBALANCE_SECONDS):
+                found = await consumer.getmany(
+                    *topic_partitions, timeout_ms=round(wait_seconds * 1000), max_records=_POLLED_RECORDS
+                )
+            if consumer._fetcher is None or consumer._fetcher.error_future.done():
+                # It would hand out nothing any more, without a word.
+                raise KafkaError("the consumer has stopped fetching")
+        except TimeoutError:
+            return []
+        except NoOffsetForPartitionError:  # assigned once more since the seek
+            self._again(*partitions)
+            return []
+        except OffsetOutOfRangeError as error:
+            (out_of_range,) = error.args
+            self._lost |= {topic_partition.partition for topic_partition in out_of_range}
+            return []
+        except _UNREADABLE as error:
+            _log.warning("a fetch from %s is read once more: %r", self._address, error)
+            self._lost |= set(partitions)
+            return []
+        except KafkaError as error:
+            raise self._unavailable(error) from error
+        batches = []
+        for partition in partitions:
+            batches += await self._batches(partition, found.get(self._topic_partition(partition), []))
+        return batches
+
+    def lost(self) -> frozenset[int]:
+        lost, self._lost = frozenset(self._lost), set()
+        return lost
+
+    async def _batches(self, partition: int, records: list[ConsumerRecord[bytes, bytes]]) -> list[Batch]:
+        expected = self._next[partition]
+        start = records[0].offset if records else await self._position(partition)
+        if start is None or (start == expected and not records):
+            return []
+        if start < expected or (start > expected and self._doubtful.get(partition) != start):
+            self._again(partition)
+            self._doubtful[partition] = start
+            return []
+        self._doubtful.pop(partition, None)
+        batches = []
+        for first in range(0, len(records), self._batch_records):
+            part = records[first : first + self._batch_records]
+            following = part[-1].offset + 1
+            batches.append(
+                Batch(
+                    partition,
+                    expected,
+                    following,
+                    [(record.offset, record.value or b"") for record in part],
+                    [record.key for record in part],
+                )
+            )
+            expected = following
+        if not records:
+            batches.append(Batch(partition, expected, start, []))
+            expected = start
+        self._next[partition] = expected
+        return batches
+
+    async def _position(self, partition: int) -> int | None:
+        """The consumer's own idea of what comes next, which moves over holes; None where it has none (any more)."""
+        try:
+            # It answers at once where it knows, and waits without end where a rebalance has taken that away.
+            async with asyncio.timeout(_POSITION_SECONDS):
+                return int(await self._started().position(self._topic_partition(partition)))
+        except TimeoutError:
+            self._again(partition)
+            return None
+        except KafkaError:
+            return None
+
+    def _again(self, *partitions: int) -> None:
+        for partition in partitions:
+            self.seek(partition, self._next[partition])
+
+    def _topic_partition(self, partition: int) -> TopicPartition:
+        return TopicPartition(self._address.topic, partition)
+
+    def _started(self) -> AIOKafkaConsumer:
+        if self._consumer is None:
+            raise StorageUnavailable("the consumer is not started")
+        return self._consumer
+
+    def _unavailable(self, error: Exception) -> StorageUnavailable:
+        return StorageUnavailable(f"no place in the group of workers at {self._address} ({error!r}). Is Kafka running?")
+
+
+class _Rebalances(ConsumerRebalanceListener):
+    """Counts them, and does nothing else: what fails in a listener is swallowed."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        pass
+
+    def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        self.count += 1
+
+
+async def _stopped(consumer: AIOKafkaConsumer) -> None:
+    with suppress(KafkaError, TimeoutError):
+        async with asyncio.timeout(_STOP_SECONDS):
+            await consumer.stop()

@@ -1,0 +1,152 @@
+"""The ledger on Apache Kafka: one topic, the space is the key, the events of a space are in one partition."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from functools import lru_cache
+from typing import Any, ClassVar, Final
+
+import msgspec
+from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import NoError, for_code
+from aiokafka.partitioner import murmur2
+
+from recallog_schemas import Event, Position, codec, limits
+from recallog_schemas.errors import InvariantViolation, OutOfRange
+from recallog_streams.ledgers.kafka.address import KafkaAddress
+from recallog_streams.ledgers.kafka.connection import Connection
+from recallog_streams.ledgers.kafka.protocol import LogDirsRequest
+from recallog_streams.ledgers.kafka.reading import Reader
+from recallog_streams.ledgers.kafka.topic import RECORD_OVERHEAD_BYTES, Topics
+from recallog_streams.ledgers.kafka.writing import Message, Writer
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_append
+
+PARTITIONER: Final = "murmur2"
+
+
+class KafkaLedger(Ledger):
+    """Ids may repeat; the views count one once. Connects at the first call; lives in one event loop.
+
+    The first call creates the topic where it is missing. From then on the ledger is bound to that very topic: where
+    another one takes its place, or it gets more partitions, `manifest` says so and all else raises `LedgerMismatch`
+    within `topic.CHECK_SECONDS`. Each call ends within a small multiple of the address's `timeout_seconds`.
+    """
+
+    unique_ids: ClassVar[bool] = False
+    folded_by_workers: ClassVar[bool] = True
+
+    def __init__(self, address: KafkaAddress, *, batch_records: int = limits.READ_BATCH_RECORDS) -> None:
+        """Raises `SettingsError` where the certificates of `address` cannot be read."""
+        self.address = address
+        self._connection = Connection(address)
+        self._topics = Topics(self._connection)
+        self._reader = Reader(self._connection, batch_records)
+        self._writer = Writer(self._connection)
+
+    async def open(self) -> None:
+        """Connect; create the topic where it is missing. Raises `StorageForeign` where it would lose history."""
+        await self._topics.open()
+
+    async def manifest(self) -> Manifest:
+        """Which topic this is now: one request. Raises `LedgerMismatch` where it is gone."""
+        topic = await self._topics.now()
+        return Manifest(
+            ledger=f"kafka:{topic.cluster}/{self.address.topic}/{topic.id}",
+            partitions=topic.partitions,
+            partitioner=PARTITIONER,
+        )
+
+    async def append(self, events: Sequence[Event]) -> list[Position]:
+        check_append(events)
+        values = [codec.encode(event) for event in events]
+        if not events:
+            return []
+        topic = await self._topics.same()
+        messages = [
+            Message(partition_of(event.space, topic.partitions), event, value)
+            for event, value in zip(events, values, strict=True)
+        ]
+        return await self._writer.append(messages, self._topics.message_bytes - RECORD_OVERHEAD_BYTES)
+
+    async def ends(self) -> list[int]:
+        topic = await self._topics.same()
+        return await self._reader.ends(topic.partitions)
+
+    async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
+        """As in `Ledger.read`. Raises `LedgerMismatch` where records from `start` on were deleted."""
+        topic = await self._topics.same()
+        if not 0 <= partition < topic.partitions:
+            raise OutOfRange(f"there is no partition {partition}: {self.address} has {topic.partitions}")
+        key = None if space is None else space.encode()
+        async with aclosing(self._reader.read(partition, start, until, key)) as batches:  # type: ignore[type-var]
+            async for batch in batches:
+                await self._topics.compare()  # a topic made anew has other records at the same offsets
+                yield batch
+
+    async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
+        """As in `Ledger.find`. Kafka has no index: it reads the space's partition up to the event."""
+        topic = await self._topics.same()
+        partition = partition_of(space, topic.partitions)
+        until = (await self._reader.ends(topic.partitions))[partition]
+        async with aclosing(self._reader.read(partition, 0, until, space.encode())) as batches:  # type: ignore[type-var]
+            async for batch in batches:
+                for offset, data in batch.records:
+                    if _id_of(data) == id:
+                        return Position(partition, offset)
+        return None
+
+    def partition_of(self, space: str) -> int:
+        """Where the events of `space` lie. The topic must have been seen: await `open` before."""
+        if self._topics.opened is None:
+            raise InvariantViolation("the topic's partitions are not known yet: await open() first")
+        return partition_of(space, self._topics.opened.partitions)
+
+    async def size_bytes(self) -> int:
+        """What the first replica of each partition takes on the brokers' disks, compressed, without its indexes.
+
+        The user needs Describe on the cluster.
+        """
+        topic = await self._topics.same()
+
+        async def sizes(client: AIOKafkaClient) -> int:
+            largest: dict[int, int] = {}
+            for broker in client.cluster.brokers():
+                request = LogDirsRequest(self.address.topic, list(range(topic.partitions)))
+                response = await client.send(broker.nodeId, request)
+                for code, _, topics in response.folders:
+                    if (error := for_code(code)) is not NoError:
+                        raise error("asking for sizes")
+                    for partition, size_bytes, _, _ in (found for _, partitions in topics for found in partitions):
+                        largest[partition] = max(size_bytes, largest.get(partition, 0))
+            return sum(largest.values())
+
+        return await self._connection.ask("asking for sizes", sizes)
+
+    async def close(self) -> None:
+        await self._connection.close()
+        await self._topics.close()
+        await self._writer.close()
+
+
+def partition_of(space: str, partitions: int) -> int:
+    """The partition that Java's default partitioner picks for the key `space`."""
+    return _positive_murmur2(space) % partitions
+
+
+@lru_cache(65_536)
+def _positive_murmur2(space: str) -> int:
+    return int(murmur2(space.encode())) & 0x7FFFFFFF
+
+
+class _Identified(msgspec.Struct):
+    id: Any = None
+
+
+_decode_id = msgspec.json.Decoder(_Identified).decode
+
+
+def _id_of(data: bytes) -> object:
+    """The id in any version of the envelope; None where there is none."""
+    try:
+        return _decode_id(data).id
+    except msgspec.MsgspecError:
+        return None

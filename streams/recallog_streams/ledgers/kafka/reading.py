@@ -1,0 +1,203 @@
+"""Bounded reads: one fetch after the other, the next one under way while a batch is worked on.
+
+Not aiokafka's consumer: it fetches without end (a seek waits for the fetch before it, up to half a second at the log's
+end), holds what lies behind `until`, and makes an object of each record. A fetch answers what is asked, names the
+log's bounds, and shares one connection.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from typing import Final, NamedTuple
+
+from aiokafka import errors as kafka
+from aiokafka.client import AIOKafkaClient
+from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.protocol.offset import OffsetRequest
+from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
+from aiokafka.structs import TopicPartition
+
+from recallog_schemas import limits
+from recallog_schemas.errors import LedgerMismatch
+from recallog_streams.ledgers.kafka.connection import Connection
+from recallog_streams.ledgers.kafka.records import FetchedBatch, batches_of
+from recallog_streams.ledgers.ledger import Batch
+
+_READ_COMMITTED: Final = 1
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+FETCH_BYTES: Final = 1024 * 1024
+"""As it lies in the log, compressed; two fetches are in memory at a time."""
+_RECORD_BYTES: Final = 256
+_WAIT_MS: Final = 100
+SCAN_RECORDS: Final = 100_000
+"""A read of one space that finds nothing shows after so many offsets how far it has come."""
+
+
+class Fetched(NamedTuple):
+    """What one fetch answered: Kafka's batches, and the transactions among them that were aborted."""
+
+    batches: Sequence[FetchedBatch]
+    aborted: Sequence[tuple[int, int]]
+    """Producer id and first offset of each."""
+
+    @property
+    def next(self) -> int:
+        return int(self.batches[-1].batch.next_offset)
+
+
+class Reader:
+    """Reads partitions of one topic under read_committed."""
+
+    def __init__(self, connection: Connection, batch_records: int) -> None:
+        self._connection = connection
+        self._topic = connection.address.topic
+        self._batch_records = batch_records
+
+    async def ends(self, partitions: int) -> list[int]:
+        """The next offset of each partition that readers see: the first one of an open transaction, if there is one."""
+        return await self._connection.ask(
+            "asking for the ends", lambda client: _offsets(client, self._topic, range(partitions), _LATEST)
+        )
+
+    async def read(self, partition: int, start: int, until: int, key: bytes | None) -> AsyncIterator[Batch]:
+        """Batches of [start, until); those records only that have `key`, where it is given."""
+        first, position, room_bytes = start, start, limits.READ_BATCH_BYTES
+        records: list[tuple[int, bytes]] = []
+        keys: list[bytes | None] = []
+        under_way: asyncio.Task[Fetched] | None = None
+        try:
+            while position < until:
+                fetched = await (under_way or self._fetch(partition, position, until))
+                under_way = None
+                if fetched.next < until:
+                    under_way = asyncio.create_task(self._fetch(partition, fetched.next, until))
+                for batch in _committed(fetched, self._topic):
+                    for record in batch.records():
+                        offset = record.offset
+                        if offset < position:
+                            continue
+                        if offset >= until:
+                            break
+                        if key is not None and record.key != key:
+                            continue
+                        value = record.value or b""
+                        if records and (room_bytes < len(value) or len(records) == self._batch_records):
+                            yield Batch(partition, first, offset, records, keys)
+                            first, room_bytes, records, keys = offset, limits.READ_BATCH_BYTES, [], []
+                        room_bytes -= len(value)
+                        records.append((offset, value))
+                        keys.append(record.key)
+                position = fetched.next
+                if position < until and position - first >= SCAN_RECORDS:
+                    yield Batch(partition, first, position, records, keys)
+                    first, room_bytes, records, keys = position, limits.READ_BATCH_BYTES, [], []
+            if first < until:
+                yield Batch(partition, first, until, records, keys)
+        finally:
+            if under_way is not None:
+                under_way.cancel()
+                await asyncio.wait([under_way])
+
+    async def _fetch(self, partition: int, position: int, until: int) -> Fetched:
+        try:
+            return await self._connection.ask(
+                f"reading partition {partition}", lambda client: self._fetch_once(client, partition, position, until)
+            )
+        except _OutOfRange:
+            raise await self._lost(partition, position, until) from None
+
+    async def _fetch_once(self, client: AIOKafkaClient, partition: int, position: int, until: int) -> Fetched:
+        # A whole batch comes in any case; for a single record there need be no more.
+        bytes_max = min(FETCH_BYTES, (until - position) * _RECORD_BYTES)
+        topics = [(self._topic, [(partition, position, bytes_max)])]
+        node = _leader(client, self._topic, partition)
+        response = await client.send(node, FetchRequest(_WAIT_MS, 1, bytes_max, _READ_COMMITTED, topics))
+        if (error := kafka.for_code(response.error_code)) is not kafka.NoError:
+            raise error(f"{self._topic}-{partition}")
+        # Version 11, which every broker since 2.3 and this aiokafka (0.14) have in common.
+        _, code, _, _, _, aborted, _, data = response.topics[0][1][0]
+        error = kafka.for_code(code)
+        if error is kafka.OffsetOutOfRangeError:
+            start, end = await self._bounds(client, partition)
+            if start <= position <= end:
+                raise kafka.NotLeaderForPartitionError  # a leader that has not heard of its log's end yet
+            raise _OutOfRange
+        if error is not kafka.NoError:
+            raise error(f"{self._topic}-{partition}")
+        batches: list[FetchedBatch] = []
+        for fetched in batches_of(data or b""):
+            if batches and fetched.batch.base_offset >= until:
+                break
+            batches.append(fetched)
+        if not batches:
+            # There is no end without records or markers before it, unless the log was cut behind our back.
+            raise kafka.LeaderNotAvailableError(f"{self._topic}-{partition} shows nothing at offset {position}")
+        return Fetched(batches, aborted or ())
+
+    async def _bounds(self, client: AIOKafkaClient, partition: int) -> tuple[int, int]:
+        (start,) = await _offsets(client, self._topic, [partition], _EARLIEST)
+        (end,) = await _offsets(client, self._topic, [partition], _LATEST)
+        return start, end
+
+    async def _lost(self, partition: int, position: int, until: int) -> LedgerMismatch:
+        start, end = await self._connection.ask(
+            "asking for the bounds of the log", lambda client: self._bounds(client, partition)
+        )
+        where = f"partition {partition} of {self._connection.address}"
+        if position < start:
+            return LedgerMismatch(
+                f"{where} begins at offset {start}: the records from {position} up to there were deleted, and history "
+                "is lost. Check the topic's retention and who deleted records; restore them from a copy"
+            )
+        return LedgerMismatch(
+            f"{where} ends at offset {end}, before {until}: it holds less than it did. Was it made anew, or cut by an "
+            "unclean leader election? Restore it from a copy"
+        )
+
+
+class _OutOfRange(Exception):
+    """The log does not hold the offset."""
+
+
+async def _offsets(client: AIOKafkaClient, topic: str, partitions: Sequence[int], moment: int) -> list[int]:
+    """The first or next offset of each partition: one request to each broker that leads one."""
+    by_node: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for partition in partitions:
+        by_node[_leader(client, topic, partition)].append((partition, moment))
+    responses = await asyncio.gather(
+        *(client.send(node, OffsetRequest(-1, _READ_COMMITTED, [(topic, asked)])) for node, asked in by_node.items())
+    )
+    found = {}
+    for response in responses:
+        for partition, code, _, offset in response.topics[0][1]:
+            if (error := kafka.for_code(code)) is not kafka.NoError:
+                raise error(f"{topic}-{partition}")
+            found[partition] = offset
+    return [found[partition] for partition in partitions]
+
+
+def _leader(client: AIOKafkaClient, topic: str, partition: int) -> int:
+    leader = client.cluster.leader_for_partition(TopicPartition(topic, partition))
+    if leader is None or leader < 0:
+        raise kafka.LeaderNotAvailableError(f"{topic}-{partition}")
+    return int(leader)
+
+
+def _committed(fetched: Fetched, topic: str) -> list[FetchedBatch]:
+    """The batches whose records count: no markers, and nothing of a transaction that was aborted."""
+    aborted = sorted(fetched.aborted, key=lambda transaction: transaction[1])
+    aborting: set[int] = set()
+    found = []
+    for each in fetched.batches:
+        batch = each.batch
+        if not batch.validate_crc():
+            raise kafka.CorruptRecordException(f"{topic}: the batch at offset {batch.base_offset} is damaged")
+        while aborted and aborted[0][1] <= batch.base_offset:
+            aborting.add(aborted.pop(0)[0])
+        if batch.is_control_batch:
+            if ControlRecord.parse(next(batch).key) == ABORT_MARKER:
+                aborting.discard(batch.producer_id)
+        elif not (batch.is_transactional and batch.producer_id in aborting):
+            found.append(each)
+    return found

@@ -1,0 +1,223 @@
+"""The topic: its identity, its creation, and the refusal of one that would lose history."""
+
+import asyncio
+import base64
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiokafka import errors as kafka
+from aiokafka.client import AIOKafkaClient
+from aiokafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
+
+from recallog_schemas import limits
+from recallog_schemas.errors import LedgerMismatch, StorageError, StorageForeign
+from recallog_streams.ledgers.kafka.address import DEFAULT_PARTITIONS, KafkaAddress
+from recallog_streams.ledgers.kafka.connection import Connection
+from recallog_streams.ledgers.kafka.protocol import TopicRequest
+
+CHECK_SECONDS: Final = 1.0
+"""How long a topic that was recreated, or was given more partitions, can go unnoticed."""
+_GONE_SECONDS: Final = 3.0
+"""How long brokers may take to hear of a topic that another one has created."""
+_TOPIC_RESOURCE: Final = 2
+RECORD_OVERHEAD_BYTES: Final = 16 * 1024  # key, headers and the batch around an event of the largest size
+_MESSAGE_BYTES: Final = 1024 * 1024 + 12  # Kafka's own default, whatever this cluster's is
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What the cluster says about the topic."""
+
+    cluster: str
+    id: str
+    partitions: int
+    leaderless: int
+    """Partitions that nobody can read or write now."""
+
+
+class Topics:
+    """Knows the topic as it was when the ledger was opened, and notices when another one takes its place."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._address = connection.address
+        self._asking: asyncio.Task[Topic] | None = None
+        self.opened: Topic | None = None
+        self.message_bytes = _MESSAGE_BYTES
+        """The largest batch that the topic takes."""
+        self._checked_at = 0.0
+
+    async def open(self) -> Topic:
+        """The topic as it was at the first call, which creates it where it is missing.
+
+        Raises `StorageForeign` or `LedgerMismatch` where it is not fit to be this ledger.
+        """
+        self._connection.check_open()
+        return self.opened or await self._shared(self._open)
+
+    async def now(self) -> Topic:
+        """The topic as the cluster knows it now. Raises `LedgerMismatch` where it is gone."""
+        await self.open()
+        return await self._connection.ask("asking for the topic", self._still_there)
+
+    async def same(self) -> Topic:
+        """The topic, which has been the same all the time; asked at most once in `CHECK_SECONDS`.
+
+        Raises `LedgerMismatch` where another one has taken its place, or has more partitions.
+        """
+        opened = await self.open()
+        if time.monotonic() - self._checked_at < CHECK_SECONDS:
+            return opened
+        return await self._shared(self._compare)
+
+    async def compare(self) -> Topic:
+        """The topic, which is the same now: always asked. Raises as `same` does."""
+        return await self._shared(self._compare)
+
+    async def close(self) -> None:
+        """Give up what is being asked."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait([self._asking])
+
+    async def _shared(self, work: Callable[[], Coroutine[Any, Any, Topic]]) -> Topic:
+        """`work`, done once for all who need it at the same moment: one after the other, each would wait anew for a
+        cluster that is away."""
+        if self._asking is None:
+            self._asking = asyncio.create_task(work())
+            self._asking.add_done_callback(self._asked)
+        return await asyncio.shield(self._asking)
+
+    def _asked(self, task: asyncio.Task[Topic]) -> None:
+        self._asking = None
+        if not task.cancelled():
+            task.exception()  # or asyncio reports it where all who asked were cancelled
+
+    async def _open(self) -> Topic:
+        self.opened = await self._connection.ask("looking for the topic", self._ready)
+        self._checked_at = time.monotonic()
+        return self.opened
+
+    async def _compare(self) -> Topic:
+        opened, topic = await self.open(), await self._connection.ask("asking for the topic", self._still_there)
+        if (topic.cluster, topic.id) != (opened.cluster, opened.id):
+            raise LedgerMismatch(
+                f"the topic of {self._address} was deleted and made anew while it was open ({opened.id} was its id, "
+                f"now it is {topic.id}). Restore it, or open the memory again to go on with the new one"
+            )
+        if topic.partitions != opened.partitions:
+            raise LedgerMismatch(
+                f"the topic of {self._address} had {opened.partitions} partitions and has {topic.partitions} now: "
+                "spaces would go on in other partitions, out of order. Copy it to a new topic of that size"
+            )
+        self._checked_at = time.monotonic()
+        return opened
+
+    async def _ready(self, client: AIOKafkaClient) -> Topic:
+        topic = await describe(client, self._address.topic)
+        if topic is None:
+            await _create(client, self._address)
+            raise kafka.LeaderNotAvailableError  # asked again until it is there
+        if topic.leaderless:
+            raise kafka.LeaderNotAvailableError(f"{topic.leaderless} of {topic.partitions} partitions have no leader")
+        await self._check(client, topic)
+        await client.set_topics([self._address.topic])
+        return topic
+
+    async def _check(self, client: AIOKafkaClient, topic: Topic) -> None:
+        wanted = self._address.partitions
+        if wanted is not None and wanted != topic.partitions:
+            raise LedgerMismatch(
+                f"the topic of {self._address} has {topic.partitions} partitions, the address says {wanted}: spaces "
+                f"would go on in other partitions. Say partitions={topic.partitions}, or name another topic"
+            )
+        settings = await _settings(client, self._address.topic)
+        self.message_bytes = int(settings.get("max.message.bytes") or _MESSAGE_BYTES)
+        problem = _unsafe(settings)
+        if problem is not None:
+            name, needed, consequence = problem
+            raise StorageForeign(
+                f"the topic of {self._address} has {name}={settings[name]}: {consequence}. Set it with "
+                f"kafka-configs.sh --alter --topic {self._address.topic} --add-config {name}={needed}, or name another "
+                "topic"
+            )
+
+    async def _still_there(self, client: AIOKafkaClient) -> Topic:
+        since = time.monotonic()
+        while (topic := await describe(client, self._address.topic)) is None:
+            if time.monotonic() - since > _GONE_SECONDS:
+                raise LedgerMismatch(
+                    f"the topic of {self._address} is gone; it was there when the memory was opened. Restore it, or "
+                    "open the memory again to begin a new one"
+                )
+            await asyncio.sleep(0.1)
+        return topic
+
+
+async def describe(client: AIOKafkaClient, name: str) -> Topic | None:
+    """The topic, None where there is none. One request."""
+    response = await client.send(client.get_random_node(), TopicRequest(name))
+    ((code, _, id_, _, partitions, *_),) = response.topics
+    error = kafka.for_code(code)
+    if error is kafka.UnknownTopicOrPartitionError:
+        return None
+    if error not in (kafka.NoError, kafka.LeaderNotAvailableError):
+        raise error(name)
+    return Topic(
+        cluster=response.cluster_id or "",
+        id=base64.urlsafe_b64encode(id_).rstrip(b"=").decode(),  # as Kafka's own tools print it
+        partitions=len(partitions),
+        leaderless=sum(leader < 0 for _, _, leader, *_ in partitions),
+    )
+
+
+async def _create(client: AIOKafkaClient, address: KafkaAddress) -> None:
+    settings = {
+        "cleanup.policy": "delete",
+        "retention.ms": "-1",
+        "retention.bytes": "-1",
+        "min.insync.replicas": str(address.insync),
+        "compression.type": "producer",
+        "max.message.bytes": str(_MESSAGE_BYTES),
+    }
+    partitions = address.partitions or DEFAULT_PARTITIONS
+    topic: Any = (address.topic, partitions, address.replication, [], list(settings.items()))
+    controller = client.cluster.controller
+    node = client.get_random_node() if controller is None else controller.nodeId
+    response = await client.send(node, CreateTopicsRequest([topic], round(address.timeout_seconds * 1000 / 3), False))
+    ((_, code, message),) = response.topic_errors
+    error = kafka.for_code(code)
+    if error is kafka.InvalidReplicationFactorError:
+        raise StorageError(
+            f"the topic of {address} cannot be created with replication={address.replication}: {message} Add "
+            "?replication=1 to the address for a single broker, which keeps one copy of each event"
+        )
+    # Another process may have created it at this moment: what it made is checked like any other.
+    if error not in (kafka.NoError, kafka.TopicAlreadyExistsError):
+        raise error(f"creating the topic {address.topic}: {message}")
+
+
+async def _settings(client: AIOKafkaClient, topic: str) -> dict[str, str | None]:
+    request = DescribeConfigsRequest([(_TOPIC_RESOURCE, topic, None)])
+    response = await client.send(client.get_random_node(), request)
+    ((code, message, _, _, entries),) = response.resources
+    if (error := kafka.for_code(code)) is not kafka.NoError:
+        raise error(f"reading the settings of {topic}: {message}")
+    return {name: value for name, value, *_ in entries}
+
+
+def _unsafe(settings: dict[str, str | None]) -> tuple[str, str, str] | None:
+    """A setting that loses history or refuses events, what it has to be, and what it does."""
+    policies = (settings.get("cleanup.policy") or "").split(",")
+    if "compact" in policies:
+        return "cleanup.policy", "delete", "of each space only the newest event would be kept"
+    if "delete" in policies:
+        for name in ("retention.ms", "retention.bytes"):
+            if settings.get(name, "-1") != "-1":
+                return name, "-1", "events would be deleted after some time, and memory with them"
+    needed = limits.EVENT_BYTES_MAX + RECORD_OVERHEAD_BYTES
+    if int(settings.get("max.message.bytes") or needed) < needed:
+        return "max.message.bytes", str(_MESSAGE_BYTES), "large events would be refused"
+    return None

@@ -1,0 +1,234 @@
+"""Appends: idempotent, acknowledged by all replicas in sync, batched.
+
+Of the events of a call, those of one partition go one way: a few through `send`, where concurrent calls share a batch
+and one round trip; many as batches of their own, which costs a third of the time. One batch of a call is in flight at
+a time in each partition, so that events of a space never overtake one another, also where a batch fails.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError, KafkaTimeoutError
+
+from recallog_schemas import Event, Position
+from recallog_schemas.errors import InvariantViolation, StorageUnavailable, UnknownOutcome
+from recallog_streams.ledgers.kafka.cloudevents import headers_of
+from recallog_streams.ledgers.kafka.connection import Connection
+from recallog_streams.ledgers.kafka.failures import REFUSED, named
+
+SHARED_EVENTS: Final = 100
+"""Up to so many events of one partition go through `send`."""
+BATCH_BYTES: Final = 512 * 1024
+"""Of a batch before it is compressed."""
+_CLOSE_SECONDS: Final = 5.0
+
+
+class Message(NamedTuple):
+    """An event as it is sent."""
+
+    partition: int
+    event: Event
+    value: bytes
+
+
+class _Sent:
+    """What has become of the messages of one call."""
+
+    def __init__(self, count: int) -> None:
+        self.positions: list[Position | None] = [None] * count
+        self.handed_over = False
+
+    @property
+    def known(self) -> int:
+        return sum(position is not None for position in self.positions)
+
+
+class Writer:
+    """Owns the producer. One that has failed is replaced: after a lost batch its sequence numbers fit no more."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._address = connection.address
+        self._producer: AIOKafkaProducer | None = None
+        self._lock = asyncio.Lock()
+        self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    async def append(self, messages: Sequence[Message], batch_bytes: int) -> list[Position]:
+        """Where `messages` lie once they are durable.
+
+        Raises `StorageUnavailable` or `StorageError` where nothing was written, else `UnknownOutcome`.
+        """
+        sent = _Sent(len(messages))
+        failures: list[Exception] = []
+        try:
+            async with asyncio.timeout(self._address.timeout_seconds):
+                producer = await self._ready(batch_bytes)
+                failures = await self._send(producer, messages, sent)
+        except TimeoutError as error:
+            if not sent.handed_over:
+                raise StorageUnavailable(
+                    f"{self._address} has not answered for {self._address.timeout_seconds:g} seconds while connecting "
+                    "to append; nothing was written. Try again"
+                ) from None
+            # The producer goes on trying; it is kept, since another one could overtake it.
+            failures = [error]
+        positions = [position for position in sent.positions if position is not None]
+        if len(positions) == len(messages):
+            return positions
+        for failure in failures:
+            if not isinstance(failure, KafkaError | TimeoutError):
+                raise failure
+        # Without a failure: written, but the broker no longer knows where.
+        failures = failures or [KafkaError("their positions are not known")]
+        if not sent.known and (not sent.handed_over or all(isinstance(failure, REFUSED) for failure in failures)):
+            raise named(failures[0], self._address, "appending; nothing was written") from failures[0]
+        because = str(failures[0]) or f"no answer for {self._address.timeout_seconds:g} seconds"
+        raise UnknownOutcome(
+            f"of {len(messages):,} events {sent.known:,} are known to be written to {self._address}, the others may "
+            f"be ({because}). Send them again with the same ids, which is safe"
+        ) from failures[0]
+
+    async def _send(self, producer: AIOKafkaProducer, messages: Sequence[Message], sent: _Sent) -> list[Exception]:
+        """Send all partitions' shares at once; what went wrong with them."""
+        failures: list[Exception]
+        shares: defaultdict[int, list[int]] = defaultdict(list)
+        for number, message in enumerate(messages):
+            shares[message.partition].append(number)
+        work = [
+            (self._few if len(share) <= SHARED_EVENTS else self._many)(producer, messages, share, sent)
+            for share in shares.values()
+        ]
+        if len(work) == 1:  # mostly, and then no task is made for it
+            failures = []
+            try:
+                await work[0]
+            except KafkaError as error:
+                failures.append(error)
+        else:
+            answers = await asyncio.gather(*work, return_exceptions=True)
+            failures = [answer for answer in answers if isinstance(answer, Exception)]
+        if failures and sent.handed_over:
+            self._replace(producer)
+        return failures
+
+    async def _few(
+        self, producer: AIOKafkaProducer, messages: Sequence[Message], share: list[int], sent: _Sent
+    ) -> None:
+        futures: list[asyncio.Future[Any]] = []
+        try:
+            for number in share:
+                partition, event, value = messages[number]
+                key, headers = event.space.encode(), headers_of(event)
+                futures.append(await producer.send(self._address.topic, value, key, partition, headers=headers))
+                sent.handed_over = True
+            for future in futures:
+                await future
+        finally:
+            for number, future in zip(share, futures, strict=False):
+                if future.done() and not future.cancelled() and future.exception() is None:
+                    _note(sent, number, messages[number].partition, future.result().offset)
+                else:
+                    future.cancel()  # or asyncio would report an error that nobody has looked at
+
+    async def _many(
+        self, producer: AIOKafkaProducer, messages: Sequence[Message], share: list[int], sent: _Sent
+    ) -> None:
+        under_way: tuple[asyncio.Future[Any], list[int]] | None = None
+        done = 0
+        while done < len(share):
+            batch = producer.create_batch()
+            first = done
+            while done < len(share):
+                _, event, value = messages[share[done]]
+                # Headers are made here and not before: ten thousand lists at once keep the garbage collector busy.
+                key, headers = event.space.encode(), headers_of(event)
+                if batch.append(timestamp=None, key=key, value=value, headers=headers) is None:
+                    break
+                done += 1
+            batch.close()
+            if done == first:
+                raise InvariantViolation("an event fits into no batch")
+            if under_way is not None:
+                await _arrived(*under_way, messages, sent)
+            partition = messages[share[first]].partition
+            under_way = await self._hand_over(producer, batch, partition), share[first:done]
+            sent.handed_over = True
+        if under_way is not None:
+            await _arrived(*under_way, messages, sent)
+
+    async def _hand_over(self, producer: AIOKafkaProducer, batch: Any, partition: int) -> asyncio.Future[Any]:
+        # One at a time: aiokafka (0.14) counts the time that several wait for one partition many times over.
+        async with self._turns[partition]:
+            while True:
+                with suppress(KafkaTimeoutError):  # ours is the time limit of the call
+                    future: asyncio.Future[Any] = await producer.send_batch(
+                        batch, self._address.topic, partition=partition
+                    )
+                    return future
+
+    async def _ready(self, batch_bytes: int) -> AIOKafkaProducer:
+        async with self._lock:
+            self._connection.check_open()
+            if self._producer is None:
+                producer = AIOKafkaProducer(
+                    **self._connection.settings,
+                    acks="all",
+                    enable_idempotence=True,
+                    compression_type="zstd",
+                    max_batch_size=min(BATCH_BYTES, batch_bytes),
+                )
+                try:
+                    await producer.start()
+                except BaseException as error:
+                    await producer.stop()
+                    if isinstance(error, KafkaError):
+                        raise named(error, self._address, "connecting to append; nothing was written") from error
+                    raise
+                self._producer = producer
+            return self._producer
+
+    def _replace(self, producer: AIOKafkaProducer) -> None:
+        """The next call starts another producer; this one ends when what others have handed to it is decided."""
+        if self._producer is producer:
+            self._producer = None
+            leaving = asyncio.create_task(_stop(producer))
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
+
+    async def close(self) -> None:
+        """Wait a little for what is under way, then give it up."""
+        async with self._lock:
+            producer, self._producer = self._producer, None
+        if producer is not None:
+            await _stop(producer)
+        if self._leaving:
+            await asyncio.wait(self._leaving)
+
+
+async def _stop(producer: AIOKafkaProducer) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await producer.flush()
+            await producer.stop()
+            return
+    # Its `stop` would wait without end for the batches of a broker that is away; their callers hear of it in time.
+    producer._closed = True
+    await producer._sender.close()
+    await producer.client.close()
+
+
+async def _arrived(future: asyncio.Future[Any], share: list[int], messages: Sequence[Message], sent: _Sent) -> None:
+    offset = (await future).offset
+    for number in share:
+        _note(sent, number, messages[number].partition, offset)
+        offset += 1
+
+
+def _note(sent: _Sent, number: int, partition: int, offset: int) -> None:
+    if offset >= 0:  # -1: written, but so long ago that the broker has forgotten where
+        sent.positions[number] = Position(partition, offset)

@@ -1,0 +1,90 @@
+"""A ledger in this process's memory: for tests of projections, and for whatever need not outlive the process.
+
+It can be told to allow repeated ids, as Kafka does.
+"""
+
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+
+from recallog_schemas import Event, Position, codec, limits
+from recallog_schemas.errors import IdConflict, InvalidEvent
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_append, is_repeat
+
+
+class MemoryLedger(Ledger):
+    """One partition, a list of (offset, space, value)."""
+
+    def __init__(self, *, unique_ids: bool = True, batch_records: int = limits.READ_BATCH_RECORDS) -> None:
+        self.unique_ids = unique_ids  # type: ignore[misc]
+        self._id = secrets.token_hex(16)
+        self._batch_records = batch_records
+        self._values: list[tuple[str | None, bytes]] = []
+        self._offsets: dict[tuple[str, str], int] = {}
+
+    async def open(self) -> None:
+        return None
+
+    async def manifest(self) -> Manifest:
+        return Manifest(ledger=f"memory:{self._id}", partitions=1, partitioner="one")
+
+    async def append(self, events: Sequence[Event]) -> list[Position]:
+        check_append(events)
+        values = [codec.encode(event) for event in events]
+        before = len(self._values)
+        positions = []
+        for event, data in zip(events, values, strict=True):
+            first = self._offsets.get((event.space, event.id)) if self.unique_ids else None
+            if first is not None and not is_repeat(self._values[first][1], event, data):
+                del self._values[before:]
+                self._offsets = {key: offset for key, offset in self._offsets.items() if offset < before}
+                raise IdConflict(f"the id {event.id!r} of space {event.space!r} already names the event at 0:{first}")
+            positions.append(Position(0, len(self._values) if first is None else first))
+            if first is None:
+                self._offsets[event.space, event.id] = len(self._values)
+                self._values.append((event.space, data))
+        return positions
+
+    def append_bytes(self, data: bytes, space: str | None = None) -> Position:
+        """Write bytes as they are, as a producer without our library can."""
+        self._values.append((space, data))
+        return Position(0, len(self._values) - 1)
+
+    def values(self) -> list[bytes]:
+        """All records in order."""
+        return [data for _, data in self._values]
+
+    async def ends(self) -> list[int]:
+        return [len(self._values)]
+
+    async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
+        while start < until:
+            records: list[tuple[int, bytes]] = []
+            room_bytes = limits.READ_BATCH_BYTES
+            following = min(start + self._batch_records, until)
+            for offset, (found, data) in enumerate(self._values[start:following], start):
+                if space is None or found == space:
+                    room_bytes -= len(data)
+                    if room_bytes < 0 and records:
+                        following = offset
+                        break
+                    records.append((offset, data))
+            yield Batch(partition, start, following, records)
+            start = following
+
+    async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
+        for offset, (_, data) in enumerate(self._values):
+            with suppress(InvalidEvent):
+                event = codec.decode(data)
+                if (event.space, event.id) == (space, id):
+                    return Position(0, offset)
+        return None
+
+    def partition_of(self, space: str) -> int:
+        return 0
+
+    async def size_bytes(self) -> int:
+        return sum(len(data) for _, data in self._values)
+
+    async def close(self) -> None:
+        return None

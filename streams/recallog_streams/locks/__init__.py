@@ -1,0 +1,1 @@
+"""Locks between processes: in a folder, and in Redis."""
