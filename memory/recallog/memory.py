@@ -1,4 +1,4 @@
-"""The facade: publish events, ask what agents remember, rebuild and verify the views."""
+"""The facade: publish events, query what agents remember, rebuild and verify the views."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from datetime import datetime
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 INDEX_WAIT_SECONDS = 60.0
-"""How long an index that is waited for may stand still."""
+"""How long `catch_up_index` waits for an index that makes no progress."""
 
 
 class Memory:
@@ -82,7 +82,7 @@ class Memory:
         reflector: "Reflector | None" = None,
         reranker: "Reranker | None" = None,
     ) -> None:
-        """A memory of parts that were built elsewhere, for example by `recallog.composition.assemble`.
+        """A memory of components that were built elsewhere, for example by `recallog.composition.assemble`.
 
         The other arguments are those of `open`. The memory closes the components when it is closed.
         """
@@ -160,7 +160,7 @@ class Memory:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the files, and stop the reactor. Nothing is lost without it."""
+        """Close files and connections, and stop the reactor. Nothing is lost if it is never called."""
         try:
             if self._background is not None:
                 await self._background.stop()
@@ -172,16 +172,18 @@ class Memory:
     # Producers
 
     async def publish(self, event: Event) -> Position:
-        """Write one event; its position, once it is durable. See `publish_many`."""
+        """Write one event and return its position once it is durable. See `publish_many`."""
         return (await self.publish_many([event]))[0]
 
     async def publish_many(self, events: Sequence[Event]) -> list[Position]:
-        """Write events in order, all or none; their positions, once they are durable.
+        """Write events in order, all or none, and return their positions once they are durable.
 
-        An event whose id is there already is not written again, and answers its first position. Raises `IdConflict`
-        where that id says something else (of two answers to one trigger the first counts, and the second is no
-        conflict), `EventTooLarge`, `StorageError`, `UnknownOutcome`; calling again with the same events is safe after
-        each of them. At most `limits.APPEND_EVENTS_MAX` events in one call.
+        An event whose id exists already in its space is not written again; its first position is returned. At most
+        `limits.APPEND_EVENTS_MAX` events in one call.
+
+        Raises `IdConflict` where that id names an event with other content (of two answers to one trigger the first
+        counts, and the second is no conflict), `EventTooLarge`, `StorageError`, `UnknownOutcome`. Repeating the call
+        with the same events is safe after each of them.
         """
         positions = await self._components.ledger.append(events)
         if self._background is not None:
@@ -204,16 +206,16 @@ class Memory:
         return await self._own_reactor().react(space, progress, skip_reflection_loops=skip_reflection_loops)
 
     async def keep_reacting(self, space: str | None, trouble: Callable[[RecallogError], float]) -> None:
-        """Answer what falls due, in one space or in all, until cancelled; see `Reactor.go_on`."""
+        """Answer reflections as they fall due, in one space or in all, until cancelled. See `Reactor.go_on`."""
         await self._own_reactor().go_on(space, trouble)
 
     # Consumers
 
     async def catch_up(self, *, own: bool = True) -> None:
-        """Until the views have decided all that the ledger holds now: folded here, or waited for on a cluster.
+        """Wait until the views have processed everything that the ledger holds now.
 
-        Those of your own projections too, unless `own` is false. Raises `ViewsBehind` where the workers of a cluster
-        take too long.
+        Embedded, the views are folded here; on a cluster, workers fold them. Includes the views of your own
+        projections, unless `own` is false. Raises `ViewsBehind` where the workers of a cluster take too long.
         """
         for partition, end in enumerate(await self._components.ledger.ends()):
             for views in self._components.groups() if own else [self._components.views]:
@@ -229,10 +231,11 @@ class Memory:
         after: Position | None = None,
         as_of: AsOf | None = None,
     ) -> EpisodicView:
-        """The newest `window` events that `agent` may see (default: as `agent.configured` says, else 8).
+        """The newest `window` events that `agent` may see (default: as `agent.configured` says, else 8), oldest first.
 
-        `after` waits for a position of your own to be in the views, and raises `DeadLettered` where it never will be.
-        `as_of` answers from the past. An unknown space or agent has an empty view. Raises `OutOfRange`.
+        `after` waits until the views have processed a position of your own, and raises `DeadLettered` where that record
+        is a dead letter. `as_of` answers from the past: a position (the fold up to and including it) or a time (events
+        that happened later are left out). An unknown space or agent has an empty view. Raises `OutOfRange`.
         """
         codec.check_name(agent, "agent")
         if window is not None and not 1 <= window <= self._log_events:
@@ -348,11 +351,11 @@ class Memory:
     ) -> SalientView:
         """The events that matter most to `agent` now, of the newest 2,000 that it may see, oldest first.
 
-        salience = 0.30 relevance to `query` + 0.40 recency + 0.30 importance, unless `agent.configured` weighs them
-        otherwise; without a query relevance is 0. Relevance is by meaning while the index is being served (`recall`
-        starts it) and has all that the views have, else by words; `relevance_by` says which. `top_k` defaults to the
-        agent's, else 8; `turn`, from which recency is measured, to the highest that the space has seen. `after` and
-        `as_of` as for `episodic`.
+        salience = 0.30 relevance to `query` + 0.40 recency + 0.30 importance, unless `agent.configured` sets other
+        weights; without a query relevance is 0. Relevance is semantic while the index is served (`recall` starts it)
+        and has processed all that the views have; else words are compared. `relevance_by` says which. `top_k` defaults
+        to the agent's setting, else 8; `turn`, from which recency is measured, to the highest turn of the space.
+        `after` and `as_of` as for `episodic`.
         """
         asked, index = self._asked(agent, query, top_k, turn, as_of), self._components.index
 
@@ -382,17 +385,17 @@ class Memory:
         after: Position | None = None,
         as_of: AsOf | None = None,
     ) -> RecallView:
-        """The memories of `agent` that answer `query` best, best first, each with what it scored and why.
+        """The memories of `agent` that answer `query` best, best first, each with its score explained.
 
-        Asked of the index, and of the views for what the index has not reached yet: what was published just now is
-        found by its words. Where the index is off, starting, down or being built, words alone are compared, over the
-        newest 2,000 events, and unless it is off, `degraded` says why. `wait_index` waits until it has all that the
-        ledger holds now.
+        Candidates come from the index and, for records that the index has not processed yet, from the views: a record
+        that was just published is found by its words. While the index is off, starting, down or being built, only words
+        are compared, over the newest 2,000 events; unless the index is off, `degraded` says why. `wait_index` waits
+        until the index has processed all that the ledger holds now.
 
-        Only of one `author`, of some `kinds`, of one `session`, with `since` <= at < `until`, and with a cosine of at
-        least `min_similarity` (where one is known), where these are given. `channels` are some of semantic, keyword,
-        late, structure (the default), temporal and salience; `fusion` is weighted, or rrf. `after` and `as_of` as for
-        `episodic`. Raises `InvalidEvent` for a question that is none.
+        `author`, `kinds`, `session`, `since` <= at < `until` and `min_similarity` (a cosine, where one is known)
+        restrict the hits. `channels` are some of semantic, keyword, late_interaction, structure (the default), temporal
+        and salience; `fusion` is weighted or rrf. `after` and `as_of` as for `episodic`. Raises `InvalidEvent` for an
+        invalid query.
         """
         codec.check_name(agent, "agent")
         question = retrieval.question.RecallQuery.at(
@@ -440,11 +443,11 @@ class Memory:
         after: Position | None = None,
         as_of: AsOf | None = None,
     ) -> SearchPage:
-        """`recall` in short: of each hit its id, its place, the first 220 characters, and what the whole would cost.
+        """`recall` with previews: of each hit its id, its position, the first 220 characters and the tokens of the
+        whole.
 
-        `timeline(around=id)` shows what was said around a hit, and `entries(ids)` whole events. The query has at most
-        500 characters, and is not empty (else `InvalidEvent`); `limit` is brought within 1 and 100. All else as for
-        `recall`.
+        `timeline(around=id)` shows the neighbours of a hit, and `entries(ids)` whole events. The query has 1 to 500
+        characters (else `InvalidEvent`); `limit` is clamped to 1 to 100. All other arguments are those of `recall`.
         """
         queries.previews.check_query(query)
         limit = queries.previews.clamped(limit, 1, limits.SEARCH_HITS_MAX)
@@ -470,11 +473,11 @@ class Memory:
     async def entries(
         self, space: str, agent: str, ids: Sequence[str], *, after: Position | None = None, as_of: AsOf | None = None
     ) -> EntriesView:
-        """The whole events of some ids, at most 200, in the order of the ids; an id that is named twice counts once.
+        """The whole events of some ids, at most 200, in the order of the ids; a repeated id counts once.
 
-        An id of no event that `agent` may see is left out. Events that are older than the views keep are looked for in
-        the ledger, which folds the space up to the newest of them. `after` and `as_of` as for `episodic`. Raises
-        `InvalidEvent` for too many ids.
+        Ids of events that `agent` may not see are left out. Events older than the views keep are read from the ledger,
+        which folds the space up to the newest of them. `after` and `as_of` as for `episodic`. Raises `InvalidEvent` for
+        too many ids.
         """
         codec.check_name(agent, "agent")
         queries.previews.check_ids(ids)
@@ -484,8 +487,10 @@ class Memory:
         )
 
     async def catch_up_index(self, progress: Progress | None = None, *, partition: int | None = None) -> None:
-        """Until the index has decided all that the ledger holds now, in one partition or in all; at once where it is
-        off. Raises `ViewsBehind` where it stands still for a minute, and `IndexUnavailable`.
+        """Wait until the index has processed all that the ledger holds now, in one partition or in all.
+
+        Returns at once where the index is off. Raises `ViewsBehind` where it makes no progress for a minute, and
+        `IndexUnavailable`.
         """
         if self._components.index is None:
             return
@@ -496,7 +501,7 @@ class Memory:
     async def reflection(
         self, space: str, agent: str, *, after: Position | None = None, as_of: AsOf | None = None
     ) -> ReflectionView:
-        """Whether `agent` owes a reflection: since which position, after how many events, and on what.
+        """Whether a reflection of `agent` is due: since which position, after how many events, and on what.
 
         `reflection.answer(belief)` makes the event that answers it. `after` and `as_of` as for `episodic`.
         """
@@ -518,9 +523,9 @@ class Memory:
         after: Position | None = None,
         as_of: AsOf | None = None,
     ) -> BeliefsView:
-        """The newest 64 reflections of `agent`, oldest first; only those that `reader` may see, where one is named.
+        """The newest 64 reflections of `agent`, oldest first; with `reader`, only those that `reader` may see.
 
-        So others can read what it believes without its memory. `after` and `as_of` as for `episodic`.
+        `after` and `as_of` as for `episodic`.
         """
         for name in (agent, reader):
             if name is not None:
@@ -531,9 +536,9 @@ class Memory:
         )
 
     async def scene(self, space: str, *, after: Position | None = None, as_of: AsOf | None = None) -> SceneView:
-        """What all agents have before their eyes: the newest shared event of each scene kind, oldest first.
+        """The newest shared event of each scene kind, oldest first: what all agents of the space see.
 
-        `space.configured {scene_kinds}` names the kinds, by default `world.observed` and `run.started`. `after` and
+        `space.configured {scene_kinds}` names the kinds; the default is `world.observed` and `run.started`. `after` and
         `as_of` as for `episodic`.
         """
 
@@ -558,10 +563,10 @@ class Memory:
         """The prompt of `agent`: a `str` that also says what it was computed at, and whether a reflection is due.
 
         `scene` defaults to the scene view. Memory is the agent's window or, with `use_salience`, what is salient to
-        `query` (default: the scene). What else is related to `query` is recalled from further back, unless the index
-        is off. `extra` and `output_format` come last. `budget_tokens` (four characters each) takes away what was
-        recalled, actions, memories and beliefs, the oldest or weakest first, and nothing else: what cannot be taken
-        away may exceed it. When a reflection is due, the prompt asks for it. `after` and `as_of` as for `episodic`.
+        `query` (default: the scene). Other memories related to `query` are recalled from further back, unless the index
+        is off. `extra` and `output_format` come last. `budget_tokens` (four characters each) removes recalled memories,
+        actions, memories and beliefs, the oldest or weakest first, and nothing else: the remaining sections may exceed
+        it. When a reflection is due, the prompt asks for it. `after` and `as_of` as for `episodic`.
         """
         self._asked(agent, query, None, turn, as_of)
         if budget_tokens is not None and budget_tokens < 1:
@@ -590,9 +595,9 @@ class Memory:
         after: Position | None = None,
         as_of: AsOf | None = None,
     ) -> Explanation:
-        """Whether `agent` has an event before its eyes, and why: each term of its salience, its rank and its age.
+        """Whether `agent` remembers an event, and why: each term of its salience, its rank and its age.
 
-        An event that the agent may not see shows nothing but that. `query`, `top_k` and `turn` as for `salient`,
+        Of an event that the agent may not see, nothing else is shown. `query`, `top_k` and `turn` as for `salient`,
         `after` and `as_of` as for `episodic`.
         """
         asked = self._asked(agent, query, top_k, turn, as_of)
@@ -610,7 +615,7 @@ class Memory:
     async def agent_settings(
         self, space: str, agent: str, *, after: Position | None = None, as_of: AsOf | None = None
     ) -> AgentSettingsView:
-        """What `agent` is set to, defaults filled in. `after` and `as_of` as for `episodic`."""
+        """The settings of `agent`, with defaults. `after` and `as_of` as for `episodic`."""
         codec.check_name(agent, "agent")
 
         return await self._router.of_space(
@@ -632,11 +637,11 @@ class Memory:
         return sorted(await self._router.of_all(queries.spaces.spaces), key=lambda space: space.space)
 
     async def agents(self, space: str) -> list[AgentView]:
-        """All agents that ever acted in `space`, by name."""
+        """All agents that have acted in `space`, by name."""
         return list((await self.space(space)).agents)
 
     async def space(self, space: str) -> SpaceDetail:
-        """Who and what was active in `space`: its agents, sessions and kinds, each with its counts."""
+        """The activity in `space`: its agents, sessions and kinds, each with its counts."""
 
         return await self._router.of_space(space, lambda reading: queries.spaces.space_detail(reading, space))
 
@@ -674,15 +679,15 @@ class Memory:
         return await self._components.ledger.ends()
 
     async def partition_of(self, space: str) -> int:
-        """Where the events of `space` lie."""
+        """The partition that holds the events of `space`."""
         codec.check_name(space)
         await self._components.ledger.open()
         return self._components.ledger.partition_of(space)
 
     async def records(self, start: Position | None = None, space: str | None = None) -> AsyncIterator[Batch]:
-        """The ledger as it is, from `start` to its present end, in batches of raw records.
+        """Raw records of the ledger in batches, from `start` to its present end.
 
-        Of one partition, where `start` or `space` says which, else of one after the other.
+        Of one partition, where `start` or `space` names one; else of all, one after the other.
         """
         only = start.partition if start is not None else None
         if only is None and space is not None:
@@ -695,11 +700,11 @@ class Memory:
                 yield batch
 
     async def status(self) -> Status:
-        """How far the views are. Folds nothing."""
+        """The state of the ledger and its views. Folds nothing."""
         return await queries.status.status(self._components)
 
     async def verify(self, progress: Progress | None = None) -> VerifyReport:
-        """Fold the ledger afresh and compare every row of every view with it."""
+        """Fold the ledger again and compare every row of every view with the result."""
         return await queries.verification.verify(self._components, progress)
 
     async def rebuild(
@@ -707,24 +712,24 @@ class Memory:
     ) -> list[RebuildReport]:
         """Fold everything from offset zero beside the live `what` (views, or index), then cut over.
 
-        Readers go on meanwhile. The index takes the vectors of texts that have not changed from the live one. Raises
-        `NewDeadLetters`, unless `accept`, where that would lose what the live ones remember.
+        Readers are served from the live generation meanwhile. The index reuses the vectors of texts that have not
+        changed. Raises `NewDeadLetters`, unless `accept`, where the new generation lacks records that the live one has.
         """
         return await queries.rebuilds.rebuild(self._components, what, progress, accept=accept)
 
     async def reindex(self, model: str, progress: Progress | None = None) -> list[RebuildReport]:
-        """Move the index to the embedder `model` (see `Settings.embedder`), which makes all its vectors anew.
+        """Move the index to the embedder `model` (see `Settings.embedder`), which makes all its vectors again.
 
-        The index goes on answering with the old one until then; `abort_rebuild(what="index")` gives it up.
+        Until the cutover the index answers with the old model; `abort_rebuild(what="index")` cancels the move.
         """
         return await queries.rebuilds.reindex(self._components, model, progress)
 
     async def plan_rebuild(self, what: str = "views") -> list[RebuildPlan]:
-        """What `rebuild` would do now, without doing it."""
+        """What `rebuild` would do now. Changes nothing."""
         return await queries.rebuilds.plan_rebuild(self._components, what)
 
     async def abort_rebuild(self, what: str = "views") -> list[str]:
-        """Give up rebuilds under way; the generations given up."""
+        """Cancel rebuilds that are under way; the ids of the cancelled generations."""
         return await queries.rebuilds.abort_rebuild(self._components, what)
 
     async def dead_letters(self) -> list[DeadLetter]:
@@ -736,7 +741,7 @@ class Memory:
         return await queries.dead_letters.show_dead_letter(self._components, at, self._progress)
 
     async def retry_dead_letters(self, progress: Progress | None = None) -> list[DeadLetter]:
-        """Rebuild, if at least one dead letter would fold now; those that still do not."""
+        """Rebuild, if at least one dead letter can be applied now; the dead letters that remain."""
         return await queries.dead_letters.retry_dead_letters(self._components, progress)
 
     def _own_reactor(self) -> Reactor:
