@@ -50,7 +50,7 @@ from recallog_streams.projector import Progress
 
 if TYPE_CHECKING:
     from recallog.queries.context import Context
-    from recallog.queries.previews import Asker
+    from recallog.queries.previews import AgentScope
     from recallog.queries.salient import SalienceQuery
     from recallog.reactors.reflector import Reflector
     from recallog.retrieval.reranker import Reranker
@@ -332,10 +332,10 @@ class Memory:
         counts = [
             queries.previews.clamped(count, 0, limits.AROUND_EVENTS_MAX) for count in (entries_before, entries_after)
         ]
-        asked = queries.previews.Around(around, counts[0], counts[1], wanted)
-        asker = self._asker(space, agent, as_of)
+        asked = queries.previews.AroundRequest(around, counts[0], counts[1], wanted)
+        scope = self._scope(space, agent, as_of)
         return await self._router.of_space(
-            space, lambda reading: queries.previews.around(reading, asker, asked), after, as_of
+            space, lambda reading: queries.previews.around(reading, scope, asked), after, as_of
         )
 
     async def salient(
@@ -357,7 +357,7 @@ class Memory:
         to the agent's setting, else 8; `turn`, from which recency is measured, to the highest turn of the space.
         `after` and `as_of` as for `episodic`.
         """
-        asked, index = self._asked(agent, query, top_k, turn, as_of), self._components.index
+        asked, index = self._salience_query(agent, query, top_k, turn, as_of), self._components.index
 
         return await self._router.of_space(
             space,
@@ -398,7 +398,7 @@ class Memory:
         invalid query.
         """
         codec.check_name(agent, "agent")
-        question = retrieval.question.RecallQuery.at(
+        question = retrieval.query.RecallQuery.create(
             space,
             agent,
             query,
@@ -481,9 +481,9 @@ class Memory:
         """
         codec.check_name(agent, "agent")
         queries.previews.check_ids(ids)
-        asker = self._asker(space, agent, as_of)
+        scope = self._scope(space, agent, as_of)
         return await self._router.of_space(
-            space, lambda reading: queries.previews.entries(reading, asker, ids), after, as_of
+            space, lambda reading: queries.previews.entries(reading, scope, ids), after, as_of
         )
 
     async def catch_up_index(self, progress: Progress | None = None, *, partition: int | None = None) -> None:
@@ -568,11 +568,11 @@ class Memory:
         actions, memories and beliefs, the oldest or weakest first, and nothing else: the remaining sections may exceed
         it. When a reflection is due, the prompt asks for it. `after` and `as_of` as for `episodic`.
         """
-        self._asked(agent, query, None, turn, as_of)
+        self._salience_query(agent, query, None, turn, as_of)
         if budget_tokens is not None and budget_tokens < 1:
             raise InvalidEvent(f"budget_tokens: at least 1, not {budget_tokens}", path="budget_tokens")
         wanted, index = (
-            queries.context.Wanted(scene, query, extra, output_format, budget_tokens, turn, as_of),
+            queries.context.ContextRequest(scene, query, extra, output_format, budget_tokens, turn, as_of),
             self._components.index,
         )
 
@@ -600,7 +600,7 @@ class Memory:
         Of an event that the agent may not see, nothing else is shown. `query`, `top_k` and `turn` as for `salient`,
         `after` and `as_of` as for `episodic`.
         """
-        asked = self._asked(agent, query, top_k, turn, as_of)
+        asked = self._salience_query(agent, query, top_k, turn, as_of)
 
         ledger, index = self._components.ledger, self._components.index
         return await self._router.of_space(
@@ -751,10 +751,12 @@ class Memory:
             )
         return self._reactor
 
-    def _asker(self, space: str, agent: str, as_of: AsOf | None) -> "Asker":
-        return queries.previews.Asker(self._components.ledger, space, agent, self._log_events, as_of, self._progress)
+    def _scope(self, space: str, agent: str, as_of: AsOf | None) -> "AgentScope":
+        return queries.previews.AgentScope(
+            self._components.ledger, space, agent, self._log_events, as_of, self._progress
+        )
 
-    def _asked(
+    def _salience_query(
         self, agent: str, query: str | None, top_k: int | None, turn: int | None, as_of: AsOf | None
     ) -> "SalienceQuery":
         codec.check_name(agent, "agent")

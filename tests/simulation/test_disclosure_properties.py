@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recallog.queries import previews
-from recallog.queries.previews import Around, Asker
+from recallog.queries.previews import AgentScope, AroundRequest
 from recallog.reading.read_session import ReadSession
 from recallog.retrieval import recall as recalling
-from recallog.retrieval.question import RecallQuery
+from recallog.retrieval.query import RecallQuery
 from recallog_projections.views import builtin
 from recallog_schemas.errors import OutOfRange
 from recallog_schemas.views import AroundView, SearchPage
@@ -58,10 +58,10 @@ class Recorded:
         """Of all events that count, in all spaces, and of none."""
         return [*dict.fromkeys(str(said.fields["id"]) for said in self.expected.counted), "nosuch"]
 
-    def asker(self, space: str, agent: str) -> Asker:
-        return Asker(self.ledger, space, agent, self.kept, self.happened_by)
+    def asker(self, space: str, agent: str) -> AgentScope:
+        return AgentScope(self.ledger, space, agent, self.kept, self.happened_by)
 
-    def around(self, space: str, agent: str, asked: Around) -> AroundView:
+    def around(self, space: str, agent: str, asked: AroundRequest) -> AroundView:
         return finish(previews.around(self.reading, self.asker(space, agent), asked))
 
     def search(self, space: str, agent: str, query: str) -> SearchPage:
@@ -110,7 +110,7 @@ def test_around_an_event_is_what_the_agent_could_see_next_to_it(
     seen = memory.expected.memories(space, agent)
     for wanted in dice.choices(memory.ids, k=8):
         place = with_id(seen, wanted)
-        asked = Around(wanted, before, after, lambda _: True)
+        asked = AroundRequest(wanted, before, after, lambda _: True)
         if place is None:
             with pytest.raises(OutOfRange, match=f"{agent} may see no event '{wanted}' in {space}"):
                 memory.around(space, agent, asked)

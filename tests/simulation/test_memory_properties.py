@@ -84,7 +84,7 @@ def said_at(wanted: Sequence[Said]) -> list[tuple[int, str]]:
 
 def check_salience(recorded: Recorded, space: str, agent: str, asked: SalienceQuery) -> None:
     view = finish(salient.salient(recorded.reading, None, space, agent, asked, KEPT))
-    wanted = recorded.expected.salient(space, agent, asked.query, asked.turn, asked.top_k)
+    wanted = recorded.expected.salient(space, agent, asked.text, asked.turn, asked.top_k)
     assert places(view.memories) == said_at([one.said for one in wanted])
     for found, one in zip(view.memories, wanted, strict=True):
         terms = (found.score, found.relevance, found.recency, found.importance)
@@ -190,7 +190,9 @@ def test_the_scene_is_the_newest_shared_event_of_each_of_its_kinds(recorded: Rec
 def test_a_prompt_shows_what_visitors_said_last(recorded: Recorded) -> None:
     for space in SPACES:
         for agent in READERS:
-            prompt = finish(context.context(recorded.reading, None, space, agent, context.Wanted(extra="END"), KEPT))
+            prompt = finish(
+                context.context(recorded.reading, None, space, agent, context.ContextRequest(extra="END"), KEPT)
+            )
             heard = recorded.expected.visitors(space, agent)
             lines = [f"[turn {said.turn:03d}][user.injected] {' '.join(said.text.splitlines())}" for said in heard] or [
                 "(quiet)"
@@ -216,7 +218,7 @@ def check_reason(recorded: Recorded, asked_about: Event, agent: str, asked: Sali
     found = recorded.explain(space, asked_about.id, agent, asked)
     assert found.position is not None
     offset = found.position.offset
-    ranked = expected.ranked(space, agent, asked.query, asked.turn)
+    ranked = expected.ranked(space, agent, asked.text, asked.turn)
     seen = [said.offset for said in expected.memories(space, agent)]
     if offset not in seen:
         check_nothing_is_shown(found, [said for said in expected.counted if said.offset == offset])

@@ -141,10 +141,10 @@ def test_what_is_not_visible_is_not_among_the_events_that_are_scored(tmp_path: P
     assert explained(tmp_path, [said(0, agent="miller"), said(1)], 0).considered == 1
 
 
-def test_bookkeeping_is_nobody_s_memory(tmp_path: Path) -> None:
+def test_no_agent_remembers_a_bookkeeping_event(tmp_path: Path) -> None:
     found = explained(tmp_path, [said(0, "clock.ticked")], 0)
     assert (found.verdict, found.memory) == ("bookkeeping", None)
-    assert found.why == "clock.ticked is bookkeeping, and nobody's memory"
+    assert found.why == "clock.ticked is a bookkeeping kind, which no agent remembers"
 
 
 def test_what_could_not_be_applied_is_a_dead_letter(tmp_path: Path) -> None:

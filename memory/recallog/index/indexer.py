@@ -1,7 +1,7 @@
-"""Keeping the index: following the ledger, each partition in the generation that readers are served from.
+"""The indexer: follows the ledger and keeps the active generation of the index in each partition.
 
-Which model makes the vectors is a property of the index, not of the process: the active generation says it, and the
-settings say it for the first one only. So another model takes over for all processes at once, when its generation does.
+The model that makes the vectors is a property of the index, not of the process: the active generation names it, and the
+settings name it for the first generation only. A cutover therefore changes the model for all processes at once.
 """
 
 import asyncio
@@ -34,18 +34,18 @@ from recallog_streams.projector import GenerationGone, Progress, Projector
 from recallog_streams.stop_signal import StopSignal
 
 POLL_SECONDS = 0.2
-"""How often the ledger's end is looked at while there is nothing to index."""
+"""How often the ledger's end is read while there is nothing to index."""
 CHECK_SECONDS = 5.0
-"""How often the engine is asked whether it still has what it had."""
+"""How often the engine is asked whether it still has the collection."""
 ROUND_RECORDS = 8 * limits.INDEX_BATCH_RECORDS
-"""How many records of one partition are indexed before the others have their turn."""
+"""How many records of one partition are indexed before the next partition."""
 
 _log = logging.getLogger("recallog.index")
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSnapshot:
-    """One generation of the index, as it answers one question."""
+    """One generation of the index, as it answers one query."""
 
     engine: Engine
     collection: str
@@ -53,24 +53,24 @@ class IndexSnapshot:
     token_vectors: bool
     generation: str
     checkpoint: int
-    """The last offset decided."""
+    """The last offset processed."""
 
 
 @dataclass
 class Indexer:
-    """The index of one ledger, as one process sees it."""
+    """Follows a ledger and keeps the index of all its partitions."""
 
     ledger: Ledger
     rows: Store
-    """Where the checkpoint stands, and what the projection needs."""
+    """The store of the index's checkpoints and of the rows that its projection reads."""
     engine: Engine
     load: Callable[[str], Embedder]
-    """The embedder of a name, loaded. It need not be quick; it is asked once."""
+    """Loads the embedder of a name. Called once for each name."""
     name: str
     """The embedder of the first generation."""
     token_vectors: bool = True
     lock: Callable[[int], AbstractAsyncContextManager[Any]] = lambda partition: nullcontext()
-    """Held while a partition is worked on, so that processes which share an index do not make each vector twice."""
+    """Held while a partition is indexed, so that processes that share an index do not make vectors twice."""
 
     def __post_init__(self) -> None:
         self._views: dict[MadeWith, ProjectionGroup] = {}
@@ -78,7 +78,7 @@ class Indexer:
         self._loading = Lock()
         self._checked_at = -CHECK_SECONDS
         self.trouble = ""
-        """Why the index does not follow, in a sentence; "" where it does."""
+        """Why the index does not follow the ledger, in a sentence; "" where it does."""
 
     async def embedder(self, name: str) -> Embedder:
         """The embedder `name`, loaded with the first use. Raises `IndexUnavailable`, or `SettingsError`."""
@@ -92,7 +92,7 @@ class Indexer:
             return self._embedders[name]
 
     def close(self) -> None:
-        """Let go of the models."""
+        """Unload the models."""
         while self._embedders:
             self._embedders.popitem()[1].close()
 
@@ -116,23 +116,23 @@ class Indexer:
         )
 
     async def views(self, partition: int = 0) -> ProjectionGroup:
-        """The index as views: what `rebuild` and `verify` work on. Raises `IndexUnavailable`."""
+        """The index as a projection group, for `rebuild` and `verify`. Raises `IndexUnavailable`."""
         pointer = await self.rows.pointer(partition)
         return await self._views_of(await self._wanted(pointer))
 
     async def moved(self, name: str, *, token_vectors: bool | None = None) -> ProjectionGroup:
-        """The views of an index made with another embedder: a rebuild of them moves the index to it."""
+        """The group of an index made with another embedder: a rebuild of it moves the index."""
         return await self._views_of(
             await self._made_with(name, self.token_vectors if token_vectors is None else token_vectors)
         )
 
     async def run(self, stopping: StopSignal, progress: Progress | None = None) -> None:
-        """Keep all partitions at the ledger's end until told to stop."""
+        """Keep all partitions at the ledger's end until `stopping` is set."""
         failures = 0
         while not stopping:
             try:
                 moved = await stopping.unless(self._round(progress))
-            except Exception as error:  # noqa: BLE001 - an engine or embedder of somebody else's may raise anything
+            except Exception as error:  # noqa: BLE001 - a user's engine or embedder may raise anything
                 failures += 1
                 named = f"{type(error).__name__}: {error}"
                 self.trouble = str(error) if isinstance(error, RecallogError) else named
@@ -152,7 +152,7 @@ class Indexer:
         return any(moved)
 
     async def _step(self, partition: int, end: int, check_engine: bool, progress: Progress | None) -> bool:
-        """Bring one partition on; whether there was anything to do.
+        """Index the next records of one partition; whether there were any.
 
         With `check_engine` the engine is asked whether it still has the collection.
         """
@@ -168,9 +168,9 @@ class Indexer:
             async with self.lock(partition):
                 await self._go_on(projector, partition, active, end, progress)
         except LockTimeout:
-            return False  # another process is at it
+            return False  # another process indexes it
         except GenerationGone:
-            pass  # a cutover: its generation is gone on with
+            pass  # a cutover: the next round continues in the new generation
         return True
 
     async def _go_on(
@@ -180,7 +180,7 @@ class Indexer:
         if active is None or done is None or active.code != projector.fold.code:
             await generations.current(projector, partition, progress)
         else:
-            # Not all at once: the other partitions wait.
+            # In rounds, so that no partition waits for another one to reach the end.
             await projector.catch_up(active, min(end, done.offset + 1 + ROUND_RECORDS), progress)
 
     async def _wanted(self, pointer: Pointer) -> MadeWith:
@@ -205,7 +205,7 @@ class Indexer:
 
 
 def check_model(embedder: Embedder, made: MadeWith) -> None:
-    """Raise where `embedder` would give other vectors than those of the index."""
+    """Raise `IndexUnavailable` where `embedder` is not the model that the index was made with."""
     if embedder.model != made.model:
         raise IndexUnavailable(
             f"the index was made with {made.model}, and {made.embedder!r} is {embedder.model} here. Move it: recallog "

@@ -1,6 +1,6 @@
-"""What processes of one folder say to the one that keeps its index: the calls of two ports, as msgpack.
+"""The protocol between the index service of a folder and its clients: the calls of two ports, as msgpack.
 
-A message is its length (4 bytes, big-endian) and its bytes. Vectors travel as float32.
+A message is its length (4 bytes, big-endian) and its bytes. Vectors are sent as float32.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from recallog_schemas.errors import EmbedderUnavailable, IndexLost, IndexUnavail
 LENGTH_BYTES = 4
 MESSAGE_BYTES_MAX = 512 * 1024 * 1024
 HANDSHAKE_BYTES_MAX = 1024
-"""Of a first message: whoever has not shown the token is not listened to for long."""
+"""Of the first message: a client that has not shown the token may not send more."""
 
 
 class Handshake(msgspec.Struct, tag=True):
-    """The first message of a connection; the token is in the folder, for those who may read it."""
+    """The first message of a connection. The token is in a file of the folder that only its owner may read."""
 
     token: str
 
@@ -56,7 +56,7 @@ def decode_settings(line: bytes) -> Settings:
 
 
 class Model(msgspec.Struct, tag=True):
-    """-> Described"""
+    """-> EmbedderInfo"""
 
     embedder: str
 
@@ -122,7 +122,7 @@ Call = Handshake | Model | Embed | Create | Drop | Upsert | SearchAll | Retrieve
 
 
 class EmbedderInfo(msgspec.Struct):
-    """What an embedder is."""
+    """The properties of an embedder."""
 
     model: str
     dimension: int
@@ -131,14 +131,14 @@ class EmbedderInfo(msgspec.Struct):
 
 
 class Failed(msgspec.Struct):
-    """The answer of a call that raised."""
+    """The error of a call that raised."""
 
     error: str
     message: str
 
 
 class Response(msgspec.Struct):
-    """What a call returned, or why it did not."""
+    """What a call returned, or the error that it raised."""
 
     value: msgspec.Raw = msgspec.Raw(b"\xc0")
     failed: Failed | None = None
@@ -158,7 +158,7 @@ def answer(value: object) -> bytes:
 
 
 def failure(error: Exception) -> bytes:
-    """The answer of a call that raised; what is no error of the index is an index that cannot be asked."""
+    """The response of a call that raised. Errors that are not the index's own become `IndexUnavailable`."""
     name = type(error).__name__
     said = str(error) if isinstance(error, RecallogError) else f"{name}: {error}"
     return encode(Response(failed=Failed(name if name in _ERRORS else IndexUnavailable.__name__, said)))
@@ -170,7 +170,7 @@ def decode(data: bytes, kind: Any) -> Any:
 
 
 def value_of(data: bytes, kind: Any) -> Any:
-    """What the call returned. Raises what it raised."""
+    """What the call returned. Raises the error that the call raised."""
     answered: Response = decode(data, Response)
     if answered.failed is not None:
         raise _ERRORS[answered.failed.error](answered.failed.message)

@@ -1,9 +1,9 @@
-"""The process that keeps the index of a folder: `python -m recallog.index`.
+"""The index service of a folder: `python -m recallog.index`.
 
-The embedded engine holds the interpreter for the length of each call, and one process alone can open it. So it gets a
-process of its own, which follows the ledger, and serves its engine and its embedder to all processes of the folder, on
-a port of this machine that a file of the folder names. It ends with the process that started it, whose end it sees
-when its standard input is closed.
+The embedded engine holds the interpreter lock during each call, and only one process can open it. It therefore runs in
+a process of its own, which follows the ledger and serves engine and embedder to all processes of the folder on a local
+port; a file in the folder names the port. The service ends with the process that started it: the end of its standard
+input tells it so.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ INDEXING_NICENESS = 10
 
 
 class Service:
-    """Serves one folder, until its starter is gone."""
+    """Serves one folder until the process that started it ends."""
 
     def __init__(self, settings: Settings) -> None:
         home = settings.home
@@ -44,8 +44,8 @@ class Service:
         self._engine = EdgeEngine(home / layout.INDEX_ENGINE)
         self._asking = ThreadPoolExecutor(1, thread_name_prefix="recallog-asking")
         key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
-        # One model for questions and one for the index: a question must not wait for a batch of texts.
-        self._of_questions = cache(lambda name: embedder(name, api_key=key))
+        # One model for queries and one for indexing: a query must not wait for a batch of texts.
+        self._query_embedder = cache(lambda name: embedder(name, api_key=key))
         self.ledger = SqliteLedger(home / layout.LEDGER, settings.lock_wait_seconds)
         self.rows = SqliteStore(home / layout.INDEX_ROWS, settings.lock_wait_seconds)
         self.indexer = Indexer(
@@ -58,7 +58,7 @@ class Service:
         )
 
     async def run(self, stopping: StopSignal) -> None:
-        """Serve and follow the ledger until told to stop."""
+        """Serve, and follow the ledger, until `stopping` is set."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         address = messages.Address(server.sockets[0].getsockname()[1], self._token, os.getpid())
         aside = self._address.with_suffix(".new")
@@ -91,9 +91,9 @@ class Service:
                 writer.write(len(data).to_bytes(messages.LENGTH_BYTES, "big") + data)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError, msgspec.MsgspecError):
-            return  # whoever called is gone, or speaks otherwise
+            return  # the caller is gone, or does not speak this protocol
         except asyncio.CancelledError:
-            return  # the service ends; whoever called sees that the connection does
+            return  # the service ends, and the connection with it
         finally:
             writer.close()
             with suppress(ConnectionError):
@@ -102,15 +102,15 @@ class Service:
     async def _answered(self, call: messages.Call) -> bytes:
         try:
             return messages.answer(await self._do(call))
-        except Exception as error:  # noqa: BLE001 - the caller gets to know it, and the service goes on
+        except Exception as error:  # noqa: BLE001 - the caller gets the error, and the service goes on
             return messages.failure(error)
 
     async def _do(self, call: messages.Call) -> Any:
         match call:
             case messages.Embed(name, passages):
-                return await self._ask(lambda: self._of_questions(name).embed(passages))
+                return await self._ask(lambda: self._query_embedder(name).embed(passages))
             case messages.Model(name):
-                return await self._ask(lambda: _described(self._of_questions(name)))
+                return await self._ask(lambda: _described(self._query_embedder(name)))
             case messages.SearchAll(collection, searches):
                 return await self._engine.search(collection, searches)
             case messages.Retrieve(collection, ids, payload, vectors):
@@ -140,25 +140,27 @@ def _described(known: Embedder) -> messages.EmbedderInfo:
 
 async def _serve(settings: Settings) -> None:
     stopping, loop = StopSignal(), asyncio.get_running_loop()
-    loop.set_default_executor(ThreadPoolExecutor(2, thread_name_prefix="recallog-indexing", initializer=_give_way))
+    loop.set_default_executor(
+        ThreadPoolExecutor(2, thread_name_prefix="recallog-indexing", initializer=_lower_priority)
+    )
 
-    def starter_is_gone() -> None:
+    def starter_ended() -> None:
         if not os.read(0, 1024):
             loop.remove_reader(0)
             stopping.set()
 
-    loop.add_reader(0, starter_is_gone)
+    loop.add_reader(0, starter_ended)
     await Service(settings).run(stopping)
 
 
-def _give_way() -> None:
-    """Let whoever publishes, folds or asks go first: what the index does by itself can wait."""
+def _lower_priority() -> None:
+    """Lower the thread's priority: publishing, folding and queries come first."""
     with suppress(AttributeError, OSError):  # threads have a priority of their own on Linux alone
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), INDEXING_NICENESS)
 
 
 def main() -> None:
-    """Serve the folder that standard input names, unless another process does."""
+    """Serve the folder that standard input names, unless another process serves it."""
     settings = messages.decode_settings(_line(0))
     (settings.home / layout.INDEX).mkdir(parents=True, exist_ok=True)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
@@ -171,7 +173,7 @@ def main() -> None:
 
 
 def _line(descriptor: int) -> bytes:
-    """The first line, and nothing of what follows: a buffer would swallow the end that is waited for."""
+    """The first line, read without a buffer: the end of the input must stay visible."""
     line = bytearray()
     while not line.endswith(b"\n") and (byte := os.read(descriptor, 1)):
         line += byte

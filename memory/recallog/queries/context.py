@@ -1,8 +1,8 @@
-"""The prompt that an agent gets: who it is, what it sees, what it believes and remembers, and what it shall answer.
+"""The prompt of an agent: identity, goal, scene, beliefs, memory, actions, visitors and the form of the answer.
 
-Sections come in the order of the memory model: from what never changes to what changes with every turn, the form of
-the answer last. A budget takes away whole lines, of what is cheapest to lose first, and never who the agent is, what a
-visitor said, or the form of the answer. All of it comes from one atomic look at the views.
+Sections are ordered from what never changes to what changes with every turn (the memory model's order, which suits
+prompt caches); the form of the answer comes last. A budget removes whole lines, the cheapest to lose first, and never
+the identity, a visitor's words or the form of the answer. All sections come from one atomic read of the views.
 """
 
 import math
@@ -22,31 +22,31 @@ from recallog_schemas import Position, limits
 from recallog_schemas.views import RecallHit, RecallView, ReflectionView, Remembered, SceneView, one_line
 
 CHARS_PER_TOKEN = 4
-"""Of the memory model: a token is estimated as four characters, rounded up."""
+"""The memory model's estimate: a token is four characters, rounded up."""
 
 _NEXT_LINE, _NEXT_SECTION = "\n", "\n\n"
 _ACTION_KIND = "tool.used"
 _SHOWN_ELSEWHERE = limits.PROMPT_BELIEFS + limits.PROMPT_ACTIONS + limits.VISITOR_EVENTS + limits.SCENE_KINDS_MAX + 1
-"""Events, the goal among them, that the prompt may show outside of its memory."""
+"""Upper bound of the events that the prompt shows outside of its memory section, the goal included."""
 _RECALLED_ELSEWHERE = 13
-"""Of twenty memories that answer best, so many may stand in other sections already."""
+"""How many hits are requested beyond those shown, since other sections may show some of them already."""
 _ACTIONS_AMONG = 100
-"""Actions are looked for among so many of the newest events that the agent may see."""
+"""Actions are searched among this many of the newest events that the agent may see."""
 
 
 class Context(str):
-    """A prompt: plain text that knows what it was computed at."""
+    """A prompt: a `str` with the generation and checkpoint that it was computed at."""
 
     generation: str
     checkpoint: Position | None
     tokens: int
     """Estimated, at four characters each."""
     dropped: int
-    """Lines that the budget took away."""
+    """Number of lines that the budget removed."""
     reflection: ReflectionView
-    """Whether the agent owes a reflection: the prompt then asks for it, and `reflection.answer(...)` makes it."""
+    """Whether a reflection is due: the prompt then asks for it, and `reflection.answer(...)` makes the answer."""
     degraded: str | None
-    """Why what stands under RECALLED is not as good as it could be; None where it is, or where nothing is recalled."""
+    """Why the RECALLED section is degraded; None where it is not, or where nothing is recalled."""
 
     @classmethod
     def of(cls, text: str, dropped: int, reflection: ReflectionView, degraded: str | None) -> Self:
@@ -60,8 +60,8 @@ class Context(str):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the caller adds to a prompt. None is left to the views."""
+class ContextRequest:
+    """What the caller sets in a prompt. None: the views decide."""
 
     scene: str | None = None
     query: str | None = None
@@ -73,8 +73,8 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """Of one prompt, what its other sections show, and what its memory is asked for."""
+class _SectionContents:
+    """The contents of all sections but the memory, and the query for the memory."""
 
     goals: Sequence[Remembered]
     seen: Sequence[Remembered]
@@ -90,18 +90,18 @@ class _Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class _Memory:
-    """The lines of what an agent remembers."""
+class _MemorySection:
+    """The lines of the memory section."""
 
     lines: list[str]
     cheapest_first: Sequence[int]
-    """Which of them go first."""
+    """List indexes of the lines, in the order in which the budget removes them."""
     offsets: Collection[int]
 
 
 @dataclass(slots=True)
 class Section:
-    """A heading and its lines. The budget takes lines by their numbers in `spare`, the first of them first."""
+    """A heading and its lines. `spare` lists the lines that the budget may remove, in order of removal."""
 
     heading: str
     lines: list[str]
@@ -109,7 +109,7 @@ class Section:
 
 
 def tokens(text: str) -> int:
-    """An estimate: one for every four characters, rounded up."""
+    """The estimated number of tokens of a text: one for every four characters, rounded up."""
     return math.ceil(len(text) / CHARS_PER_TOKEN)
 
 
@@ -126,9 +126,9 @@ async def scene_of(reading: ReadSession, space: str) -> SceneView:
 
 
 async def context(
-    reading: ReadSession, asking: SemanticIndex | None, space: str, agent: str, wanted: Wanted, candidates: int
+    reading: ReadSession, index: SemanticIndex | None, space: str, agent: str, request: ContextRequest, candidates: int
 ) -> Context:
-    """The prompt of `agent`; salience scores the newest `candidates` events. With an index, it recalls."""
+    """The prompt of `agent`; salience scores the newest `candidates` events. An index recalls older memories."""
     kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
     newest = _ACTIONS_AMONG
     while True:
@@ -146,35 +146,37 @@ async def context(
         )
         own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
         set_to = scene.scene_kinds(snapshot.row(settings.SPACES, space))
-        # What the prompt shows elsewhere is no memory of its own: a window that is to be full looks further back.
+        # Events that other sections show are left out of the memory, so a full window needs more events.
         needed = candidates if own.use_salience else (own.window or limits.WINDOW_EVENTS) + _SHOWN_ELSEWHERE
         needed = min(max(needed, reflections.events_needed(snapshot, space, agent, candidates)), candidates)
         if set_to == kinds and needed <= newest:
-            shown = _shown(snapshot, space, agent, wanted, kinds)
-            asked = SalienceQuery(shown.query, turn=wanted.turn, as_of=wanted.as_of)
-            related = await salient.related(snapshot, asking if own.use_salience else None, space, agent, asked)
-            memory = _memory(snapshot, space, agent, own, asked, related, shown.offsets())
-            recalled = await _recalled(reading, snapshot, asking, space, agent, asked, candidates)
+            shown = _shown(snapshot, space, agent, request, kinds)
+            salience_query = SalienceQuery(shown.query, turn=request.turn, as_of=request.as_of)
+            related = await salient.related(snapshot, index if own.use_salience else None, space, agent, salience_query)
+            memory = _memory(snapshot, space, agent, own, salience_query, related, shown.offsets())
+            recalled = await _recalled(reading, snapshot, index, space, agent, salience_query, candidates)
             known = {*shown.offsets(), *memory.offsets}
             hits = recalled.hits if recalled is not None else ()
             further = [hit for hit in hits if hit.position.offset not in known][: limits.PROMPT_RECALLED]
             degraded = recalled.degraded if recalled is not None else None
-            return _composed(snapshot, space, agent, own, wanted, shown, memory, further, degraded)
+            return _composed(snapshot, space, agent, own, request, shown, memory, further, degraded)
         kinds, newest = set_to, max(newest, needed)
 
 
-def _shown(snapshot: Snapshot, space: str, agent: str, wanted: Wanted, kinds: Sequence[str]) -> _Shown:
+def _shown(
+    snapshot: Snapshot, space: str, agent: str, request: ContextRequest, kinds: Sequence[str]
+) -> _SectionContents:
     goals = [event for event in _scene(snapshot, space, (scene.GOAL_KIND,)) if event.text]
-    seen = [event for event in _scene(snapshot, space, kinds) if event not in goals] if wanted.scene is None else []
-    scene_text = wanted.scene if wanted.scene is not None else _texts(seen)
-    return _Shown(
+    seen = [event for event in _scene(snapshot, space, kinds) if event not in goals] if request.scene is None else []
+    scene_text = request.scene if request.scene is not None else _texts(seen)
+    return _SectionContents(
         goals,
         seen,
         reflections.believed(snapshot, space, agent),
         _visitors(snapshot, space, agent),
         _actions(snapshot, space, agent),
         scene_text,
-        wanted.query if wanted.query is not None else scene_text or _texts(goals),
+        request.query if request.query is not None else scene_text or _texts(goals),
     )
 
 
@@ -183,9 +185,9 @@ def _composed(
     space: str,
     agent: str,
     own: AgentSettings,
-    wanted: Wanted,
-    shown: _Shown,
-    memory: _Memory,
+    request: ContextRequest,
+    shown: _SectionContents,
+    memory: _MemorySection,
     recalled: Sequence[RecallHit],
     degraded: str | None,
 ) -> Context:
@@ -200,31 +202,33 @@ def _composed(
     further = Section("RECALLED", [hit.line() for hit in in_order], weakest_first)
     done = Section("ACTION HISTORY", [event.line() for event in shown.actions], range(len(shown.actions)))
     visitor = Section("VISITOR", [event.line() for event in shown.visitors] or ["(quiet)"])
-    extra = Section("", [wanted.extra] if wanted.extra else [])
-    form = Section("OUTPUT FORMAT", _output_format(wanted.output_format, reflection))
+    extra = Section("", [request.extra] if request.extra else [])
+    form = Section("OUTPUT FORMAT", _output_format(request.output_format, reflection))
     sections = [identity, goal, sight, believed, remembered, further, done, visitor, extra, form]
-    dropped = _trim(sections, (further, done, remembered, believed), wanted.budget_tokens)
+    dropped = _trim(sections, (further, done, remembered, believed), request.budget_tokens)
     return Context.of(_written(sections), dropped, reflection, degraded)
 
 
 async def _recalled(
     reading: ReadSession,
     snapshot: Snapshot,
-    asking: SemanticIndex | None,
+    index: SemanticIndex | None,
     space: str,
     agent: str,
-    asked: SalienceQuery,
+    salience_query: SalienceQuery,
     candidates: int,
 ) -> RecallView | None:
-    """What else is related to what the prompt is about, best first; None where the index is off."""
-    if asking is None or snapshot.processed < 0 or not asked.query.strip():
+    """Further memories related to the prompt's query, best first; None where the index is off."""
+    if index is None or snapshot.processed < 0 or not salience_query.text.strip():
         return None
-    # More than are shown: some of them stand elsewhere in the prompt.
+    # More than are shown: other sections of the prompt may show some of them.
     most = limits.PROMPT_RECALLED + _RECALLED_ELSEWHERE
-    question = retrieval.question.RecallQuery.about(space, agent, asked.query, asked.as_of, top_k=most)
-    if question.offset_until is None:  # the prompt is of one moment, also where the views have moved on
+    question = retrieval.query.RecallQuery.from_text(
+        space, agent, salience_query.text, salience_query.as_of, top_k=most
+    )
+    if question.offset_until is None:  # one prompt, one checkpoint: the views may have moved on
         question = replace(question, offset_until=snapshot.processed)
-    return await retrieval.recall.recall(reading, asking, question, candidates)
+    return await retrieval.recall.recall(reading, index, question, candidates)
 
 
 def _scene(snapshot: Snapshot, space: str, kinds: Sequence[str]) -> list[Remembered]:
@@ -247,7 +251,7 @@ def _identity(agent: str, own: AgentSettings) -> list[str]:
 
 
 def _visitors(snapshot: Snapshot, space: str, agent: str) -> list[Remembered]:
-    """The last words of visitors that `agent` may see."""
+    """The newest events of visitors that `agent` may see."""
     tails = snapshot.tail(scene.OWN_VISITOR, space, agent), snapshot.tail(scene.SHARED_VISITOR, space)
     said = [scene.SHARED_VISITOR.decode(data) for tail in tails for data in tail.entries]
     newest = sorted(said, key=lambda one: one.offset)[-limits.VISITOR_EVENTS :]
@@ -258,7 +262,7 @@ def _actions(snapshot: Snapshot, space: str, agent: str) -> list[Remembered]:
     """The agent's own newest actions."""
     found: list[Remembered] = []
     for memory in reversed(snapshot.memories(space, agent)[-_ACTIONS_AMONG:]):
-        if _ACTION_KIND.encode() in memory.data:  # hardly any event needs to be decoded for this
+        if _ACTION_KIND.encode() in memory.data:  # few events have to be decoded
             event = snapshot.remembered(memory.offset, memory.data)
             if event.event.kind == _ACTION_KIND and event.event.agent == agent:
                 found.append(event)
@@ -270,25 +274,25 @@ def _memory(
     space: str,
     agent: str,
     own: AgentSettings,
-    asked: SalienceQuery,
+    salience_query: SalienceQuery,
     related: Related,
     shown: Collection[int],
-) -> _Memory:
-    """What `agent` remembers and the prompt does not show elsewhere.
+) -> _MemorySection:
+    """The memories of `agent` that no other section shows.
 
-    The newest ones; or, where the agent is set to it, the most salient ones, of which the weakest go first.
+    The newest ones or, where the agent is configured so, the most salient ones; the budget removes the weakest first.
     """
     if not own.use_salience:
         newest = [memory for memory in snapshot.memories(space, agent) if memory.offset not in shown]
         window = episodic.window(newest, own.window or limits.WINDOW_EVENTS)
         lines = [snapshot.remembered(memory.offset, memory.data).line() for memory in window]
-        return _Memory(lines, range(len(lines)), {memory.offset for memory in window})
-    ranking = salient.rank(snapshot, space, agent, asked, related, more=len(shown))
+        return _MemorySection(lines, range(len(lines)), {memory.offset for memory in window})
+    ranking = salient.rank(snapshot, space, agent, salience_query, related, more=len(shown))
     left = [list_index for _, list_index in ranking.order if ranking.memories[list_index].offset not in shown][
         : ranking.top_k
     ]
     chosen = sorted(left)
-    return _Memory(
+    return _MemorySection(
         [ranking.salient(snapshot, ranking.memories[list_index]).line() for list_index in chosen],
         [chosen.index(list_index) for list_index in reversed(left)],
         {ranking.memories[list_index].offset for list_index in chosen},
@@ -313,13 +317,13 @@ def _cut(line: str) -> str:
     return line if len(line) <= limits.EVIDENCE_CHARS_MAX else line[: limits.EVIDENCE_CHARS_MAX - 1] + "…"
 
 
-def _trim(sections: Sequence[Section], by_price: Sequence[Section], budget_tokens: int | None) -> int:
-    """Take lines away until the prompt fits, or nothing may go any more; how many were taken."""
+def _trim(sections: Sequence[Section], cheapest_first: Sequence[Section], budget_tokens: int | None) -> int:
+    """Remove lines until the prompt fits or no more may be removed; the number of lines removed."""
     if budget_tokens is None:
         return 0
     excess = len(_written(sections)) - budget_tokens * CHARS_PER_TOKEN
     dropped = 0
-    for section in by_price:
+    for section in cheapest_first:
         gone: set[int] = set()
         for number in section.spare:
             if excess <= 0:

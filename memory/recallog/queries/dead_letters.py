@@ -15,7 +15,7 @@ from recallog_streams.projector import Progress
 
 
 async def list_dead_letters(components: Components, progress: Progress | None) -> list[DeadLetter]:
-    """The dead letters of the active generations, brought up to the ledger's end."""
+    """The dead letters of the active generations, after these have caught up with the ledger."""
     found: list[DeadLetter] = []
     for views in components.groups():
         for partition in range(len(await components.ledger.ends())):
@@ -33,7 +33,7 @@ async def _parked(views: ProjectionGroup, partition: int, progress: Progress | N
 
 
 async def show_dead_letter(components: Components, at: Position, progress: Progress | None) -> DeadLetterDetail:
-    """The dead letter at a position, of the first views that have one there. Raises `OutOfRange`."""
+    """The dead letter at a position, of the first group of views that has one there. Raises `OutOfRange`."""
     generations.check_position(await components.ledger.ends(), at.partition, at.offset)
     data = await record_at(components.ledger, at.partition, at.offset)
     for letter in await list_dead_letters(components, progress):
@@ -43,9 +43,9 @@ async def show_dead_letter(components: Components, at: Position, progress: Progr
 
 
 async def retry_dead_letters(components: Components, progress: Progress | None) -> list[DeadLetter]:
-    """Rebuild the views where that helps. Nothing is ever applied out of order, so a retry is a rebuild from zero.
+    """Rebuild the views if that helps. Records are never applied out of order, so a retry is a rebuild from zero.
 
-    Whether it would help is asked first, by folding the spaces of the dead letters in memory.
+    Whether it helps is checked first, by folding the spaces of the dead letters in memory.
     """
     before = await list_dead_letters(components, progress)
     for views in components.groups():

@@ -1,4 +1,4 @@
-"""Where events lie, and what an agent could see of those that the views no longer keep."""
+"""Event lookup: positions of events by id, and events that the views no longer keep."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -19,9 +19,9 @@ from recallog_streams.projector import Progress, Projector
 
 
 async def offsets_of(reading: ReadSession, ledger: Ledger, space: str, ids: Collection[str]) -> dict[str, int]:
-    """The offsets of the events that have these ids; those of no event are left out.
+    """The offsets of the events with these ids; unknown ids are left out.
 
-    A ledger that knows no ids is not searched: the views count each id that they have decided.
+    A ledger without unique ids is not searched: the views keep the offset of each id that they have processed.
     """
     possible = [each for each in dict.fromkeys(ids) if codec.is_text(each)]
     if ledger.unique_ids:
@@ -31,7 +31,7 @@ async def offsets_of(reading: ReadSession, ledger: Ledger, space: str, ids: Coll
 
 
 async def counted(reading: ReadSession, space: str, ids: Collection[str]) -> dict[str, int]:
-    """The offsets at which the views have counted these ids, on a ledger that may store an event again."""
+    """The offsets by id as the views keep them, for a ledger that may store an event twice."""
     size = (await reading.snapshot([RowKey(identity.SIZES.name, space)])).row(identity.SIZES, space)
     if size is None:
         return {}
@@ -41,10 +41,10 @@ async def counted(reading: ReadSession, space: str, ids: Collection[str]) -> dic
     return {each: offset for each, offset in found.items() if offset is not None}
 
 
-class Past:
-    """The memory of one agent as it grew, from the first record on: a fold that goes on from offset to offset.
+class PastMemory:
+    """The memory of one agent at increasing offsets: a fold of its space that continues from call to call.
 
-    So the fold itself decides what the agent could see, and nothing that is dropped since is missing.
+    It finds events that the views have dropped, under the visibility rules of their time.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class Past:
         self._generation: Generation | None = None
 
     async def until(self, offset: int, newest: int = limits.LOG_EVENTS_KEPT) -> list[RememberedEvent]:
-        """What the agent could see once `offset` was decided, in order: the newest `newest` of its own and of the
-        shared events, from where on both are complete. Offsets must not go back.
+        """What the agent could see after `offset` was processed, in ledger order: the newest `newest` of its own and
+        of the shared events, from where on both are complete. Offsets must not decrease between calls.
         """
         if self._generation is None:
             self._generation = (

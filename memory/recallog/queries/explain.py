@@ -1,4 +1,4 @@
-"""Why an agent has an event before its eyes, or why not."""
+"""Explanations: whether an agent remembers an event, and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class _Verdict:
 
 
 async def _found(reading: ReadSession, ledger: Ledger, space: str, event_id: str) -> Position | None:
-    """Where the event lies. A ledger that knows no ids is searched only for one that the views do not count."""
+    """The position of the event. A ledger without unique ids is searched only if the views do not know the id."""
     if not codec.is_text(event_id):
         return None
     if not ledger.unique_ids:
@@ -40,21 +40,21 @@ async def _found(reading: ReadSession, ledger: Ledger, space: str, event_id: str
 async def explain(
     reading: ReadSession,
     ledger: Ledger,
-    asking: SemanticIndex | None,
+    index: SemanticIndex | None,
     space: str,
     event_id: str,
     agent: str,
-    asked: SalienceQuery,
+    query: SalienceQuery,
     candidates: int,
 ) -> Explanation:
-    """What became of one event in the memory of `agent`, of which salience scores the newest `candidates` events."""
+    """Explain one event for `agent`; salience scores the newest `candidates` events."""
     found = await _found(reading, ledger, space, event_id)
     rows = salient.rows(space, agent)
     if found is not None:
         rows.append(RowKey(dead_letters.TABLE.name, "", "", dead_letters.key_of(found.offset)))
     snapshot = await reading.snapshot(rows, episodic.logs(space, agent, candidates))
-    related = await salient.related(snapshot, asking, space, agent, asked)
-    ranking = salient.rank(snapshot, space, agent, asked, related, more=candidates)
+    related = await salient.related(snapshot, index, space, agent, query)
+    ranking = salient.rank(snapshot, space, agent, query, related, more=candidates)
     own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
     window = own.window or limits.WINDOW_EVENTS
     visible = episodic.merge(snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space))
@@ -62,7 +62,7 @@ async def explain(
     newer = rank = None
     memory: Salient | None = None
     if list_index is None:
-        verdict = await _absent(snapshot, ledger, space, agent, found, asked.as_of)
+        verdict = await _absent(snapshot, ledger, space, agent, found, query.as_of)
     else:
         # Both logs together may hold more than are scored.
         newer = len(visible) - 1 - list_index
@@ -124,7 +124,7 @@ def _by_salience(ranking: Ranking, rank: int | None, newer: int) -> _Verdict:
 async def _absent(
     snapshot: Snapshot, ledger: Ledger, space: str, agent: str, found: Position | None, as_of: AsOf | None
 ) -> _Verdict:
-    """Why an event is not among those that `agent` may see."""
+    """The verdict on an event that is not among those that `agent` may see."""
     data = await record_at(ledger, found.partition, found.offset) if found is not None else None
     if found is None or data is None or found.offset > snapshot.processed:
         return _Verdict("unknown", f"there is no event of this id in {space}")
@@ -137,7 +137,7 @@ async def _absent(
     if isinstance(as_of, datetime) and event.at > as_of:
         return _Verdict("unknown", f"there was no event of this id in {space} then: it happened later")
     if kinds.kind_of(event.kind).bookkeeping:
-        return _Verdict("bookkeeping", f"{event.kind} is bookkeeping, and nobody's memory")
+        return _Verdict("bookkeeping", f"{event.kind} is a bookkeeping kind, which no agent remembers")
     kept_from = episodic.kept_from(snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space))
     if kept_from is not None and found.offset < kept_from:
         return _Verdict(

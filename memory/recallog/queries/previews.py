@@ -1,6 +1,6 @@
-"""Progressive disclosure: previews of what answers a question, then what was said around one, then whole events.
+"""Previews: short hits of a search, the neighbours of one event, and whole events by id (progressive disclosure).
 
-So a model pays for the few memories that it reads in full, and not for all that were found.
+A model reads many previews for the price of a few whole events.
 """
 
 from bisect import bisect_left
@@ -11,7 +11,7 @@ from typing import Any
 
 from recallog.queries import event_lookup
 from recallog.queries.context import tokens
-from recallog.queries.event_lookup import Past
+from recallog.queries.event_lookup import PastMemory
 from recallog.reading import time_travel
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.time_travel import AsOf
@@ -26,8 +26,8 @@ from recallog_streams.projector import Progress
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
-    """Whose memory is asked for, and what a fold of the past needs."""
+class AgentScope:
+    """One agent's memory, and what a fold of its past needs."""
 
     ledger: Ledger
     space: str
@@ -39,20 +39,20 @@ class Asker:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """An event, and how many before and after it are asked for."""
+class AroundRequest:
+    """An event, and how many of its neighbours are wanted."""
 
     id: str
     before: int
     after: int
     wanted: Callable[[Event], bool]
-    """Which of its neighbours."""
+    """Filter of the neighbours."""
 
 
 def check_query(query: str) -> None:
-    """Raise `InvalidEvent` where there is nothing to search for, or too much."""
+    """Raise `InvalidEvent` for an empty query or one that is too long."""
     if not query.strip():
-        raise InvalidEvent("query: say what the memories are to be about", path="query")
+        raise InvalidEvent("query: give at least one word to search for", path="query")
     if len(query) > limits.SEARCH_QUERY_CHARS_MAX:
         most = limits.SEARCH_QUERY_CHARS_MAX
         raise InvalidEvent(f"query: at most {most} characters, not {len(query):,}", path="query")
@@ -77,78 +77,80 @@ def shortened(text: str, chars: int = limits.PREVIEW_CHARS) -> str:
 
 
 def page(found: RecallView, limit: int) -> SearchPage:
-    """The answer to a question, in short."""
+    """The hits of recall as previews."""
     shared = {name: getattr(found, name) for name in SearchPage.model_fields if name not in ("limit", "hits")}
     hits = tuple(SearchHit(**_short(hit, limits.PREVIEW_CHARS), score=round(hit.score, 4)) for hit in found.hits)
     return SearchPage(**shared, limit=limit, hits=hits)
 
 
-async def around(reading: ReadSession, asker: Asker, asked: Around) -> AroundView:
-    """What the agent may see around an event. Raises `OutOfRange` where it may not see that event, or there is none."""
-    seen = await _Seen.by(reading, asker)
-    offset = (await event_lookup.offsets_of(reading, asker.ledger, asker.space, [asked.id])).get(asked.id)
+async def around(reading: ReadSession, scope: AgentScope, request: AroundRequest) -> AroundView:
+    """The neighbours of an event that the agent may see. Raises `OutOfRange` where it may not see that event."""
+    visible = await _VisibleEvents.by(reading, scope)
+    offset = (await event_lookup.offsets_of(reading, scope.ledger, scope.space, [request.id])).get(request.id)
     shown = (
-        await _around(seen, asker, asked, offset) if offset is not None and offset <= seen.snapshot.processed else None
+        await _around(visible, scope, request, offset)
+        if offset is not None and offset <= visible.snapshot.processed
+        else None
     )
     if shown is None:
         raise OutOfRange(
-            f"{asker.agent} may see no event {asked.id!r} in {asker.space}. Search for the ids that it may see"
+            f"{scope.agent} may see no event {request.id!r} in {scope.space}. Search for the ids that it may see"
         )
     before, anchor, after = shown
     return AroundView(
-        **seen.snapshot.computed_at,
-        space=asker.space,
-        agent=asker.agent,
-        before=tuple(seen.preview(memory) for memory in before),
-        anchor=seen.preview(anchor, limits.PREVIEW_ANCHOR_CHARS),
-        after=tuple(seen.preview(memory) for memory in after),
+        **visible.snapshot.computed_at,
+        space=scope.space,
+        agent=scope.agent,
+        before=tuple(visible.preview(memory) for memory in before),
+        anchor=visible.preview(anchor, limits.PREVIEW_ANCHOR_CHARS),
+        after=tuple(visible.preview(memory) for memory in after),
     )
 
 
-async def entries(reading: ReadSession, asker: Asker, ids: Iterable[str]) -> EntriesView:
-    """The events of these ids that the agent may see, each once."""
-    seen = await _Seen.by(reading, asker)
-    offsets = await event_lookup.offsets_of(reading, asker.ledger, asker.space, list(ids))
-    memories = {memory.offset: memory for memory in seen.all}
-    past: Past | None = None
+async def entries(reading: ReadSession, scope: AgentScope, ids: Iterable[str]) -> EntriesView:
+    """The events with these ids that the agent may see, each once."""
+    visible = await _VisibleEvents.by(reading, scope)
+    offsets = await event_lookup.offsets_of(reading, scope.ledger, scope.space, list(ids))
+    memories = {memory.offset: memory for memory in visible.all}
+    past: PastMemory | None = None
     for offset in sorted(set(offsets.values()) - memories.keys()):
-        if offset < seen.kept_from:
-            past = past or seen.past(asker)
+        if offset < visible.kept_from:
+            past = past or visible.past(scope)
             newest = await past.until(offset, newest=1)
             memories |= {memory.offset: memory for memory in newest if memory.offset == offset}
     found = [memories[offset] for offset in offsets.values() if offset in memories]
     return EntriesView(
-        **seen.snapshot.computed_at,
-        space=asker.space,
-        agent=asker.agent,
-        entries=tuple(seen.snapshot.remembered(memory.offset, memory.data) for memory in found),
+        **visible.snapshot.computed_at,
+        space=scope.space,
+        agent=scope.agent,
+        entries=tuple(visible.snapshot.remembered(memory.offset, memory.data) for memory in found),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What the views keep of what an agent may see."""
+class _VisibleEvents:
+    """The events that an agent may see, as far as the views keep them."""
 
     snapshot: Snapshot
     all: Sequence[RememberedEvent]
     """In ledger order."""
     kept_from: int
-    """The offset from which on nothing is missing."""
+    """The offset from which on the logs are complete."""
     events: int
-    """Of the space."""
+    """Number of events of the space."""
 
     @classmethod
-    async def by(cls, reading: ReadSession, asker: Asker) -> "_Seen":
-        space = RowKey(activity.SPACES.name, asker.space)
-        snapshot = await reading.snapshot([space], episodic.logs(asker.space, asker.agent, asker.log_events))
-        tails = snapshot.tail(episodic.OWN, asker.space, asker.agent), snapshot.tail(episodic.SHARED, asker.space)
-        row = snapshot.row(activity.SPACES, asker.space)
+    async def by(cls, reading: ReadSession, scope: AgentScope) -> "_VisibleEvents":
+        space = RowKey(activity.SPACES.name, scope.space)
+        snapshot = await reading.snapshot([space], episodic.logs(scope.space, scope.agent, scope.log_events))
+        tails = snapshot.tail(episodic.OWN, scope.space, scope.agent), snapshot.tail(episodic.SHARED, scope.space)
+        row = snapshot.row(activity.SPACES, scope.space)
         return cls(snapshot, episodic.merge(*tails), episodic.kept_from(*tails) or 0, row.events if row else 0)
 
-    def past(self, asker: Asker) -> Past:
-        """What they do not keep. Raises `OutOfRange` where the space is too large to be folded for one question."""
-        time_travel.check_size(asker.space, self.events)
-        return Past(asker.ledger, self.snapshot.partition, asker.space, asker.agent, asker.as_of, asker.progress)
+    def past(self, scope: AgentScope) -> PastMemory:
+        """Access to older events. Raises `OutOfRange` where the space is too large to be folded for one query."""
+        time_travel.check_size(scope.space, self.events)
+        return PastMemory(scope.ledger, self.snapshot.partition, scope.space, scope.agent, scope.as_of, scope.progress)
 
     def preview(self, memory: RememberedEvent, chars: int = limits.PREVIEW_CHARS) -> Preview:
         return Preview(**_short(self.snapshot.remembered(memory.offset, memory.data), chars))
@@ -157,41 +159,41 @@ class _Seen:
 _Shown = tuple[list[RememberedEvent], RememberedEvent, list[RememberedEvent]]
 
 
-async def _around(seen: _Seen, asker: Asker, asked: Around, offset: int) -> _Shown | None:
-    """The events before, the event itself, those after; None where the agent may not see it."""
-    shown = _cut([memory for memory in seen.all if memory.offset >= seen.kept_from], asked, offset)
-    if not seen.kept_from or (offset >= seen.kept_from and (shown is None or len(shown[0]) == asked.before)):
+async def _around(visible: _VisibleEvents, scope: AgentScope, request: AroundRequest, offset: int) -> _Shown | None:
+    """The events before, the event itself, the events after; None where the agent may not see it."""
+    shown = _cut([memory for memory in visible.all if memory.offset >= visible.kept_from], request, offset)
+    if not visible.kept_from or (offset >= visible.kept_from and (shown is None or len(shown[0]) == request.before)):
         return shown
-    past = seen.past(asker)
-    then = _cut(await past.until(offset), asked, offset)
+    past = visible.past(scope)
+    then = _cut(await past.until(offset), request, offset)
     if then is None:
         return None
     before, anchor, after = then
     if shown is not None:
         return before, anchor, shown[2]
     end = offset
-    while len(after) < asked.after and end < seen.snapshot.processed:
+    while len(after) < request.after and end < visible.snapshot.processed:
         last, end = (
             end,
-            min(end + limits.LOG_EVENTS_KEPT, seen.snapshot.processed),
-        )  # so many that none is dropped between
+            min(end + limits.LOG_EVENTS_KEPT, visible.snapshot.processed),
+        )  # at most what the logs keep, so that nothing is dropped in between
         newer = [memory for memory in await past.until(end) if memory.offset > last]
-        after += _wanted(newer, asked, asked.after - len(after))
+        after += _wanted(newer, request, request.after - len(after))
     return before, anchor, after
 
 
-def _cut(memories: Sequence[RememberedEvent], asked: Around, offset: int) -> _Shown | None:
-    """The memory at `offset` and its wanted neighbours among `memories`; None where it is not one of them."""
+def _cut(memories: Sequence[RememberedEvent], request: AroundRequest, offset: int) -> _Shown | None:
+    """The memory at `offset` and its neighbours among `memories`; None where it is not one of them."""
     list_index = bisect_left(memories, offset, key=lambda memory: memory.offset)
     if list_index == len(memories) or memories[list_index].offset != offset:
         return None
-    before = _wanted(reversed(memories[:list_index]), asked, asked.before)
-    return before[::-1], memories[list_index], _wanted(memories[list_index + 1 :], asked, asked.after)
+    before = _wanted(reversed(memories[:list_index]), request, request.before)
+    return before[::-1], memories[list_index], _wanted(memories[list_index + 1 :], request, request.after)
 
 
-def _wanted(memories: Iterable[RememberedEvent], asked: Around, count: int) -> list[RememberedEvent]:
-    """The first `count` of `memories` that are wanted."""
-    return list(islice((memory for memory in memories if asked.wanted(codec.decode(memory.data))), count))
+def _wanted(memories: Iterable[RememberedEvent], request: AroundRequest, count: int) -> list[RememberedEvent]:
+    """The first `count` of `memories` that pass the filter."""
+    return list(islice((memory for memory in memories if request.wanted(codec.decode(memory.data))), count))
 
 
 def _short(shown: Remembered, chars: int) -> dict[str, Any]:

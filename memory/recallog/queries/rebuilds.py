@@ -1,4 +1,4 @@
-"""Rebuilds of the views and of the index: what one would do, doing it, and giving it up."""
+"""Rebuilds of the views and of the index: planning, running and cancelling them."""
 
 from recallog.components import Components
 from recallog.reading.projection_group import INDEX, ProjectionGroup
@@ -10,10 +10,10 @@ from recallog_streams.projector import Progress
 
 
 async def plan_rebuild(components: Components, what: str) -> list[RebuildPlan]:
-    """What a rebuild would do now, without doing it."""
+    """What a rebuild would do now. Changes nothing."""
     ends = await components.ledger.ends()
     plans = []
-    for views in await _concerned(components, what):
+    for views in await _groups(components, what):
         concerned = await rebuilding.concerned(views.builder, range(len(ends)))
         plans += [
             RebuildPlan(
@@ -33,16 +33,16 @@ async def plan_rebuild(components: Components, what: str) -> list[RebuildPlan]:
 async def rebuild(
     components: Components, what: str, progress: Progress | None, *, accept: bool = False
 ) -> list[RebuildReport]:
-    """Rebuild all views, or the index. Processes that do so at once share the partitions."""
+    """Rebuild all views, or the index. Processes that rebuild at the same time share the partitions."""
     return [
         report
-        for views in await _concerned(components, what)
+        for views in await _groups(components, what)
         for report in await rebuilding.rebuild(views.name, views.builder, progress, accept=accept)
     ]
 
 
 async def reindex(components: Components, model: str, progress: Progress | None) -> list[RebuildReport]:
-    """Build the index with another embedder, beside the one that goes on answering, then cut over."""
+    """Build the index with another embedder beside the live one, then cut over."""
     await index_group(components)
     if components.index is None:
         return []
@@ -51,19 +51,19 @@ async def reindex(components: Components, model: str, progress: Progress | None)
 
 
 async def abort_rebuild(components: Components, what: str) -> list[str]:
-    """Give up all rebuilds under way, of the views or of the index; the generations given up."""
+    """Cancel all rebuilds under way, of the views or of the index; the ids of the cancelled generations."""
     aborted = [
         await generations.abort(views.builder, partition)
-        for views in await _concerned(components, what)
+        for views in await _groups(components, what)
         for partition in range(len(await components.ledger.ends()))
     ]
     return [generation.id for generation in aborted if generation is not None]
 
 
 async def index_group(components: Components, *, optional: bool = False) -> list[ProjectionGroup]:
-    """The index as views, served. Raises `SettingsError` where it is off, and `IndexUnavailable`.
+    """The group of the index, once it is served. Raises `SettingsError` where it is off, and `IndexUnavailable`.
 
-    `optional`: nothing instead where it is off, or was never asked for.
+    With `optional`, an index that is off or was never used gives an empty list.
     """
     if optional and (components.index is None or not components.index.exists()):
         return []
@@ -73,5 +73,5 @@ async def index_group(components: Components, *, optional: bool = False) -> list
     return [await components.index.indexer.views()]
 
 
-async def _concerned(components: Components, what: str) -> list[ProjectionGroup]:
+async def _groups(components: Components, what: str) -> list[ProjectionGroup]:
     return await index_group(components) if what == INDEX else components.groups()

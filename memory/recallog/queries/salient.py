@@ -1,4 +1,4 @@
-"""Salience as it is asked for: which of the events that an agent may see matter most to it now."""
+"""Salient events: of the events that an agent may see, those that matter most to it now."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ WORDS = "words"
 
 @dataclass(frozen=True, slots=True)
 class SalienceQuery:
-    """What is asked. None is the agent's own setting, or the space's present turn."""
+    """A query for salient events. None stands for the agent's setting, or for the space's present turn."""
 
-    query: str = ""
+    text: str = ""
     top_k: int | None = None
     turn: int | None = None
     as_of: AsOf | None = None
@@ -33,12 +33,12 @@ class SalienceQuery:
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """How events are related to a question."""
+    """The relevance of events to a query."""
 
     ranked: Mapping[int, float] | None
-    """Relevance by offset; None: their words are compared."""
+    """Relevance by offset; None: words are compared."""
     by: str | None
-    """What relevance is by, for people; None where there is no index that it could be by."""
+    """How relevance was computed, in words; None where the index is off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Ranking:
     memories: Sequence[RememberedEvent]
     """In ledger order."""
     order: Sequence[tuple[float, int]]
-    """Salience and place in `memories` of the strongest, strongest first."""
+    """Salience and list index in `memories`, highest salience first."""
     query: str
     turn: int
     top_k: int
@@ -75,25 +75,25 @@ class Ranking:
 
 
 def rows(space: str, agent: str) -> list[RowKey]:
-    """What `rank` looks at besides the logs of `episodic`."""
+    """The rows that `rank` reads besides the logs of `episodic`."""
     return [RowKey(settings.AGENTS.name, space, agent), RowKey(salience.CLOCK.name, space)]
 
 
 async def related(
-    snapshot: Snapshot, asking: SemanticIndex | None, space: str, agent: str, asked: SalienceQuery
+    snapshot: Snapshot, index: SemanticIndex | None, space: str, agent: str, query: SalienceQuery
 ) -> Related:
-    """What the index finds related to the question, among the events that were looked up for `agent`.
+    """Relevance by the index, for the events in `snapshot` that `agent` may see.
 
-    The index must have decided all that the views have: an event that it does not know would count as unrelated. It is
-    asked only where it is being served already, since salience goes on without it.
+    The index must have processed all that the views have, since an event that it does not know would count as
+    unrelated. It is not started for this query: salience works without it.
     """
-    if asking is None:
+    if index is None:
         return Related(None, None)
-    if not asked.query.strip():
+    if not query.text.strip():
         return Related(None, WORDS)
-    question = retrieval.question.RecallQuery.about(space, agent, asked.query, asked.as_of)
+    question = retrieval.query.RecallQuery.from_text(space, agent, query.text, query.as_of)
     try:
-        opened = await asking.open(snapshot.partition, start=False)
+        opened = await index.open(snapshot.partition, start=False)
         if (behind := snapshot.processed - opened.checkpoint) > 0:
             return Related(None, f"{WORDS}: the index is {behind:,} positions behind")
         found = await retrieval.by_index.nearest(opened, question, limits.RECALL_CANDIDATES)
@@ -103,29 +103,29 @@ async def related(
     return Related(salience.by_rank([offset for offset in found if offset in known]), MEANING)
 
 
-def rank(snapshot: Snapshot, space: str, agent: str, asked: SalienceQuery, related: Related, more: int = 0) -> Ranking:
-    """The strongest of the events that were looked up for `agent`, and `more` than it would remember of them."""
+def rank(snapshot: Snapshot, space: str, agent: str, query: SalienceQuery, related: Related, more: int = 0) -> Ranking:
+    """The events in `snapshot` with the highest salience for `agent`: its `top_k`, and `more` of them."""
     own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
-    turn = clock(snapshot, space) if asked.turn is None else asked.turn
+    turn = clock(snapshot, space) if query.turn is None else query.turn
     weights = Weights(**(own.salience_weights or {}))
     memories = snapshot.memories(space, agent)
-    top_k = asked.top_k or own.salience_top_k or limits.SALIENT_EVENTS
-    order = salience.strongest(memories, asked.query, turn, weights, top_k + more, related.ranked)
-    return Ranking(memories, order, asked.query, turn, top_k, weights, related)
+    top_k = query.top_k or own.salience_top_k or limits.SALIENT_EVENTS
+    order = salience.strongest(memories, query.text, turn, weights, top_k + more, related.ranked)
+    return Ranking(memories, order, query.text, turn, top_k, weights, related)
 
 
 def clock(snapshot: Snapshot, space: str) -> int:
-    """The space's turn: the highest that it has seen."""
+    """The present turn of the space: the highest of its events."""
     row = snapshot.row(salience.CLOCK, space)
     return row.turn if row else 0
 
 
 async def salient(
-    reading: ReadSession, asking: SemanticIndex | None, space: str, agent: str, asked: SalienceQuery, candidates: int
+    reading: ReadSession, index: SemanticIndex | None, space: str, agent: str, query: SalienceQuery, candidates: int
 ) -> SalientView:
-    """The strongest of the newest `candidates` events that `agent` may see, in ledger order."""
+    """The most salient of the newest `candidates` events that `agent` may see, in ledger order."""
     snapshot = await reading.snapshot(rows(space, agent), episodic.logs(space, agent, candidates))
-    ranking = rank(snapshot, space, agent, asked, await related(snapshot, asking, space, agent, asked))
+    ranking = rank(snapshot, space, agent, query, await related(snapshot, index, space, agent, query))
     return SalientView(
         **snapshot.computed_at,
         space=space,

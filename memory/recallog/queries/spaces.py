@@ -1,4 +1,4 @@
-"""Who and what a space holds: its agents with what they are set to, its sessions and kinds."""
+"""Spaces: their agents with their settings, their sessions and kinds."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,8 @@ async def spaces(reading: ReadSession) -> list[SpaceView]:
 
 
 async def space_detail(reading: ReadSession, space: str) -> SpaceDetail:
-    """One space by agents, sessions and kinds: as of one moment, unless its partition changes with every read."""
+    """One space by agents, sessions and kinds. All of it is read at one checkpoint, unless the partition changes during
+    each of several tries."""
     for _ in range(_TRIES):
         detail, same = await _space_detail(reading, space)
         if same:
@@ -34,7 +35,7 @@ async def space_detail(reading: ReadSession, space: str) -> SpaceDetail:
 
 
 async def _space_detail(reading: ReadSession, space: str) -> tuple[SpaceDetail, bool]:
-    """What several reads found, and whether all of them found the same moment."""
+    """The result of several reads, and whether all of them were at the same checkpoint."""
     snapshot = await reading.snapshot([RowKey(activity.SPACES.name, space)])
     row = snapshot.row(activity.SPACES, space)
     found = [[item async for item in reading.scan(table.name, space)] for table in _COUNTED]
@@ -53,7 +54,7 @@ async def _space_detail(reading: ReadSession, space: str) -> tuple[SpaceDetail, 
 
 
 async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentSettingsView:
-    """What `agent` is set to, defaults filled in."""
+    """The settings of `agent`, with defaults."""
     snapshot = await reading.snapshot([RowKey(settings.AGENTS.name, space, agent)])
     own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
     return AgentSettingsView(

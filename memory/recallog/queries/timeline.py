@@ -1,4 +1,4 @@
-"""What an agent may see, in order: its window, and pages of all that the views keep."""
+"""The timeline of an agent: its newest events, and pages of all events that the views keep."""
 
 from collections.abc import Callable
 from itertools import islice
@@ -11,7 +11,7 @@ from recallog_schemas.views import EpisodicView, TimelinePage
 
 
 async def window(reading: ReadSession, space: str, agent: str, size: int | None) -> EpisodicView:
-    """The newest `size` events that `agent` may see; None: as many as it is set to."""
+    """The newest `size` events that `agent` may see; None: as many as its window holds."""
     row = RowKey(settings.AGENTS.name, space, agent)
     newest = size or limits.WINDOW_EVENTS
     snapshot = await reading.snapshot([row], episodic.logs(space, agent, newest))

@@ -1,8 +1,8 @@
 """A reflector that asks a model behind an OpenAI-compatible chat completions endpoint.
 
-One question is one request, and the whole of it has one deadline. What the model is shown was said by others and may
-try to give it orders, so it is sent as JSON lines that the instructions call data; what comes back is only ever a
-proposal, judged by `port.checked`.
+Each reflection is one HTTP request with one deadline. Events were written by others and may contain instructions, so
+they are sent as JSON lines that the prompt declares to be data; the reply is a proposal that `reflector.checked`
+judges.
 """
 
 import asyncio
@@ -50,7 +50,9 @@ _OPERATOR_ACTS = {
 }
 _EXCERPT_CHARS_MAX = 200
 _OBJECTS_TRIED_MAX = 100
-"""Openings of JSON objects tried in one reply: a reply of nothing but braces would take seconds otherwise."""
+"""How many opening braces of a reply are tried as the start of a JSON object, which bounds the time for a reply of
+braces.
+"""
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 _KEY = re.compile(r"[!-~]+")
 # Raw line breaks inside strings are the commonest slip of small models; they lose nothing.
@@ -68,7 +70,7 @@ class _Choice(msgspec.Struct):
 
 
 class _Completion(msgspec.Struct):
-    """What is read of a reply."""
+    """The fields of a reply that are read."""
 
     choices: list[_Choice]
 
@@ -122,10 +124,10 @@ class ChatEndpoint(Reflector):
         if self._owns_client:
             await self._client.aclose()
 
-    async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
+    async def reflect(self, request: ReflectionRequest) -> ReflectionAnswer:
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                response, body = await self._post(question)
+                response, body = await self._post(request)
         except TimeoutError:
             raise ReflectorFailed(
                 f"{self._shown} has not answered within {self._timeout_seconds:g} s; it may be busy, or the model slow",
@@ -138,12 +140,12 @@ class ChatEndpoint(Reflector):
             raise self._refused(response, body)
         return self._read(body)
 
-    async def _post(self, question: ReflectionRequest) -> tuple[httpx.Response, bytes]:
+    async def _post(self, request: ReflectionRequest) -> tuple[httpx.Response, bytes]:
         """The response, and its body up to one byte more than `limits.REFLECTOR_REPLY_BYTES_MAX`."""
-        request = {"model": self._model, "temperature": 0, "messages": _messages(question)}
+        payload = {"model": self._model, "temperature": 0, "messages": _messages(request)}
         body = bytearray()
         async with self._client.stream(
-            "POST", self._url, json=request, headers=self._headers, follow_redirects=False, timeout=None
+            "POST", self._url, json=payload, headers=self._headers, follow_redirects=False, timeout=None
         ) as response:
             async for chunk in response.aiter_bytes():
                 body += chunk
@@ -164,7 +166,7 @@ class ChatEndpoint(Reflector):
         if code in _OPERATOR_ACTS:
             return ReflectorMisconfigured(f"{status}: {_OPERATOR_ACTS[code]}")
         said = self._excerpt(body.decode("utf-8", "replace"))
-        return ReflectorFailed(f"{status}: it does not take this question: {said}", retryable=False)
+        return ReflectorFailed(f"{status}: it does not accept this request: {said}", retryable=False)
 
     def _read(self, body: bytes) -> ReflectionAnswer:
         """The answer in the body of a successful response."""
@@ -197,14 +199,14 @@ class ChatEndpoint(Reflector):
         return ReflectorFailed(f"{self._model} at {self._shown} answered {what}", retryable=True)
 
     def _excerpt(self, text: str) -> str:
-        """The beginning of what the other side said, fit for an error: one line, and never with the key in it."""
+        """The beginning of a reply for an error message: one line, with the key removed."""
         key = self._api_key.get_secret_value()
         return cut(one_line(text.replace(key, "***") if key else text), _EXCERPT_CHARS_MAX)
 
 
-def _messages(question: ReflectionRequest) -> list[dict[str, str]]:
-    lines: list[dict[str, Any]] = [{"agent": question.agent, "persona": question.persona, "goal": question.goal}]
-    lines += ({"belief": belief} for belief in question.beliefs)
+def _messages(request: ReflectionRequest) -> list[dict[str, str]]:
+    lines: list[dict[str, Any]] = [{"agent": request.agent, "persona": request.persona, "goal": request.goal}]
+    lines += ({"belief": belief} for belief in request.beliefs)
     lines += (
         {
             "id": evidence.id,
@@ -214,7 +216,7 @@ def _messages(question: ReflectionRequest) -> list[dict[str, str]]:
             "text": evidence.text,
             "importance": evidence.importance,
         }
-        for evidence in question.evidence
+        for evidence in request.evidence
     )
     return [
         {"role": "system", "content": INSTRUCTIONS},
@@ -223,7 +225,7 @@ def _messages(question: ReflectionRequest) -> list[dict[str, str]]:
 
 
 def _line(fields: dict[str, Any]) -> str:
-    """One JSON object on one line, with each text cut to what a prompt has room for."""
+    """One JSON object on one line, with each text cut to its limit."""
     bounded = {
         name: cut(value, limits.REFLECTOR_TEXT_CHARS_MAX) if isinstance(value, str) else value
         for name, value in fields.items()
@@ -233,7 +235,7 @@ def _line(fields: dict[str, Any]) -> str:
 
 
 def _first_object(content: str) -> dict[str, Any] | None:
-    """The first JSON object in `content` that has a belief: alone, in a fenced block or amid prose."""
+    """The first JSON object in `content` that has a belief: alone, in a fenced block or within prose."""
     start = content.find("{")
     for _ in range(_OBJECTS_TRIED_MAX):
         if start < 0:

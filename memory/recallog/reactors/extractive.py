@@ -1,7 +1,6 @@
-"""A reflector without a model: it quotes the weightiest of what the agent has seen.
+"""A reflector without a model: it quotes the most important events that the agent has seen.
 
-Nothing is understood here, and nothing is invented either: an agent without a model keeps what mattered most in its own
-words, and the same question always gets the same answer.
+It invents nothing: the belief is made of quotes, and the same request always gets the same answer.
 """
 
 from collections.abc import Sequence
@@ -15,23 +14,23 @@ QUOTE_CHARS_MAX = 160
 class Extractive(Reflector):
     """Quotes up to `QUOTES_MAX` events: by importance, of equal ones the newer, shown oldest first."""
 
-    async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
-        chosen = _weightiest(question.evidence)
-        things = "last thing" if len(question.evidence) == 1 else f"last {len(question.evidence)} things"
+    async def reflect(self, request: ReflectionRequest) -> ReflectionAnswer:
+        chosen = _most_important(request.evidence)
+        things = "last thing" if len(request.evidence) == 1 else f"last {len(request.evidence)} things"
         if chosen:
-            quotes = "; ".join(f'"{_quote(evidence)}" ({_source(evidence, question.agent)})' for evidence in chosen)
+            quotes = "; ".join(f'"{_quote(evidence)}" ({_source(evidence, request.agent)})' for evidence in chosen)
             belief = f"What stands out of the {things} I know: {quotes}."
         else:
-            chosen = question.evidence[-QUOTES_MAX:]
+            chosen = request.evidence[-QUOTES_MAX:]
             belief = f"Nothing of the {things} I know can be put into words."
         return ReflectionAnswer(belief, tuple(evidence.id for evidence in chosen))
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Does nothing: there are no connections."""
 
 
-def _weightiest(evidence: Sequence[Evidence]) -> Sequence[Evidence]:
-    """Up to `QUOTES_MAX` events with different quotes, oldest first; of those without any words none."""
+def _most_important(evidence: Sequence[Evidence]) -> Sequence[Evidence]:
+    """Up to `QUOTES_MAX` events with different quotes, oldest first. Events without words are left out."""
     worded = [number for number, event in enumerate(evidence) if _quote(event)]
     # A quoted belief only repeats what was thought before. Where there is nothing else, it is still what is known.
     seen = [number for number in worded if evidence[number].kind != "agent.reflected"] or worded

@@ -1,7 +1,7 @@
-"""The reflector port: a question about what an agent has seen since its last reflection, and one belief as the answer.
+"""The reflector port: from what an agent has seen since its last reflection to one belief.
 
-A reflector may be a model far away, so nothing that it says is taken as it is: `ask` is the one way to put a question,
-and what it returns has passed `checked`.
+A reflector may be a remote model, so its answers are not trusted: `ask` is the one way to call it, and returns only
+answers that have passed `checked`.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from recallog_schemas import limits
 from recallog_schemas.errors import RecallogError, ReflectorFailed
 
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
-"""Control characters that are no white space."""
+"""Control characters other than white space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class ReflectionRequest:
-    """What an agent is to make of what it has seen since its last reflection."""
+    """What a reflector is asked: the events that one agent has seen since its last reflection."""
 
     trigger: str
     """Id of the trigger that the belief answers."""
@@ -42,7 +42,7 @@ class ReflectionRequest:
     persona: str | None
     goal: str | None
     beliefs: Sequence[str]
-    """What it has come to believe of late, oldest first."""
+    """Its newest beliefs, oldest first."""
     evidence: Sequence[Evidence]
     """Oldest first, never empty, at most `limits.REFLECTION_EVENTS`."""
 
@@ -56,39 +56,39 @@ class ReflectionAnswer:
 
 
 class Reflector(ABC):
-    """Answers questions. Implement it for a model or a rule of your own, and let `ask` do the asking."""
+    """Makes beliefs. Implement it for a model or a rule of your own; `ask` calls it."""
 
     @abstractmethod
-    async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
-        """One belief from the evidence of `question`.
+    async def reflect(self, request: ReflectionRequest) -> ReflectionAnswer:
+        """One belief from the evidence of `request`.
 
-        Raises `ReflectorFailed` where this question got no answer, and `ReflectorMisconfigured` where none can get one.
-        `ask` takes any other exception for a failure that may pass. Retries are `ask`'s business.
+        Raises `ReflectorFailed` where this request failed, and `ReflectorMisconfigured` where every request will fail.
+        `ask` treats any other exception as a temporary failure, and does the retries.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 async def ask(
     reflector: Reflector,
-    question: ReflectionRequest,
+    request: ReflectionRequest,
     *,
     attempts: int = 3,
     first_wait_seconds: float = 0.5,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> ReflectionAnswer:
-    """The checked answer of `reflector`, asked up to `attempts` times where its failures may pass.
+    """The checked answer of `reflector`, with up to `attempts` attempts where its failures are temporary.
 
     Between attempts it waits `first_wait_seconds`, then twice as long each time, or longer where the reflector asked
     for that, but never more than `limits.REFLECTOR_WAIT_SECONDS_MAX`. Raises the last `ReflectorFailed`. Other errors
-    of Recallog's own, `ReflectorMisconfigured` before all, are raised at once: they are not about this question.
+    of Recallog, such as `ReflectorMisconfigured`, are raised at once.
     """
     wait_seconds = first_wait_seconds
     while True:
         try:
-            return await _answer(reflector, question)
+            return await _answer(reflector, request)
         except ReflectorFailed as failed:
             attempts -= 1
             if not failed.retryable or attempts < 1:
@@ -98,13 +98,13 @@ async def ask(
         wait_seconds *= 2
 
 
-async def _answer(reflector: Reflector, question: ReflectionRequest) -> ReflectionAnswer:
+async def _answer(reflector: Reflector, request: ReflectionRequest) -> ReflectionAnswer:
     try:
-        return checked(await reflector.reflect(question), question)
+        return checked(await reflector.reflect(request), request)
     except RecallogError:
         raise
     except Exception as error:
-        # A reflector of a user's own may raise anything; one question must not stop the questions of other agents.
+        # A user's reflector may raise anything; one failure must not stop the reflections of other agents.
         reason = cut(f"{type(error).__name__}: {one_line(_words(error))}", limits.REFLECTOR_REASON_CHARS_MAX)
         raise ReflectorFailed(reason, retryable=True) from error
 
@@ -112,24 +112,24 @@ async def _answer(reflector: Reflector, question: ReflectionRequest) -> Reflecti
 def _words(error: Exception) -> str:
     try:
         return str(error) or "no message"
-    except Exception:  # noqa: BLE001 - a user's own error may fail at that too
+    except Exception:  # noqa: BLE001 - a user's error may fail at that too
         return "no message"
 
 
-def checked(answer: ReflectionAnswer, question: ReflectionRequest) -> ReflectionAnswer:
-    """`answer` as it may become an event; the same for whatever says the same.
+def checked(answer: ReflectionAnswer, request: ReflectionRequest) -> ReflectionAnswer:
+    """`answer` in the form of an event's payload; idempotent.
 
     The belief is one line of at most `limits.BELIEF_CHARS_MAX` characters: a longer one is cut at a word and ends in
-    "…", since a reflector that says too much has still said something. `based_on` keeps the ids that were offered, in
+    "…". `based_on` keeps the ids that were offered, in
     the order of the evidence, each once. Raises `ReflectorFailed` where either is empty after that.
     """
     belief = cut(one_line(answer.belief), limits.BELIEF_CHARS_MAX)
     if not belief:
-        raise ReflectorFailed("the answer holds no belief", retryable=True)
+        raise ReflectorFailed("the answer contains no belief", retryable=True)
     named = set(answer.based_on)
-    based_on = tuple(dict.fromkeys(evidence.id for evidence in question.evidence if evidence.id in named))
+    based_on = tuple(dict.fromkeys(evidence.id for evidence in request.evidence if evidence.id in named))
     if not based_on:
-        raise ReflectorFailed("the belief rests on no event that was offered", retryable=True)
+        raise ReflectorFailed("the belief names none of the events that were offered", retryable=True)
     return ReflectionAnswer(belief, based_on)
 
 

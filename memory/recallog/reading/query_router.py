@@ -1,4 +1,4 @@
-"""How a question gets its answer: from the live views, brought up to the ledger's end first, or from the past."""
+"""The query router: finds the views that a query reads, live or past, and repeats the query after a cutover."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -20,7 +20,7 @@ _READ_TRIES = 5
 
 
 class QueryRouter:
-    """Finds the views to answer from. A question is a function of one `ReadSession`, live and past alike."""
+    """Runs queries. A query is a function of one `ReadSession`, the same for live and past views."""
 
     def __init__(self, ledger: Ledger, views: ProjectionGroup, progress: Progress | None) -> None:
         """`views` are the built-in ones, which answer where no others are named."""
@@ -36,7 +36,7 @@ class QueryRouter:
         as_of: AsOf | None = None,
         views: ProjectionGroup | None = None,
     ) -> Result:
-        """The answer of `views` (default: the built-in ones), with `after` decided, or as of a moment of the past."""
+        """The result on `views` (default: the built-in ones), once they have processed `after`, or as of the past."""
         codec.check_name(space)
         await self._ledger.open()
         partition = self._ledger.partition_of(space)
@@ -59,7 +59,7 @@ class QueryRouter:
         views: ProjectionGroup | None = None,
         after: Position | None = None,
     ) -> Result:
-        """The answer of the active generation; again, where a cutover took it away in between."""
+        """The result on the active generation; repeated where a cutover replaced it meanwhile."""
         views = views or self._views
         for tries_left in reversed(range(_READ_TRIES)):
             reading = await views.access.reading(partition, after, self._progress)

@@ -1,4 +1,4 @@
-"""What memory knew at a position, or what had happened by a time: a fold of the space's prefix at query time."""
+"""Time travel: the views of a space as of a position or a time, folded at query time."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ from recallog_streams.projector import Progress, Projector
 
 AsOf = Position | datetime
 """A position: the fold up to and including it. A time: the fold of all records, in which events that happened later
-still decide identity, parking, settings and visibility, but are remembered nowhere."""
+still count for identity, dead letters, settings and visibility, but are not remembered."""
 
 
 def check_size(space: str, events: int) -> None:

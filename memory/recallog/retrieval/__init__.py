@@ -8,9 +8,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from recallog.retrieval import by_index, question, recall
+    from recallog.retrieval import by_index, query, recall
 
-__all__ = ["by_index", "question", "recall"]
+__all__ = ["by_index", "query", "recall"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""Recall by the index: candidates by meaning and by words, widened by what was said around them."""
+"""Candidates from the index: the best by vector and by keyword, and their neighbours in the conversation."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from recallog.index.indexer import IndexSnapshot
 from recallog.retrieval import ranking
 from recallog.retrieval.by_words import inverse_frequency
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
-from recallog.retrieval.question import RecallQuery, Words, words_of
+from recallog.retrieval.query import QueryTerms, RecallQuery, query_terms
 from recallog.retrieval.ranking import Candidate
 from recallog_projections.index import points, terms
 from recallog_projections.index.documents import point_id
@@ -24,32 +24,32 @@ _FIELDS = ("offset", "agent", "kind", "session", "ordinal", "turn", "at", "is_qu
 
 @dataclass(frozen=True, slots=True)
 class IndexCandidates:
-    """What the index knows about a question."""
+    """The candidates that the index returned."""
 
     candidates: list[Candidate]
     idf: dict[str, float]
-    """Of each term of the question, among what the asker may see."""
+    """By term of the query: its idf among the memories that the agent may see."""
 
 
-async def find(index: IndexSnapshot, question: RecallQuery, words: Words) -> IndexCandidates:
-    """Every channel's best memories and their neighbours, each scored by every channel. Raises `IndexUnavailable`."""
-    by_meaning = bool({SEMANTIC, LATE_INTERACTION} & question.channels)
-    embedding = await _embedded(index, question, words) if by_meaning else None
-    seeds, idf = await _seeds(index, question, words, embedding)
-    ids = list(dict.fromkeys(_around(question.space, seeds)))
+async def find(index: IndexSnapshot, query: RecallQuery, words: QueryTerms) -> IndexCandidates:
+    """The best memories of every channel and their neighbours, scored by every channel. Raises `IndexUnavailable`."""
+    by_meaning = bool({SEMANTIC, LATE_INTERACTION} & query.channels)
+    embedding = await _embedded(index, query, words) if by_meaning else None
+    seeds, idf = await _seeds(index, query, words, embedding)
+    ids = list(dict.fromkeys(_around(query.space, seeds)))
     if not ids:
         return IndexCandidates([], idf)
     late_interaction = (
         _late_interaction(embedding, words, idf)
-        if index.token_vectors and embedding and LATE_INTERACTION in question.channels
+        if index.token_vectors and embedding and LATE_INTERACTION in query.channels
         else None
     )
-    return IndexCandidates(await _scored(index, question, ids, embedding, late_interaction, idf), idf)
+    return IndexCandidates(await _scored(index, query, ids, embedding, late_interaction, idf), idf)
 
 
-async def _embedded(index: IndexSnapshot, question: RecallQuery, words: Words) -> Embedding:
-    """The question as the index sees texts: its vector as theirs is made, its pieces those of its content words."""
-    (embedding,) = await asyncio.to_thread(index.embedder.embed, [Passage(question.query, 0)])
+async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms) -> Embedding:
+    """The query's embedding, made as those of memories are: token vectors of its content words only."""
+    (embedding,) = await asyncio.to_thread(index.embedder.embed, [Passage(query.text, 0)])
     used = [
         number
         for number, (start, end) in enumerate(embedding.token_spans)
@@ -60,27 +60,27 @@ async def _embedded(index: IndexSnapshot, question: RecallQuery, words: Words) -
     return Embedding(points.focused(embedding.vector, vectors), spans, vectors)
 
 
-async def nearest(index: IndexSnapshot, question: RecallQuery, limit: int) -> list[int]:
-    """The offsets of the memories that are nearest in meaning, nearest first; of equal ones the newer first."""
-    embedding = await _embedded(index, question, words_of(question.query, ()))
-    search = Search(question.wanted(), limit, dense=embedding.vector, payload=("offset",))
+async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> list[int]:
+    """Offsets of the memories with the highest cosine, best first; of equal ones the newer first."""
+    embedding = await _embedded(index, query, query_terms(query.text, ()))
+    search = Search(query.wanted(), limit, dense=embedding.vector, payload=("offset",))
     (hits,) = await index.engine.search(index.collection, [search])
     best_first = sorted(hits, key=lambda hit: (-hit.score, -hit.payload["offset"]))
     return [hit.payload["offset"] for hit in best_first]
 
 
 async def events(index: IndexSnapshot, ids: Sequence[str]) -> dict[str, bytes]:
-    """The events of points by their ids."""
+    """The bytes of events, by the ids of their points."""
     stored = await index.engine.retrieve(index.collection, ids, payload=("event",))
     return {key: str(point.payload["event"]).encode() for key, point in stored.items()}
 
 
 async def _seeds(
-    index: IndexSnapshot, question: RecallQuery, words: Words, embedding: Embedding | None
+    index: IndexSnapshot, query: RecallQuery, words: QueryTerms, embedding: Embedding | None
 ) -> tuple[list[Hit], dict[str, float]]:
-    """The best of each channel, and the idf of each term of the question."""
-    wanted, visible = question.wanted(), question.visible()
-    best_of_each = max(limits.RECALL_CANDIDATES, question.top_k)
+    """The best hits of each channel, and the idf of each term of the query."""
+    wanted, visible = query.wanted(), query.visible()
+    best_of_each = max(limits.RECALL_CANDIDATES, query.top_k)
     searches = []
     if embedding is not None:
         searches.append(Search(wanted, best_of_each, dense=embedding.vector, payload=_ORDINAL))
@@ -88,24 +88,24 @@ async def _seeds(
         whole = _sparse(words.terms)
         searches.append(Search(wanted, best_of_each, sparse=whole, corpus=visible, payload=_ORDINAL, with_sparse=True))
     hits = await index.engine.search(index.collection, searches) if searches else []
-    idf = await _frequencies(index, question, words, hits[-1]) if words.terms else {}
+    idf = await _frequencies(index, query, words, hits[-1]) if words.terms else {}
     return [hit for of_channel in hits for hit in of_channel], idf
 
 
 async def _frequencies(
-    index: IndexSnapshot, question: RecallQuery, words: Words, found: Sequence[Hit]
+    index: IndexSnapshot, query: RecallQuery, words: QueryTerms, found: Sequence[Hit]
 ) -> dict[str, float]:
-    """The idf of each term of the question among what the asker may see.
+    """The idf of each term of the query among the memories that the agent may see.
 
-    The engine counts how many texts have each term while it searches, and does not tell. But a hit's score is the sum
-    of weight times idf of the terms it has: with the weights at hand, what is unknown follows term by term. What does
-    not follow is asked for, term by term; a term that nobody used is as rare as can be.
+    The engine computes document frequencies while it searches but does not return them. A hit's score is the sum of
+    weight times idf over the terms that it has; the weights are known, so most idf values follow from the scores. For
+    the terms that remain, one search each; a term that no memory has gets the idf of frequency 0.
     """
     idf = _solved(words.terms, found)
     unknown = [term for term in words.terms if term not in idf]
     if not unknown:
         return idf
-    visible = question.visible()
+    visible = query.visible()
     searches = [Search(visible, 1, sparse=_sparse([term]), corpus=visible, with_sparse=True) for term in unknown]
     for term, best in zip(unknown, await index.engine.search(index.collection, searches), strict=True):
         idf |= _solved([term], best)
@@ -116,7 +116,7 @@ async def _frequencies(
 
 
 def _solved(asked: Sequence[str], found: Sequence[Hit]) -> dict[str, float]:
-    """The idf of those terms that follow from the scores of hits of all terms `asked`."""
+    """The idf values that follow from the scores of hits for all terms `asked`."""
     idf: dict[str, float] = {}
     left = [(hit.score, _weights(hit, asked)) for hit in found]
     while left:
@@ -135,14 +135,14 @@ def _solved(asked: Sequence[str], found: Sequence[Hit]) -> dict[str, float]:
 
 
 def _weights(hit: Hit, asked: Sequence[str]) -> dict[str, float]:
-    """The stored weight of each term `asked` that a hit has."""
+    """The stored weight of each of the terms `asked` that a hit has."""
     stored = _stored(hit)
     return {term: stored[number] for term in asked if (number := terms.number(term)) in stored}
 
 
 def _stored(hit: Hit) -> dict[int, float]:
     if hit.sparse is None:
-        raise ValueError("the hit's weights were not asked for")
+        raise ValueError("the search was made without `with_sparse`")
     return dict(zip(hit.sparse.indices, hit.sparse.values, strict=True))
 
 
@@ -153,8 +153,8 @@ def _around(space: str, seeds: Iterable[Hit]) -> Iterable[str]:
             yield point_id(space, session, other)
 
 
-def _late_interaction(embedding: Embedding, words: Words, idf: Mapping[str, float]) -> np.ndarray | None:
-    """The question's content word-pieces, each as long as its share of the weights of all of them."""
+def _late_interaction(embedding: Embedding, words: QueryTerms, idf: Mapping[str, float]) -> np.ndarray | None:
+    """The token vectors of the query's content words, each scaled to its share of the sum of all weights."""
     of_word = [
         max(idf.get(term, 0.0) for first, last, term in words.term_spans if first <= start and end <= last)
         for start, end in embedding.token_spans
@@ -168,25 +168,25 @@ def _late_interaction(embedding: Embedding, words: Words, idf: Mapping[str, floa
 
 async def _scored(
     index: IndexSnapshot,
-    question: RecallQuery,
+    query: RecallQuery,
     ids: Sequence[str],
     embedding: Embedding | None,
     late_interaction: np.ndarray | None,
     idf: Mapping[str, float],
 ) -> list[Candidate]:
-    """The candidates `ids` that the agent may see, scored by every channel."""
-    these = replace(question.visible(), ids=ids)
-    # Without a vector of the question any will do: it is the points and their weights that are wanted.
+    """The points `ids` that the agent may see, scored by every channel."""
+    these = replace(query.visible(), ids=ids)
+    # Without a vector of the query any vector will do: the points and their weights are needed, not the cosine.
     dense = embedding.vector if embedding is not None else np.zeros(index.embedder.dimension, np.float32)
     searches = [Search(these, len(ids), dense=dense, exact=True, payload=_FIELDS, with_sparse=True)]
-    # One search for each piece of the question: what a memory lacks of it, the ones around it may have.
+    # One search for each token of the query, so that scores of neighbours can be combined token by token.
     searches += [
         Search(these, len(ids), token_vectors=piece[None, :])
         for piece in (late_interaction if late_interaction is not None else ())
     ]
     hits = await index.engine.search(index.collection, searches)
     worth = [(terms.number(term), weight) for term, weight in idf.items()]
-    found = {hit.id: _candidate(hit, worth, meaning=SEMANTIC in question.channels) for hit in hits[0]}
+    found = {hit.id: _candidate(hit, worth, meaning=SEMANTIC in query.channels) for hit in hits[0]}
     if late_interaction is not None:
         scores = {key: [0.0] * len(late_interaction) for key in found}
         for number, of_piece in enumerate(hits[1:]):
@@ -199,7 +199,7 @@ async def _scored(
 
 
 def _candidate(hit: Hit, worth: Sequence[tuple[int, float]], *, meaning: bool) -> Candidate:
-    """A hit with its keyword score, where a term's number is `worth` its idf."""
+    """A candidate from a hit; `worth` pairs the number of each term with its idf."""
     payload, stored = hit.payload, _stored(hit)
     return Candidate(
         id=hit.id,

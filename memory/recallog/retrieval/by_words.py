@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recallog.retrieval.question import micros
+from recallog.retrieval.query import micros
 from recallog.retrieval.ranking import Candidate
 from recallog_projections.index import documents, points, terms
 from recallog_projections.views.episodic import RememberedEvent

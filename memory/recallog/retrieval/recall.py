@@ -1,4 +1,7 @@
-"""The answer to "what do I remember about this?": from the index as far as it goes, from the views' words beyond it."""
+"""Recall: the memories that answer a query.
+
+Candidates come from the index and, for records that the index has not processed yet, from the words of the views.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,7 +12,7 @@ from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.retrieval import by_index, by_words, ranking
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
-from recallog.retrieval.question import RecallQuery, Words, micros, possible_names, words_of
+from recallog.retrieval.query import QueryTerms, RecallQuery, micros, possible_names, query_terms
 from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery
 from recallog.retrieval.reranker import Reranker
 from recallog_projections.projection import RowKey
@@ -29,39 +32,39 @@ class _Gathered:
     sessions: dict[str, float] = field(default_factory=dict)
     idf: dict[str, float] = field(default_factory=dict)
     data: dict[int, bytes] = field(default_factory=dict)
-    """By offset, the events that the views gave."""
-    opened: IndexSnapshot | None = None
-    """The index, where it answered."""
+    """By offset: the bytes of the events that came from the views."""
+    index: IndexSnapshot | None = None
+    """The generation of the index that answered; None where none did."""
     behind: int = 0
     degraded: str | None = None
 
     @property
-    def newest_known(self) -> int:
-        """The last offset that the index has decided, -1 where it did not answer."""
-        return -1 if self.opened is None else self.opened.checkpoint
+    def index_checkpoint(self) -> int:
+        """The last offset that the index has processed; -1 where it did not answer."""
+        return -1 if self.index is None else self.index.checkpoint
 
 
 async def recall(
     reading: ReadSession,
-    asking: SemanticIndex | None,
-    question: RecallQuery,
+    index: SemanticIndex | None,
+    query: RecallQuery,
     log_events: int,
     reranker: Reranker | None = None,
 ) -> RecallView:
-    """The memories that answer best. `asking` asks the index; None: it is off, which is no fault.
+    """The memories that answer best. `index` is None where the index is off; the answer is then not degraded.
 
-    An index that fails at any step costs the answer its vectors, never the answer.
+    Where the index fails at any step, the answer is made from words alone and says so.
     """
     failed: IndexUnavailable | None = None
-    for _ in range(_TRIES if asking is not None else 0):
+    for _ in range(_TRIES if index is not None else 0):
         try:
-            return await _recalled(reading, asking, question, log_events, reranker)
+            return await _recalled(reading, index, query, log_events, reranker)
         except IndexLost as error:
-            failed = error  # another generation took its place meanwhile
+            failed = error  # another generation was activated meanwhile
         except IndexUnavailable as error:
             failed = error
             break
-    view = await _recalled(reading, None, question, log_events, reranker)
+    view = await _recalled(reading, None, query, log_events, reranker)
     if failed is None:
         return view
     return view.model_copy(update={"degraded": f"only words were compared: {failed}"})
@@ -69,98 +72,98 @@ async def recall(
 
 async def _recalled(
     reading: ReadSession,
-    asking: SemanticIndex | None,
-    question: RecallQuery,
+    index: SemanticIndex | None,
+    query: RecallQuery,
     log_events: int,
     reranker: Reranker | None,
 ) -> RecallView:
-    names = possible_names(question.query)
-    rows = [RowKey(activity.AGENTS.name, question.space, name) for name in names]
-    rows.append(RowKey(salience.CLOCK.name, question.space))
-    logs = episodic.logs(question.space, question.agent, log_events)
-    # Thousands of entries, which hardly any question needs while the index is being served.
-    snapshot = await reading.snapshot(rows, logs if asking is None else ())
-    words = words_of(question.query, [name for name in names if snapshot.row(activity.AGENTS, question.space, name)])
-    gathered = await _of_index(snapshot, asking, question, words)
-    if question.query.strip() and gathered.newest_known < snapshot.processed:
-        if asking is not None:
+    names = possible_names(query.text)
+    rows = [RowKey(activity.AGENTS.name, query.space, name) for name in names]
+    rows.append(RowKey(salience.CLOCK.name, query.space))
+    logs = episodic.logs(query.space, query.agent, log_events)
+    # Thousands of entries, which few queries need while the index is served.
+    snapshot = await reading.snapshot(rows, logs if index is None else ())
+    words = query_terms(query.text, [name for name in names if snapshot.row(activity.AGENTS, query.space, name)])
+    gathered = await _from_index(snapshot, index, query, words)
+    if query.text.strip() and gathered.index_checkpoint < snapshot.processed:
+        if index is not None:
             snapshot = await reading.snapshot(rows, logs)
-        _add_by_words(gathered, snapshot, question, words)
-    _say_how_far_behind(gathered, snapshot)
-    turn = snapshot.row(salience.CLOCK, question.space)
-    asked = RankingQuery(
+        _add_by_words(gathered, snapshot, query, words)
+    _note_lag(gathered, snapshot)
+    turn = snapshot.row(salience.CLOCK, query.space)
+    context = RankingQuery(
         authors=words.authors,
         sessions=gathered.sessions,
         idf=gathered.idf,
-        channels=question.channels,
-        fusion=question.fusion,
+        channels=query.channels,
+        fusion=query.fusion,
         now=max((each.at for each in gathered.candidates), default=0),
         turn=turn.turn if turn else 0,
     )
-    ranked = [
-        one for one in ranking.rank(gathered.candidates, asked) if one.score > 0 and question.wants(one.candidate)
-    ]
-    least = question.min_similarity
+    ranked = [one for one in ranking.rank(gathered.candidates, context) if one.score > 0 and query.wants(one.candidate)]
+    least = query.min_similarity
     if least is not None:
         ranked = [one for one in ranked if one.candidate.semantic is None or one.candidate.semantic >= least]
-    hits = await _hits(snapshot.partition, gathered, ranked[: max(question.top_k, limits.RERANKED if reranker else 0)])
+    hits = await _hits(snapshot.partition, gathered, ranked[: max(query.top_k, limits.RERANKED if reranker else 0)])
     if reranker is not None and hits:
-        hits = await _reranked(reranker, question, hits, gathered)
+        hits = await _reranked(reranker, query, hits, gathered)
     return RecallView(
         **snapshot.computed_at,
-        space=question.space,
-        agent=question.agent,
-        query=question.query,
-        top_k=question.top_k,
-        channels=_used(gathered.candidates, question),
-        fusion=question.fusion,
-        hits=tuple(hits[: question.top_k]),
+        space=query.space,
+        agent=query.agent,
+        query=query.text,
+        top_k=query.top_k,
+        channels=_used(gathered.candidates, query),
+        fusion=query.fusion,
+        hits=tuple(hits[: query.top_k]),
         considered=len(gathered.candidates),
-        index=gathered.opened.generation if gathered.opened else None,
-        index_checkpoint=position(snapshot.partition, gathered.opened.checkpoint) if gathered.opened else None,
+        index=gathered.index.generation if gathered.index else None,
+        index_checkpoint=position(snapshot.partition, gathered.index.checkpoint) if gathered.index else None,
         index_behind=gathered.behind,
         degraded=gathered.degraded,
     )
 
 
-async def _of_index(snapshot: Snapshot, asking: SemanticIndex | None, question: RecallQuery, words: Words) -> _Gathered:
-    if asking is None or not question.query.strip():
+async def _from_index(
+    snapshot: Snapshot, index: SemanticIndex | None, query: RecallQuery, words: QueryTerms
+) -> _Gathered:
+    if index is None or not query.text.strip():
         return _Gathered()
-    opened = await asking.open(snapshot.partition)
-    found = await by_index.find(opened, question, words)
-    return _Gathered(found.candidates, idf=found.idf, opened=opened)
+    opened = await index.open(snapshot.partition)
+    found = await by_index.find(opened, query, words)
+    return _Gathered(found.candidates, idf=found.idf, index=opened)
 
 
-def _say_how_far_behind(gathered: _Gathered, snapshot: Snapshot) -> None:
-    if gathered.opened is not None:
-        gathered.behind = max(0, snapshot.processed - gathered.newest_known)
+def _note_lag(gathered: _Gathered, snapshot: Snapshot) -> None:
+    if gathered.index is not None:
+        gathered.behind = max(0, snapshot.processed - gathered.index_checkpoint)
         if gathered.behind > limits.RECALL_BEHIND:
             gathered.degraded = (
-                f"the index is {gathered.behind:,} positions behind; of what is newer only words were compared"
+                f"the index is {gathered.behind:,} positions behind; of newer memories only words were compared"
             )
 
 
-def _add_by_words(gathered: _Gathered, snapshot: Snapshot, question: RecallQuery, words: Words) -> None:
-    """What the views know and the index does not."""
+def _add_by_words(gathered: _Gathered, snapshot: Snapshot, query: RecallQuery, words: QueryTerms) -> None:
+    """Add the memories that the index has not processed yet."""
     memories = [
         memory
-        for memory in snapshot.memories(question.space, question.agent)
-        if question.offset_until is None or memory.offset <= question.offset_until
+        for memory in snapshot.memories(query.space, query.agent)
+        if query.offset_until is None or memory.offset <= query.offset_until
     ]
-    newer = by_words.candidates(memories, words.terms, gathered.newest_known)
-    if question.at_until is not None:
-        newer.candidates = [each for each in newer.candidates if each.at <= micros(question.at_until)]
+    newer = by_words.candidates(memories, words.terms, gathered.index_checkpoint)
+    if query.at_until is not None:
+        newer.candidates = [each for each in newer.candidates if each.at <= micros(query.at_until)]
     known = {each.offset for each in gathered.candidates}
     gathered.candidates += [each for each in newer.candidates if each.offset not in known]
     gathered.data = newer.data
     gathered.idf = gathered.idf or newer.idf
-    if gathered.opened is None:
+    if gathered.index is None:
         gathered.sessions = newer.sessions
 
 
 async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked]) -> list[RecallHit]:
     ids = [one.candidate.id for one in best if one.candidate.id]
-    stored = await by_index.events(gathered.opened, ids) if gathered.opened is not None and ids else {}
+    stored = await by_index.events(gathered.index, ids) if gathered.index is not None and ids else {}
     hits = []
     for one in best:
         each = one.candidate
@@ -180,24 +183,24 @@ async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked]) -> 
 
 
 async def _reranked(
-    reranker: Reranker, question: RecallQuery, hits: Sequence[RecallHit], gathered: _Gathered
+    reranker: Reranker, query: RecallQuery, hits: Sequence[RecallHit], gathered: _Gathered
 ) -> list[RecallHit]:
-    """The hits by what the reranker says of them; as they were where it fails."""
+    """The hits in the reranker's order; unchanged, with the reason in `degraded`, where it fails."""
     try:
-        scores = await asyncio.to_thread(reranker.score, question.query, [hit.text for hit in hits])
+        scores = await asyncio.to_thread(reranker.score, query.text, [hit.text for hit in hits])
         scored = list(zip(scores, hits, strict=True))
-    except Exception as error:  # noqa: BLE001 - somebody else's model may raise anything
+    except Exception as error:  # noqa: BLE001 - a user's model may raise anything
         gathered.degraded = f"the reranker failed: {type(error).__name__}: {error}"
         return list(hits)
     scored.sort(key=lambda pair: -pair[0])
     return [hit.model_copy(update={"score": score, "parts": {"reranker": score}}) for score, hit in scored]
 
 
-def _used(candidates: Sequence[Candidate], question: RecallQuery) -> tuple[str, ...]:
-    """The channels that had something to say."""
+def _used(candidates: Sequence[Candidate], query: RecallQuery) -> tuple[str, ...]:
+    """The channels that scored at least one candidate."""
     unknown = {SEMANTIC, LATE_INTERACTION}
     if any(each.semantic is not None for each in candidates):
         unknown.discard(SEMANTIC)
     if any(each.late_interaction is not None for each in candidates):
         unknown.discard(LATE_INTERACTION)
-    return tuple(sorted(question.channels - unknown))
+    return tuple(sorted(query.channels - unknown))

@@ -1,4 +1,4 @@
-"""A question, and what of it can be known without looking anything up."""
+"""The recall query: its filters, its bounds, and the terms and names in its text."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -19,11 +19,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class RecallQuery:
-    """What is asked, by whom, and which memories may answer."""
+    """A query for memories: its text, the agent that asks, and which memories may answer."""
 
     space: str
     agent: str
-    query: str
+    text: str
     top_k: int = limits.RECALL_HITS
     author: str | None = None
     kinds: Collection[str] | None = None
@@ -34,18 +34,18 @@ class RecallQuery:
     fusion: str = WEIGHTED
     channels: frozenset[str] = DEFAULT_CHANNELS
     offset_until: int | None = None
-    """Time travel to a position: what lies behind it is not remembered."""
+    """Time travel to a position: records with a higher offset are left out."""
     at_until: datetime | None = None
-    """Time travel to a moment: what happened after it is not remembered."""
+    """Time travel to a time: events that happened later are left out."""
 
     @classmethod
-    def about(cls, space: str, agent: str, text: str, as_of: AsOf | None, **more: Any) -> Self:
-        """A question that nobody put into words: what a scene or a query of any length is about."""
-        return cls.at(space, agent, documents.clean(text)[: limits.RECALL_QUERY_CHARS_MAX], as_of, **more)
+    def from_text(cls, space: str, agent: str, text: str, as_of: AsOf | None, **more: Any) -> Self:
+        """A query from a text of any length, such as a scene; it is cut to the longest allowed query."""
+        return cls.create(space, agent, documents.clean(text)[: limits.RECALL_QUERY_CHARS_MAX], as_of, **more)
 
     @classmethod
-    def at(cls, space: str, agent: str, query: str, as_of: AsOf | None, **more: Any) -> Self:
-        """A question that is asked now, or of the past."""
+    def create(cls, space: str, agent: str, query: str, as_of: AsOf | None, **more: Any) -> Self:
+        """A query to the present, or to the past where `as_of` is given."""
         return cls(
             space,
             agent,
@@ -56,14 +56,14 @@ class RecallQuery:
         )
 
     def check(self) -> None:
-        """Raise `InvalidEvent` where it cannot be answered."""
+        """Raise `InvalidEvent` for a value out of bounds."""
         if not 1 <= self.top_k <= limits.RECALL_HITS_MAX:
             raise InvalidEvent(f"top_k: between 1 and {limits.RECALL_HITS_MAX:,}, not {self.top_k}", path="top_k")
-        if not codec.is_text(self.query):
-            raise InvalidEvent("query: it holds bytes that are no text", path="query")
-        if len(self.query) > limits.RECALL_QUERY_CHARS_MAX:
+        if not codec.is_text(self.text):
+            raise InvalidEvent("query: it contains bytes that are not valid text", path="query")
+        if len(self.text) > limits.RECALL_QUERY_CHARS_MAX:
             most = limits.RECALL_QUERY_CHARS_MAX
-            raise InvalidEvent(f"query: at most {most:,} characters, not {len(self.query):,}", path="query")
+            raise InvalidEvent(f"query: at most {most:,} characters, not {len(self.text):,}", path="query")
         if unknown := self.channels - CHANNELS:
             known = ", ".join(sorted(CHANNELS))
             raise InvalidEvent(f"channels: some of {known}, not {sorted(unknown)[0]!r}", path="channels")
@@ -76,7 +76,7 @@ class RecallQuery:
                 raise InvalidEvent(f"{name}: a time needs its zone: 2026-03-01T12:00:00Z", path=name)
 
     def visible(self) -> Filter:
-        """What the agent may see, as the engine filters."""
+        """The engine's filter for the memories that the agent may see."""
         return Filter(
             self.space,
             (self.agent, EVERYBODY),
@@ -85,7 +85,7 @@ class RecallQuery:
         )
 
     def wanted(self) -> Filter:
-        """What may answer."""
+        """The engine's filter for the memories that may answer."""
         seen = self.visible()
         bounds = (seen.until, None if self.until is None else micros(self.until))
         untils = [bound for bound in bounds if bound is not None]
@@ -101,7 +101,7 @@ class RecallQuery:
         )
 
     def wants(self, candidate: Candidate) -> bool:
-        """Whether a memory that the agent may see may answer; its neighbours may speak for it all the same."""
+        """Whether a visible memory passes the filters. Memories that do not still count as neighbours."""
         return (
             (self.author is None or candidate.agent == self.author)
             and (self.kinds is None or candidate.kind in self.kinds)
@@ -112,19 +112,19 @@ class RecallQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """The words of a question."""
+class QueryTerms:
+    """The terms of a query and the agents that it names."""
 
     authors: frozenset[str]
-    """Agents of the space that it names."""
+    """Agents of the space that the query names."""
     terms: tuple[str, ...]
-    """Its distinct content terms but for the names of those."""
+    """Its distinct content terms, without those names."""
     term_spans: tuple[tuple[int, int, str], ...]
-    """The same as they stand in it: first character, the one behind the last, the term."""
+    """(start, end, term) for each occurrence: `end` is exclusive, both count characters."""
 
 
-def words_of(query: str, agents: Iterable[str]) -> Words:
-    """The words of `query`, where `agents` are those of the space that it may name."""
+def query_terms(query: str, agents: Iterable[str]) -> QueryTerms:
+    """The terms of `query`; `agents` are those of the space that it may name."""
     named = {agent: _named(agent, query) for agent in agents}
     authors = frozenset(agent for agent, spans in named.items() if spans)
     names = [span for agent in authors for span in named[agent]]
@@ -133,7 +133,7 @@ def words_of(query: str, agents: Iterable[str]) -> Words:
         if not any(first <= start < last for first, last in names):
             term_spans += [(start, end, term) for term in terms.terms(word)]
     distinct = tuple(dict.fromkeys(term for _, _, term in term_spans))[: limits.RECALL_TERMS_MAX]
-    return Words(authors, distinct, tuple(term_spans))
+    return QueryTerms(authors, distinct, tuple(term_spans))
 
 
 def possible_names(query: str) -> list[str]:
@@ -152,6 +152,6 @@ def micros(moment: datetime) -> int:
 
 
 def _named(agent: str, query: str) -> list[tuple[int, int]]:
-    """Where `query` names `agent`, with an "'s" that follows."""
+    """The spans in which `query` names `agent`, with an "'s" that follows."""
     pattern = rf"(?<![^\W_]){re.escape(agent)}(?![^\W_])(?:['\u2019]s\b)?"
     return [found.span() for found in re.finditer(pattern, query, re.IGNORECASE)]
