@@ -45,6 +45,8 @@ NAMESPACE = "recallog"
 """Prefix of the namespaces in stores that several memories may share."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_RESERVED = frozenset({INDEX, REACTORS})
+"""Namespaces and locks of Recallog's own."""
 _REDIS = frozenset({"redis", "rediss", "unix"})
 _NEED_BOTH = _REDIS | {"kafka", "memory"}
 
@@ -92,9 +94,10 @@ def assemble(
     """
     names = [projection.name for projection in own]
     for name in names:
-        if _NAME.fullmatch(name) is None or names.count(name) > 1:
+        if _NAME.fullmatch(name) is None or names.count(name) > 1 or name in _RESERVED:
             raise ProjectionError(
-                f"{name!r} cannot name a projection: use lower case letters, digits and _, and each name once"
+                f"{name!r} cannot name a projection: use lower case letters, digits and _, and each name once; "
+                f"{' and '.join(sorted(_RESERVED))} are reserved"
             )
 
     def group(name: str, namespace: str, projections: Sequence[Projection]) -> ProjectionGroup:

@@ -187,7 +187,7 @@ def test_two_of_one_name_are_an_error(tmp_path: Path) -> None:
         Memory.open(tmp_path, projections=[Words(), Words()])
 
 
-@pytest.mark.parametrize("name", ["", "Words", "my words", "../words", "words.db", "ä"])
+@pytest.mark.parametrize("name", ["", "Words", "my words", "../words", "words.db", "ä", "index", "reactors"])
 def test_its_name_is_lower_case_and_safe_as_a_file_s(tmp_path: Path, name: str) -> None:
     projection = Words()
     projection.name = name  # type: ignore[misc]
