@@ -119,7 +119,7 @@ def _id_digest(id_: str) -> bytes:
 
 def _content_digest(event: Event, data: bytes) -> bytes:
     try:
-        said = codec.meaning(event, data)
+        said = codec.comparable_content(event, data)
     except (InvalidEvent, msgspec.MsgspecError, UnicodeDecodeError):
         # The codec takes some JSON that has no canonical form (a byte order mark, a field given twice, 1e400 in a field
         # that the old envelope drops). It must not stop the stream; it says the same as its own bytes and no others.

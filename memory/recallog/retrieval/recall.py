@@ -103,7 +103,9 @@ async def _recalled(
     least = question.min_similarity
     if least is not None:
         ranked = [one for one in ranked if one.candidate.semantic is None or one.candidate.semantic >= least]
-    hits = await _hits(snapshot.partition, gathered, ranked[: max(question.top_k, limits.RERANKED if reranker else 0)])
+    hits = await _hits(
+        snapshot.partition, gathered, ranked[: max(question.top_k, limits.RERANKED_MEMORIES if reranker else 0)]
+    )
     if reranker is not None and hits:
         hits = await _reranked(reranker, question, hits, gathered)
     return RecallView(
@@ -134,7 +136,7 @@ async def _of_index(snapshot: Snapshot, asking: SemanticIndex | None, question: 
 def _say_how_far_behind(gathered: _Gathered, snapshot: Snapshot) -> None:
     if gathered.opened is not None:
         gathered.behind = max(0, snapshot.processed - gathered.newest_known)
-        if gathered.behind > limits.RECALL_BEHIND:
+        if gathered.behind > limits.RECALL_INDEX_LAG_MAX:
             gathered.degraded = (
                 f"the index is {gathered.behind:,} positions behind; of what is newer only words were compared"
             )

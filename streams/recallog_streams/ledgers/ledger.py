@@ -118,7 +118,7 @@ def is_repeat(first: bytes, event: Event, data: bytes) -> bool:
     if first == data:
         return True
     try:
-        return codec.meaning(codec.decode(first), first) == codec.meaning(event, data)
+        return codec.comparable_content(codec.decode(first), first) == codec.comparable_content(event, data)
     except InvalidEvent:
         return False  # some other program wrote the first one
 
