@@ -1,4 +1,4 @@
-"""What is said: the event envelope, the catalogue of kinds, the codec, the views' shapes, errors and limits."""
+"""The vocabulary of Recallog: events, kinds of events, the codec, the shapes of views, errors and limits."""
 
 from recallog_schemas.event import Event, Position, Record
 

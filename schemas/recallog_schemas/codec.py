@@ -1,7 +1,7 @@
-"""The one way between an event and its bytes, for every ledger, producer and reader.
+"""The codec between events and bytes, used by every ledger, producer and reader.
 
-Bytes are UTF-8 JSON. What they mean is judged in this order, so that old code and new code agree about which records
-they can judge at all: future schema, then old envelope (upcast), then the envelope's fields, then the payload's.
+The bytes are UTF-8 JSON. Checks run in this order, so that old and new code agree about which records they can check:
+future schema, then an old envelope (upcast), then the fields of the envelope, then the payload.
 """
 
 import re
@@ -24,14 +24,14 @@ Result = TypeVar("Result")
 
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
-# The fold decodes every event, most of which are whole: the envelope is judged by pydantic's compiled core alone, the
-# payload by one call. That is half the time of `Event`'s own validation and accepts the same events (a test says so).
-# Without `_use_prebuilt=False` pydantic (2.13 and later) would take `Event`'s own validator for it, with its calls into
-# Python: 4.9 instead of 2.8 µs.
+# The fold decodes every event, and most are valid and complete. This validator checks the envelope in pydantic's
+# compiled core alone and the payload by one call: half the time of `Event`'s own validation. It accepts the same
+# events, which a test asserts. Without `_use_prebuilt=False`, pydantic (2.13 and later) would substitute `Event`'s own
+# validator with its calls into Python: 4.9 instead of 2.8 µs.
 _validate_fields = SchemaValidator(
     {**EventFields.__pydantic_core_schema__, "cls": Event}, _use_prebuilt=False
 ).validate_json
-_IN_OTHER_WORDS = {
+_MESSAGES = {
     "extra_forbidden": "unknown field; extra data belongs into payload",
     "timezone_aware": "a time needs its zone: add Z, or an offset such as +02:00",
 }
@@ -39,28 +39,29 @@ _NAME = re.compile(NAME_PATTERN)
 _REQUIRED = frozenset({"envelope", "id", "at"})
 
 
-def _on_any_stack(work: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """`work` that says the same however deep its caller stands: where the stack ends, it is done on a new one.
+def _with_enough_stack(work: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """`work` with a result that does not depend on the depth of the caller's stack.
 
-    That has room for some 900 levels, and events end at some 200.
+    After a `RecursionError` it runs again in a new thread, whose stack has room for about 900 levels. The JSON parser
+    stops at about 200 levels.
     """
 
     @wraps(work)
-    def done(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         try:
             return work(*args, **kwargs)
         except RecursionError:
-            with ThreadPoolExecutor(1) as elsewhere:
-                answer = elsewhere.submit(work, *args, **kwargs)
-            if isinstance(answer.exception(), RecursionError):
+            with ThreadPoolExecutor(1) as executor:
+                future = executor.submit(work, *args, **kwargs)
+            if isinstance(future.exception(), RecursionError):
                 raise InvalidEvent("nested deeper than any event", rule="unparsable") from None
-            return answer.result()
+            return future.result()
 
-    return done
+    return call
 
 
 def encode(event: Event) -> bytes:
-    """`event` as it is written. Raises `EventTooLarge`, or `InvalidEvent` for text that UTF-8 cannot hold."""
+    """The bytes of `event`. Raises `EventTooLarge`, or `InvalidEvent` for text that UTF-8 cannot represent."""
     try:
         data = _encode(fields_of(event))
     except UnicodeEncodeError as error:
@@ -70,7 +71,7 @@ def encode(event: Event) -> bytes:
 
 
 def decode(data: bytes) -> Event:
-    """The event that `data` holds. Raises `InvalidEvent`, `EventTooLarge` or `FutureSchema`."""
+    """The event in `data`. Raises `InvalidEvent`, `EventTooLarge` or `FutureSchema`."""
     _check_size(data)
     try:
         event: Event = _validate_fields(data)
@@ -82,17 +83,17 @@ def decode(data: bytes) -> Event:
     return event
 
 
-@_on_any_stack
+@_with_enough_stack
 def _decode_slowly(data: bytes) -> Event:
-    """What the fast way could not take: an old envelope, a future one, or a broken record that must be named."""
+    """Decode what the fast validator rejects: an old or future envelope, or an invalid record, naming the error."""
     fields = _fields(data)
     _refuse_future(fields)
     return _validated(upcasting.upcast(fields) if "envelope" not in fields else fields, _REQUIRED)
 
 
-@_on_any_stack
+@_with_enough_stack
 def parse(data: bytes | str) -> Event:
-    """An event as a person or a producer hands it in: like `decode`, but `id`, `at` and `envelope` may be absent.
+    """An event as a person or a producer writes it: like `decode`, but `id`, `at` and `envelope` may be absent.
 
     Raises `InvalidEvent` (with the field's path), `EventTooLarge` or `FutureSchema`.
     """
@@ -105,41 +106,41 @@ def parse(data: bytes | str) -> Event:
     return event
 
 
-@_on_any_stack
+@_with_enough_stack
 def make(fields: dict[str, Any]) -> Event:
-    """`Event(**fields)` for fields of unknown quality. Raises `InvalidEvent` with the field's path."""
+    """`Event(**fields)` for unchecked fields. Raises `InvalidEvent` with the field's path."""
     try:
         event = Event(**fields)
     except ValidationError as error:
-        raise _named(error) from None
+        raise _invalid_event(error) from None
     encode(event)
     return event
 
 
 def check_name(name: str, field: str = "space") -> None:
-    """Raise `InvalidEvent` where `name` can be no space or agent: a query for it is a mistake, not an empty view."""
+    """Raise `InvalidEvent` if `name` cannot name a space or an agent: such a query is a mistake, not an empty view."""
     if _NAME.fullmatch(name) is None:
         raise InvalidEvent(f"{field}: {name!r} is not a name: letters, digits and . _ @ / - , at most 128", path=field)
 
 
-@_on_any_stack
+@_with_enough_stack
 def canonical(data: bytes) -> bytes:
-    """The same JSON with sorted keys and no white space: what two writings of one event have in common."""
+    """The same JSON with sorted keys and without white space, so that two encodings of one event are equal."""
     return _encode_sorted(msgspec.json.decode(data))
 
 
-def meaning(event: Event, data: bytes) -> bytes:
-    """What two records of one id share where the second is a repeat and no conflict; `data` are the event's bytes.
+def comparable_content(event: Event, data: bytes) -> bytes:
+    """What must be equal in two records of one id for the second to be a repeat; if it differs, they conflict.
 
-    Their canonical JSON. Answers to one trigger share the trigger: of those the first one counts, whatever the others
-    say.
+    It is the canonical JSON of `data`, the event's bytes. For an answer to a trigger it is the trigger's id: the first
+    answer counts, and later ones are repeats whatever they contain.
     """
     trigger = triggers.answered_by(event)
     return canonical(data) if trigger is None else trigger.id.encode()
 
 
 def schema_digest() -> str:
-    """Changes with whatever this code knows about events: the envelope's version and the catalogue of kinds."""
+    """The version of the envelope and the digest of the catalogue of kinds, as text."""
     return f"{ENVELOPE_VERSION}-{kinds.digest()}"
 
 
@@ -153,8 +154,8 @@ def _check_size(data: bytes) -> None:
 
 
 def _fields(data: bytes) -> dict[str, Any]:
-    # The parser of the fast way: the json module's limit of depth hangs on its caller's stack, and a record would be
-    # another dead letter in another process. This one counts its levels itself, up to some 200.
+    # The parser of the fast validator. The depth limit of the json module depends on the caller's stack, so that the
+    # same record could be a dead letter in one process only. This parser counts levels itself, up to about 200.
     try:
         fields = from_json(data, allow_inf_nan=False)
     except ValueError as error:
@@ -190,20 +191,20 @@ def _validated(fields: dict[str, Any], required: frozenset[str]) -> Event:
     try:
         return Event(**fields)
     except ValidationError as error:
-        raise _named(error) from None
+        raise _invalid_event(error) from None
 
 
-def _named(error: ValidationError) -> InvalidEvent:
-    """The first broken rule as one line: its field's path, what is wrong, what was there."""
+def _invalid_event(error: ValidationError) -> InvalidEvent:
+    """The first broken rule as one line: the field's path and what is wrong."""
     first = error.errors(include_url=False)[0]
     path = first.get("ctx", {}).get("path") or ".".join(str(part) for part in first["loc"])
     rule = "unparsable" if first["type"] == "json_invalid" else first["type"]
-    message = _IN_OTHER_WORDS.get(first["type"], first["msg"])
+    message = _MESSAGES.get(first["type"], first["msg"])
     return InvalidEvent(f"{path}: {message}" if path else message, path=path, rule=rule)
 
 
 def is_text(text: str) -> bool:
-    """Whether it can be written in UTF-8, as ids are: what a command line could not decode cannot."""
+    """Whether `text` can be encoded in UTF-8, as ids must be: undecodable bytes of a command line cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

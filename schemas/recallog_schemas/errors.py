@@ -1,32 +1,35 @@
 """Every error that Recallog raises on purpose.
 
 RecallogError
-├── InvalidEvent                what was said is not an event
+├── InvalidEvent                the event breaks the schema
 │   ├── EventTooLarge           it is longer than 256 KiB
-│   └── FutureSchema            it was written by a newer Recallog
-├── IdConflict                  its id is taken by another event of its space
-├── OutOfRange                  a position that the ledger does not hold (yet), or an event that is not there to see
-├── Parked                      the awaited record is a dead letter
-├── NothingDue                  an answer where no trigger stands
-├── Rebuilding                  the views are not there yet
-├── ViewsBehind                 the workers have not reached the awaited position
-├── NewDeadLetters              a rebuild that parks what the live views remember
-├── ViewsTooNew                 the views were built by newer code
+│   └── FutureSchema            a newer version of Recallog wrote it
+├── IdConflict                  the id belongs to another event of the same space
+├── OutOfRange                  the ledger has no such position (yet), or the agent may not see the event
+├── DeadLettered                the awaited record is a dead letter
+├── NothingDue                  there is no pending trigger to answer
+├── Rebuilding                  the views are not built yet
+├── ViewsBehind                 the workers have not processed the awaited position in time
+├── NewDeadLetters              a rebuild would turn records of the live views into dead letters
+├── ViewsTooNew                 newer code built the views
 ├── ProjectionError             a projection broke its contract
-├── StorageError                a file or a service did not do as asked
+├── StorageError                a file or a service failed
 │   ├── StorageUnavailable      it cannot be read or written now
-│   │   ├── LockTimeout         another process holds it
-│   │   ├── StorageFull         no space left
-│   │   └── StorageReadOnly     no right to write
-│   ├── StorageCorrupt          its bytes are damaged
-│   ├── StorageForeign          it is not one of ours
-│   ├── StorageTooNew           a newer Recallog wrote it
-│   ├── StorageReplaced         the file under an open ledger is gone, or another one
+│   │   ├── LockTimeout         another process holds the lock
+│   │   ├── StorageFull         no space is left
+│   │   └── StorageReadOnly     the process has no right to write
+│   ├── StorageCorrupt          the bytes are damaged
+│   ├── StorageForeign          another program made the file
+│   ├── StorageTooNew           a newer version of Recallog wrote it
+│   ├── StorageReplaced         the file of an open ledger was deleted or replaced
 │   └── LedgerMismatch          the views belong to another ledger
+├── IndexUnavailable            the semantic index cannot be queried or written now
+│   ├── IndexLost               the engine no longer has the collection
+│   └── EmbedderUnavailable     no vectors can be computed now
 ├── UnknownOutcome              the write may or may not have happened
-├── SettingsError               settings that contradict each other
-├── ReflectorFailed             a reflector has not answered its question
-├── ReflectorMisconfigured      a reflector can answer no question until its settings change
+├── SettingsError               the settings are invalid or contradict each other
+├── ReflectorFailed             a reflector did not produce a belief
+├── ReflectorMisconfigured      no reflection can succeed until the settings change
 └── InvariantViolation          a defect of Recallog itself
 
 Each message says what happened and what to do next. `retryable` says whether the same call can succeed later.
@@ -36,14 +39,14 @@ from typing import ClassVar
 
 
 class RecallogError(Exception):
-    """Base of all. `exit_code` is what a command ends with: 1 data or check, 2 wrong use, 3 unreachable."""
+    """Base class. `exit_code` is a command's exit code: 1 for data or a failed check, 2 wrong use, 3 unreachable."""
 
     retryable: ClassVar[bool] = False
     exit_code: ClassVar[int] = 1
 
 
 class InvalidEvent(RecallogError):
-    """An event that breaks the schema. `path` names the field, `rule` the broken rule in a stable word."""
+    """An event breaks the schema. `path` names the field, and `rule` is a stable word for the broken rule."""
 
     def __init__(self, message: str, *, path: str = "", rule: str = "invalid") -> None:
         super().__init__(message)
@@ -52,145 +55,145 @@ class InvalidEvent(RecallogError):
 
 
 class EventTooLarge(InvalidEvent):
-    """An encoded event over `limits.EVENT_BYTES_MAX`."""
+    """An encoded event exceeds `limits.EVENT_BYTES_MAX`."""
 
 
 class FutureSchema(InvalidEvent):
-    """An `envelope` or `schema_version` above what this code knows."""
+    """The `envelope` or `schema_version` of an event is newer than this code supports."""
 
 
 class IdConflict(RecallogError):
-    """An id that already names another event of the same space. Nothing of the call was written."""
+    """The id already belongs to another event of the same space. Nothing of the call was written."""
 
 
 class OutOfRange(RecallogError):
-    """A position past the ledger's end or of a partition that the space does not live in, or an event that an agent may
-    not see."""
+    """A position is past the ledger's end or in a partition that does not hold the space, or an agent may not see an
+    event."""
 
     exit_code = 2
 
 
 class DeadLettered(RecallogError):
-    """The record that a reader waits for is a dead letter: it will never show in a view."""
+    """The record that a reader waits for is a dead letter: it will never appear in a view."""
 
 
 class NothingDue(RecallogError):
-    """There is no trigger to answer."""
+    """There is no pending trigger to answer."""
 
     exit_code = 2
 
 
 class Rebuilding(RecallogError):
-    """There is no complete copy of the views yet."""
+    """There is no complete generation of the views yet."""
 
     retryable = True
     exit_code = 3
 
 
 class ViewsBehind(RecallogError):
-    """The views have not decided the position that a reader waits for, in the time that it waits."""
+    """The views did not process the position that a reader waits for within the reader's time limit."""
 
     retryable = True
     exit_code = 3
 
 
 class NewDeadLetters(RecallogError):
-    """A new generation parks records that the one it would replace does not."""
+    """A new generation has dead letters that the generation it would replace does not have."""
 
 
 class ViewsTooNew(RecallogError):
-    """The views were built by newer projections than this process has."""
+    """The views were built by newer versions of the projections than this process has."""
 
     exit_code = 2
 
 
 class ProjectionError(RecallogError):
-    """A projection wrote what it may not write, or read rows without end."""
+    """A projection wrote a row that it may not write, or read more rows than `limits.PROJECTION_RERUNS_MAX`."""
 
 
 class StorageError(RecallogError):
-    """A file or a service that did not do as asked."""
+    """A file or a service failed."""
 
     exit_code = 3
 
 
 class StorageUnavailable(StorageError):
-    """Cannot be read or written now; nothing was written."""
+    """The storage cannot be read or written now; nothing was written."""
 
     retryable = True
 
 
 class LockTimeout(StorageUnavailable):
-    """Another process kept its lock for longer than this one was ready to wait."""
+    """Another process held the lock for longer than this process waits."""
 
 
 class StorageFull(StorageUnavailable):
-    """No space left on the device; nothing was written."""
+    """No space is left on the device; nothing was written."""
 
 
 class StorageReadOnly(StorageUnavailable):
-    """This process may not write there."""
+    """This process has no right to write there."""
 
     retryable = False
 
 
 class StorageCorrupt(StorageError):
-    """Truncated or damaged bytes."""
+    """The stored bytes are truncated or damaged."""
 
 
 class StorageForeign(StorageError):
-    """A file that some other program made."""
+    """Another program made the file."""
 
 
 class StorageTooNew(StorageError):
-    """A file that a newer Recallog made."""
+    """A newer version of Recallog made the file."""
 
 
 class StorageReplaced(StorageError):
-    """The file was deleted or exchanged while it was open."""
+    """The file was deleted or replaced while it was open."""
 
 
 class LedgerMismatch(StorageError):
-    """The views were computed from another ledger, or from one that has lost records since."""
+    """The views were computed from another ledger, or the ledger has lost records since."""
 
 
 class IndexUnavailable(RecallogError):
-    """The semantic index cannot be asked or written now. Recall then goes by keywords, and says so."""
+    """The semantic index cannot be queried or written now. Recall then uses keywords and reports it as `degraded`."""
 
     retryable = True
     exit_code = 3
 
 
 class IndexLost(IndexUnavailable):
-    """The engine no longer has the collection of this generation: it is built anew."""
+    """The engine no longer has the collection of this generation. The index is rebuilt."""
 
 
 class EmbedderUnavailable(IndexUnavailable):
-    """No vectors can be made now."""
+    """No vectors can be computed now."""
 
 
 class UnknownOutcome(RecallogError):
-    """The write may or may not be durable. Sending the same events (same ids) again is safe."""
+    """The write may or may not be durable. Sending the same events (with the same ids) again is safe."""
 
     retryable = True
     exit_code = 3
 
 
 class SettingsError(RecallogError):
-    """Settings that are no use together, or an address that cannot be read."""
+    """The settings contradict each other, or an address cannot be parsed."""
 
     exit_code = 2
 
 
 class ReflectorFailed(RecallogError):
-    """A reflector could not answer a question, or what it answered is no belief.
+    """A reflector failed, or its answer is not a valid belief.
 
-    Unlike with other errors, `retryable` hangs on the failure: a busy model may answer later, a question that the model
-    refuses is refused again. `retry_after_seconds` is what the reflector asked to wait for, where it did.
+    `retryable` is set for each failure: a busy model may answer later, but a prompt that the model refuses is refused
+    again. `retry_after_seconds` is the wait that the model's server asked for, None without one.
     """
 
     exit_code = 3
-    retryable: bool  # type: ignore[misc]  # of each failure, not of the class
+    retryable: bool  # type: ignore[misc]  # set for each failure, not for the class
 
     def __init__(self, reason: str, *, retryable: bool, retry_after_seconds: float | None = None) -> None:
         super().__init__(reason)
@@ -200,10 +203,10 @@ class ReflectorFailed(RecallogError):
 
 
 class ReflectorMisconfigured(RecallogError):
-    """A wrong address, model or API key. Asking again is of no use before an operator has changed them."""
+    """The address, the model or the API key is wrong. Retrying fails until an operator corrects the settings."""
 
     exit_code = 3
 
 
 class InvariantViolation(RecallogError):
-    """Something that cannot be. The process should end; the ledger is the truth that it starts again from."""
+    """An internal assumption does not hold. The process should end; it recovers from the ledger when it restarts."""

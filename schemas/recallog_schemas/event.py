@@ -1,4 +1,4 @@
-"""What is said: an event, its place in the ledger, and the two together."""
+"""Events, their positions in the ledger, and records (an event with its position)."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ def _written_out(value: object, validate: Callable[[object], datetime]) -> datet
 
 
 class _Moment:
-    """A time with its zone. From JSON it is judged without a call into Python, which the fold could feel."""
+    """A time with its zone. JSON is validated without a call into Python, which would slow down the fold."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
@@ -64,19 +64,19 @@ class _Moment:
 
 
 def check_payload(kind: str, schema_version: int, payload: Mapping[str, Any]) -> None:
-    """Raise where `payload` is not JSON, or not one of its kind."""
+    """Raise `PydanticCustomError` or `ValidationError` if `payload` is not JSON or does not fit its kind."""
     if len(payload) == 1 and type(payload.get("text")) is str and kind not in kinds.MORE_THAN_A_TEXT:
         return
     for key, value in payload.items():
         if type(value) is not str:
             _check_json(value, f"payload.{key}")
-    # A payload of a later schema version cannot be judged here: the codec says `FutureSchema`.
+    # The payload of a later schema version cannot be checked here: the codec raises `FutureSchema`.
     if schema_version == 1:
         kinds.check(kind, payload)
 
 
 def _check_json(value: object, path: str, depth: int = 0) -> None:
-    """Raise where `value` is not JSON that every reader of the ledger decodes to the same thing."""
+    """Raise if `value` is not JSON that every reader of the ledger decodes to the same value."""
     if isinstance(value, str | bool) or value is None:
         return
     if isinstance(value, int):
@@ -104,7 +104,7 @@ def _not_json(rule: str, path: str, message: str) -> PydanticCustomError:
 
 
 class EventFields(BaseModel):
-    """The envelope: names, types and bounds, without a look into the payload."""
+    """The envelope: names, types and bounds. The payload is not checked."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -117,7 +117,7 @@ class EventFields(BaseModel):
     session: Identifier | None = None
     """A run inside the space."""
     agent: Name
-    """Who acted."""
+    """The agent that acted."""
     kind: Annotated[str, Field(pattern=kinds.KIND_PATTERN, max_length=limits.KIND_CHARS_MAX)]
     """Dotted lower case, at least two segments; see `recallog_schemas.kinds`."""
     turn: Annotated[int, Field(ge=0, le=limits.TURN_MAX)] = 0
@@ -129,9 +129,9 @@ class EventFields(BaseModel):
     payload: dict[str, Any] = Field(default_factory=dict, validate_default=True)
     """What happened; any JSON object that the kind allows."""
     subject: Identifier | None = None
-    """Whose personal data this is: the unit of erasure."""
+    """The person whose data this is: the unit of erasure."""
     audience: Annotated[tuple[Name, ...], Field(max_length=limits.AUDIENCE_NAMES_MAX, strict=False)] | None = None
-    """Who sees it besides its agent; unset, the kind decides."""
+    """The agents that see it besides its own agent; unset, the kind determines them."""
     causation_id: Identifier | None = None
     correlation_id: Identifier | None = None
 
@@ -139,8 +139,8 @@ class EventFields(BaseModel):
 class Event(EventFields):
     """One immutable fact that happened.
 
-    Defaults are filled when an event is made, never when bytes are decoded: on the wire `envelope`, `id` and `at`
-    are required. Unknown fields are refused; extra data belongs into `payload`.
+    Defaults are filled in when an event is created, never when bytes are decoded: in the ledger `envelope`, `id` and
+    `at` are required. Unknown fields are rejected; extra data belongs in `payload`.
     """
 
     @field_validator("at")
@@ -159,13 +159,13 @@ class Event(EventFields):
 
     @property
     def text(self) -> str:
-        """The event in words, as prompts, relevance and search use it; "" where it has none."""
+        """The text of the event that prompts, relevance and search use; "" if it has none."""
         return kinds.text_of(self.kind, self.payload)
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class Position:
-    """Where an event lies in the ledger. Offsets start at 0; positions of one space are totally ordered."""
+    """The position of an event in the ledger. Offsets start at 0; positions of one space are totally ordered."""
 
     partition: int
     offset: int
@@ -183,17 +183,17 @@ class Position:
 
 
 class Record(msgspec.Struct, frozen=True):
-    """An event together with its place in the ledger, as projections receive it."""
+    """An event together with its position in the ledger, as projections receive it."""
 
     partition: int
     offset: int
     event: Event
     data: bytes
-    """The event's bytes as they stand in the ledger."""
+    """The event's bytes in the ledger."""
     memorable: bool
-    """False for bookkeeping kinds, and for events that time travel has not reached: folded, but nobody's memory."""
+    """False for bookkeeping kinds, and for events that time travel has not reached: folded, but no agent's memory."""
     reached: bool = True
-    """False for events that happened later than the moment that is asked about: only what they set counts."""
+    """False for events later than the moment of a time-travel query: only the settings that they change count."""
 
     @property
     def position(self) -> Position:
@@ -201,5 +201,5 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def fields_of(event: Event) -> Mapping[str, Any]:
-    """The fields of `event` as they are written: optional ones that are unset are left out."""
+    """The fields of `event` that are written: unset optional fields are left out."""
     return {name: value for name, value in event.__dict__.items() if value is not None}

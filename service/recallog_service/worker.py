@@ -77,7 +77,7 @@ class Projecting(mode.Service):
     def trouble(self) -> list[str]:
         """Why the views of this process do not move; nothing where they do."""
         why = [self._why] if self._why else []
-        return why + [f"{name}: {said}" for name, live in self.lives for said in live.trouble]
+        return why + [f"{name}: {said}" for name, live in self.lives for said in live.problems]
 
     async def on_start(self) -> None:
         self._running = asyncio.create_task(self._run(), name="recallog-projecting")

@@ -1,1 +1,1 @@
-"""How events move: the ledgers, the fold, the one projector loop for live and rebuild, and verification."""
+"""The stream processing of Recallog: ledgers, the fold, the projector for live views and rebuilds, and verification."""

@@ -1,4 +1,4 @@
-"""Records that the fold could not apply. The bytes stay in the ledger; a dead letter says where and why."""
+"""Dead letters: where and why the fold could not apply a record. The record's bytes stay in the ledger."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ from recallog_schemas import limits
 
 
 class DeadLetterRow(msgspec.Struct, frozen=True):
-    """Why one record is in no view. Made from the record and the code alone, so that every fold parks alike."""
+    """Why one record is in no view. Derived from record and code alone, so that every fold gives the same row."""
 
     offset: int
     reason: str
@@ -21,7 +21,8 @@ class DeadLetterRow(msgspec.Struct, frozen=True):
 
 
 class DeadLetterCount(msgspec.Struct, frozen=True):
-    """Of one partition. `future` of them only a newer version can judge: until then the generation is incomplete."""
+    """The dead letters of one partition. `future` of them have a schema that only newer code can read: until then the
+    generation is incomplete."""
 
     total: int = 0
     future: int = 0
@@ -36,7 +37,7 @@ def key_of(offset: int) -> str:
 
 
 async def all_dead_letters(store: Store, generation: Generation, *, beyond: int = -1) -> list[DeadLetterRow]:
-    """The generation's dead letters behind the offset `beyond`, by offset."""
+    """The generation's dead letters after the offset `beyond`, by offset."""
     found: list[DeadLetterRow] = []
     after = ("", "", key_of(beyond)) if beyond >= 0 else None
     while True:

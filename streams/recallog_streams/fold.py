@@ -1,6 +1,6 @@
-"""The fold: it decides each record of a batch (applied, skipped as a repeat, or parked) and says what changes.
+"""The fold: processes each record of a batch (applies it, skips a repeat, or adds a dead letter) and returns changes.
 
-Pure but for the rows it asks for. Live projector, rebuild, verification, time travel and the test driver all run this.
+It is pure except for fetching rows. The live projector, rebuild, verification, time travel and the test driver use it.
 """
 
 import hashlib
@@ -21,13 +21,14 @@ from recallog_streams.identity import Conflict, Identity
 from recallog_streams.ledgers.ledger import Batch
 
 Fetch = Callable[[Sequence[RowKey], Sequence[LogName]], Awaitable[tuple[Sequence[bytes | None], Sequence[int]]]]
-"""Rows and the totals of logs as they stand at the checkpoint, in the order asked for."""
+"""Rows, and the totals of logs, at the checkpoint, in the order requested."""
 
-# The rows of the last batches are still here, and mostly all that a batch needs: a few agents or sessions seen for the
-# first time are fetched one by one, and only then is every record asked what it needs. One fetch costs about as much as
-# asking 64 records; where it crosses a network it also takes its time, so of a small batch the first miss asks.
-_MISSES_BEFORE_ASKING = 16
-_RECORDS_ASKED_PER_MISS = 64
+# The rows of recent batches are cached, and a batch rarely needs others. The first missing rows (of a new agent or
+# session) are fetched one by one; after some misses the needs of all records are collected and fetched together. One
+# fetch costs about as much as collecting the needs of 64 records. A remote fetch also has network latency: there a
+# small batch collects at its first miss.
+_MISSES_BEFORE_PREFETCH = 16
+_RECORDS_PER_MISS = 64
 
 VERSION = 2
 """Raised whenever the fold's own tables (dead letters, identity) change; the views are then rebuilt."""
@@ -40,8 +41,8 @@ def _only_partition(space: str) -> int:
     return 0
 
 
-class _Folded:
-    """A projection as the loop over records calls it."""
+class _ProjectionCalls:
+    """The attributes of a projection that the loop over records uses, looked up once."""
 
     __slots__ = ("apply", "kinds", "name", "needs", "tables")
 
@@ -52,7 +53,7 @@ class _Folded:
 
 
 class Fold:
-    """The projections of one projector, folded together: a record counts for all of them or for none."""
+    """The fold of a group of projections: a record is applied to all of them or to none."""
 
     def __init__(
         self,
@@ -66,10 +67,10 @@ class Fold:
         self._remote = remote
         self._partition_of = partition_of
         self._projections = tuple(projections)
-        folded = [_Folded(projection) for projection in projections]
-        named = {kind for each in folded for kind in each.kinds or ()}
-        self._of_other_kinds = [each for each in folded if each.kinds is None]
-        self._by_kind = {kind: [each for each in folded if each.kinds is None or kind in each.kinds] for kind in named}
+        calls = [_ProjectionCalls(projection) for projection in projections]
+        named = {kind for each in calls for kind in each.kinds or ()}
+        self._for_other_kinds = [each for each in calls if each.kinds is None]
+        self._by_kind = {kind: [each for each in calls if each.kinds is None or kind in each.kinds] for kind in named}
         self._all_builtin = builtin.all_builtin(projections)
         self._identity = None if unique_ids else Identity()
         self._remember_until = remember_until
@@ -84,7 +85,7 @@ class Fold:
 
     @property
     def code(self) -> str:
-        """What writes the rows, as JSON: other code never writes the same generation."""
+        """The versions of the code that writes the rows, as JSON: other code never writes the same generation."""
         versions = {projection.name: projection.version for projection in self._projections}
         catalogue = {"catalogue": kinds.CATALOGUE_VERSION, "digest": codec.schema_digest()}
         keep = {table.name: table.keep for table in self.tables if isinstance(table, Log)}
@@ -96,14 +97,14 @@ class Fold:
         return Rows(self.tables, strict=not self._all_builtin)
 
     async def process(self, batch: Batch, rows: Rows, fetch: Fetch) -> Changes:
-        """What the records of `batch` change. `rows` holds what earlier batches of the same generation have seen."""
+        """The changes of the records of `batch`. `rows` may hold rows from earlier batches of the same generation."""
         decoded = self._decoded(batch)
         try:
             return await self._fold(batch.partition, decoded, rows, fetch)
         except ProjectionError:
             if rows.strict:
                 raise
-            # Some row cannot be stored. Folded once more with every row looked at, its record is parked.
+            # Some row cannot be stored. Folding again with every row checked turns its record into a dead letter.
             rows.clear()
             rows.strict = True
             return await self._fold(batch.partition, decoded, rows, fetch)
@@ -117,12 +118,12 @@ class Fold:
         if self._identity is not None:
             for needs in self._identity.batches_of_needs(rows, records):
                 await _fetch(rows, fetch, rows.missing(needs))
-        following = iter(records)
-        least = 1 if self._remote else _MISSES_BEFORE_ASKING
-        misses, patience = 0, max(least, len(records) // _RECORDS_ASKED_PER_MISS)
+        remaining = iter(records)
+        misses_min = 1 if self._remote else _MISSES_BEFORE_PREFETCH
+        misses, misses_before_prefetch = 0, max(misses_min, len(records) // _RECORDS_PER_MISS)
         for _, _, event in decoded:
             if isinstance(event, Event):
-                record, need = next(following), None
+                record, need = next(remaining), None
                 try:
                     dead_letter = self._apply(record, rows)
                 except RowNotLoaded as missing:
@@ -130,7 +131,7 @@ class Fold:
                 if need is not None:
                     rows.undo()
                     misses += 1
-                    if misses == patience:
+                    if misses == misses_before_prefetch:
                         await _fetch(rows, fetch, self._missing(rows, records))
                     dead_letter = await self._apply_again(need, record, rows, fetch)
             else:
@@ -141,23 +142,27 @@ class Fold:
         return rows.changes()
 
     def _decoded(self, batch: Batch) -> list[tuple[int, bytes, Event | DeadLetterRow]]:
-        """Offset, bytes, and the event that they hold or the reason why they hold none that counts."""
+        """Offset, bytes, and the event in them or the dead letter that explains why there is no valid one."""
         decoded = [(offset, data, _decoded(offset, data)) for offset, data in batch.records]
         if batch.keys is None:
             return decoded
-        keys: dict[str, bytes | None] = {}  # of the spaces that were found in their place, so that each is judged once
-        placed: list[tuple[int, bytes, Event | DeadLetterRow]] = []
+        valid_keys: dict[str, bytes | None] = {}  # by space, so that each space is checked once
+        checked: list[tuple[int, bytes, Event | DeadLetterRow]] = []
         for (offset, data, event), key in zip(decoded, batch.keys, strict=True):
-            found = event
-            if isinstance(event, Event) and (key is None or keys.get(event.space) != key):
-                found = self._placed(batch.partition, offset, key, event)
-                if found is event:
-                    keys[event.space] = key
-            placed.append((offset, data, found))
-        return placed
+            result = event
+            if isinstance(event, Event) and (key is None or valid_keys.get(event.space) != key):
+                result = self._check_key(batch.partition, offset, key, event)
+                if result is event:
+                    valid_keys[event.space] = key
+            checked.append((offset, data, result))
+        return checked
 
-    def _placed(self, partition: int, offset: int, key: bytes | None, event: Event) -> Event | DeadLetterRow:
-        """`event`, unless it lies where the order of its space does not reach, or where its space is not looked for."""
+    def _check_key(self, partition: int, offset: int, key: bytes | None, event: Event) -> Event | DeadLetterRow:
+        """`event`, or a dead letter if its record has the wrong partition or key.
+
+        In another partition it has no order among the events of its space; under another key, reads of the space miss
+        it.
+        """
         if key == event.space.encode() and self._partition_of(event.space) == partition:
             return event
         if (expected := self._partition_of(event.space)) != partition:
@@ -175,22 +180,22 @@ class Fold:
         try:
             return rows.missing(self._needs(records))
         except TypeError:
-            return []  # some projection's need is not even hashable
+            return []  # a projection returned a need that is not hashable
 
     def _needs(self, records: Sequence[Record]) -> Iterator[RowKey]:
         for record in records:
-            for folded in self._by_kind.get(record.event.kind, self._of_other_kinds):
+            for projection in self._by_kind.get(record.event.kind, self._for_other_kinds):
                 try:
-                    yield from folded.needs(record)
-                except Exception:  # noqa: BLE001 - needs is a hint; it is `apply` that judges the record
+                    yield from projection.needs(record)
+                except Exception:  # noqa: BLE001 - needs is a hint; errors of a record are those that `apply` raises
                     continue
 
     async def _apply_again(self, need: RowKey, record: Record, rows: Rows, fetch: Fetch) -> DeadLetterRow | None:
-        """Fold a record that touched a row which was not there, as often as it takes until all of them are.
+        """Fold a record that needs rows which are not loaded, again after each fetch until all of them are.
 
-        Nothing is awaited while the exception is handled. It holds the frames that hold the batch, and becomes the
-        context of whatever the store's client raises and keeps in a cycle: no cycles are collected while batches are
-        folded, and a worker of 8 partitions once held 116 batches so.
+        Nothing is awaited while the exception is handled: it references the frames that hold the batch, and it becomes
+        the context of errors that the store's client raises and keeps in a reference cycle. Cycles are not collected
+        while batches are folded, and a worker of 8 partitions once held 116 batches this way.
         """
         for _ in range(limits.PROJECTION_RERUNS_MAX):
             if needed := rows.missing([need]):
@@ -212,16 +217,16 @@ class Fold:
                 return _dead_letter(
                     record, "conflict", f"its id names another event, at {record.partition}:{conflict.first}"
                 )
-        for folded in self._by_kind.get(record.event.kind, self._of_other_kinds):
-            rows.writable = folded.tables
+        for projection in self._by_kind.get(record.event.kind, self._for_other_kinds):
+            rows.writable = projection.tables
             try:
-                folded.apply(rows, record)
+                projection.apply(rows, record)
             except (InvariantViolation, MemoryError):
                 raise
             except Exception as error:  # noqa: BLE001 - one bad record or projection must not stop the stream
                 rows.undo()
-                said = f"{folded.name}: {type(error).__name__}: {_said(error)}"
-                return _dead_letter(record, "projection_failed", said)
+                detail = f"{projection.name}: {type(error).__name__}: {_message(error)}"
+                return _dead_letter(record, "projection_failed", detail)
         return None
 
     async def _add_dead_letter(self, dead_letter: DeadLetterRow, rows: Rows, fetch: Fetch) -> None:
@@ -254,7 +259,7 @@ def _decoded(offset: int, data: bytes) -> Event | DeadLetterRow:
 
 
 def _rejected(offset: int, error: InvalidEvent) -> DeadLetterRow:
-    """The dead letter of bytes that are no event. It names the broken rule, not the library's words for it."""
+    """The dead letter of bytes that are not a valid event. It names the broken rule, not the library's message."""
     reason = error.rule if error.rule in _REASONS else "invalid"
     return DeadLetterRow(offset, reason, _storable(f"{error.path}: {error.rule}" if error.path else error.rule))
 
@@ -264,19 +269,19 @@ def _dead_letter(record: Record, reason: str, detail: str) -> DeadLetterRow:
     return DeadLetterRow(record.offset, reason, _storable(detail), event.space, event.id, event.kind)
 
 
-def _said(error: Exception) -> str:
-    """The error's words without addresses in memory, which no two folds share."""
+def _message(error: Exception) -> str:
+    """The error's message without memory addresses, which differ in each fold."""
     try:
         return _ADDRESS.sub("0x…", str(error))
-    except Exception:  # noqa: BLE001 - a projection's own error may fail at that too
+    except Exception:  # noqa: BLE001 - `str` of an error that a projection defines may itself fail
         return ""
 
 
 def _storable(detail: str) -> str:
-    """Bounded, and without the half surrogate pairs that JSON can name and UTF-8 cannot hold."""
+    """`detail` cut to its limit, and without lone surrogates, which JSON can name and UTF-8 cannot represent."""
     return detail[: limits.DEAD_LETTER_DETAIL_CHARS_MAX].encode("utf-8", "replace").decode()
 
 
 def digest_of(data: bytes) -> bytes:
-    """16 bytes (blake2b) by which a checkpoint recognises the last record it has decided."""
+    """The 16-byte blake2b digest by which a checkpoint identifies the last record that it has processed."""
     return hashlib.blake2b(data, digest_size=16).digest()

@@ -1,9 +1,9 @@
-"""Which ids a generation has seen: for ledgers that store a repeated event again, so that the views count it once.
+"""The ids of events that a generation has processed, for ledgers without unique ids: the views count a repeat once.
 
-One table of buckets per space, grown by linear hashing (Litwin, 1980): a space of n events has about n /
-`BUCKET_EVENTS` buckets, and each new event beyond that splits one. An entry is 30 bytes: 16 of the id's digest, 8 of
-the content's, 6 of the offset. It is exact but for a collision of 128-bit digests, and it is the one thing in the
-views that grows with the ledger.
+Each space has a table of buckets, which grows by linear hashing (Litwin, 1980): a space of n events has about n /
+`BUCKET_EVENTS` buckets, and each new event beyond that splits one. An entry has 30 bytes: 16 of the id's digest, 8 of
+the content's digest, 6 of the offset. The table is exact except for collisions of 128-bit digests. It is the only part
+of the views that grows with the ledger.
 """
 
 import hashlib
@@ -21,11 +21,11 @@ from recallog_schemas.errors import InvalidEvent
 ID_BYTES, CONTENT_BYTES, OFFSET_BYTES = 16, 8, 6
 ENTRY_BYTES = ID_BYTES + CONTENT_BYTES + OFFSET_BYTES
 BUCKET_EVENTS = 16
-_DIGESTS_KEPT = 2 * limits.PARTITIONS_AT_ONCE * limits.CLUSTER_BATCH_RECORDS
+_CACHED_DIGESTS = 2 * limits.PARTITIONS_AT_ONCE * limits.CLUSTER_BATCH_RECORDS
 
 
 class Size(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How many ids of a space are known, in how many buckets."""
+    """The number of known ids of a space, and of buckets that hold them."""
 
     events: int
     buckets: int
@@ -40,7 +40,7 @@ BUCKETS = Table("identity.bucket", Bucket)
 
 
 class Conflict(Exception):
-    """The id is taken by a record with other content."""
+    """The id belongs to a record with other content, at the offset `first`."""
 
     def __init__(self, first: int) -> None:
         super().__init__(first)
@@ -48,14 +48,14 @@ class Conflict(Exception):
 
 
 class Identity:
-    """The first record of an id wins."""
+    """The known ids as tables of the fold. The first record of an id counts."""
 
     tables: ClassVar = (SIZES, BUCKETS)
 
     def batches_of_needs(self, rows: Rows, records: Sequence[Record]) -> Iterator[list[RowKey]]:
-        """What a batch will touch, in two rounds: which buckets it is follows from the sizes, once they are fetched.
+        """The rows that a batch will read or write, in two steps: the sizes determine the buckets.
 
-        Without it nearly every event of a large space would fetch a bucket of its own.
+        Fetched together, because nearly every event of a large space belongs to another bucket.
         """
         ids: dict[str, list[str]] = {}
         for record in records:
@@ -68,7 +68,7 @@ class Identity:
         ]
 
     def first_seen(self, rows: Rows, event: Event, offset: int, data: bytes) -> bool:
-        """Remember the id of `event`; whether it is new. Raises `Conflict` where it names something else."""
+        """Add the id of `event`; whether it is new. Raises `Conflict` if it belongs to another event."""
         space = event.space
         size = rows.get(SIZES, space) or Size(0, 1)
         id_ = _id_digest(event.id)
@@ -90,12 +90,12 @@ class Identity:
 
 
 def bucket_of(space: str, id_: str, size: Size) -> RowKey:
-    """The bucket that holds the id, where it is known."""
+    """The bucket that holds the id if it is known."""
     return RowKey(BUCKETS.name, space, "", str(_bucket_of(_id_digest(id_), size.buckets)))
 
 
 def offset_in(bucket: Bucket | None, id_: str) -> int | None:
-    """Where the first record of the id lies; None where it is not in the bucket."""
+    """The offset of the first record of the id; None if it is not in the bucket."""
     entries = bucket.entries if bucket else b""
     start = _start_of(_id_digest(id_), entries)
     if start < 0:
@@ -104,27 +104,27 @@ def offset_in(bucket: Bucket | None, id_: str) -> int | None:
 
 
 def _buckets_touched(size: Size, ids: Sequence[str]) -> set[int]:
-    """Those that hold `ids`, and those that are split where all of them are new."""
+    """The buckets that hold `ids`, and those that are split if all ids are new."""
     touched = {_bucket_of(_id_digest(id_), size.buckets) for id_ in ids}
     for new in range(size.buckets, max(size.buckets, -(-(size.events + len(ids)) // BUCKET_EVENTS))):
         touched |= {new, _split_by(new)}
     return touched
 
 
-# A batch asks for each twice: which bucket is it in, and is it there?
-@lru_cache(_DIGESTS_KEPT)
+# Cached, since a batch uses each digest twice: to find the bucket, and to look the id up in it.
+@lru_cache(_CACHED_DIGESTS)
 def _id_digest(id_: str) -> bytes:
     return hashlib.blake2b(id_.encode(), digest_size=ID_BYTES).digest()
 
 
 def _content_digest(event: Event, data: bytes) -> bytes:
     try:
-        said = codec.meaning(event, data)
+        content = codec.comparable_content(event, data)
     except (InvalidEvent, msgspec.MsgspecError, UnicodeDecodeError):
-        # The codec takes some JSON that has no canonical form (a byte order mark, a field given twice, 1e400 in a field
-        # that the old envelope drops). It must not stop the stream; it says the same as its own bytes and no others.
-        said = data
-    return hashlib.blake2b(said, digest_size=CONTENT_BYTES).digest()
+        # The codec accepts some JSON that has no canonical form (a byte order mark, a repeated field, 1e400 in a field
+        # that the old envelope drops). It must not stop the stream; such a record equals its own bytes only.
+        content = data
+    return hashlib.blake2b(content, digest_size=CONTENT_BYTES).digest()
 
 
 def _entries(rows: Rows, space: str, key: str) -> bytes:
@@ -133,9 +133,9 @@ def _entries(rows: Rows, space: str, key: str) -> bytes:
 
 
 def _start_of(id_: bytes, entries: bytes) -> int:
-    """Where the entry of `id_` starts; -1 where there is none."""
+    """The start of the entry of `id_`; -1 if there is none."""
     start = entries.find(id_)
-    while start > 0 and start % ENTRY_BYTES:  # the same bytes by chance, in other entries
+    while start > 0 and start % ENTRY_BYTES:  # the same bytes occur by chance across entries
         start = entries.find(id_, start + 1)
     return start
 
@@ -148,18 +148,18 @@ def _bucket_of(id_: bytes, buckets: int) -> int:
 
 
 def _split_by(new: int) -> int:
-    """The bucket that hands over entries to the bucket `new`."""
+    """The bucket that is split when the bucket `new` is added."""
     return new - (1 << (new.bit_length() - 1))
 
 
 def _split(rows: Rows, space: str, size: Size) -> Size:
-    """One bucket more: the next in turn hands over those of its entries that belong there."""
+    """Add one bucket, and move to it the entries of the split bucket that belong there."""
     new = size.buckets
     old = _split_by(new)
     grown = Size(size.events, new + 1)
     stay, move = b"", b""
     entries = _entries(rows, space, str(old))
-    # An entry of the bucket belongs into one of these two, which one bit of its hash tells apart.
+    # One bit of the hash determines which of the two buckets an entry belongs to.
     bit = new - old
     for start in range(0, len(entries), ENTRY_BYTES):
         entry = entries[start : start + ENTRY_BYTES]

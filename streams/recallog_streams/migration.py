@@ -1,4 +1,4 @@
-"""Copying a ledger to another place: a folder to a cluster when an agent outgrows its machine, or back to look at it.
+"""Copying the events of one ledger to another, for example from a folder to a cluster or back.
 
 The views are not copied. They are computed from the copy.
 """
@@ -11,7 +11,7 @@ from recallog_schemas.views import CopyReport
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.projector import Progress
 
-_EVENTS_AT_ONCE = 1_000
+_EVENTS_PER_CALL = 1_000
 
 LeftOut = Callable[[Position, str], None]
 """Called with the position of a record that was not copied, and why."""
@@ -20,11 +20,11 @@ LeftOut = Callable[[Position, str], None]
 async def copy(
     source: Ledger, target: Ledger, progress: Progress | None = None, left_out: LeftOut | None = None
 ) -> CopyReport:
-    """Append every event of `source` to `target`, in the order of each space; safe to run again with the same target.
+    """Append every event of `source` to `target`, in the order of each space. Can be run again with the same target.
 
-    A record that is no event stays behind, and so does one whose id names something else in a target that knows its
-    ids: in the views of the source they are dead letters. What a run before has written already is written again where
-    the target cannot know (Kafka), and counts once.
+    A record that is not a valid event is left out. So is one whose id belongs to another event in a target with unique
+    ids; in the views of the source such records are dead letters. A repeated run writes the same events again to a
+    target without unique ids (Kafka), where the views count each once.
     """
     ends = await source.ends()
     copied = refused = 0
@@ -38,28 +38,28 @@ async def copy(
     done = 0
     for partition, end in enumerate(ends):
         async for batch in source.read(partition, 0, end):
-            said = []
+            events = []
             for offset, data in batch.records:
                 try:
-                    said.append((Position(partition, offset), codec.decode(data)))
+                    events.append((Position(partition, offset), codec.decode(data)))
                 except InvalidEvent as error:
                     refuse(Position(partition, offset), str(error))
-            for first in range(0, len(said), _EVENTS_AT_ONCE):
-                copied += await _append(target, said[first : first + _EVENTS_AT_ONCE], refuse)
+            for first in range(0, len(events), _EVENTS_PER_CALL):
+                copied += await _append(target, events[first : first + _EVENTS_PER_CALL], refuse)
             if progress is not None:
                 progress(done + batch.next, sum(ends))
         done += end
     return CopyReport(records=sum(ends), copied=copied, left_out=refused)
 
 
-async def _append(target: Ledger, said: Sequence[tuple[Position, Event]], refuse: LeftOut) -> int:
-    """How many of the events are in `target` now."""
+async def _append(target: Ledger, events: Sequence[tuple[Position, Event]], refuse: LeftOut) -> int:
+    """Append the events, with their positions in the source; the number of those that are in `target` now."""
     try:
-        await target.append([event for _, event in said])
+        await target.append([event for _, event in events])
     except IdConflict as error:
-        if len(said) == 1:
-            refuse(said[0][0], str(error))
+        if len(events) == 1:
+            refuse(events[0][0], str(error))
             return 0
-        half = len(said) // 2
-        return await _append(target, said[:half], refuse) + await _append(target, said[half:], refuse)
-    return len(said)
+        half = len(events) // 2
+        return await _append(target, events[:half], refuse) + await _append(target, events[half:], refuse)
+    return len(events)

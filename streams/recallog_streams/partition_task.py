@@ -1,4 +1,4 @@
-"""One partition that a worker keeps the views of, and how that goes."""
+"""The state of one partition that is assigned to a worker."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ BACKOFF_SECONDS_MAX = 5.0
 
 
 class State(Enum):
-    """building: its generation is brought to the ledger's end first: after a start, a rebalance, a cutover, a loss.
-    live: batches are folded as they come.
-    failed: something is wrong that may pass, or that an operator must see to; `why` says what; tried again.
-    idle: newer code has built its views, and this worker has nothing more to do for it.
+    """building: its generation is folded up to the ledger's end, after a start, a rebalance, a cutover or a loss.
+    live: batches are folded as they arrive.
+    failed: an error occurred that may pass or needs an operator; `why` names it. Tried again after a backoff.
+    idle: newer code has built its views, and this worker has nothing to do for it.
     """
 
     BUILDING = "building"
@@ -33,33 +33,33 @@ class PartitionTask:
     generation: Generation | None = None
     checkpoint: Checkpoint | None = None
     processed: int | None = None
-    """How many offsets its views have decided, those still being built too; None while that is not known."""
+    """The number of offsets that its views have processed, also while they are being built; None if unknown."""
     end: int = 0
-    """The ledger's end as of the last look."""
+    """The ledger's end at the last check."""
     dead_letters: int | None = None
-    """Its dead letters as of the last look."""
+    """The number of its dead letters at the last check."""
     garbage_collected: bool = False
-    """Whether what replaced generations have left behind is gone; whoever replaced one may have died before that."""
+    """Whether replaced generations are deleted; the process that replaced one may have died before it did so."""
     failures: int = 0
     again_at: float = 0.0
-    """When a failed or idle one is tried again, in the event loop's time."""
+    """When a failed or idle task is tried again, in the event loop's time."""
     preparing: "asyncio.Task[None] | None" = field(default=None, repr=False)
 
     @property
     def lag(self) -> int | None:
-        """Offsets still to decide; None while that is not known."""
+        """The number of offsets still to process; None if unknown."""
         return None if self.processed is None else max(0, self.end - self.processed)
 
     def progress(self, done: int, total: int) -> None:
-        """Its views are being built."""
+        """Record that `done` of `total` offsets are processed."""
         self.processed, self.end = done, max(self.end, total)
 
     def live(self, generation: Generation, checkpoint: Checkpoint) -> None:
-        """It has caught up."""
+        """Record that `generation` has caught up to `checkpoint`."""
         self.state, self.why, self.garbage_collected = State.LIVE, "", False
         self.generation, self.checkpoint, self.processed = generation, checkpoint, checkpoint.offset + 1
 
 
 def backoff(failures: int) -> float:
-    """Seconds to wait after so many failures in a row."""
+    """Seconds to wait after `failures` consecutive failures: exponential, with an upper bound."""
     return min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN * 2.0 ** min(failures - 1, 10))

@@ -1,4 +1,4 @@
-"""One progress of several partitions."""
+"""Progress of several partitions, reported as one."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from recallog_streams.projector import Progress
 
 
 class CombinedProgress:
-    """The progress of several partitions as one."""
+    """Adds up the progress of several partitions and reports the sums."""
 
     def __init__(self, progress: Progress | None, ends: Mapping[int, int]) -> None:
         self._progress = progress
@@ -14,7 +14,7 @@ class CombinedProgress:
         self._done = dict.fromkeys(ends, 0)
 
     def of(self, partition: int) -> Progress:
-        """The progress of one of them."""
+        """The progress callback of one partition."""
 
         def advance(done: int, total: int) -> None:
             self._done[partition], self._ends[partition] = done, max(total, self._ends[partition])

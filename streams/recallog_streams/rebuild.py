@@ -1,9 +1,8 @@
-"""A rebuild of all partitions of some views, alone or together with other processes that were asked for the same.
+"""The rebuild of all partitions of a group of views, by one process or by several that run it at the same time.
 
-The building generations of all partitions are made first: whoever comes later finds them and joins. From then on each
-process takes partitions in an order of its own and leaves alone those which move by another's hand, so that two
-processes need about half the time and need not know of each other. One that dies is noticed, since its partitions stand
-still.
+The building generations of all partitions are created first; a process that starts later joins them. Each process takes
+partitions in random order and skips those whose checkpoint another process is moving, so that two processes need about
+half the time without any coordination. The partitions of a process that died stop moving, and another one takes them.
 """
 
 import asyncio
@@ -22,13 +21,13 @@ from recallog_streams.progress import CombinedProgress
 from recallog_streams.projector import GenerationGone, Progress, Projector
 
 MOVES_SECONDS = 0.25
-"""How long a partition is watched for another process's work on it."""
+"""How long a partition's checkpoint is watched to see whether another process moves it."""
 
 
 async def rebuild(name: str, projector: Projector, progress: Progress | None, *, accept: bool) -> list[RebuildReport]:
-    """Build the views afresh beside the live ones, then cut over, partition by partition.
+    """Build new views beside the live ones, then cut over, partition by partition.
 
-    Raises `NewDeadLetters` where some partitions keep their live views; the others have been replaced by then.
+    Raises `NewDeadLetters` if some partitions keep their live views; the other partitions are replaced by then.
     """
     ends = await projector.ledger.ends()
     begun = await _begin(projector, range(len(ends)))
@@ -39,14 +38,14 @@ async def rebuild(name: str, projector: Projector, progress: Progress | None, *,
     async def work() -> None:
         while waiting:
             each = waiting.popleft()
-            if await _moves(projector, each):
+            if await _is_moving(projector, each):
                 waiting.append(each)
                 continue
             partition, began = each.generation.partition, time.monotonic()
             try:
                 rebuilt = await generations.complete(projector, each, overall.of(partition), accept=accept)
             except GenerationGone:
-                continue  # given up by an operator, or replaced by newer code
+                continue  # an operator aborted it, or newer code replaced it
             except RecallogError as error:
                 failures.append(error)
                 continue
@@ -69,24 +68,24 @@ async def rebuild(name: str, projector: Projector, progress: Progress | None, *,
 
 
 async def _begin(projector: Projector, partitions: Sequence[int]) -> list[BuildInProgress]:
-    """The building generations of a rebuild under way; where there is none, new ones for all partitions."""
+    """The building generations of a rebuild in progress; without one, new generations of all partitions."""
     return [await generations.begin(projector, partition) for partition in await concerned(projector, partitions)]
 
 
 async def concerned(projector: Projector, partitions: Sequence[int]) -> dict[int, Pointer]:
-    """The partitions that a rebuild would complete now: those under way, else all; each with its generations."""
+    """The partitions, with their generations, that a rebuild would complete: those in progress, or else all."""
     pointers = {partition: await projector.store.pointer(partition) for partition in partitions}
-    under_way = {partition: pointer for partition, pointer in pointers.items() if is_joined(projector, pointer)}
-    return under_way or pointers
+    in_progress = {partition: pointer for partition, pointer in pointers.items() if is_joined(projector, pointer)}
+    return in_progress or pointers
 
 
 def is_joined(projector: Projector, pointer: Pointer) -> bool:
-    """Whether a rebuild would complete what is being built; what other code has left behind it would not."""
+    """Whether a rebuild would complete the building generation: it has this code, not that of another version."""
     return pointer.building is not None and pointer.building.code == projector.fold.code
 
 
-async def _moves(projector: Projector, begun: BuildInProgress) -> bool:
-    """Whether another process is at work on a generation that this one has joined."""
+async def _is_moving(projector: Projector, begun: BuildInProgress) -> bool:
+    """Whether another process is working on a generation that this one has joined."""
     if not begun.joined:
         return False
     before = await projector.store.checkpoint(begun.generation)

@@ -1,4 +1,4 @@
-"""Where a worker's batches come from: a port, so that the live loop can be tested without a cluster."""
+"""The port through which a worker receives batches, so that the live loop can be tested without a cluster."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -7,35 +7,35 @@ from recallog_streams.ledgers.ledger import Batch
 
 
 class RecordSource(ABC):
-    """Batches of the partitions that this worker is assigned. Can be stopped and started again."""
+    """Provides batches of the partitions that this worker is assigned. Can be stopped and started again."""
 
     @abstractmethod
     async def start(self) -> None:
-        """Join the others. Raises `StorageUnavailable`."""
+        """Join the group of workers. Raises `StorageUnavailable`."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """Leave, so that others take over at once. Does nothing where it is not started."""
+        """Leave the group, so that other workers take over at once. Does nothing if not started."""
 
     @abstractmethod
     def assigned(self) -> frozenset[int]:
-        """The partitions of this worker as of now."""
+        """The partitions that are currently assigned to this worker."""
 
     @abstractmethod
     def seek(self, partition: int, offset: int) -> bool:
-        """Go on at `offset`; False where the partition is not assigned any more."""
+        """Continue at `offset`. False if the partition is no longer assigned."""
 
     @abstractmethod
     async def poll(self, partitions: Collection[int], wait_seconds: float) -> Sequence[Batch]:
-        """What follows in `partitions` (all of which were sought), in order, each batch where the last one ended.
+        """The next batches of `partitions` in order; each begins where the previous batch of its partition ended.
 
-        Takes about `wait_seconds` where nothing comes, and where there are no partitions. Raises `StorageUnavailable`
-        where the feed must be stopped and started again.
+        `seek` must have been called for all `partitions`. Returns after about `wait_seconds` if there are no records or
+        no partitions. Raises `StorageUnavailable` if the source must be stopped and started again.
         """
 
     @abstractmethod
     def lost(self) -> Collection[int]:
-        """Partitions that could not go on where they should, since this was asked last.
+        """Partitions that could not continue at the expected offset since the last call.
 
-        The ledger is not as it was, or a record cannot be handed out this way: `seek` once it is known where to go on.
+        The ledger has changed, or the source cannot return a record. Call `seek` with the offset to continue at.
         """

@@ -1,4 +1,4 @@
-"""A stop signal for work that waits for other services."""
+"""A stop signal for tasks that wait for other services."""
 
 import asyncio
 from collections.abc import Coroutine

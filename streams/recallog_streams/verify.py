@@ -1,7 +1,7 @@
-"""Verification: the ledger folded afresh, compared row by row with the views as they are.
+"""Verification: compares the views row by row with a fresh fold of the ledger.
 
-The views may move meanwhile: each chunk of rows comes with the checkpoint it was read at, and is compared with a fresh
-fold brought to that very checkpoint.
+The views may advance meanwhile: each chunk of rows comes with the checkpoint it was read at and is compared with a
+fresh fold at the same checkpoint.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from recallog_streams.projector import GenerationGone, Progress, Projector
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """The first row in which a view and a fresh fold differ. Its address in words, and both values."""
+    """The first row in which a view and a fresh fold differ: its address and both values (None: no such row)."""
 
     table: str
     space: str
@@ -29,9 +29,9 @@ class RowDifference:
 
 @dataclass(frozen=True, slots=True)
 class TableComparison:
-    """One table: its number of rows, the digest (sha256, hex) of the view's rows and of the fold's.
+    """One table: its number of rows, and the digests (sha256, hex) of the view's rows and of the fresh fold's.
 
-    `checkpoint` is the offset that the views had decided when the last of its rows were read.
+    `checkpoint` is the offset that the views had processed when the last rows of the table were read.
     """
 
     table: str
@@ -45,20 +45,20 @@ class TableComparison:
 async def verify(
     projector: Projector, projections: Sequence[Projection], generation: Generation, progress: Progress | None = None
 ) -> list[TableComparison]:
-    """Compare every table of `generation` with a fresh fold. Raises `GenerationGone` where it is replaced meanwhile."""
-    oracle = Projector(projector.ledger, MemoryStore(), projections)
-    pointer = await oracle.store.create(oracle.new_generation(generation.partition, 0))
+    """Compare every table of `generation` with a fresh fold. Raises `GenerationGone` if it is replaced meanwhile."""
+    fresh_projector = Projector(projector.ledger, MemoryStore(), projections)
+    pointer = await fresh_projector.store.create(fresh_projector.new_generation(generation.partition, 0))
     if pointer.building is None:
         raise GenerationGone("the fresh fold has no generation")
     return [
-        await _compare(projector, oracle, generation, pointer.building, table.name, progress)
+        await _compare(projector, fresh_projector, generation, pointer.building, table.name, progress)
         for table in projector.fold.tables
     ]
 
 
 async def _compare(
     projector: Projector,
-    oracle: Projector,
+    fresh_projector: Projector,
     generation: Generation,
     fresh: Generation,
     table: str,
@@ -68,8 +68,8 @@ async def _compare(
     items, difference, after, last = 0, None, None, False
     while not last:
         chunk = await projector.store.scan(generation, table, after=after, limit=limits.SCAN_ITEMS)
-        await oracle.catch_up(fresh, chunk.checkpoint.offset + 1, progress)
-        expected = await _between(oracle, fresh, table, after, chunk)
+        await fresh_projector.catch_up(fresh, chunk.checkpoint.offset + 1, progress)
+        expected = await _rows_in_range(fresh_projector, fresh, table, after, chunk)
         difference = difference or _first_difference(table, chunk.items, expected)
         items += len(chunk.items)
         _add(found_hash, chunk.items)
@@ -81,14 +81,14 @@ async def _compare(
     )
 
 
-async def _between(
-    oracle: Projector, fresh: Generation, table: str, after: tuple[str, str, str] | None, chunk: Chunk
+async def _rows_in_range(
+    fresh_projector: Projector, fresh: Generation, table: str, after: tuple[str, str, str] | None, chunk: Chunk
 ) -> list[StoredRow]:
-    """What the fresh fold has in the range of `chunk`: up to its last item, or to the end behind the last chunk."""
+    """The rows of the fresh fold in the range of `chunk`: up to its last row, or all that remain for the last chunk."""
     upto = chunk.items[-1].row_key if chunk.items and not chunk.last else None
     found: list[StoredRow] = []
     while True:
-        more = await oracle.store.scan(fresh, table, after=after, limit=limits.SCAN_ITEMS)
+        more = await fresh_projector.store.scan(fresh, table, after=after, limit=limits.SCAN_ITEMS)
         within = [item for item in more.items if upto is None or item.row_key <= upto]
         found += within
         if more.last or len(within) < len(more.items):
@@ -97,10 +97,10 @@ async def _between(
 
 
 def _first_difference(table: str, found: Sequence[StoredRow], expected: Sequence[StoredRow]) -> RowDifference | None:
-    have, want = ({item.row_key: item.data for item in items} for items in (found, expected))
-    for row_key in sorted(have.keys() | want.keys()):
-        if have.get(row_key) != want.get(row_key):
-            return RowDifference(table, *row_key, have.get(row_key), want.get(row_key))
+    found_rows, expected_rows = ({item.row_key: item.data for item in items} for items in (found, expected))
+    for row_key in sorted(found_rows.keys() | expected_rows.keys()):
+        if found_rows.get(row_key) != expected_rows.get(row_key):
+            return RowDifference(table, *row_key, found_rows.get(row_key), expected_rows.get(row_key))
     return None
 
 

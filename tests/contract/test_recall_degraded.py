@@ -151,7 +151,7 @@ def test_an_event_that_both_know_is_one_hit(tmp_path: Path) -> None:
     in_an_inn(tmp_path, work)
 
 
-@pytest.mark.parametrize("behind", [limits.RECALL_BEHIND, limits.RECALL_BEHIND + 1])
+@pytest.mark.parametrize("behind", [limits.RECALL_INDEX_LAG_MAX, limits.RECALL_INDEX_LAG_MAX + 1])
 def test_an_index_that_is_far_behind_says_so_and_the_newest_is_found_all_the_same(tmp_path: Path, behind: int) -> None:
     async def work(found: Inn) -> None:
         await found.memory.publish_many([said(f"Flour {n}.") for n in range(behind - 1)])
@@ -161,7 +161,7 @@ def test_an_index_that_is_far_behind_says_so_and_the_newest_is_found_all_the_sam
         assert sources["The mill burned, and the miller did it."] == "views"
         assert sources[ANSWER] == "index"
         assert answer.index_behind == behind
-        if behind > limits.RECALL_BEHIND:
+        if behind > limits.RECALL_INDEX_LAG_MAX:
             assert answer.degraded is not None
             assert f"{behind} positions behind" in answer.degraded
         else:
@@ -174,7 +174,7 @@ def test_the_past_that_the_index_has_decided_is_not_behind(tmp_path: Path) -> No
     async def work(found: Inn) -> None:
         then = (await found.ask()).checkpoint
         assert then is not None
-        await found.memory.publish_many([said(f"Flour {n}.") for n in range(limits.RECALL_BEHIND + 5)])
+        await found.memory.publish_many([said(f"Flour {n}.") for n in range(limits.RECALL_INDEX_LAG_MAX + 5)])
         assert_by_index(await found.ask(as_of=then))
 
     in_an_inn(tmp_path, work)

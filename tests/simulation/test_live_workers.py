@@ -18,7 +18,7 @@ from recallog_projections.views import builtin, episodic
 from recallog_schemas.errors import Rebuilding, StorageUnavailable
 from recallog_streams import generations
 from recallog_streams.ledgers.memory import MemoryLedger
-from recallog_streams.live import LOOK_SECONDS, LiveProjector
+from recallog_streams.live import CHECK_SECONDS, LiveProjector
 from recallog_streams.partition_task import BACKOFF_SECONDS_MAX
 from recallog_streams.projector import Projector
 from support.folding import check_views, remembered
@@ -32,7 +32,7 @@ SEEDS = 80
 BLOCK = 20
 SECONDS = 40.0
 """Virtual ones, of a world in which anything may happen; then everything works again."""
-HEALS_SECONDS = 4 * BACKOFF_SECONDS_MAX + LOOK_SECONDS
+HEALS_SECONDS = 4 * BACKOFF_SECONDS_MAX + CHECK_SECONDS
 
 
 class World:
@@ -144,7 +144,7 @@ class World:
         assert checkpoint is not None
         assert checkpoint.offset == len(self.ledger.values()) - 1
         check_views(self.store, pointer.active, self.expected())
-        assert [live.trouble for live, _ in self.workers.values()] == [[]] * len(self.workers)
+        assert [live.problems for live, _ in self.workers.values()] == [[]] * len(self.workers)
         for task, (live, _) in self.workers.items():
             live.stop()
             await task

@@ -78,7 +78,7 @@ def random_text(rng: random.Random) -> str:
     """Words that repeat, in any case and script, with any white space between; now and then more than views keep."""
     text = "".join(rng.choice(WORDS) + rng.choice(SPACING) for _ in range(rng.randrange(6)))
     if rng.random() < 0.02:
-        text += "".join(f"{rng.choice(WORDS)}{number} " for number in range(limits.TEXT_KEPT_CHARS_MAX // 6))
+        text += "".join(f"{rng.choice(WORDS)}{number} " for number in range(limits.STORED_TEXT_CHARS_MAX // 6))
     return f"{text}word {rng.randrange(1000)}"
 
 

@@ -22,8 +22,8 @@ from recallog_streams.ledgers.ledger import Manifest
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.live import (
     ANSWER_SECONDS,
+    CHECK_SECONDS,
     IDLE_SECONDS,
-    LOOK_SECONDS,
     POLL_SECONDS,
     LedgerReplaced,
     LiveProjector,
@@ -38,7 +38,7 @@ from support.virtual_time import run_in_virtual_time
 
 SOON = 0.5
 """Virtual seconds in which a few batches are folded, and no look or retry of a stuck partition need happen."""
-A_LOOK = LOOK_SECONDS + POLL_SECONDS + SOON
+ONE_CHECK = CHECK_SECONDS + POLL_SECONDS + SOON
 
 
 class NewerActivity(Activity):
@@ -156,7 +156,7 @@ class World:
         assert checkpoint is not None
         assert checkpoint.offset == len(values) - 1
         check_views(self.store, active, expect(values, unique_ids=False))
-        assert (self.live.trouble, self.tasks.state, self.tasks.lag) == ([], State.LIVE, 0)
+        assert (self.live.problems, self.tasks.state, self.tasks.lag) == ([], State.LIVE, 0)
 
 
 @asynccontextmanager
@@ -184,7 +184,7 @@ def in_virtual_time(test: Callable[[], Any]) -> Callable[[], None]:
 @in_virtual_time
 async def test_it_builds_the_first_views_and_then_folds_what_comes() -> None:
     world = World()
-    assert world.live.trouble == ["not started"]
+    assert world.live.problems == ["not started"]
     async with running(world):
         await world.check()
         for _ in range(3):
@@ -198,7 +198,7 @@ async def test_it_builds_the_first_views_and_then_folds_what_comes() -> None:
 async def test_a_worker_without_partitions_is_well_and_takes_on_what_it_is_given() -> None:
     world = World(assigned=False)
     async with running(world):
-        assert (world.live.tasks, world.live.trouble) == ([], [])
+        assert (world.live.tasks, world.live.problems) == ([], [])
         world.feed.assign(0)
         await asyncio.sleep(SOON)
         await world.check()
@@ -212,7 +212,7 @@ async def test_a_partition_that_is_taken_away_while_it_is_built_is_left_alone() 
         await asyncio.sleep(1.0)
         assert world.tasks.state is State.BUILDING
         world.feed.assign()
-        await asyncio.sleep(A_LOOK)
+        await asyncio.sleep(ONE_CHECK)
         assert world.live.tasks == []
         assert world.feed.next is None
         committed = list(world.store.committed)
@@ -268,10 +268,10 @@ async def test_a_store_that_is_away_makes_it_stuck_until_it_is_back() -> None:
     async with running(world):
         world.store.away = StorageUnavailable("Redis is away")
         world.say(5)
-        await asyncio.sleep(A_LOOK)
+        await asyncio.sleep(ONE_CHECK)
         assert world.tasks.state is State.FAILED
-        assert "partition 0: Redis is away" in world.live.trouble
-        assert "Redis is away" in world.live.trouble
+        assert "partition 0: Redis is away" in world.live.problems
+        assert "Redis is away" in world.live.problems
         world.store.away = None
         await asyncio.sleep(BACKOFF_SECONDS_MAX + SOON)
         await world.check()
@@ -300,7 +300,7 @@ async def test_a_rebuild_by_somebody_else_is_followed_with_and_without_new_recor
             before = world.tasks.generation
             rebuilt = await generations.rebuild(world.projector(), 0)
             world.say(new_records) if new_records else None
-            await asyncio.sleep(A_LOOK)
+            await asyncio.sleep(ONE_CHECK)
             assert world.tasks.generation == rebuilt.active != before
             await world.check()
 
@@ -315,7 +315,7 @@ async def test_what_a_rebuild_that_died_at_the_cutover_left_behind_is_swept() ->
         await builder.catch_up(begun.generation, len(world.ledger.values()))
         assert await world.store.activate(begun.generation)
         assert await world.store.checkpoint(replaced) is not None
-        await asyncio.sleep(2 * A_LOOK)
+        await asyncio.sleep(2 * ONE_CHECK)
         assert await world.store.checkpoint(replaced) is None
         await world.check()
 
@@ -325,7 +325,7 @@ async def test_lost_views_are_built_again_though_nothing_is_said() -> None:
     world = World()
     async with running(world):
         world.lose_the_views()
-        await asyncio.sleep(A_LOOK)
+        await asyncio.sleep(ONE_CHECK)
         await world.check()
 
 
@@ -337,7 +337,7 @@ async def test_an_older_copy_of_the_views_is_noticed_though_nothing_is_said() ->
         world.say(6)
         await asyncio.sleep(SOON)
         vars(world.store).update(older)
-        await asyncio.sleep(A_LOOK)
+        await asyncio.sleep(ONE_CHECK)
         await world.check()
 
 
@@ -347,11 +347,11 @@ async def test_after_newer_code_has_cut_over_it_is_idle_and_well() -> None:
     async with running(world):
         await generations.current(world.projector(NewerActivity()), 0)
         world.say(3)
-        await asyncio.sleep(A_LOOK)
-        assert (world.tasks.state, world.live.trouble) == (State.IDLE, [])
+        await asyncio.sleep(ONE_CHECK)
+        assert (world.tasks.state, world.live.problems) == (State.IDLE, [])
         assert "newer version" in world.tasks.why
         world.lose_the_views()  # and with them what newer code has built
-        await asyncio.sleep(IDLE_SECONDS + A_LOOK)
+        await asyncio.sleep(IDLE_SECONDS + ONE_CHECK)
         await world.check()
 
 
@@ -419,10 +419,10 @@ async def test_views_of_another_ledger_are_refused_until_they_are_deleted() -> N
         world.say(5)
         await asyncio.sleep(60)
         assert world.tasks.state is State.FAILED
-        assert any("computed from another ledger" in said for said in world.live.trouble)
+        assert any("computed from another ledger" in said for said in world.live.problems)
         assert world.store.committed == []
         world.lose_the_views()
-        await asyncio.sleep(BACKOFF_SECONDS_MAX + A_LOOK)
+        await asyncio.sleep(BACKOFF_SECONDS_MAX + ONE_CHECK)
         await world.check()
 
 
@@ -447,11 +447,11 @@ async def test_a_ledger_that_does_not_answer_makes_it_red_long_before_calls_give
     world = World()
     async with running(world):
         world.ledger.answers_after = 1_000.0
-        await asyncio.sleep(ANSWER_SECONDS + A_LOOK)
-        assert any("the ledger has not answered for 5 seconds" in said for said in world.live.trouble)
+        await asyncio.sleep(ANSWER_SECONDS + ONE_CHECK)
+        assert any("the ledger has not answered for 5 seconds" in said for said in world.live.problems)
         world.ledger.answers_after = 0.0
         world.say(3)
-        await asyncio.sleep(ANSWER_SECONDS + BACKOFF_SECONDS_MAX + A_LOOK)
+        await asyncio.sleep(ANSWER_SECONDS + BACKOFF_SECONDS_MAX + ONE_CHECK)
         await world.check()
 
 
@@ -461,7 +461,7 @@ async def test_it_waits_for_a_ledger_that_is_away_when_it_starts() -> None:
     world.ledger.away = StorageUnavailable("Kafka is away")
     async with running(world):
         await asyncio.sleep(60)
-        assert world.live.trouble == ["Kafka is away"]
+        assert world.live.problems == ["Kafka is away"]
         world.ledger.away = None
         await asyncio.sleep(BACKOFF_SECONDS_MAX + SOON)
         await world.check()

@@ -96,7 +96,7 @@ def _of(memory: RememberedEvent) -> _Read:
         text, at = documents.clean(event.text), micros(event.at)
         weights = terms.weights(points.terms_of(text, at)) if text else None
         kept = _Read(event.agent, event.kind, event.session or "", at, documents.is_question(text), weights)
-        if len(_read) >= limits.CACHED_TURNS_MAX:
+        if len(_read) >= limits.CACHED_MEMORIES_MAX:
             _read.clear()
         _read[memory.data] = kept
     return kept

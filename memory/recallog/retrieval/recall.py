@@ -104,7 +104,9 @@ async def _recalled(
     least = query.min_similarity
     if least is not None:
         ranked = [one for one in ranked if one.candidate.semantic is None or one.candidate.semantic >= least]
-    hits = await _hits(snapshot.partition, gathered, ranked[: max(query.top_k, limits.RERANKED if reranker else 0)])
+    hits = await _hits(
+        snapshot.partition, gathered, ranked[: max(query.top_k, limits.RERANKED_MEMORIES if reranker else 0)]
+    )
     if reranker is not None and hits:
         hits = await _reranked(reranker, query, hits, gathered)
     return RecallView(
@@ -137,7 +139,7 @@ async def _from_index(
 def _note_lag(gathered: _Gathered, snapshot: Snapshot) -> None:
     if gathered.index is not None:
         gathered.behind = max(0, snapshot.processed - gathered.index_checkpoint)
-        if gathered.behind > limits.RECALL_BEHIND:
+        if gathered.behind > limits.RECALL_INDEX_LAG_MAX:
             gathered.degraded = (
                 f"the index is {gathered.behind:,} positions behind; of newer memories only words were compared"
             )

@@ -53,7 +53,7 @@ class Episodic:
         event = record.event
         kind = kinds.kind_of(event.kind)
         text = kind.text(event.payload)
-        ready = text if len(text) <= limits.TEXT_KEPT_CHARS_MAX else None
+        ready = text if len(text) <= limits.STORED_TEXT_CHARS_MAX else None
         memory = RememberedEvent(record.offset, record.data, event.turn, kind.importance, ready)
         if visibility.is_shared(event, settings.shared_kinds(rows, event.space)):
             rows.append(self._shared, memory, event.space)

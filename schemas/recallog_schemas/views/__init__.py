@@ -1,4 +1,4 @@
-"""The views: what consumers and operators read, one module for each subject. Each says what it was computed at."""
+"""The views that consumers and operators read, one module per subject. Each names the checkpoint of its data."""
 
 from recallog_schemas.views.base import ComputedAt, Remembered, View, lines, one_line
 from recallog_schemas.views.dead_letters import DeadLetter, DeadLetterDetail

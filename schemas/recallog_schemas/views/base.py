@@ -1,4 +1,4 @@
-"""The base of all views, and remembered events."""
+"""The base classes of all views, and remembered events."""
 
 from collections.abc import Iterable
 
@@ -8,27 +8,27 @@ from recallog_schemas.event import Event, Position
 
 
 class View(BaseModel):
-    """Base of all answers: immutable, and JSON by `model_dump_json()`."""
+    """Base of all views: immutable, and serialised to JSON by `model_dump_json()`."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class ComputedAt(View):
-    """Which copy of the views answered, and the last position it had decided (None: nothing yet)."""
+    """The generation of the views that answered, and the last position it had processed (None: nothing yet)."""
 
     generation: str
     checkpoint: Position | None
 
 
 class Remembered(View):
-    """One event that an agent may see, where it lies, and what it says."""
+    """One event that an agent may see, with its position and its text."""
 
     position: Position
     event: Event
     text: str
 
     def line(self) -> str:
-        """The event as prompts show it, in the form of the ledger-view memory document: `[turn 003][kind] text`."""
+        """The event as one line of a prompt, in the ledger-view memory document's format: `[turn 003][kind] text`."""
         return f"[turn {self.event.turn:03d}][{self.event.kind}] {one_line(self.text)}"
 
 
@@ -37,5 +37,5 @@ def lines(memories: Iterable[Remembered]) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` without line breaks: in a prompt, what somebody said must not look like a section of its own."""
+    """`text` without line breaks: in a prompt, the text of an event must not look like a separate section."""
     return " ".join(text.splitlines())

@@ -1,4 +1,4 @@
-"""Records that could not be applied."""
+"""Dead letters: records that the fold could not apply."""
 
 from recallog_schemas.event import Position
 from recallog_schemas.views.base import View
@@ -8,7 +8,7 @@ class DeadLetter(View):
     """A record that the fold could not apply. Its bytes stay in the ledger."""
 
     views: str
-    """Which views lack it: the built-in ones, or a projection of the user's own."""
+    """The group of views that lacks the record: the built-in ones, or a projection of the user."""
     position: Position
     reason: str
     detail: str
@@ -18,7 +18,7 @@ class DeadLetter(View):
 
 
 class DeadLetterDetail(View):
-    """A dead letter with its bytes as they stand in the ledger (as text, undecodable bytes escaped)."""
+    """A dead letter with the record's bytes (as text, with undecodable bytes escaped)."""
 
     letter: DeadLetter
     content: str

@@ -13,18 +13,18 @@ class EpisodicView(ComputedAt):
     memories: tuple[Remembered, ...]
 
     def format(self) -> str:
-        """The memories as a prompt shows them, one a line; `(no prior memory)` where there are none."""
+        """The memories in the format of a prompt, one per line; `(no prior memory)` if there are none."""
         return lines(self.memories) or "(no prior memory)"
 
 
 class TimelinePage(ComputedAt):
-    """A page of the events that an agent may see, oldest first. Pages lead from the newest events to older ones."""
+    """A page of the events that an agent may see, oldest first. The first page holds the newest events."""
 
     space: str
     agent: str
     items: tuple[Remembered, ...]
     older: Position | None
-    """Pass it as `before` for the next page; None on the last one."""
+    """Pass it as `before` to get the next page; None on the last page."""
     kept_from: Position | None
-    """On the last page: the views keep what the agent may see from here on, older events are in the ledger alone.
-    None where nothing was dropped, and on other pages."""
+    """On the last page: the position from which the views keep events; older events are in the ledger only. None if
+    nothing was dropped, and on other pages."""

@@ -1,22 +1,22 @@
-"""What rebuilds and migrations do."""
+"""Reports of rebuilds and of copies of ledgers."""
 
 from recallog_schemas.views.base import View
 
 
 class RebuildPlan(View):
-    """What a rebuild would do for one partition."""
+    """The plan of a rebuild for one partition."""
 
     views: str
     partition: int
     records: int
     replaces: str | None
-    """The generation that readers are served from now."""
+    """The generation that readers use now."""
     joins: str | None
-    """The generation under way, which it would complete."""
+    """The building generation that the rebuild would complete."""
 
 
 class RebuildReport(View):
-    """What a rebuild did for one partition."""
+    """The result of a rebuild for one partition."""
 
     views: str
     partition: int
@@ -28,7 +28,7 @@ class RebuildReport(View):
 
 
 class CopyReport(View):
-    """What a copy of a ledger did: records in the source, events that are in the target now, records left out."""
+    """The result of copying a ledger: records in the source, events now in the target, and records left out."""
 
     records: int
     copied: int

@@ -8,7 +8,7 @@ from recallog_schemas.views.recall import Recalled
 
 
 class Preview(View):
-    """One event that an agent may see, in short. `Memory.entries` gives the whole of it for its `id`."""
+    """The beginning of one event that an agent may see. `Memory.entries` returns the whole event for its `id`."""
 
     id: str
     position: Position
@@ -18,36 +18,36 @@ class Preview(View):
     session: str | None
     turn: int
     preview: str
-    """How its text begins; "..." at the end where it goes on."""
+    """The beginning of its text, with "..." at the end if the text is longer."""
     tokens: int
-    """An estimate of what the whole text costs a model: four characters each, rounded up; 0 where it is empty."""
+    """Estimated number of model tokens of the whole text: its characters divided by four, rounded up."""
 
     def line(self) -> str:
-        """The preview as prompts show memories: `[turn 003][kind] text`."""
+        """The preview in the format of a prompt: `[turn 003][kind] text`."""
         return f"[turn {self.turn:03d}][{self.kind}] {one_line(self.preview)}"
 
 
 class SearchHit(Preview):
-    """A memory that answers a question, in short."""
+    """The preview of a memory that matches a query."""
 
     score: float
     """Rounded to four decimals; comparable within one answer only."""
 
 
 class SearchPage(Recalled):
-    """What an agent remembers about a question, in short, best first."""
+    """Previews of the memories of an agent that match a query, best first."""
 
     limit: int
-    """How many hits were asked for, within 1 to 100."""
+    """The requested number of hits, limited to 1 to 100."""
     hits: tuple[SearchHit, ...]
 
     def format(self) -> str:
-        """The previews, best first, one a line; "" where there are none."""
+        """The previews, best first, one per line; "" if there are none."""
         return "\n".join(hit.line() for hit in self.hits)
 
 
 class AroundView(ComputedAt):
-    """One event in short, and what the agent may see just before and after it, oldest first."""
+    """Previews of one event and of the events just before and after it that the agent may see, oldest first."""
 
     space: str
     agent: str
@@ -57,21 +57,21 @@ class AroundView(ComputedAt):
 
     @property
     def events(self) -> tuple[Preview, ...]:
-        """All of them, in order."""
+        """All previews, in order."""
         return (*self.before, self.anchor, *self.after)
 
     def format(self) -> str:
-        """The previews, one a line."""
+        """The previews, one per line."""
         return "\n".join(event.line() for event in self.events)
 
 
 class EntriesView(ComputedAt):
-    """The events of some ids that an agent may see, in the order in which they were asked for."""
+    """The events with the requested ids that an agent may see, in the order of the request."""
 
     space: str
     agent: str
     entries: tuple[Remembered, ...]
 
     def format(self) -> str:
-        """The events as a prompt shows them, one a line; "" where there are none."""
+        """The events in the format of a prompt, one per line; "" if there are none."""
         return lines(self.entries)

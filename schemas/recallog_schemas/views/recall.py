@@ -1,24 +1,24 @@
-"""Answers of recall: whole memories with their scores."""
+"""Results of recall: whole memories with their scores."""
 
 from recallog_schemas.event import Position
 from recallog_schemas.views.base import ComputedAt, Remembered, lines
 
 
 class RecallHit(Remembered):
-    """A memory that answers a question, and why it stands where it does."""
+    """A memory that matches a query, with its score and the parts of it."""
 
     score: float
-    """The sum of `parts`; comparable within one answer only."""
+    """The sum of `parts`; comparable within one result only."""
     parts: dict[str, float]
-    """What each channel, and each term of conversation structure, adds to the score."""
+    """The contribution of each channel, and of each term of conversation structure, to the score."""
     similarity: float | None
-    """Cosine of the question and the memory in its context; None where no vector was compared."""
+    """Cosine similarity of the query and the memory in its context; None if no vector was compared."""
     source: str
-    """"index", or "views" where only its words were compared."""
+    """"index", or "views" if only the words were compared."""
 
 
 class Recalled(ComputedAt):
-    """What every answer to a question about memories says of how it was found."""
+    """The fields that all results of recall have in common: the query, and how it was executed."""
 
     space: str
     agent: str
@@ -27,23 +27,23 @@ class Recalled(ComputedAt):
     """The channels that were used."""
     fusion: str
     considered: int
-    """How many memories were scored."""
+    """The number of memories that were scored."""
     index: str | None
-    """The index's generation; None where it was not asked."""
+    """The index's generation; None if the index was not used."""
     index_checkpoint: Position | None
-    """The last position that the index had decided."""
+    """The last position that the index had processed."""
     index_behind: int
-    """How many positions the views had decided that the index had not: of these only words were compared."""
+    """The number of positions that the views had processed and the index had not. Of these only words were compared."""
     degraded: str | None
-    """Why the answer is not as good as it could be; None where it is."""
+    """Why the result is worse than it could be; None if it is not."""
 
 
 class RecallView(Recalled):
-    """What an agent remembers about a question, best first."""
+    """The memories of an agent that match a query, best first."""
 
     top_k: int
     hits: tuple[RecallHit, ...]
 
     def format(self) -> str:
-        """The memories as a prompt shows them, best first, one a line; "" where there are none."""
+        """The memories in the format of a prompt, best first, one per line; "" if there are none."""
         return lines(self.hits)

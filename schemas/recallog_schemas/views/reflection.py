@@ -1,4 +1,4 @@
-"""Beliefs, reflections that are due, and what a reactor did about them."""
+"""Beliefs, due reflections, and the answers of a reactor."""
 
 from collections.abc import Iterable
 from typing import Self
@@ -13,11 +13,11 @@ class Belief(Remembered):
     """One reflection of an agent. `text` is the belief."""
 
     based_on: tuple[str, ...]
-    """Ids of the events it rests on, as the agent named them."""
+    """Ids of the events that the agent named as evidence."""
 
 
 class BeliefsView(ComputedAt):
-    """What an agent has come to believe, oldest first; only what `reader` may see of it, where one is named."""
+    """The beliefs of an agent, oldest first; with a `reader`, only those that the reader may see."""
 
     space: str
     agent: str
@@ -25,30 +25,30 @@ class BeliefsView(ComputedAt):
     beliefs: tuple[Belief, ...]
 
     def format(self) -> str:
-        """The beliefs, one a line; `(no beliefs)` where there are none."""
+        """The beliefs, one per line; `(no beliefs)` if there are none."""
         return lines(self.beliefs) or "(no beliefs)"
 
 
 class ReflectionView(ComputedAt):
-    """Whether an agent owes a reflection, since when, and on what."""
+    """Whether a reflection of an agent is due, since which record, and the events to reflect on."""
 
     space: str
     agent: str
     due: bool
     threshold: int | None
-    """How many events make one due; None: none ever is."""
+    """The number of events that makes a reflection due; None: reflection is off."""
     events: int
-    """Those that the agent could see since its last reflection."""
+    """The number of events that the agent could see since its last reflection."""
     since: Position | None
-    """From this record on it is due. None where it is not, or where that is further back than the views keep."""
+    """The record that made the reflection due. None if none is due, or if the views no longer keep that record."""
     last: Position | None
     """The agent's last reflection (or failed one), from which the count starts; None before the first."""
     turn: int
     """The space's turn."""
     trigger: str | None
-    """What an answer names as its cause; None where none is due."""
+    """The trigger's id, which an answer gives as its cause; None if no reflection is due."""
     on: tuple[Remembered, ...]
-    """The newest of the events that are counted, at most 20, oldest first."""
+    """The newest of the counted events, at most 20, oldest first."""
 
     def answer(
         self,
@@ -58,7 +58,7 @@ class ReflectionView(ComputedAt):
         turn: int | None = None,
         session: str | None = None,
     ) -> Event:
-        """The `agent.reflected` that answers the trigger, ready to be published: of several answers the first counts.
+        """The `agent.reflected` event that answers the trigger, to be published. The first answer to a trigger counts.
 
         `based_on` are ids of events, by default those of `on`; `turn` is the space's by default. Raises `NothingDue`,
         or pydantic's `ValidationError`.
@@ -66,8 +66,8 @@ class ReflectionView(ComputedAt):
         trigger = triggers.parse(self.trigger)
         if trigger is None:
             raise NothingDue(
-                f"{self.agent!r} owes no reflection in {self.space!r}: {self.events} of {self.threshold} events. "
-                "Publish an agent.reflected of your own, or wait until one is due"
+                f"no reflection of {self.agent!r} is due in {self.space!r}: {self.events} of {self.threshold} events. "
+                "Wait until one is due, or publish an agent.reflected event without a trigger"
             )
         ids = [shown.event.id for shown in self.on] if based_on is None else list(based_on)
         return Event(
@@ -83,7 +83,7 @@ class ReflectionView(ComputedAt):
 
 
 class PendingTrigger(View):
-    """A reflection that is due and not answered yet."""
+    """A due reflection that is not answered yet."""
 
     space: str
     agent: str
@@ -93,7 +93,7 @@ class PendingTrigger(View):
 
 
 class Reaction(View):
-    """What a reactor did about one trigger."""
+    """A reactor's answer to one trigger."""
 
     space: str
     agent: str
@@ -101,14 +101,14 @@ class Reaction(View):
     kind: str
     """agent.reflected, or reflection.failed."""
     text: str
-    """The belief, or why there is none."""
+    """The belief, or the reason of the failure."""
     based_on: tuple[str, ...]
     position: Position
-    """Of the answer that counts: an earlier one, where somebody else was faster."""
+    """The position of the answer that counts, which is an earlier one if another reactor was faster."""
 
     @classmethod
     def of(cls, event: Event, position: Position) -> Self | None:
-        """What the event at `position` did about the trigger that it names; None where it names none."""
+        """The reaction that the event at `position` is; None if it answers no trigger."""
         trigger = triggers.named_by(event)
         if trigger is None:
             return None
@@ -124,7 +124,7 @@ class Reaction(View):
 
 
 class Unreflected(View):
-    """An agent with a memory of its own that does not reflect: its window no longer holds what it has seen."""
+    """An agent without reflection whose window no longer holds all the events that it has seen."""
 
     space: str
     agent: str

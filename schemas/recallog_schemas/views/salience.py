@@ -1,4 +1,4 @@
-"""Salient events, and why an event is or is not among what an agent remembers."""
+"""Salient events, and explanations of why an agent does or does not remember an event."""
 
 from pydantic import Field
 
@@ -12,40 +12,40 @@ class Salient(Remembered):
 
     score: float
     relevance: float
-    """0 to 1: by the index, (n - i)/n for the i-th of n events found; else Jaccard similarity of its words with the
-    query's."""
+    """0 to 1: with the index, (n - i)/n for the i-th of n events found; else the Jaccard similarity of the words of the
+    event and of the query."""
     recency: float
     """0 to 1: exp(-0.1 * turns ago)."""
     importance: float
-    """0 to 1: its kind's, by the catalogue."""
+    """0 to 1: the importance of its kind in the catalogue."""
 
     def line(self) -> str:
         return f"[turn {self.event.turn:03d}][{self.event.kind}][sal={self.score:.2f}] {one_line(self.text)}"
 
 
 class SalientView(ComputedAt):
-    """Of the newest events that an agent may see, those that matter most now, oldest first."""
+    """The most salient of the newest events that an agent may see, oldest first."""
 
     space: str
     agent: str
     query: str
     turn: int
-    """The turn that recency was measured from."""
+    """The turn from which recency was measured."""
     top_k: int
     weights: SalienceWeights
     considered: int
-    """How many events were scored."""
+    """The number of events that were scored."""
     relevance_by: str | None = Field(default=None, exclude_if=lambda by: by is None)
-    """"meaning", by the semantic index; or "words", with the reason why. None, and left out, where the index is off."""
+    """"meaning" (the semantic index), or "words" with the reason. None, and left out, if the index is off."""
     memories: tuple[Salient, ...]
 
     def format(self) -> str:
-        """The memories as a prompt shows them, one a line; `(no salient memories)` where there are none."""
+        """The memories in the format of a prompt, one per line; `(no salient memories)` if there are none."""
         return lines(self.memories) or "(no salient memories)"
 
 
 class Explanation(ComputedAt):
-    """Whether an agent has an event before its eyes, and why."""
+    """Whether the episodic and salient views of an agent contain an event, and why."""
 
     space: str
     agent: str
@@ -55,24 +55,24 @@ class Explanation(ComputedAt):
     why: str
     """The verdict in a sentence."""
     position: Position | None
-    """Where the event lies; None where it is unknown."""
+    """The event's position; None if it is unknown."""
     in_episodic: bool
     newer: int | None
-    """How many newer events the agent may see."""
+    """The number of newer events that the agent may see."""
     window: int
     in_salient: bool
     rank: int | None
-    """Among all scored events, from 1."""
+    """The rank among all scored events, from 1."""
     top_k: int
     considered: int
     query: str
     turn: int
     weights: SalienceWeights
     memory: Salient | None
-    """The event with each term of its score; None where the agent may not see it, or the views no longer keep it."""
+    """The event with each term of its score; None if the agent may not see it or the views no longer keep it."""
 
     def sum(self) -> str:
-        """The score as a sum of its weighted terms, for people; "" where there is none."""
+        """The score as a readable sum of its weighted terms; "" without a score."""
         if self.memory is None:
             return ""
         terms = (
@@ -80,5 +80,5 @@ class Explanation(ComputedAt):
             (self.weights.recency, "recency", self.memory.recency),
             (self.weights.importance, "importance", self.memory.importance),
         )
-        written = " + ".join(f"{weight:.2f} x {name} {value:.3f}" for weight, name, value in terms)
-        return f"{written} = {self.memory.score:.3f}"
+        formatted = " + ".join(f"{weight:.2f} x {name} {value:.3f}" for weight, name, value in terms)
+        return f"{formatted} = {self.memory.score:.3f}"

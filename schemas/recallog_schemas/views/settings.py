@@ -5,7 +5,7 @@ from recallog_schemas.views.base import ComputedAt
 
 
 class AgentSettingsView(ComputedAt):
-    """What an agent is set to, defaults filled in. `agent.configured` events set it."""
+    """The settings of an agent, with defaults filled in. `agent.configured` events change them."""
 
     space: str
     agent: str
@@ -14,6 +14,6 @@ class AgentSettingsView(ComputedAt):
     salience_weights: SalienceWeights
     salience_top_k: int
     reflection_threshold: int | None
-    """How many events make a reflection due; None: none ever is."""
+    """The number of events that makes a reflection due; None: reflection is off."""
     persona: str | None
     goal: str | None

@@ -1,11 +1,11 @@
-"""Spaces, and the agents, sessions and kinds in them."""
+"""Spaces, and the activity of their agents, sessions and kinds."""
 
 from recallog_schemas.event import Position
 from recallog_schemas.views.base import ComputedAt, View
 
 
 class SpaceView(ComputedAt):
-    """Activity in one space. `events` counts every event, bookkeeping too."""
+    """Activity in one space. `events` counts all events, bookkeeping included."""
 
     space: str
     events: int
@@ -16,7 +16,7 @@ class SpaceView(ComputedAt):
 
 
 class AgentView(View):
-    """Activity of one agent (or session, or kind) of a space: how many events, the first and the last."""
+    """Activity of one agent, session or kind of a space: the number of events, the first and the last position."""
 
     name: str
     events: int
@@ -25,7 +25,7 @@ class AgentView(View):
 
 
 class SpaceDetail(ComputedAt):
-    """One space by agents, sessions and kinds. `space` is None where nothing was ever said there."""
+    """One space by agents, sessions and kinds. `space` is None if the space has no events."""
 
     space: SpaceView | None
     agents: tuple[AgentView, ...]

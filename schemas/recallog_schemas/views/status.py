@@ -5,37 +5,37 @@ from recallog_schemas.views.reflection import PendingTrigger, Unreflected
 
 
 class PartitionStatus(View):
-    """How far the views of one partition are."""
+    """The progress of the views of one partition."""
 
     views: str
     partition: int
     end: int
     checkpoint: int
     lag: int
-    """Records not decided yet."""
+    """The number of records not processed yet."""
     generation: str | None
     building: str | None
     building_checkpoint: int | None
     dead_letters: int
     incomplete: bool
-    """Some dead letters are of a future schema: newer code can read them."""
+    """Some dead letters have a future schema: newer code can read them."""
 
 
 class Status(View):
-    """The whole at a glance, as it is: asking folds nothing."""
+    """The state of the ledger and its views. Computing it folds no records."""
 
     ledger: str
     records: int
-    """Decided: applied, skipped as repeats, or dead letters."""
+    """Processed records: applied, skipped as repeats, or dead letters."""
     spaces: int
     agents: int
     sessions: int
     partitions: tuple[PartitionStatus, ...]
     pending: tuple[PendingTrigger, ...]
-    """Reflections that are due; the first 100 of `pending_total`."""
+    """Due reflections: the first 100 of `pending_total`."""
     pending_total: int
     unreflected: tuple[Unreflected, ...]
-    """Agents past turn 30 for which reflection is off; the first 100 of `unreflected_total`."""
+    """Agents past turn 30 whose reflection is off: the first 100 of `unreflected_total`."""
     unreflected_total: int
     ledger_bytes: int
     views_bytes: int

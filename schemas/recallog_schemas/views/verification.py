@@ -1,10 +1,10 @@
-"""What verification found."""
+"""Reports of verification."""
 
 from recallog_schemas.views.base import ComputedAt, View
 
 
 class Difference(View):
-    """The first row in which a view differs from a fresh fold; None where one of them has no such row."""
+    """The first row in which a view differs from a fresh fold. `found` or `expected` is None if that row is missing."""
 
     table: str
     space: str
@@ -18,7 +18,7 @@ class Difference(View):
 
 
 class TableCheck(ComputedAt):
-    """One table of the views compared with a fresh fold: its rows, its canonical digest, and what differs first."""
+    """One table of the views compared with a fresh fold: its rows, its digest, and the first difference."""
 
     views: str
     table: str
@@ -29,12 +29,12 @@ class TableCheck(ComputedAt):
 
 
 class VerifyReport(View):
-    """What verification found."""
+    """The result of comparing the views with a fresh fold of the ledger."""
 
     records: int
     tables: tuple[TableCheck, ...]
     digest: str
-    """Of all tables together: equal views have equal digests."""
+    """The digest of all tables together: equal views have equal digests."""
 
     @property
     def clean(self) -> bool:

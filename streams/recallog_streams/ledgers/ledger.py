@@ -11,54 +11,54 @@ from recallog_schemas.errors import InvalidEvent, RecallogError
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What tells one ledger from another."""
+    """The identity of a ledger."""
 
     ledger: str
-    """Kind of adapter and a name or id that never changes."""
+    """The kind of adapter, and a name or id that never changes."""
     partitions: int
     partitioner: str
-    """The rule from space to partition; another rule would put a space's events out of order."""
+    """The rule that assigns spaces to partitions. Under another rule, the events of a space would lose their order."""
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Consecutive records of one partition. Offsets between `start` and `next` that are not there do not exist."""
+    """Consecutive records of one partition. Offsets between `start` and `next` without a record are holes."""
 
     partition: int
     start: int
     next: int
     records: Sequence[tuple[int, bytes]]
-    """Offset and value (empty where there is none)."""
+    """Offset and value of each record; the value of a record without one is empty."""
     keys: Sequence[bytes | None] | None = None
-    """The key of each record, where others may write the ledger too: it must be the space of the event. None where the
-    ledger itself sees to that."""
+    """The key of each record, which must be the event's space, for ledgers that other programs can write; None for
+    ledgers that ensure this themselves."""
 
 
 class Ledger(ABC):
     """Appends events durably and reads them back in order.
 
-    Offsets start at 0, `read(start)` is inclusive, an end is the next offset.
+    Offsets start at 0, `read(start)` is inclusive, and the end is the next offset.
     """
 
     unique_ids: ClassVar[bool]
-    """Whether an id can be there only once in its space. Where not, the views count it once."""
+    """Whether the ledger stores an id only once per space. If not, the views count a repeated event once."""
     folded_by_workers: ClassVar[bool] = False
-    """Whether worker processes keep its views; else each query first folds what is new."""
+    """Whether worker processes fold its views; if not, each query first folds new records."""
 
     @abstractmethod
     async def open(self) -> None:
-        """Connect, so that `partition_of` can answer; all else does so by itself."""
+        """Connect. `partition_of` needs it; the other methods connect by themselves."""
 
     @abstractmethod
     async def manifest(self) -> Manifest:
-        """Which ledger this is."""
+        """The identity of this ledger."""
 
     @abstractmethod
     async def append(self, events: Sequence[Event]) -> list[Position]:
-        """Write `events` in order; return when they are durable.
+        """Write `events` in order; return their positions when they are durable.
 
-        With unique ids, an id that is there already answers its first position, and the whole call is refused with
-        `IdConflict` where the content differs. Raises `UnknownOutcome` where the events may or may not be there:
-        sending them again is safe.
+        With unique ids, a repeated event gets the position of its first record, and an event whose id belongs to other
+        content raises `IdConflict` before anything is written. Raises `UnknownOutcome` if the events may or may not be
+        written: sending them again is safe.
         """
 
     @abstractmethod
@@ -67,32 +67,32 @@ class Ledger(ABC):
 
     @abstractmethod
     def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
-        """Batches from `start` up to but not including `until`; of one space only, where `space` is given.
+        """Batches from `start` up to but not including `until`; with a `space`, only the records of that space.
 
         A batch holds at most `limits.READ_BATCH_RECORDS` records and `limits.READ_BATCH_BYTES` bytes, or one record
-        that is larger. The last batch's `next` is `until`, also where it ends in holes. `until` must not lie past the
-        end.
+        that is larger. The `next` of the last batch is `until`, even if the range ends in holes. `until` must not be
+        past the end.
         """
 
     @abstractmethod
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
-        """Where the event `id` of `space` lies first; None where there is none."""
+        """The first position of the event `id` of `space`; None if there is none."""
 
     @abstractmethod
     def partition_of(self, space: str) -> int:
-        """Where the events of `space` lie."""
+        """The partition of the events of `space`."""
 
     @abstractmethod
     async def size_bytes(self) -> int:
-        """What the ledger takes on its medium."""
+        """The storage that the ledger uses."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
 
 def check_append(events: Sequence[Event]) -> None:
-    """Raise where one call asks for more than `limits.APPEND_EVENTS_MAX` events."""
+    """Raise `RecallogError` for more than `limits.APPEND_EVENTS_MAX` events in one call."""
     if len(events) > limits.APPEND_EVENTS_MAX:
         raise RecallogError(
             f"{len(events):,} events in one call, the limit is {limits.APPEND_EVENTS_MAX:,}; publish them in parts"
@@ -100,7 +100,7 @@ def check_append(events: Sequence[Event]) -> None:
 
 
 def parts_of(batch: Batch, records: int | None) -> list[Batch]:
-    """`batch` in consecutive parts of at most so many records; None: in one."""
+    """`batch` in consecutive parts of at most `records` records; None: one part."""
     if records is None or len(batch.records) <= records:
         return [batch]
     parts, start = [], batch.start
@@ -114,17 +114,17 @@ def parts_of(batch: Batch, records: int | None) -> list[Batch]:
 
 
 def is_repeat(first: bytes, event: Event, data: bytes) -> bool:
-    """Whether `event`, written as `data`, says what the record `first` of the same id says."""
+    """Whether `event`, encoded as `data`, has the same content as the record `first` of the same id."""
     if first == data:
         return True
     try:
-        return codec.meaning(codec.decode(first), first) == codec.meaning(event, data)
+        return codec.comparable_content(codec.decode(first), first) == codec.comparable_content(event, data)
     except InvalidEvent:
-        return False  # some other program wrote the first one
+        return False  # another program wrote the first one
 
 
 async def record_at(ledger: Ledger, partition: int, offset: int) -> bytes | None:
-    """The bytes of one record, None where there is none at that offset."""
+    """The bytes of one record; None if there is none at that offset."""
     if not 0 <= offset < (await ledger.ends())[partition]:
         return None
     async for batch in ledger.read(partition, offset, offset + 1):

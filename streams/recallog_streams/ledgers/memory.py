@@ -1,6 +1,6 @@
-"""A ledger in this process's memory: for tests of projections, and for whatever need not outlive the process.
+"""A ledger in memory, for tests of projections and for data that need not outlive the process.
 
-It can be told to allow repeated ids, as Kafka does.
+It can allow repeated ids, as Kafka does.
 """
 
 import secrets

@@ -1,4 +1,4 @@
-"""The projector lock of a folder: one process folds a batch at a time, the others wait for what it does."""
+"""The projector lock of a folder: one process at a time folds a batch, the others wait."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ _POLL_SECONDS = 0.002
 
 
 class FolderLock:
-    """Held for one batch, never while idle. The system releases it when its holder dies."""
+    """A file lock that is held for one batch, never while idle. The system releases it when its holder dies."""
 
     def __init__(self, path: Path, wait_seconds: float) -> None:
         self._path = path

@@ -1,5 +1,8 @@
-"""The locks of a cluster. They save work and nothing else: answers count once however often they come, and the commits
-of an index are fenced."""
+"""The locks of a cluster, in Redis.
+
+They only avoid duplicate work: correctness does not depend on them, since answers to a trigger count once and the
+commits of an index are fenced.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,11 +14,11 @@ from redis.exceptions import LockError, RedisError
 from recallog_schemas.errors import LockTimeout, StorageUnavailable
 
 _HELD_SECONDS = 30.0
-"""How long it outlives a holder that died."""
+"""How long the lock outlives a holder that died."""
 
 
 class RedisLock:
-    """Held by one process at a time, and kept while its work goes on."""
+    """A lock that one process holds at a time and renews while it works."""
 
     def __init__(self, url: str, name: str, wait_seconds: float) -> None:
         self._url = url

@@ -21,7 +21,7 @@ from recallog_schemas.errors import EmbedderUnavailable, SettingsError
 _PATH = "/embeddings"
 _TEXTS_MAX = 32
 """In one request: what text-embeddings-inference takes unless it is told otherwise. Others take more."""
-_TEXT_CHARS_MAX = limits.TEXT_KEPT_CHARS_MAX
+_TEXT_CHARS_MAX = limits.STORED_TEXT_CHARS_MAX
 _TEXT_CHARS_MIN = 256
 """A text this short is refused for another reason than its length."""
 _REPLY_BYTES_MAX = 16 * 1024 * 1024
