@@ -39,9 +39,10 @@ def test_the_agent_of_the_guide_prints_what_it_says_in_forty_lines(tmp_path: Pat
     assert run_python("\n".join([agent, *snippets]), tmp_path) == printed
 
 
-def test_the_session_of_the_readme_prints_what_it_says(tmp_path: Path) -> None:
+def test_the_example_of_the_readme_prints_what_it_says_in_eight_lines(tmp_path: Path) -> None:
     (session,) = blocks("README.md", "python")
     (printed,) = blocks("README.md", "text")
+    assert len([line for line in session.splitlines() if line]) == 8
     assert run_python(session, tmp_path) == printed
 
 
