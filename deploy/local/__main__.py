@@ -55,7 +55,7 @@ def cluster(
 
 
 def _start(folder: Path, running: ExitStack) -> tuple[LocalKafka, LocalRedis]:
-    """Both, answering; `running` stops them by their pids."""
+    """Start both and return when they answer; `running` stops them by their pids."""
     redis, kafka = LocalRedis(folder / "redis"), LocalKafka(folder / "kafka")
     with _doing("looking for the jars of Kafka") as report:
         kafka_jars(report)
@@ -68,9 +68,9 @@ def _start(folder: Path, running: ExitStack) -> tuple[LocalKafka, LocalRedis]:
 
 @contextmanager
 def _doing(what: str) -> Iterator[Any]:
-    """Shows on a terminal what is waited for; gives a function that tells more of it."""
+    """Show a spinner with a message; return a function that replaces the message."""
     with err.status(f"{what} …") as status:
-        # Without a terminal there is no spinner, and a line is all that says what a long fetch is about.
+        # Without a terminal there is no spinner: print the message, since a fetch may take long.
         yield status.update if err.is_terminal else err.print
 
 
@@ -94,7 +94,7 @@ def _print(settings: dict[str, str], folder: Path) -> None:
 
 
 def _watch(*servers: LocalServer) -> None:
-    """Returns never; raises when a server has ended by itself."""
+    """Never return; raise when a server has ended by itself."""
     while True:
         for server in servers:
             if not server.running:

@@ -12,7 +12,7 @@ _OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_port() -> int:
-    """A port that nobody uses at this moment; whoever binds it must be ready to find it taken.
+    """A port that is free at this moment; binding it may still fail if another process is faster.
 
     Never one from the range of outgoing connections: while a killed server is away, a client that connects again and
     again would sooner or later be given that port as its own, connect to itself, and keep the server from coming back.

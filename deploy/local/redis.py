@@ -23,7 +23,7 @@ Fsync = Literal["always", "everysec", "no"]
 
 
 class LocalRedis(LocalServer):
-    """One Redis that keeps what it acknowledged: append-only file, nothing evicted."""
+    """One Redis with an append-only file and without eviction, so that acknowledged writes survive a restart."""
 
     name: ClassVar[str] = "Redis"
 
@@ -58,7 +58,7 @@ class LocalRedis(LocalServer):
             "dir": str(self.data),
             "appendonly": "no" if self._snapshots else "yes",
             "appendfsync": self._fsync,
-            "save": "",  # a dump is written when a test says so
+            "save": "",  # tests write dumps explicitly
             "maxmemory-policy": "noeviction",
             "daemonize": "no",
         }
@@ -66,7 +66,7 @@ class LocalRedis(LocalServer):
 
     @contextmanager
     def _prober(self) -> Iterator[Callable[[], bool]]:
-        once = Retry(NoBackoff(), 0)  # the caller asks again, and looks whether the process still runs
+        once = Retry(NoBackoff(), 0)  # the caller retries, and checks that the process still runs
         client = redis.Redis(ports.HOST, self.ports["server"], socket_timeout=1, socket_connect_timeout=1, retry=once)
         with closing(client):
 

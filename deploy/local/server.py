@@ -20,7 +20,7 @@ from deploy.local import ports
 from deploy.local.spawning import spawn
 
 START_SECONDS = 120.0
-"""Kafka needs 5 s of processor time for a start: on a machine with five times more to do than it can, 25 s."""
+"""Kafka needs 5 s of CPU time to start; on a machine that is overloaded five times, 25 s."""
 STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 _PORT_ATTEMPTS = 5
@@ -58,11 +58,11 @@ class LocalServer(ABC):
 
     @abstractmethod
     def _command(self) -> list[str]:
-        """Prepares the folder for the current ports; the program and its arguments."""
+        """Prepare the folder for the current ports; return the program and its arguments."""
 
     @abstractmethod
     def _prober(self) -> AbstractContextManager[Callable[[], bool]]:
-        """Gives a call that says whether this very server, and no other on its port, answers a real request."""
+        """A function that returns whether this server, and not another one on its port, answers a request."""
 
     @property
     def address(self) -> str:
@@ -112,11 +112,11 @@ class LocalServer(ABC):
         raise LocalServerError(f"{self.name} cannot start: a port of {sorted(self.ports.values())} is taken")
 
     def stop(self) -> None:
-        """End the server as an operator does: SIGTERM, and SIGKILL when it still runs after 10 seconds."""
+        """Stop the server as an operator does: SIGTERM, and SIGKILL when it still runs after 10 seconds."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the server as a crash does: SIGKILL."""
+        """Kill the server as a crash does: SIGKILL."""
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
@@ -124,7 +124,7 @@ class LocalServer(ABC):
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a paused server go on (SIGCONT)."""
+        """Resume a paused server (SIGCONT)."""
         os.kill(self.pid, signal.SIGCONT)
 
     def copy_data(self, target: Path) -> None:
@@ -138,7 +138,7 @@ class LocalServer(ABC):
                 self.resume()
 
     def restore_data(self, source: Path) -> None:
-        """Replace the data of the stopped server by what `copy_data` put into `source`."""
+        """Replace the data of the stopped server with a copy that `copy_data` made in `source`."""
         if self.running:
             raise LocalServerError(f"stop {self.name} before its data is replaced")
         shutil.rmtree(self.data)
@@ -151,7 +151,7 @@ class LocalServer(ABC):
         self.stop()
 
     def _spawn(self) -> int:
-        """Start the process; gives the size of the log before."""
+        """Start the process; return the size of the log before the start."""
         lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         try:
             try:
@@ -161,7 +161,7 @@ class LocalServer(ABC):
             command = self._command()
             with self.log.open("ab") as log:
                 logged = log.tell()
-                # The process inherits the lock: it is free exactly when the process is gone, whoever ended it.
+                # The process inherits the lock, so the lock is free exactly when the process has ended.
                 self._process = spawn(command, self.folder, log, lock=lock, dies_with_starter=self._dies_with_starter)
         finally:
             os.close(lock)
@@ -176,7 +176,7 @@ class LocalServer(ABC):
                     if answers():
                         return True
                     time.sleep(_POLL_SECONDS)
-        except BaseException:  # Ctrl-C too: nobody but us knows this process
+        except BaseException:  # Ctrl-C too: nothing else would stop this process
             self.kill()
             raise
         return False

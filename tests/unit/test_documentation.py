@@ -19,6 +19,12 @@ def blocks(document: str, language: str) -> list[str]:
     return [code for found, code in _BLOCK.findall((ROOT / document).read_text()) if found == language]
 
 
+def anchors(document: Path) -> set[str]:
+    """The anchors of its headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def run_python(code: str, folder: Path) -> str:
     printed = io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
@@ -33,9 +39,10 @@ def test_the_agent_of_the_guide_prints_what_it_says_in_forty_lines(tmp_path: Pat
     assert run_python("\n".join([agent, *snippets]), tmp_path) == printed
 
 
-def test_the_session_of_the_readme_prints_what_it_says(tmp_path: Path) -> None:
+def test_the_example_of_the_readme_prints_what_it_says_in_eight_lines(tmp_path: Path) -> None:
     (session,) = blocks("README.md", "python")
     (printed,) = blocks("README.md", "text")
+    assert len([line for line in session.splitlines() if line]) == 8
     assert run_python(session, tmp_path) == printed
 
 
@@ -69,8 +76,10 @@ def test_the_projection_of_the_contributors_guide_works(tmp_path: Path) -> None:
 )
 def test_links_lead_somewhere(document: str) -> None:
     source = ROOT / document
-    for target in re.findall(r"\]\((?!https?://)([^)#]+)(?:#[^)]*)?\)", source.read_text()):
-        assert (source.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)", source.read_text()):
+        found = source.parent / target if target else source
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), f"{target}#{anchor}"
 
 
 def test_every_target_of_the_readme_is_in_the_makefile() -> None:

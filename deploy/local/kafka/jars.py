@@ -24,7 +24,7 @@ _INSTEAD = "or set RECALLOG_TEST_KAFKA to the bootstrap servers of a running Kaf
 
 
 def java() -> Path:
-    """The java program: of JAVA_HOME, else from PATH.
+    """The java program from JAVA_HOME, else from PATH.
 
     Raises:
         NotInstalled: there is none, or it is older than 17.
@@ -54,7 +54,7 @@ def kafka_jars(report: Callable[[str], None] | None = None) -> Path:
     report = report or _print
     pom = _POM.read_bytes()
     version = kafka_version()
-    # With the digest of the pom: a changed pin of another library is another set of jars.
+    # The digest of the pom is part of the name, so that a changed version of any library gives a new folder.
     jars = _cache_folder() / f"kafka-{version}-{hashlib.sha256(pom).hexdigest()[:8]}"
     if jars.is_dir():
         return jars
@@ -112,7 +112,7 @@ def _fetch(maven: str, folder: Path, version: str, report: Callable[[str], None]
 
 
 def _cache_folder() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME")  # what is relative there does not count (XDG Base Directory)
+    home = os.environ.get("XDG_CACHE_HOME")  # relative paths are ignored (XDG Base Directory)
     return (Path(home) if home and Path(home).is_absolute() else Path.home() / ".cache") / "recallog"
 
 

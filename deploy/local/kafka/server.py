@@ -1,4 +1,4 @@
-"""One Apache Kafka node, broker and controller in one process (KRaft), that starts fast and comes back fast."""
+"""One Apache Kafka node, broker and controller in one process (KRaft), configured to start and restart quickly."""
 
 import base64
 import secrets
@@ -27,9 +27,9 @@ SETTINGS = {
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-    # A topic is created on purpose, with its settings, or it is a mistake.
+    # Topics are created explicitly, with their settings; an automatic one would hide a mistake.
     "auto.create.topics.enable": "false",
-    # One node cannot hold the three copies that the internal topics ask for.
+    # One node cannot hold the three copies that the internal topics have by default.
     "default.replication.factor": "1",
     "min.insync.replicas": "1",
     "offsets.topic.replication.factor": "1",
@@ -100,7 +100,7 @@ class LocalKafka(LocalServer):
         self.data.mkdir()
         cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
         # With "=": one id in 64 begins with "-", which is not an option.
-        program = [*program[:1], "-XX:TieredStopAtLevel=1", *program[1:]]  # not worth optimising for the second it runs
+        program = [*program[:1], "-XX:TieredStopAtLevel=1", *program[1:]]  # it runs for one second only
         command = [*program, "kafka.tools.StorageTool", "format", "--standalone", f"--cluster-id={cluster_id}"]
         done = subprocess.run(
             [*command, "-c", str(properties)],

@@ -1,5 +1,6 @@
 """From the name in a setting to the embedder that it names."""
 
+from recallog_projections import plugins
 from recallog_projections.index.embedders.embedder import Embedder
 from recallog_schemas.errors import SettingsError
 
@@ -8,7 +9,10 @@ _SPELLINGS = """\
   onnx:<folder>                           a sentence-transformer in ONNX form
   sentence-transformers                   all-MiniLM-L6-v2 by sentence-transformers and torch
   sentence-transformers:<folder or name>  any model of theirs that is on this machine
-  https://<host>/v1#<model>               an OpenAI-compatible embeddings endpoint (http:// as well)"""
+  https://<host>/v1#<model>               an OpenAI-compatible embeddings endpoint (http:// as well)
+  <scheme>[:<anything>]                   an adapter that an installed package registers in the entry points
+                                          recallog.embedders"""
+_OWN_SCHEMES = frozenset({"minilm", "onnx", "sentence-transformers"})
 
 
 def embedder(name: str, *, api_key: str | None = None, threads: int | None = None) -> Embedder:
@@ -29,7 +33,11 @@ def embedder(name: str, *, api_key: str | None = None, threads: int | None = Non
         from recallog_projections.index.embedders.sentence_transformers import SentenceTransformersEmbedder
 
         return SentenceTransformersEmbedder(where or None, threads=threads)
-    raise SettingsError(f"{name!r} is no embedder. It is one of\n{_SPELLINGS}")
+    factory = None if kind in _OWN_SCHEMES else plugins.load(plugins.EMBEDDERS, kind)
+    if factory is None:
+        raise SettingsError(f"{name!r} is no embedder. It is one of\n{_SPELLINGS}")
+    made: Embedder = factory(name, api_key)
+    return made
 
 
 def _endpoint(name: str, api_key: str | None) -> Embedder:

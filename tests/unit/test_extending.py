@@ -1,0 +1,267 @@
+"""The examples of docs/extending.md work, and adapters from outside the package are found by their scheme."""
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contract.store_contract import StoreContract
+from recallog import Memory, Settings
+from recallog_projections import plugins
+from recallog_projections.index.embedders.embedder import Passage
+from recallog_projections.index.embedders.registry import embedder
+from recallog_projections.stores.store import Generation, Store
+from recallog_schemas.errors import SettingsError
+from support.events import event, run
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
+PYTHON = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
+TOML = [tomllib.loads(block) for block in re.findall(r"^```toml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)]
+REFLECTOR, RERANKER, STORE, CONTRACT, EMBEDDER, COMPONENTS = PYTHON
+STORE_PROJECT, EMBEDDER_PROJECT = TOML
+
+Install = Callable[..., Path]
+
+
+def write_distribution(site: Path, project: dict[str, dict[str, object]], module: str, code: str) -> Path:
+    """What an installer leaves of a distribution with one module: the module, and its metadata."""
+    name, version = project["project"]["name"], project["project"]["version"]
+    groups = project["project"]["entry-points"]
+    assert isinstance(groups, dict)
+    lines = [
+        line
+        for group, entries in groups.items()
+        for line in (f"[{group}]", *(f"{scheme} = {target}" for scheme, target in entries.items()))
+    ]
+    metadata = site / f"{str(name).replace('-', '_')}-{version}.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (metadata / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    (site / f"{module}.py").write_text(code)
+    return site
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Installs distributions for one test."""
+    before = set(sys.modules)
+
+    def installed(project: dict[str, dict[str, object]], module: str, code: str, site: str = "site") -> Path:
+        folder = write_distribution(tmp_path / site, project, module, code)
+        monkeypatch.syspath_prepend(folder)
+        importlib.invalidate_caches()
+        return folder
+
+    yield installed
+    for name in set(sys.modules) - before:
+        if name.startswith(("recallog_ramdisk", "recallog_hashed")):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def ramdisk(install: Install) -> None:
+    """The distribution of the guide's store is installed."""
+    install(STORE_PROJECT, "recallog_ramdisk", STORE)
+
+
+def settings_of(tmp_path: Path, views: str) -> Settings:
+    return Settings(home=tmp_path / "home", views=views, index="off")
+
+
+# A store from outside the package.
+
+
+@pytest.mark.usefixtures("ramdisk")
+def test_a_store_of_an_installed_distribution_serves_its_scheme(tmp_path: Path) -> None:
+    async def work() -> None:
+        settings = settings_of(tmp_path, f"ramdisk://{tmp_path / 'disk'}")
+        async with Memory.open(settings) as memory:
+            position = await memory.publish(event(turn=3))
+            view = await memory.episodic("village", "baker", after=position)
+            assert view.format() == "[turn 003][agent.spoke] Bread!"
+            assert [report.records for report in await memory.rebuild()] == [1]
+            verified = await memory.verify()
+            assert verified.clean
+            assert verified.records == 1
+        async with Memory.open(settings) as memory:
+            assert len((await memory.episodic("village", "baker")).memories) == 1
+
+    run(work())
+    assert (tmp_path / "disk" / "recallog.db").is_file()
+    assert sorted(file.name for file in (tmp_path / "home").glob("views*.db")) == []
+
+
+@pytest.mark.usefixtures("ramdisk")
+def test_the_factory_s_own_error_reaches_the_caller(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="name a folder"):
+        Memory.open(settings_of(tmp_path, "ramdisk://"))
+
+
+class TestStoreOfTheGuide(StoreContract):
+    """The guide's store keeps the contract, in the way that the guide shows."""
+
+    def _class_of_the_guide(self) -> type[StoreContract]:
+        guide: dict[str, object] = {}
+        exec(compile(CONTRACT, "docs/extending.md", "exec"), guide)
+        found = guide["TestRamDiskStore"]
+        assert isinstance(found, type)
+        assert issubclass(found, StoreContract)
+        return found
+
+    @pytest.fixture(autouse=True)
+    def _installed(self, ramdisk: None) -> None:
+        self._of_the_guide = self._class_of_the_guide()()
+
+    def make(self, folder: Path) -> Store:
+        return self._of_the_guide.make(folder)
+
+    def lose_checkpoint(self, store: Store, generation: Generation) -> None:
+        self._of_the_guide.lose_checkpoint(store, generation)
+
+
+# Lookup by scheme.
+
+
+def open_views(tmp_path: Path, scheme: str) -> None:
+    Memory.open(Settings(home=tmp_path / "home", views=f"{scheme}://somewhere", index="off"))
+
+
+def open_ledger(tmp_path: Path, scheme: str) -> None:
+    Memory.open(Settings(ledger=f"{scheme}://somewhere", views=str(tmp_path / "views"), index="off"))
+
+
+def open_engine(tmp_path: Path, scheme: str) -> None:
+    Memory.open(Settings(home=tmp_path / "home", ledger=None, views=None, index=f"{scheme}://somewhere"))
+
+
+def open_embedder(tmp_path: Path, scheme: str) -> None:
+    embedder(f"{scheme}:somewhere")
+
+
+GROUPS = [
+    (plugins.STORES, open_views),
+    (plugins.LEDGERS, open_ledger),
+    (plugins.ENGINES, open_engine),
+    (plugins.EMBEDDERS, open_embedder),
+]
+
+
+@pytest.mark.parametrize(("group", "open_with"), GROUPS)
+def test_an_unknown_scheme_is_refused_and_the_message_names_the_group(
+    tmp_path: Path, group: str, open_with: Callable[[Path, str], None]
+) -> None:
+    with pytest.raises(SettingsError, match=re.escape(group)):
+        open_with(tmp_path, "nowhere")
+
+
+@pytest.mark.parametrize(("group", "open_with"), GROUPS)
+def test_a_scheme_that_two_distributions_register_is_refused_and_both_are_named(
+    tmp_path: Path, install: Install, group: str, open_with: Callable[[Path, str], None]
+) -> None:
+    for name in ("recallog_ramdisk_one", "recallog_ramdisk_two"):
+        project = {"name": name, "version": "1.0", "entry-points": {group: {"twice": f"{name}:factory"}}}
+        install({"project": project}, name, "", site=name)
+    with pytest.raises(SettingsError, match=r"registered 2 times in .*_one:factory, .*_two:factory"):
+        open_with(tmp_path, "twice")
+
+
+@pytest.mark.parametrize(("group", "open_with"), GROUPS)
+def test_a_factory_that_cannot_be_imported_is_named(
+    tmp_path: Path, install: Install, group: str, open_with: Callable[[Path, str], None]
+) -> None:
+    target = "recallog_ramdisk_broken:factory"
+    project = {"name": "broken", "version": "1.0", "entry-points": {group: {"broken": target}}}
+    install({"project": project}, "recallog_ramdisk_broken", "import a_module_that_is_not_installed\n")
+    with pytest.raises(SettingsError, match=f"{target}, registered in {re.escape(group)}, cannot be imported"):
+        open_with(tmp_path, "broken")
+
+
+# `importlib.metadata` asks each finder for distributions: the finder of this script sees every scan.
+OBSERVED = """
+import asyncio, sys
+from importlib.metadata import DistributionFinder
+
+from recallog import Settings
+from recallog.composition import compose
+from recallog_projections.index.embedders.registry import embedder
+from recallog_schemas.errors import SettingsError
+
+scans = []
+
+
+class Observer(DistributionFinder):
+    def find_spec(self, name, path=None, target=None):
+        return None
+
+    def find_distributions(self, context=DistributionFinder.Context()):
+        if context.name is None:
+            scans.append(context)
+        return ()
+
+
+async def build(**settings):
+    try:
+        await compose(Settings(home=sys.argv[1], **settings)).close()
+    except SettingsError as error:
+        assert "recallog.stores" in str(error), error
+
+
+async def main():
+    sys.meta_path.append(Observer())
+    await build(index="off")
+    await build(ledger="memory://", views="memory://")
+    await build(index="embedded")
+    await build(index="http://127.0.0.1:1")
+    await build(ledger="kafka://127.0.0.1:1/recallog", views="redis://127.0.0.1:1/0", index="http://127.0.0.1:1")
+    embedder("minilm").close()
+    embedder("http://127.0.0.1:1/v1#model").close()
+    print("own schemes:", len(scans))
+    await build(views="other://", index="off")
+    print("another scheme:", len(scans))
+
+
+asyncio.run(main())
+"""
+
+
+def test_entry_points_are_scanned_only_for_schemes_that_are_not_our_own(tmp_path: Path) -> None:
+    script = tmp_path / "observed.py"
+    script.write_text(OBSERVED)
+    ended = subprocess.run(
+        [sys.executable, script, tmp_path / "home"], capture_output=True, text=True, check=False, env=os.environ
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines() == ["own schemes: 0", "another scheme: 1"]
+
+
+# The other examples of the guide.
+
+
+@pytest.mark.parametrize("code", [REFLECTOR, RERANKER, COMPONENTS], ids=["reflector", "reranker", "components"])
+def test_the_examples_that_need_no_distribution_hold_what_they_assert(code: str) -> None:
+    assert "\nassert " in code
+    exec(compile(code, "docs/extending.md", "exec"), {"__name__": "extending"})
+
+
+def test_the_embedder_of_an_installed_distribution_serves_its_scheme(install: Install) -> None:
+    install(EMBEDDER_PROJECT, "recallog_hashed", EMBEDDER)
+    found = embedder("hashed:64", api_key="secret")
+    first, again, other = found.embed([Passage("The mill burned."), Passage("the MILL burned."), Passage("Bread!")])
+    assert found.dimension == 64
+    assert np.linalg.norm(first.vector) == pytest.approx(1)
+    assert first.vector @ again.vector == pytest.approx(1)
+    assert first.vector @ other.vector < 0.9
+    assert embedder("hashed").dimension == 256
+    found.close()
+
+
+def test_the_guide_shows_the_groups_and_factories_that_the_code_has() -> None:
+    for group in (plugins.LEDGERS, plugins.STORES, plugins.ENGINES, plugins.EMBEDDERS):
+        assert f"| `{group}` | `factory(" in GUIDE
