@@ -196,7 +196,8 @@ def _validated(fields: dict[str, Any], required: frozenset[str]) -> Event:
 def _named(error: ValidationError) -> InvalidEvent:
     """The first broken rule as one line: its field's path, what is wrong, what was there."""
     first = error.errors(include_url=False)[0]
-    path = first.get("ctx", {}).get("path") or ".".join(str(part) for part in first["loc"])
+    # "[key]" is pydantic's mark for the name of a field, which stands before it.
+    path = first.get("ctx", {}).get("path") or ".".join(str(part) for part in first["loc"] if part != "[key]")
     rule = "unparsable" if first["type"] == "json_invalid" else first["type"]
     message = _IN_OTHER_WORDS.get(first["type"], first["msg"])
     return InvalidEvent(f"{path}: {message}" if path else message, path=path, rule=rule)

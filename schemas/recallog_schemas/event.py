@@ -159,7 +159,10 @@ class Event(EventFields):
 
     @property
     def text(self) -> str:
-        """The event in words, as prompts, relevance and search use it; "" where it has none."""
+        """The event in words by the catalogue of kinds, "" where it has none.
+
+        Views show this text, or the one that the event's space has declared for its kind.
+        """
         return kinds.text_of(self.kind, self.payload)
 
 

@@ -121,7 +121,7 @@ async def entries(reading: ReadSession, asker: Asker, ids: Iterable[str]) -> Ent
         **seen.snapshot.computed_at,
         space=asker.space,
         agent=asker.agent,
-        entries=tuple(seen.snapshot.remembered(memory.offset, memory.data) for memory in found),
+        entries=tuple(seen.snapshot.remembered(memory.offset, memory.data, memory.text) for memory in found),
     )
 
 
@@ -151,7 +151,7 @@ class _Seen:
         return Past(asker.ledger, self.snapshot.partition, asker.space, asker.agent, asker.as_of, asker.progress)
 
     def preview(self, memory: RememberedEvent, chars: int = limits.PREVIEW_CHARS) -> Preview:
-        return Preview(**_short(self.snapshot.remembered(memory.offset, memory.data), chars))
+        return Preview(**_short(self.snapshot.remembered(memory.offset, memory.data, memory.text), chars))
 
 
 _Shown = tuple[list[RememberedEvent], RememberedEvent, list[RememberedEvent]]

@@ -14,6 +14,7 @@ from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery
 from recallog.retrieval.reranker import Reranker
 from recallog_projections.projection import RowKey
 from recallog_projections.views import activity, episodic, salience
+from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Position, codec, limits
 from recallog_schemas.errors import IndexLost, IndexUnavailable
 from recallog_schemas.views import RecallHit, RecallView
@@ -28,8 +29,8 @@ class _Gathered:
     candidates: list[Candidate] = field(default_factory=list)
     sessions: dict[str, float] = field(default_factory=dict)
     idf: dict[str, float] = field(default_factory=dict)
-    data: dict[int, bytes] = field(default_factory=dict)
-    """By offset, the events that the views gave."""
+    memories: dict[int, RememberedEvent] = field(default_factory=dict)
+    """By offset, what the views gave."""
     opened: IndexSnapshot | None = None
     """The index, where it answered."""
     behind: int = 0
@@ -152,7 +153,7 @@ def _add_by_words(gathered: _Gathered, snapshot: Snapshot, question: RecallQuery
         newer.candidates = [each for each in newer.candidates if each.at <= micros(question.at_until)]
     known = {each.offset for each in gathered.candidates}
     gathered.candidates += [each for each in newer.candidates if each.offset not in known]
-    gathered.data = newer.data
+    gathered.memories = newer.memories
     gathered.idf = gathered.idf or newer.idf
     if gathered.opened is None:
         gathered.sessions = newer.sessions
@@ -164,12 +165,17 @@ async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked]) -> 
     hits = []
     for one in best:
         each = one.candidate
-        event = codec.decode(stored[each.id] if each.id else gathered.data[each.offset])
+        if each.id:
+            data, text = stored[each.id]
+        else:
+            memory = gathered.memories[each.offset]
+            data, text = memory.data, memory.text
+        event = codec.decode(data)
         hits.append(
             RecallHit.model_construct(
                 position=Position(partition, each.offset),
                 event=event,
-                text=event.text,
+                text=event.text if text is None else text,
                 score=one.score,
                 parts=dict(one.parts),
                 similarity=each.semantic,

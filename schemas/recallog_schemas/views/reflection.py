@@ -29,6 +29,13 @@ class BeliefsView(ComputedAt):
         return lines(self.beliefs) or "(no beliefs)"
 
 
+class Counted(Remembered):
+    """One event that counts towards a reflection."""
+
+    importance: float
+    """0 to 1, of its kind when it was said."""
+
+
 class ReflectionView(ComputedAt):
     """Whether an agent owes a reflection, since when, and on what."""
 
@@ -47,7 +54,7 @@ class ReflectionView(ComputedAt):
     """The space's turn."""
     trigger: str | None
     """What an answer names as its cause; None where none is due."""
-    on: tuple[Remembered, ...]
+    on: tuple[Counted, ...]
     """The newest of the events that are counted, at most 20, oldest first."""
 
     def answer(

@@ -17,7 +17,7 @@ class Salient(Remembered):
     recency: float
     """0 to 1: exp(-0.1 * turns ago)."""
     importance: float
-    """0 to 1: its kind's, by the catalogue."""
+    """0 to 1, of its kind when it was said: by the catalogue, or by the declaration of its space."""
 
     def line(self) -> str:
         return f"[turn {self.event.turn:03d}][{self.event.kind}][sal={self.score:.2f}] {one_line(self.text)}"
