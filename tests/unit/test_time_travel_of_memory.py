@@ -34,6 +34,7 @@ QUESTIONS: dict[str, Ask] = {
     ),
     "explain": lambda memory, space, agent, as_of: memory.explain(space, "e-20", agent, query="mill", as_of=as_of),
     "explain what came late": lambda memory, space, agent, as_of: memory.explain(space, "e-120", agent, as_of=as_of),
+    "kinds": lambda memory, space, agent, as_of: memory.kinds(space, as_of=as_of),
     "agent_settings": lambda memory, space, agent, as_of: memory.agent_settings(space, agent, as_of=as_of),
 }
 
