@@ -54,17 +54,19 @@ class Scene:
             return
         event = record.event
         space = rows.get(settings.SPACES, event.space)
-        shown = Shown(record.offset, record.data, settings.declared_text(space, event))
         shared = visibility.is_shared(event, space)
+        of_visitor = settings.kind_of(space, event.kind).role == kinds.VISITOR
+        if not (shared or of_visitor):
+            return
+        shown = Shown(record.offset, record.data, settings.declared_text(space, event))
         if shared:
             rows.get(NEWEST, event.space, "", event.kind)
             rows.put(NEWEST, shown, event.space, "", event.kind)
-        if settings.kind_of(space, event.kind).role == kinds.VISITOR:
-            if shared:
-                rows.append(SHARED_VISITOR, shown, event.space)
-            else:
-                for reader in visibility.readers(event):
-                    rows.append(OWN_VISITOR, shown, event.space, reader)
+        if of_visitor and shared:
+            rows.append(SHARED_VISITOR, shown, event.space)
+        elif of_visitor:
+            for reader in visibility.readers(event):
+                rows.append(OWN_VISITOR, shown, event.space, reader)
 
 
 def scene_kinds(space: SpaceSettings | None) -> Sequence[str]:
