@@ -30,6 +30,7 @@ from recallog_schemas.views import (
     EntriesView,
     EpisodicView,
     Explanation,
+    KindsView,
     PendingTrigger,
     Reaction,
     RebuildPlan,
@@ -644,6 +645,13 @@ class Memory:
         """The activity in `space`: its agents, sessions and kinds, each with its counts."""
 
         return await self._router.of_space(space, lambda reading: queries.spaces.space_detail(reading, space))
+
+    async def kinds(self, space: str, *, after: Position | None = None, as_of: AsOf | None = None) -> KindsView:
+        """The kinds of the catalogue and those that `space` declares, each with its importance, text rule and readers.
+
+        `space.configured {kinds}` declares them. `after` and `as_of` as for `episodic`.
+        """
+        return await self._router.of_space(space, lambda reading: queries.spaces.kinds_of(reading, space), after, as_of)
 
     async def row(
         self, table: Table[Row], space: str, owner: str = "", key: str = "", *, after: Position | None = None

@@ -197,7 +197,8 @@ def _validated(fields: dict[str, Any], required: frozenset[str]) -> Event:
 def _invalid_event(error: ValidationError) -> InvalidEvent:
     """The first broken rule as one line: the field's path and what is wrong."""
     first = error.errors(include_url=False)[0]
-    path = first.get("ctx", {}).get("path") or ".".join(str(part) for part in first["loc"])
+    # "[key]" is pydantic's mark for the name of a field, which stands before it.
+    path = first.get("ctx", {}).get("path") or ".".join(str(part) for part in first["loc"] if part != "[key]")
     rule = "unparsable" if first["type"] == "json_invalid" else first["type"]
     message = _MESSAGES.get(first["type"], first["msg"])
     return InvalidEvent(f"{path}: {message}" if path else message, path=path, rule=rule)

@@ -159,7 +159,10 @@ class Event(EventFields):
 
     @property
     def text(self) -> str:
-        """The text of the event that prompts, relevance and search use; "" if it has none."""
+        """The text of the event by the catalogue of kinds; "" if it has none.
+
+        Views show this text, or the one that the event's space declares for its kind.
+        """
         return kinds.text_of(self.kind, self.payload)
 
 

@@ -28,6 +28,8 @@ _VIEWS: tuple[type[BaseModel], ...] = (
     views.PendingTrigger,
     views.Reaction,
     views.SpaceDetail,
+    views.Catalogue,
+    views.KindsView,
     views.Status,
     views.DeadLetterDetail,
     views.VerifyReport,
@@ -79,6 +81,8 @@ def _kind(kind: kinds.Kind) -> dict[str, Any]:
         "shared": kind.shared,
         "bookkeeping": kind.bookkeeping,
         "schema_version": kind.schema_version,
+        "role": kind.role,
+        "text": kind.text.__name__,
     }
     return schema
 

@@ -1,25 +1,38 @@
 """The catalogue of kinds: for each known kind its payload, its text, its importance, and who sees it.
 
 Kinds are an open set. An unknown kind carries any JSON object, has importance 0.5, is private to its agent, and its
-text is the first of `text`, `belief`, `summary`, `goal` that its payload has. Importances are those of the ledger-view
-memory document; rows in the order of the memory model's table.
+text is the first of `text`, `belief`, `summary`, `goal` that its payload has. A space declares otherwise for kinds of
+its own with `space.configured`. Importances are those of the ledger-view memory document; rows in the order of the
+memory model's table.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from functools import lru_cache
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from recallog_schemas import limits
+from recallog_schemas import limits, text_rules
+from recallog_schemas.text_rules import TextRule, first_of
 
 KIND_PATTERN = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$"
 
 KindName = Annotated[str, Field(pattern=KIND_PATTERN, max_length=limits.KIND_CHARS_MAX)]
 KindNames = Annotated[list[KindName], Field(max_length=limits.SHARED_KINDS_MAX)]
+
+Role = Literal["memory", "action", "visitor"]
+"""Where a prompt shows events of a kind besides an agent's memory: nowhere, as the agent's own actions under ACTION
+HISTORY, or as what visitors said under VISITOR."""
+MEMORY: Role = "memory"
+ACTION: Role = "action"
+VISITOR: Role = "visitor"
+
+DEFAULT_IMPORTANCE = 0.5
+"""Of every kind for which neither the catalogue nor its space says otherwise."""
 
 
 class Payload(BaseModel):
@@ -81,11 +94,57 @@ class AgentConfigured(Payload):
     goal: str | None = None
 
 
+class DeclaredKind(BaseModel):
+    """What a space declares about a kind that the catalogue does not know. A field that is absent or null is default.
+
+    `text` is the name of a payload field or a template such as "{customer} ordered {order.item}".
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    importance: Annotated[float, Field(ge=0, le=1)] | None = None
+    shared: bool | None = None
+    text: Annotated[str, Field(max_length=limits.TEXT_RULE_CHARS_MAX)] | None = None
+    role: Role | None = None
+
+    @field_validator("text")
+    @classmethod
+    def _readable(cls, text: str | None) -> str | None:
+        try:
+            text_rules.declared(text if text is not None else "text")
+        except ValueError as error:
+            raise PydanticCustomError(
+                "text_rule",
+                "{why}; write the name of a payload field, or a text with placeholders such as {{customer}} or "
+                "{{order.item}}, and literal braces twice",
+                {"why": str(error)},
+            ) from None
+        return text
+
+
 class SpaceConfigured(Payload):
-    """Settings of the space. `shared_kinds` replaces the set of kinds that all its agents see, from then on."""
+    """Settings of the space. A field that is absent keeps its value; null takes it back to the default.
+
+    `shared_kinds` replaces the set of kinds that all its agents see, from then on. `kinds` declares kinds that the
+    catalogue does not know, at most 64 in a space: it changes those that it names, each as a whole, and null takes one
+    back. A declaration holds for later events; earlier ones keep their text, importance, readers and role.
+    """
 
     shared_kinds: KindNames | None = None
     scene_kinds: KindNames | None = None
+    kinds: Annotated[dict[KindName, DeclaredKind | None], Field(max_length=limits.DECLARED_KINDS_MAX)] | None = None
+
+    @field_validator("kinds")
+    @classmethod
+    def _unknown(cls, declared: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        for name in declared or ():
+            if name in CATALOGUE:
+                raise PydanticCustomError(
+                    "known_kind",
+                    "{kind} is a kind of the catalogue, which no space declares; choose another name",
+                    {"kind": name, "path": f"payload.kinds.{name}"},
+                )
+        return declared
 
 
 class ToolUsed(Payload):
@@ -109,33 +168,13 @@ class SessionEnded(Payload):
         return float(reward) if type(reward) is int else reward
 
 
-def _first(*fields: str) -> Callable[[Mapping[str, Any]], str]:
-    def text(payload: Mapping[str, Any]) -> str:
-        for field in fields:
-            value = payload.get(field)
-            if isinstance(value, str):
-                return value
-        return ""
-
-    text.__name__ = "first:" + ",".join(fields)
-    return text
-
-
-def _tool_text(payload: Mapping[str, Any]) -> str:
-    result = payload.get("result")
-    if result is None:
-        return str(payload["tool"])[: limits.TOOL_TEXT_CHARS_MAX]
-    words = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-    return f"{payload['tool']}: {words}"[: limits.TOOL_TEXT_CHARS_MAX]
-
-
 @dataclass(frozen=True, slots=True)
 class Kind:
     """What is known about one kind of event."""
 
     name: str
     payload: type[Payload]
-    text: Callable[[Mapping[str, Any]], str]
+    text: TextRule
     importance: float
     """From 0 to 1: how much the event weighs in salience."""
     shared: bool = False
@@ -143,38 +182,39 @@ class Kind:
     bookkeeping: bool = False
     """Folded, but nobody's memory."""
     schema_version: int = 1
+    role: Role = MEMORY
 
 
-_ANY_TEXT = _first("text", "belief", "summary", "goal")
-_UNKNOWN = Kind("", Payload, _ANY_TEXT, 0.5)
-_TEXT = _first("text")
-_NONE = _first()
+_ANY_TEXT = first_of("text", "belief", "summary", "goal")
+_UNKNOWN = Kind("", Payload, _ANY_TEXT, DEFAULT_IMPORTANCE)
+_TEXT = first_of("text")
+_NONE = first_of()
 
 CATALOGUE: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("run.started", RunStarted, _first("goal"), 0.30, shared=True),
+        Kind("run.started", RunStarted, first_of("goal"), 0.30, shared=True),
         Kind("world.observed", Text, _TEXT, 0.70, shared=True),
         Kind("agent.spoke", Text, _TEXT, 0.50),
         Kind("agent.thought", Text, _TEXT, 0.40),
         Kind("oracle.spoke", Text, _TEXT, 0.50),
         Kind("hypothesis.proposed", Text, _TEXT, 0.75),
         Kind("clue.found", Text, _TEXT, 0.80),
-        Kind("user.injected", Text, _TEXT, 0.95, shared=True),
+        Kind("user.injected", Text, _TEXT, 0.95, shared=True, role=VISITOR),
         Kind("judge.verdict", Verdict, _TEXT, 0.90, shared=True),
         Kind("verdict.final", Verdict, _TEXT, 1.00),
-        Kind("agent.reflected", Reflected, _first("belief", "text"), 0.85, shared=True),
+        Kind("agent.reflected", Reflected, first_of("belief", "text"), 0.85, shared=True),
         Kind("reflection.failed", ReflectionFailed, _NONE, 0.0, bookkeeping=True),
         Kind("agent.configured", AgentConfigured, _NONE, 0.0, bookkeeping=True),
         Kind("space.configured", SpaceConfigured, _NONE, 0.0, bookkeeping=True),
-        Kind("tool.used", ToolUsed, _tool_text, 0.40),
-        Kind("session.started", SessionStarted, _first("title"), 0.30),
-        Kind("session.ended", SessionEnded, _first("outcome"), 0.30),
+        Kind("tool.used", ToolUsed, text_rules.tool_text, 0.40, role=ACTION),
+        Kind("session.started", SessionStarted, first_of("title"), 0.30),
+        Kind("session.ended", SessionEnded, first_of("outcome"), 0.30),
         Kind("clock.ticked", Payload, _NONE, 0.0, bookkeeping=True),
     )
 }
 
-CATALOGUE_VERSION = 2
+CATALOGUE_VERSION = 3
 """Raised whenever `digest` changes: of two versions of Recallog on one folder the older one then gives way."""
 
 DEFAULT_SHARED_KINDS = frozenset(name for name, kind in CATALOGUE.items() if kind.shared)
@@ -186,6 +226,13 @@ _VALIDATE = {name: kind.payload.__pydantic_validator__.validate_python for name,
 def kind_of(name: str) -> Kind:
     """The catalogue's row for `name`; for an unknown kind the row of all unknown ones."""
     return CATALOGUE.get(name, _UNKNOWN)
+
+
+@lru_cache(maxsize=1024)
+def declared(name: str, importance: float, shared: bool, text: str | None, role: Role) -> Kind:
+    """The row of a kind that a space declares."""
+    rule = _ANY_TEXT if text is None else text_rules.declared(text)
+    return Kind(name, Payload, rule, importance, shared=shared, role=role)
 
 
 def check(name: str, payload: Mapping[str, Any]) -> None:
@@ -208,7 +255,7 @@ MORE_THAN_A_TEXT = frozenset(kind.name for kind in CATALOGUE.values() if _asks_f
 
 
 def text_of(name: str, payload: Mapping[str, Any]) -> str:
-    """The event in words, "" where it has none. Never the raw payload."""
+    """The event in words by the catalogue alone, "" where it has none. Never the raw payload."""
     return kind_of(name).text(payload)
 
 
@@ -227,6 +274,7 @@ def digest() -> str:
             kind.shared,
             kind.bookkeeping,
             kind.schema_version,
+            kind.role,
         ]
         for kind in (*CATALOGUE.values(), _UNKNOWN)
     ]

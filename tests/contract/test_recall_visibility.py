@@ -107,8 +107,13 @@ def _event(chance: random.Random, space: str) -> Event:
     payload: dict[str, Any] = {"text": f"{COMMON} {chance.choice(('flour', 'mill', 'river'))} m{next(_numbers)}m."}
     if chance.random() < 0.2:
         payload["text"] = f"{payload['text']} Is it?"
+    if kind == "shop.opened" and chance.random() < 0.5:
+        payload = {"note": payload["text"]}
     if kind == "space.configured":
         payload = {"shared_kinds": chance.choice((None, [], chance.choices(KINDS, k=2)))}
+        if chance.random() < 0.5:
+            shop = {"shared": chance.random() < 0.5, "text": "The shop: {note}{text}", "importance": 0.9}
+            payload["kinds"] = {"shop.opened": chance.choice((None, shop, shop))}
     if chance.random() < 0.05:
         kind, payload = "agent.configured", {"use_salience": chance.random() < 0.7, "window": chance.randint(1, 9)}
     return Event(
@@ -176,13 +181,13 @@ async def check(world: World, story: Story, chance: random.Random) -> None:
     query = chance.choice((COMMON, f"who said {COMMON}?", f"{COMMON}, baker", f"{COMMON} flour by the river"))
     visible = story.visible(space, agent, as_of)
     seen = {story.offsets[said.offset] for said in visible}
-    wanted = {story.offsets[said.offset] for said in visible if filters.pass_(said)}
+    wanted = {story.offsets[said.offset]: said.text for said in visible if said.text and filters.pass_(said)}
     seen_marks = {mark for said in visible for mark in marks(said.text)}
     for how, memory in world.memories.items():
         asked = f"{how}: {agent} in {space} as of {as_of}: {query!r} {filters}"
         recalled = await memory.recall(space, agent, query, top_k=1000, as_of=as_of, **filters.named())
         assert (recalled.degraded, recalled.index is None) == (None, how == "off"), asked
-        found = {hit.position.offset for hit in recalled.hits}
+        found = {hit.position.offset: hit.text for hit in recalled.hits}
         assert found == wanted, asked
         assert all(hit.event == story.events[story.offsets.index(hit.position.offset)] for hit in recalled.hits)
         page = await memory.search(space, agent, query, limit=100, as_of=as_of, **filters.named())

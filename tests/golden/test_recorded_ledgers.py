@@ -16,15 +16,15 @@ from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
 
 HERE = Path(__file__).parent
-CATALOGUE = (2, "9efc950b99f08107")
+CATALOGUE = (3, "adfc270c10bbdff5")
 VILLAGE = {
-    "episodic.own": "651d2140948a9d9e",
-    "episodic.shared": "18143a1f75abb826",
+    "episodic.own": "4e3e12ca38bbc1f5",
+    "episodic.shared": "6e185dfc38169596",
     "salience.clock": "6aeaa2ec056a941b",
     "reflection.agents": "825bf78ed9d9efc6",
     "beliefs": "29552b838c02df0c",
-    "scene.newest": "bf694dfec17174b9",
-    "scene.visitor.shared": "204444289f27efc5",
+    "scene.newest": "de41632263091ba5",
+    "scene.visitor.shared": "dd3e8ddbbff6be37",
     "activity.totals": "962f005a19de1484",
     "activity.spaces": "12edf2ef545c252f",
     "activity.agents": "9e797da2275c4933",
@@ -36,12 +36,12 @@ VILLAGE = {
 DOCUMENT_000 = {
     "dead_letters": "0e772174ee654f62",
     "dead_letters.count": "2620bca27e1b4ca2",
-    "episodic.own": "234c4774a89c72e4",
-    "episodic.shared": "8efb718992563502",
+    "episodic.own": "7845323ca30e39b3",
+    "episodic.shared": "99865eb6de65801c",
     "salience.clock": "9bac515013988037",
     "reflection.agents": "7c12b820932fa082",
     "beliefs": "783b22259528340b",
-    "scene.newest": "0d7d148b85fed201",
+    "scene.newest": "863b9a1d4c6119dd",
     "activity.totals": "1dff8f8079bd8aa6",
     "activity.spaces": "a8105d845fd7aaf5",
     "activity.agents": "187c256e5a169857",

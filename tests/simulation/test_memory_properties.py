@@ -194,10 +194,23 @@ def test_a_prompt_shows_what_visitors_said_last(recorded: Recorded) -> None:
                 context.context(recorded.reading, None, space, agent, context.ContextRequest(extra="END"), KEPT)
             )
             heard = recorded.expected.visitors(space, agent)
-            lines = [f"[turn {said.turn:03d}][user.injected] {' '.join(said.text.splitlines())}" for said in heard] or [
-                "(quiet)"
-            ]
-            assert prompt.partition("\n\nEND")[0].endswith("\n\n" + "\n".join(["VISITOR", *lines]))
+            lines = "\n".join(["VISITOR", *lines_of(heard)] if heard else ["VISITOR", "(quiet)"])
+            assert prompt.partition("\n\nEND")[0].endswith(f"\n\n{lines}")
+
+
+@settings(max_examples=40)
+@given(recordings())
+def test_a_prompt_shows_what_its_agent_did_last(recorded: Recorded) -> None:
+    for space in SPACES:
+        for agent in READERS:
+            prompt = finish(context.context(recorded.reading, None, space, agent, context.Wanted(), KEPT))
+            done = recorded.expected.actions(space, agent)
+            history = "\n".join(["", "ACTION HISTORY", *lines_of(done), "", "VISITOR", ""])
+            assert history in prompt if done else "ACTION HISTORY" not in prompt
+
+
+def lines_of(said: Sequence[Said]) -> list[str]:
+    return [f"[turn {one.turn:03d}][{one.kind}] {' '.join(one.text.splitlines())}" for one in said]
 
 
 # Why.

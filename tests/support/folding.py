@@ -118,6 +118,8 @@ def _check_settings(store: Store, generation: Generation, expected: Expected) ->
     assert {space: kinds for space, kinds in found.items() if kinds is not None} == {
         space: tuple(sorted(set(kinds))) for space, kinds in expected.shared_kinds.items() if kinds is not None
     }
+    declared = {place[0]: list(settings.SPACES.decode(data).kinds) for place, data in rows.items()}
+    assert declared == {space: sorted(expected.declared.get(space, {})) for space in declared}
     scenes = {place[0]: scene.scene_kinds(settings.SPACES.decode(data)) for place, data in rows.items()}
     assert scenes == {space: tuple(expected.scene_kinds(space)) for space in scenes}
     agents = {

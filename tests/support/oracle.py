@@ -52,6 +52,8 @@ EVENTS_KEPT = 2_000
 BELIEFS_KEPT = 64
 VISITOR_EVENTS = 3
 REFLECTION_EVENTS = 20
+ACTIONS_AMONG = 100
+ACTIONS_SHOWN = 15
 
 REQUIRED = {"envelope", "id", "at", "space", "agent", "kind"}
 OPTIONAL = {"session", "turn", "schema_version", "payload", "subject", "audience", "causation_id", "correlation_id"}
@@ -73,6 +75,8 @@ class Said:
     """Its kind was shared when it was said, and it is addressed to nobody."""
     happened: bool
     """By the moment that is asked about."""
+    declared: dict[str, Any] = field(default_factory=dict)
+    """What its space had declared about its kind when it was said."""
 
     @property
     def space(self) -> str:
@@ -108,6 +112,8 @@ class Said:
 
     @property
     def text(self) -> str:
+        if self.declared.get("text") is not None:
+            return declared_text(self.declared["text"], self.payload)
         if self.kind == "tool.used":
             result = self.payload.get("result")
             return (self.payload["tool"] + ("" if result is None else f": {result}"))[:800]
@@ -116,6 +122,15 @@ class Said:
             fields = ["text", "belief", "summary", "goal"]
         found = [self.payload[name] for name in fields if isinstance(self.payload.get(name), str)]
         return found[0] if found else ""
+
+    @property
+    def importance(self) -> float:
+        declared = self.declared.get("importance")
+        return IMPORTANCE.get(self.kind, IMPORTANCE_OF_UNKNOWN_KINDS) if declared is None else float(declared)
+
+    @property
+    def role(self) -> str:
+        return {"tool.used": "action", "user.injected": "visitor"}.get(self.kind) or self.declared.get("role") or ""
 
     def is_seen_by(self, agent: str) -> bool:
         return self.shared or agent == self.agent or agent in (self.audience or [])
@@ -158,6 +173,8 @@ class Expected:
     """Those of the parked ones that only newer code can judge."""
     repeated: list[int] = field(default_factory=list)
     shared_kinds: dict[str, list[str] | None] = field(default_factory=dict)
+    declared: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    """By space and kind."""
 
     def memories(self, space: str, agent: str) -> list[Said]:
         """What `agent` may see, in ledger order."""
@@ -233,9 +250,8 @@ class Expected:
             words = set(said.text.lower().split())
             relevance = len(asked & words) / len(asked | words) if asked and words else 0.0
             recency = math.exp(-0.1 * max(0, now - said.turn))
-            importance = IMPORTANCE.get(said.kind, IMPORTANCE_OF_UNKNOWN_KINDS)
-            terms = (relevance, recency, importance)
-            score = weights["relevance"] * relevance + weights["recency"] * recency + weights["importance"] * importance
+            terms = (relevance, recency, said.importance)
+            score = sum(weights[name] * term for name, term in zip(weights, terms, strict=True))
             scored.append(Scored(said, score, *terms))
         return sorted(scored, key=lambda one: (-one.score, -one.said.offset))
 
@@ -289,7 +305,30 @@ class Expected:
 
     def visitors(self, space: str, agent: str) -> list[Said]:
         """What visitors said last that `agent` may see."""
-        return [said for said in self.memories(space, agent) if said.kind == "user.injected"][-VISITOR_EVENTS:]
+        return [said for said in self.memories(space, agent) if said.role == "visitor"][-VISITOR_EVENTS:]
+
+    def actions(self, space: str, agent: str) -> list[Said]:
+        """What `agent` did, among the newest that it may see."""
+        newest = self.memories(space, agent)[-ACTIONS_AMONG:]
+        return [said for said in newest if said.role == "action" and said.agent == agent][-ACTIONS_SHOWN:]
+
+
+def declared_text(rule: str, payload: dict[str, Any]) -> str:
+    """The text that a rule makes of a payload, character by character."""
+    left, text = (rule if "{" in rule or "}" in rule else f"{{{rule}}}"), ""
+    while left:
+        if left[:2] in ("{{", "}}"):
+            text, left = text + left[0], left[2:]
+        elif left[0] == "{":
+            path, _, left = left[1:].partition("}")
+            value: Any = payload
+            for name in path.split("."):
+                value = value.get(name) if isinstance(value, dict) else None
+            compact = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+            text += "" if value is None else value if isinstance(value, str) else compact
+        else:
+            text, left = text + left[0], left[1:]
+    return text[:8_000]
 
 
 @lru_cache(maxsize=10_000)
@@ -332,11 +371,16 @@ def expect(
             continue
         content_of[space, fields["id"]] = content
         in_force = expected.shared_kinds.get(space)
-        shared = kind in (SHARED_BY_DEFAULT if in_force is None else in_force) and fields.get("audience") is None
+        declared = expected.declared.get(space, {}).get(kind, {})
+        shared = kind in (SHARED_BY_DEFAULT if in_force is None else in_force) or bool(declared.get("shared"))
+        shared = shared and fields.get("audience") is None
         happened = happened_by is None or datetime.fromisoformat(fields["at"]) <= happened_by
-        expected.counted.append(Said(offset, data, fields, shared, happened))
+        expected.counted.append(Said(offset, data, fields, shared, happened, declared))
         if kind == "space.configured" and "shared_kinds" in payload:
             expected.shared_kinds[space] = payload["shared_kinds"]
+        if kind == "space.configured" and "kinds" in payload:
+            known = {} if payload["kinds"] is None else expected.declared.get(space, {}) | payload["kinds"]
+            expected.declared[space] = {name: what for name, what in known.items() if what is not None}
         if kind == "run.started" and payload.get("shared_kinds") is not None:
             expected.shared_kinds[space] = payload["shared_kinds"]
     return expected
@@ -386,6 +430,8 @@ def _is_event(fields: dict[str, Any]) -> bool:
         return False
     kind, payload = fields["kind"], fields.get("payload", {})
     if not isinstance(payload, dict):
+        return False
+    if kind == "space.configured" and set(payload.get("kinds") or ()) & KNOWN:
         return False
     if kind in NEEDS_TEXT:
         return isinstance(payload.get("text"), str)

@@ -24,6 +24,7 @@ KINDS = (
     "agent.reflected",
     "reflection.failed",
     "shop.opened",
+    "order.placed",
     "tool.used",
     "clock.ticked",
     "space.configured",
@@ -31,6 +32,8 @@ KINDS = (
     "agent.configured",
     "agent.configured",
 )
+UNKNOWN_KINDS = ("shop.opened", "order.placed")
+"""Those of them that the catalogue does not know."""
 WORDS = (
     *("bread", "Bread", "BREAD", "flour", "mill", "the", "the", "of", "river", "BÄCKER", "bäcker", "straße", "STRASSE"),
     *("İstanbul", "istanbul", "ΜΎΛΟΣ", "μύλος", "μύλοσ", "面包", "🥖", "e\u0301", "é"),
@@ -94,6 +97,7 @@ def _payload(rng: random.Random, kind: str) -> dict[str, Any]:
             rng,
             shared_kinds=rng.choice((None, [], _some_kinds(rng))),
             scene_kinds=rng.choice((None, [], _some_kinds(rng))),
+            kinds=rng.choice((None, {}, *(_declarations(rng) for _ in range(6)))),
         )
     if kind == "run.started":
         return rng.choice(({}, {"goal": random_text(rng)}, {"goal": "", "shared_kinds": _some_kinds(rng)}))
@@ -114,7 +118,32 @@ def _payload(rng: random.Random, kind: str) -> dict[str, Any]:
         return {"trigger": "any", "reason": "the model was silent"}
     if kind == "tool.used":
         return {"tool": "oven", "result": rng.choice((None, random_text(rng)))}
+    if kind in UNKNOWN_KINDS:
+        return {"text": random_text(rng)} | _some_of(rng, note=random_text(rng), order=_order(rng), text=7)
     return {"text": random_text(rng)}
+
+
+def _order(rng: random.Random) -> Any:
+    return rng.choice((None, "bread", {"item": rng.choice(WORDS), "count": rng.choice((1, 2.5, None, [True]))}))
+
+
+def _declarations(rng: random.Random) -> dict[str, Any]:
+    """Declarations of kinds that the catalogue does not know: whole ones, partial ones, and null."""
+    return {
+        kind: rng.choice((None, {}, *(_declaration(rng) for _ in range(4))))
+        for kind in UNKNOWN_KINDS
+        if rng.random() < 0.6
+    }
+
+
+def _declaration(rng: random.Random) -> dict[str, Any]:
+    return _some_of(
+        rng,
+        importance=rng.choice((None, 0, 1, 0.05, 0.8)),
+        shared=rng.choice((None, False, True, True)),
+        text=rng.choice((None, "note", "order.item", "{order} for {note}", "{{{order.count}}} of {order.item}{none}")),
+        role=rng.choice((None, "memory", "action", "visitor")),
+    )
 
 
 def _some_of(rng: random.Random, **fields: Any) -> dict[str, Any]:
@@ -207,6 +236,7 @@ _POISON = (
     lambda rng: bytes_of_an_event(rng, mood="sour"),
     lambda rng: bytes_of_an_event(rng, payload={"words": "none"}),
     lambda rng: bytes_of_an_event(rng, kind="nodot"),
+    lambda rng: bytes_of_an_event(rng, kind="space.configured", payload={"kinds": {"agent.spoke": {}}}),
     lambda rng: bytes_of_an_event(rng, space="two words"),
     lambda rng: bytes_of_an_event(rng, envelope=rng.choice((2, 99))),
     lambda rng: bytes_of_an_event(rng, envelope=7, kind="nodot", space=None),

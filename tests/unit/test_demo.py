@@ -1,17 +1,16 @@
 """The demo: it keeps its promises twice in a row, and its recording obeys the rules that the story tells of."""
 
 import time
-from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
 from recallog import Event, Memory
+from recallog_projections.views.settings import SpaceSettings
 from recallog_projections.views.visibility import sees
 from recallog_schemas import codec
 from recallog_schemas.errors import RecallogError
-from recallog_schemas.kinds import DEFAULT_SHARED_KINDS
 from recallog_service.demo import village
 from support.cli import recallog, spawn
 from support.events import event, run
@@ -124,8 +123,8 @@ def test_every_line_is_an_event_of_the_ledger_s_own_form() -> None:
 
 
 def test_every_belief_rests_on_what_its_agent_could_see_before(recording: list[Event]) -> None:
-    shared: Collection[str] = DEFAULT_SHARED_KINDS
-    sharing_at: dict[str, Collection[str]] = {}
+    set_to = SpaceSettings()
+    set_to_at: dict[str, SpaceSettings] = {}
     seen: dict[str, Event] = {}
     beliefs = 0
     for each in recording:
@@ -134,10 +133,10 @@ def test_every_belief_rests_on_what_its_agent_could_see_before(recording: list[E
             assert each.payload["based_on"], each.id
             for based_on in each.payload["based_on"]:
                 assert based_on in seen, f"{each.id} rests on {based_on}, which was not yet said"
-                assert sees(each.agent, seen[based_on], sharing_at[based_on]), f"{each.id} rests on {based_on}"
-        seen[each.id], sharing_at[each.id] = each, shared
+                assert sees(each.agent, seen[based_on], set_to_at[based_on]), f"{each.id} rests on {based_on}"
+        seen[each.id], set_to_at[each.id] = each, set_to
         if each.kind in ("space.configured", "run.started") and each.payload.get("shared_kinds") is not None:
-            shared = each.payload["shared_kinds"]
+            set_to = SpaceSettings(shared_kinds=tuple(each.payload["shared_kinds"]))
     assert beliefs >= 3
 
 

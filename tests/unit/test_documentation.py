@@ -47,11 +47,20 @@ def test_the_example_of_the_readme_prints_what_it_says_in_eight_lines(tmp_path: 
 
 
 def test_the_commands_of_the_readme_print_what_it_says(tmp_path: Path) -> None:
-    (console,) = blocks("README.md", "console")
+    check_console("README.md", tmp_path)
+
+
+def test_the_commands_that_declare_a_kind_print_what_the_producers_guide_says(tmp_path: Path) -> None:
+    check_console("docs/producers.md", tmp_path)
+
+
+def check_console(document: str, folder: Path) -> None:
+    """Run the commands of the one console session of `document`; each prints what is written below it."""
+    (console,) = blocks(document, "console")
     for command, expected in re.findall(r"^\$ recallog (.*)\n((?:[^$].*\n)*)", console, re.MULTILINE):
         ended = subprocess.run(
             [sys.executable, "-m", "recallog_service", *shlex.split(command)],
-            cwd=tmp_path,
+            cwd=folder,
             capture_output=True,
             text=True,
             check=False,

@@ -115,7 +115,7 @@ def test_age_is_measured_from_the_moment_that_is_given_and_halves_in_a_week() ->
 
 
 def test_salience_is_recency_and_importance_without_relevance() -> None:
-    one = candidate(0, kind="world.observed", turn=5)
+    one = candidate(0, importance=0.7, turn=5)
     expected = 0.3 * (0.4 * math.exp(-0.1 * 3) + 0.3 * 0.7) / 0.7
     assert parts([one], 0, channels={SALIENCE}, turn=8) == {SALIENCE: pytest.approx(expected)}
 

@@ -34,12 +34,13 @@ QUESTIONS: dict[str, Ask] = {
     ),
     "explain": lambda memory, space, agent, as_of: memory.explain(space, "e-20", agent, query="mill", as_of=as_of),
     "explain what came late": lambda memory, space, agent, as_of: memory.explain(space, "e-120", agent, as_of=as_of),
+    "kinds": lambda memory, space, agent, as_of: memory.kinds(space, as_of=as_of),
     "agent_settings": lambda memory, space, agent, as_of: memory.agent_settings(space, agent, as_of=as_of),
 }
 
 
 def grown() -> list[Event]:
-    dice = random.Random(20)
+    dice = random.Random(42)
     return [random_event(dice).model_copy(update={"id": f"e-{number}"}) for number in range(EVENTS)]
 
 

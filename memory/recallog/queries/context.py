@@ -25,7 +25,6 @@ CHARS_PER_TOKEN = 4
 """The memory model's estimate: a token is four characters, rounded up."""
 
 _NEXT_LINE, _NEXT_SECTION = "\n", "\n\n"
-_ACTION_KIND = "tool.used"
 _SHOWN_ELSEWHERE = limits.PROMPT_BELIEFS + limits.PROMPT_ACTIONS + limits.VISITOR_EVENTS + limits.SCENE_KINDS_MAX + 1
 """Upper bound of the events that the prompt shows outside of its memory section, the goal included."""
 _RECALLED_ELSEWHERE = 13
@@ -235,7 +234,7 @@ def _scene(snapshot: Snapshot, space: str, kinds: Sequence[str]) -> list[Remembe
     """The newest shared event of each of `kinds`, in ledger order."""
     found = [snapshot.row(scene.NEWEST, space, "", kind) for kind in kinds]
     shown = sorted((one for one in found if one is not None), key=lambda one: one.offset)
-    return [snapshot.remembered(one.offset, one.data) for one in shown]
+    return [snapshot.remembered(one.offset, one.data, one.text) for one in shown]
 
 
 def _texts(events: Sequence[Remembered]) -> str:
@@ -255,16 +254,16 @@ def _visitors(snapshot: Snapshot, space: str, agent: str) -> list[Remembered]:
     tails = snapshot.tail(scene.OWN_VISITOR, space, agent), snapshot.tail(scene.SHARED_VISITOR, space)
     said = [scene.SHARED_VISITOR.decode(data) for tail in tails for data in tail.entries]
     newest = sorted(said, key=lambda one: one.offset)[-limits.VISITOR_EVENTS :]
-    return [snapshot.remembered(one.offset, one.data) for one in newest]
+    return [snapshot.remembered(one.offset, one.data, one.text) for one in newest]
 
 
 def _actions(snapshot: Snapshot, space: str, agent: str) -> list[Remembered]:
     """The agent's own newest actions."""
     found: list[Remembered] = []
     for memory in reversed(snapshot.memories(space, agent)[-_ACTIONS_AMONG:]):
-        if _ACTION_KIND.encode() in memory.data:  # few events have to be decoded
-            event = snapshot.remembered(memory.offset, memory.data)
-            if event.event.kind == _ACTION_KIND and event.event.agent == agent:
+        if memory.action:
+            event = snapshot.remembered(memory.offset, memory.data, memory.text)
+            if event.event.agent == agent:
                 found.append(event)
     return found[: limits.PROMPT_ACTIONS][::-1]
 
@@ -285,7 +284,7 @@ def _memory(
     if not own.use_salience:
         newest = [memory for memory in snapshot.memories(space, agent) if memory.offset not in shown]
         window = episodic.window(newest, own.window or limits.WINDOW_EVENTS)
-        lines = [snapshot.remembered(memory.offset, memory.data).line() for memory in window]
+        lines = [snapshot.remembered(memory.offset, memory.data, memory.text).line() for memory in window]
         return _MemorySection(lines, range(len(lines)), {memory.offset for memory in window})
     ranking = salient.rank(snapshot, space, agent, salience_query, related, more=len(shown))
     left = [list_index for _, list_index in ranking.order if ranking.memories[list_index].offset not in shown][

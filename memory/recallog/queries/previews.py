@@ -123,7 +123,7 @@ async def entries(reading: ReadSession, scope: AgentScope, ids: Iterable[str]) -
         **visible.snapshot.computed_at,
         space=scope.space,
         agent=scope.agent,
-        entries=tuple(visible.snapshot.remembered(memory.offset, memory.data) for memory in found),
+        entries=tuple(visible.snapshot.remembered(memory.offset, memory.data, memory.text) for memory in found),
     )
 
 
@@ -153,7 +153,7 @@ class _VisibleEvents:
         return PastMemory(scope.ledger, self.snapshot.partition, scope.space, scope.agent, scope.as_of, scope.progress)
 
     def preview(self, memory: RememberedEvent, chars: int = limits.PREVIEW_CHARS) -> Preview:
-        return Preview(**_short(self.snapshot.remembered(memory.offset, memory.data), chars))
+        return Preview(**_short(self.snapshot.remembered(memory.offset, memory.data, memory.text), chars))
 
 
 _Shown = tuple[list[RememberedEvent], RememberedEvent, list[RememberedEvent]]

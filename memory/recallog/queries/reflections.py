@@ -10,7 +10,7 @@ from recallog_projections.views import activity, beliefs, episodic, reflection, 
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_projections.views.reflection import Agent
 from recallog_schemas import codec, limits, triggers
-from recallog_schemas.views import Belief, BeliefsView, PendingTrigger, ReflectionView, Unreflected
+from recallog_schemas.views import Belief, BeliefsView, Counted, PendingTrigger, ReflectionView, Unreflected
 
 Item = TypeVar("Item")
 
@@ -51,7 +51,14 @@ def view(snapshot: Snapshot, space: str, agent: str) -> ReflectionView:
         last=position(snapshot.partition, row.answered),
         turn=clock(snapshot, space),
         trigger=triggers.reflection_of(space, agent, row.ordinal).id if due else None,
-        on=tuple(snapshot.remembered(memory.offset, memory.data) for memory in counted[-limits.REFLECTION_EVENTS :]),
+        on=tuple(_shown(snapshot, memory) for memory in counted[-limits.REFLECTION_EVENTS :]),
+    )
+
+
+def _shown(snapshot: Snapshot, memory: RememberedEvent) -> Counted:
+    shown = snapshot.remembered(memory.offset, memory.data, memory.text)
+    return Counted.model_construct(
+        position=shown.position, event=shown.event, text=shown.text, importance=memory.importance
     )
 
 
@@ -144,7 +151,7 @@ def believed(snapshot: Snapshot, space: str, agent: str, reader: str | None = No
     found = []
     for data in snapshot.tail(beliefs.BELIEFS, space, agent).entries:
         entry = beliefs.BELIEFS.decode(data)
-        shown = snapshot.remembered(entry.offset, entry.data)
+        shown = snapshot.remembered(entry.offset, entry.data, None)
         if reader is None or beliefs.may_read(reader, entry, shown.event):
             based_on = tuple(shown.event.payload.get("based_on", ()))
             found.append(

@@ -62,7 +62,7 @@ class Ranking:
     def salient(self, snapshot: Snapshot, memory: RememberedEvent) -> Salient:
         """One event with its score and each of its terms."""
         scored = salience.score(memory, self.query, self.turn, self.weights, self.related.ranked)
-        shown = snapshot.remembered(memory.offset, memory.data)
+        shown = snapshot.remembered(memory.offset, memory.data, memory.text)
         return Salient.model_construct(
             position=shown.position,
             event=shown.event,

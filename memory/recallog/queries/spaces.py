@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from recallog.reading.read_session import ComputedAtFields, ReadSession
 from recallog_projections.projection import RowKey, Table
 from recallog_projections.views import activity, settings
-from recallog_projections.views.settings import AgentSettings
-from recallog_schemas import Position, limits
+from recallog_projections.views.settings import AgentSettings, SpaceSettings
+from recallog_schemas import Position, kinds, limits
 from recallog_schemas.kinds import SalienceWeights
-from recallog_schemas.views import AgentSettingsView, AgentView, SpaceDetail, SpaceView
+from recallog_schemas.views import AgentSettingsView, AgentView, KindsView, KindView, SpaceDetail, SpaceView
 
 _COUNTED: Sequence[Table[activity.AgentSpan] | Table[activity.Span]] = (
     activity.AGENTS,
@@ -39,7 +39,7 @@ async def _space_detail(reading: ReadSession, space: str) -> tuple[SpaceDetail, 
     snapshot = await reading.snapshot([RowKey(activity.SPACES.name, space)])
     row = snapshot.row(activity.SPACES, space)
     found = [[item async for item in reading.scan(table.name, space)] for table in _COUNTED]
-    agents, sessions, kinds = [
+    agents, sessions, kind_spans = [
         tuple([_span(reading.partition, item.owner, table.decode(item.data)) for item, _ in items])
         for table, items in zip(_COUNTED, found, strict=True)
     ]
@@ -48,7 +48,7 @@ async def _space_detail(reading: ReadSession, space: str) -> tuple[SpaceDetail, 
         space=_space(reading.partition, snapshot.computed_at, space, row) if row else None,
         agents=agents,
         sessions=sessions,
-        kinds=kinds,
+        kinds=kind_spans,
     )
     return detail, all(at == snapshot.computed_at for items in found for _, at in items)
 
@@ -69,6 +69,18 @@ async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentS
         persona=own.persona,
         goal=own.goal,
     )
+
+
+async def kinds_of(reading: ReadSession, space: str) -> KindsView:
+    """The kinds of the catalogue and those that `space` declares."""
+    snapshot = await reading.snapshot([RowKey(settings.SPACES.name, space)])
+    set_to = snapshot.row(settings.SPACES, space) or SpaceSettings()
+    known = [KindView.of(kind, shared=settings.shares(set_to, kind.name)) for kind in kinds.CATALOGUE.values()]
+    own = [
+        KindView.of(settings.kind_of(set_to, name), shared=settings.shares(set_to, name), declared=True)
+        for name in set_to.kinds
+    ]
+    return KindsView(**snapshot.computed_at, space=space, kinds=(*known, *own))
 
 
 def _space(partition: int, computed_at: ComputedAtFields, space: str, row: activity.SpaceSpan) -> SpaceView:

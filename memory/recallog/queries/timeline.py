@@ -25,7 +25,7 @@ async def window(reading: ReadSession, space: str, agent: str, size: int | None)
         space=space,
         agent=agent,
         window=wanted,
-        memories=tuple(snapshot.remembered(memory.offset, memory.data) for memory in memories),
+        memories=tuple(snapshot.remembered(memory.offset, memory.data, memory.text) for memory in memories),
     )
 
 
@@ -43,7 +43,7 @@ async def page(
     tails = snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space)
     kept_from = episodic.kept_from(*tails)
     memories = [memory for memory in episodic.complete(*tails) if before is None or memory.offset < before.offset]
-    newest_first = (snapshot.remembered(memory.offset, memory.data) for memory in reversed(memories))
+    newest_first = (snapshot.remembered(memory.offset, memory.data, memory.text) for memory in reversed(memories))
     found = list(islice((memory for memory in newest_first if wanted(memory.event)), limit + 1))
     older = found[limit - 1].position if len(found) > limit else None
     return TimelinePage(

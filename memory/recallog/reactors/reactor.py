@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from recallog.reactors.reflector import Evidence, ReflectionRequest, Reflector, ask
-from recallog_schemas import Event, codec, kinds, limits, triggers
+from recallog_schemas import Event, codec, limits, triggers
 from recallog_schemas.errors import IdConflict, InvariantViolation, LockTimeout, RecallogError, ReflectorFailed
 from recallog_schemas.views import PendingTrigger, Reaction, ReflectionView
 from recallog_streams.ledgers.ledger import Ledger, record_at
@@ -133,7 +133,7 @@ class Reactor:
                     agent=shown.event.agent,
                     kind=shown.event.kind,
                     text=shown.text,
-                    importance=kinds.kind_of(shown.event.kind).importance,
+                    importance=shown.importance,
                 )
                 for shown in due.on
             ],

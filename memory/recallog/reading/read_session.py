@@ -97,10 +97,11 @@ class Snapshot:
             self._memories[space, agent] = episodic.window(merged, newest)
         return self._memories[space, agent]
 
-    def remembered(self, offset: int, data: bytes) -> Remembered:
-        """An event that the views keep, as answers show it."""
+    def remembered(self, offset: int, data: bytes, text: str | None) -> Remembered:
+        """An event that the views keep, as answers show it; without a `text` of the views it has that of the event."""
         event = codec.decode(data)
-        return Remembered.model_construct(position=Position(self.partition, offset), event=event, text=event.text)
+        said = event.text if text is None else text
+        return Remembered.model_construct(position=Position(self.partition, offset), event=event, text=said)
 
 
 def _computed_at(generation: Generation, checkpoint: Checkpoint) -> ComputedAtFields:

@@ -19,7 +19,7 @@ from recallog_projections.index.engines.engine import Hit, Search, Sparse
 from recallog_schemas import limits
 
 _ORDINAL = ("session", "ordinal")
-_FIELDS = ("offset", "agent", "kind", "session", "ordinal", "turn", "at", "is_question")
+_FIELDS = ("offset", "agent", "kind", "session", "ordinal", "turn", "at", "importance", "is_question")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,10 @@ async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> list[
     return [hit.payload["offset"] for hit in best_first]
 
 
-async def events(index: IndexSnapshot, ids: Sequence[str]) -> dict[str, bytes]:
-    """The bytes of events, by the ids of their points."""
-    stored = await index.engine.retrieve(index.collection, ids, payload=("event",))
-    return {key: str(point.payload["event"]).encode() for key, point in stored.items()}
+async def events(index: IndexSnapshot, ids: Sequence[str]) -> dict[str, tuple[bytes, str | None]]:
+    """The bytes of events, by the ids of their points, each with its declared text; None where its kind has none."""
+    stored = await index.engine.retrieve(index.collection, ids, payload=("event", "text"))
+    return {key: (str(point.payload["event"]).encode(), point.payload["text"]) for key, point in stored.items()}
 
 
 async def _seeds(
@@ -209,6 +209,7 @@ def _candidate(hit: Hit, worth: Sequence[tuple[int, float]], *, meaning: bool) -
         session=payload["session"],
         ordinal=payload["ordinal"],
         turn=payload["turn"],
+        importance=payload["importance"],
         at=payload["at"],
         is_question=payload["is_question"],
         semantic=hit.score if meaning else None,

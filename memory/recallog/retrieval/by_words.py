@@ -28,7 +28,8 @@ class _Read(NamedTuple):
     """None: it says nothing."""
 
 
-_read: dict[bytes, _Read] = {}
+_read: dict[tuple[bytes, str | None], _Read] = {}
+"""By an event's bytes and the text that its space gives it."""
 
 
 @dataclass(slots=True)
@@ -40,8 +41,8 @@ class KeywordCandidates:
     """See `ranking.Asked`."""
     idf: dict[str, float]
     """Of each term of the question."""
-    data: dict[int, bytes]
-    """By offset, the events."""
+    memories: dict[int, RememberedEvent]
+    """By offset."""
 
 
 def candidates(memories: Sequence[RememberedEvent], asked: Sequence[str], beyond: int = -1) -> KeywordCandidates:
@@ -64,7 +65,7 @@ def candidates(memories: Sequence[RememberedEvent], asked: Sequence[str], beyond
         spoken.setdefault(kept.session, set()).update(matching)
         if memory.offset <= beyond:
             continue
-        found.data[memory.offset] = memory.data
+        found.memories[memory.offset] = memory
         found.candidates.append(
             Candidate(
                 id="",
@@ -74,6 +75,7 @@ def candidates(memories: Sequence[RememberedEvent], asked: Sequence[str], beyond
                 session=kept.session,
                 ordinal=ordinal,
                 turn=memory.turn,
+                importance=memory.importance,
                 at=kept.at,
                 is_question=kept.is_question,
                 keyword=sum(idf[term] * weights[term] for term in matching),
@@ -90,13 +92,15 @@ def inverse_frequency(texts: int, holding: int) -> float:
 
 
 def _of(memory: RememberedEvent) -> _Read:
-    kept = _read.get(memory.data)
+    key = memory.data, memory.text
+    kept = _read.get(key)
     if kept is None:
         event = codec.decode(memory.data)
-        text, at = documents.clean(event.text), micros(event.at)
+        text = documents.clean(memory.text if memory.text is not None else event.text)
+        at = micros(event.at)
         weights = terms.weights(points.terms_of(text, at)) if text else None
         kept = _Read(event.agent, event.kind, event.session or "", at, documents.is_question(text), weights)
         if len(_read) >= limits.CACHED_MEMORIES_MAX:
             _read.clear()
-        _read[memory.data] = kept
+        _read[key] = kept
     return kept

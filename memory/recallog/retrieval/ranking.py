@@ -98,6 +98,8 @@ class Candidate:
     the query. The sum is at most 1."""
     keyword: float = 0.0
     """BM25."""
+    importance: float = kinds.DEFAULT_IMPORTANCE
+    """From 0 to 1, of its kind when it was said."""
     coverage: float = 0.0
     """0 to 1: the share of the query's idf that it contains. Set where there is no vector."""
 
@@ -182,9 +184,9 @@ def _likely(each: Candidate) -> float:
 
 
 def _salience(each: Candidate, query: RankingQuery) -> float:
-    importance, recency = kinds.kind_of(each.kind).importance, salience.recency(each.turn, query.turn)
+    recency = salience.recency(each.turn, query.turn)
     of = salience.Weights()
-    return (of.recency * recency + of.importance * importance) / (of.recency + of.importance)
+    return (of.recency * recency + of.importance * each.importance) / (of.recency + of.importance)
 
 
 def _reciprocal_ranks(

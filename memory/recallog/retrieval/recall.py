@@ -17,6 +17,7 @@ from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery
 from recallog.retrieval.reranker import Reranker
 from recallog_projections.projection import RowKey
 from recallog_projections.views import activity, episodic, salience
+from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Position, codec, limits
 from recallog_schemas.errors import IndexLost, IndexUnavailable
 from recallog_schemas.views import RecallHit, RecallView
@@ -31,8 +32,8 @@ class _Gathered:
     candidates: list[Candidate] = field(default_factory=list)
     sessions: dict[str, float] = field(default_factory=dict)
     idf: dict[str, float] = field(default_factory=dict)
-    data: dict[int, bytes] = field(default_factory=dict)
-    """By offset: the bytes of the events that came from the views."""
+    memories: dict[int, RememberedEvent] = field(default_factory=dict)
+    """By offset: the memories that came from the views."""
     index: IndexSnapshot | None = None
     """The generation of the index that answered; None where none did."""
     behind: int = 0
@@ -157,7 +158,7 @@ def _add_by_words(gathered: _Gathered, snapshot: Snapshot, query: RecallQuery, w
         newer.candidates = [each for each in newer.candidates if each.at <= micros(query.at_until)]
     known = {each.offset for each in gathered.candidates}
     gathered.candidates += [each for each in newer.candidates if each.offset not in known]
-    gathered.data = newer.data
+    gathered.memories = newer.memories
     gathered.idf = gathered.idf or newer.idf
     if gathered.index is None:
         gathered.sessions = newer.sessions
@@ -169,12 +170,17 @@ async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked]) -> 
     hits = []
     for one in best:
         each = one.candidate
-        event = codec.decode(stored[each.id] if each.id else gathered.data[each.offset])
+        if each.id:
+            data, text = stored[each.id]
+        else:
+            memory = gathered.memories[each.offset]
+            data, text = memory.data, memory.text
+        event = codec.decode(data)
         hits.append(
             RecallHit.model_construct(
                 position=Position(partition, each.offset),
                 event=event,
-                text=event.text,
+                text=event.text if text is None else text,
                 score=one.score,
                 parts=dict(one.parts),
                 similarity=each.semantic,

@@ -15,6 +15,7 @@ from recallog_projections.index.engines.engine import EVERYBODY
 from recallog_projections.projection import RowKey, Table
 from recallog_projections.rows import Rows
 from recallog_projections.views import settings, visibility
+from recallog_projections.views.settings import SpaceSettings
 from recallog_schemas import Event, Record, kinds, limits
 
 SHARED = (EVERYBODY,)
@@ -46,6 +47,10 @@ class Document(msgspec.Struct, frozen=True):
     """Its bytes in the ledger, which are JSON."""
     before: str
     """The end of what was said before it in its session, as far as all its readers could see it: "author: text"."""
+    importance: float = kinds.DEFAULT_IMPORTANCE
+    """From 0 to 1, of its kind when it was said."""
+    text: str | None = None
+    """By the declaration of its kind; None: that of `Event.text`."""
 
 
 class Said(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -79,7 +84,7 @@ class Index:
     """
 
     name: ClassVar[str] = "index"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     tables = (DOCUMENTS, SESSIONS)
 
     def __init__(self, made_with: Mapping[str, Any]) -> None:
@@ -95,10 +100,12 @@ class Index:
         if not record.memorable:
             return
         event = record.event
-        words = clean(kinds.kind_of(event.kind).text(event.payload))
+        space = rows.get(settings.SPACES, event.space)
+        kind = settings.kind_of(space, event.kind)
+        words = clean(kind.text(event.payload))
         if not words:
             return
-        readers = _readers(event, rows)
+        readers = _readers(event, space)
         name = event.session or ""
         session = rows.get(SESSIONS, event.space, name) or Session(0, None, ())
         document = Document(
@@ -114,6 +121,8 @@ class Index:
             offset=record.offset,
             event=record.data.decode(),
             before=_before(session, readers),
+            importance=kind.importance,
+            text=settings.declared_text(space, event),
         )
         rows.put(DOCUMENTS, document, "", key=point_id(event.space, name, session.documents))
         said = f"{event.agent}: {words[-limits.INDEX_BEFORE_CHARS :]}"[-limits.INDEX_BEFORE_CHARS :]
@@ -148,8 +157,8 @@ def of_payload(kept: Mapping[str, Any]) -> Document:
     return msgspec.convert(dict(kept), Document)
 
 
-def _readers(event: Event, rows: Rows) -> tuple[str, ...]:
-    if visibility.is_shared(event, settings.shared_kinds(rows, event.space)):
+def _readers(event: Event, space: SpaceSettings | None) -> tuple[str, ...]:
+    if visibility.is_shared(event, space):
         return SHARED
     return tuple(sorted(visibility.readers(event)))
 

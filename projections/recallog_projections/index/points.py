@@ -13,7 +13,7 @@ from recallog_projections.index.embedders.embedder import Embedding, Passage, Ve
 from recallog_projections.index.engines.engine import Point, Stored
 from recallog_schemas import codec
 
-VERSION = 2
+VERSION = 3
 """Raised whenever the same document would give another point: the index is then built again."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,7 +37,8 @@ _WORD = re.compile(r"[^\W_]+")
 
 def text_of(document: Document) -> str:
     """What the event says."""
-    return documents.clean(codec.decode(document.event.encode()).text)
+    text = document.text if document.text is not None else codec.decode(document.event.encode()).text
+    return documents.clean(text)
 
 
 def passage(document: Document, *, token_vectors: bool) -> Passage:

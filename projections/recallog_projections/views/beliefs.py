@@ -39,7 +39,7 @@ class Beliefs:
     def apply(self, rows: Rows, record: Record) -> None:
         event = record.event
         if record.memorable:
-            shared = visibility.is_shared(event, settings.shared_kinds(rows, event.space))
+            shared = visibility.is_shared(event, rows.get(settings.SPACES, event.space))
             rows.append(BELIEFS, BeliefRow(record.offset, shared, record.data), event.space, event.agent)
 
 

@@ -21,7 +21,9 @@ class RememberedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False):
     turn: int
     importance: float
     text: str | None
-    """The event in words; None where it is too long to keep it twice."""
+    """The event in words; None where it is too long to keep it twice: then it is that of `Event.text`."""
+    action: bool = False
+    """Shown among the actions of its agent."""
 
 
 OWN = Log("episodic.own", RememberedEvent, limits.LOG_EVENTS_KEPT)
@@ -37,7 +39,7 @@ class Episodic:
     """
 
     name: ClassVar[str] = "episodic"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     def __init__(self, keep: int = limits.LOG_EVENTS_KEPT) -> None:
         """`keep` is how many of the newest events each log keeps."""
@@ -51,11 +53,13 @@ class Episodic:
         if not record.memorable:
             return
         event = record.event
-        kind = kinds.kind_of(event.kind)
+        space = rows.get(settings.SPACES, event.space)
+        kind = settings.kind_of(space, event.kind)
         text = kind.text(event.payload)
         ready = text if len(text) <= limits.STORED_TEXT_CHARS_MAX else None
-        memory = RememberedEvent(record.offset, record.data, event.turn, kind.importance, ready)
-        if visibility.is_shared(event, settings.shared_kinds(rows, event.space)):
+        action = kind.role == kinds.ACTION
+        memory = RememberedEvent(record.offset, record.data, event.turn, kind.importance, ready, action)
+        if visibility.is_shared(event, space):
             rows.append(self._shared, memory, event.space)
         else:
             for reader in visibility.readers(event):

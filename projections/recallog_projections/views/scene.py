@@ -14,19 +14,20 @@ from recallog_projections.projection import Log, LogName, RowKey, Table
 from recallog_projections.rows import Rows
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.settings import SpaceSettings
-from recallog_schemas import Record, limits
+from recallog_schemas import Record, kinds, limits
 
-VISITOR_KIND = "user.injected"
 GOAL_KIND = "run.started"
 DEFAULT_SCENE_KINDS = ("world.observed", GOAL_KIND)
 """Those of the memory model."""
 
 
 class Shown(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One event: where it lies, and its bytes as they stand in the ledger."""
+    """One event: where it lies, its bytes as they stand in the ledger, and its text."""
 
     offset: int
     data: bytes
+    text: str | None = None
+    """By the declaration of its kind; None: that of `Event.text`."""
 
 
 NEWEST = Table("scene.newest", Shown)
@@ -39,7 +40,7 @@ class Scene:
     """Fold of shared events into the newest of each kind, and of visitors' words into short logs."""
 
     name: ClassVar[str] = "scene"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     tables = (NEWEST, OWN_VISITOR, SHARED_VISITOR)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
@@ -51,17 +52,21 @@ class Scene:
     def apply(self, rows: Rows, record: Record) -> None:
         if not record.memorable:
             return
-        event, shown = record.event, Shown(record.offset, record.data)
-        shared = visibility.is_shared(event, settings.shared_kinds(rows, event.space))
+        event = record.event
+        space = rows.get(settings.SPACES, event.space)
+        shared = visibility.is_shared(event, space)
+        of_visitor = settings.kind_of(space, event.kind).role == kinds.VISITOR
+        if not (shared or of_visitor):
+            return
+        shown = Shown(record.offset, record.data, settings.declared_text(space, event))
         if shared:
             rows.get(NEWEST, event.space, "", event.kind)
             rows.put(NEWEST, shown, event.space, "", event.kind)
-        if event.kind == VISITOR_KIND:
-            if shared:
-                rows.append(SHARED_VISITOR, shown, event.space)
-            else:
-                for reader in visibility.readers(event):
-                    rows.append(OWN_VISITOR, shown, event.space, reader)
+        if of_visitor and shared:
+            rows.append(SHARED_VISITOR, shown, event.space)
+        elif of_visitor:
+            for reader in visibility.readers(event):
+                rows.append(OWN_VISITOR, shown, event.space, reader)
 
 
 def scene_kinds(space: SpaceSettings | None) -> Sequence[str]:

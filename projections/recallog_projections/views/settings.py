@@ -1,23 +1,37 @@
-"""What agents and spaces are set to. Settings are folded here and act on read, but for the shared kinds: those decide
-who sees an event at the moment it is said, so what was private then stays private."""
+"""What agents and spaces are set to. Settings are folded here and act on read, but for the shared and the declared
+kinds: those decide who sees an event, and what it says, at the moment it is said. So what was private then stays
+private, and a text is the same in every later answer."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
 
 from recallog_projections.projection import RowKey, Table
 from recallog_projections.rows import Rows
-from recallog_schemas import Record
-from recallog_schemas.kinds import DEFAULT_SHARED_KINDS, AgentConfigured
+from recallog_schemas import Event, Record, kinds, limits
+from recallog_schemas.errors import ProjectionError
+from recallog_schemas.kinds import DEFAULT_SHARED_KINDS, AgentConfigured, DeclaredKind, Kind, Role
 
 _AGENT_FIELDS = frozenset(AgentConfigured.model_fields)
+_KIND_FIELDS = frozenset(DeclaredKind.model_fields)
+
+
+class Declaration(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a space declares about one kind. See `kinds.DeclaredKind`."""
+
+    importance: float = kinds.DEFAULT_IMPORTANCE
+    shared: bool = False
+    text: str | None = None
+    role: Role = kinds.MEMORY
 
 
 class SpaceSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     shared_kinds: tuple[str, ...] | None = None
     """Sorted."""
     scene_kinds: tuple[str, ...] | None = None
+    kinds: dict[str, Declaration] = {}
+    """By name, sorted."""
 
 
 class AgentSettings(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -36,12 +50,29 @@ SPACES = Table("settings.space", SpaceSettings)
 AGENTS = Table("settings.agent", AgentSettings)
 
 
-def shared_kinds(rows: Rows, space: str) -> Collection[str]:
-    """The kinds that all agents of `space` see as of the record being folded."""
-    settings = rows.get(SPACES, space)
-    if settings is None or settings.shared_kinds is None:
-        return DEFAULT_SHARED_KINDS
-    return settings.shared_kinds
+def shares(space: SpaceSettings | None, kind: str) -> bool:
+    """Whether all agents of a space with these settings see events of `kind`.
+
+    They see the shared kinds and those that the space declares as shared, also where it has set the shared kinds.
+    """
+    if space is None:
+        return kind in DEFAULT_SHARED_KINDS
+    shared = DEFAULT_SHARED_KINDS if space.shared_kinds is None else space.shared_kinds
+    return kind in shared or (kind in space.kinds and space.kinds[kind].shared)
+
+
+def kind_of(space: SpaceSettings | None, name: str) -> Kind:
+    """What a space with these settings knows about the kind `name`: by the catalogue, or by its own declaration."""
+    declared = space.kinds.get(name) if space is not None else None
+    if declared is None:
+        return kinds.kind_of(name)
+    return kinds.declared(name, declared.importance, declared.shared, declared.text, declared.role)
+
+
+def declared_text(space: SpaceSettings | None, event: Event) -> str | None:
+    """The text of `event` by the declaration of its kind; None where the space declares none: it is `event.text`."""
+    declared = space.kinds.get(event.kind) if space is not None else None
+    return None if declared is None or declared.text is None else kind_of(space, event.kind).text(event.payload)
 
 
 class SettingsProjection:
@@ -51,7 +82,7 @@ class SettingsProjection:
     """
 
     name: ClassVar[str] = "settings"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kinds = frozenset({"agent.configured", "space.configured", "run.started"})
     tables = (SPACES, AGENTS)
 
@@ -90,4 +121,30 @@ def _space(settings: SpaceSettings, payload: Mapping[str, Any]) -> SpaceSettings
         )
     if "scene_kinds" in payload:
         settings = msgspec.structs.replace(settings, scene_kinds=None if scene is None else tuple(scene))
+    if "kinds" in payload:
+        settings = msgspec.structs.replace(settings, kinds=_declared(settings.kinds, payload["kinds"]))
     return settings
+
+
+def _declared(before: Mapping[str, Declaration], changed: Mapping[str, Any] | None) -> dict[str, Declaration]:
+    if changed is None:
+        return {}
+    after = dict(before)
+    for name, fields in changed.items():
+        if fields is None:
+            after.pop(name, None)
+        else:
+            after[name] = _declaration(fields)
+    if len(after) > limits.DECLARED_KINDS_MAX:
+        raise ProjectionError(
+            f"the space would declare {len(after)} kinds, the limit is {limits.DECLARED_KINDS_MAX}; "
+            "take others back in the same event, with null instead of a declaration"
+        )
+    return dict(sorted(after.items()))
+
+
+def _declaration(fields: Mapping[str, Any]) -> Declaration:
+    given = {name: value for name, value in fields.items() if name in _KIND_FIELDS and value is not None}
+    if "importance" in given:
+        given["importance"] = float(given["importance"])  # as the weights above
+    return Declaration(**given)

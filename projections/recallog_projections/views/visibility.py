@@ -1,13 +1,13 @@
 """Who sees an event."""
 
-from collections.abc import Collection
-
+from recallog_projections.views import settings
+from recallog_projections.views.settings import SpaceSettings
 from recallog_schemas import Event
 
 
-def is_shared(event: Event, shared_kinds: Collection[str]) -> bool:
-    """Whether every agent of the space sees it: of a shared kind, and addressed to nobody in particular."""
-    return event.audience is None and event.kind in shared_kinds
+def is_shared(event: Event, space: SpaceSettings | None) -> bool:
+    """Whether every agent of the space sees it: of a kind that these settings share, and addressed to nobody."""
+    return event.audience is None and settings.shares(space, event.kind)
 
 
 def readers(event: Event) -> tuple[str, ...]:
@@ -17,6 +17,6 @@ def readers(event: Event) -> tuple[str, ...]:
     return tuple(dict.fromkeys((event.agent, *event.audience)))
 
 
-def sees(agent: str, event: Event, shared_kinds: Collection[str]) -> bool:
-    """Whether `agent` sees `event` in a space whose shared kinds were `shared_kinds` when it was said."""
-    return is_shared(event, shared_kinds) or agent in readers(event)
+def sees(agent: str, event: Event, space: SpaceSettings | None) -> bool:
+    """Whether `agent` sees `event`; `space` are the settings when it was said."""
+    return is_shared(event, space) or agent in readers(event)

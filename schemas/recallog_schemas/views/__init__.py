@@ -3,10 +3,19 @@
 from recallog_schemas.views.base import ComputedAt, Remembered, View, lines, one_line
 from recallog_schemas.views.dead_letters import DeadLetter, DeadLetterDetail
 from recallog_schemas.views.episodic import EpisodicView, TimelinePage
+from recallog_schemas.views.kinds import Catalogue, KindsView, KindView
 from recallog_schemas.views.maintenance import CopyReport, RebuildPlan, RebuildReport
 from recallog_schemas.views.previews import AroundView, EntriesView, Preview, SearchHit, SearchPage
 from recallog_schemas.views.recall import Recalled, RecallHit, RecallView
-from recallog_schemas.views.reflection import Belief, BeliefsView, PendingTrigger, Reaction, ReflectionView, Unreflected
+from recallog_schemas.views.reflection import (
+    Belief,
+    BeliefsView,
+    Counted,
+    PendingTrigger,
+    Reaction,
+    ReflectionView,
+    Unreflected,
+)
 from recallog_schemas.views.salience import Explanation, Salient, SalientView
 from recallog_schemas.views.scene import SceneView
 from recallog_schemas.views.settings import AgentSettingsView
@@ -20,14 +29,18 @@ __all__ = [
     "AroundView",
     "Belief",
     "BeliefsView",
+    "Catalogue",
     "ComputedAt",
     "CopyReport",
+    "Counted",
     "DeadLetter",
     "DeadLetterDetail",
     "Difference",
     "EntriesView",
     "EpisodicView",
     "Explanation",
+    "KindView",
+    "KindsView",
     "PartitionStatus",
     "PendingTrigger",
     "Preview",

@@ -29,6 +29,13 @@ class BeliefsView(ComputedAt):
         return lines(self.beliefs) or "(no beliefs)"
 
 
+class Counted(Remembered):
+    """One event that counts towards a reflection."""
+
+    importance: float
+    """0 to 1, of its kind when it was said."""
+
+
 class ReflectionView(ComputedAt):
     """Whether a reflection of an agent is due, since which record, and the events to reflect on."""
 
@@ -47,7 +54,7 @@ class ReflectionView(ComputedAt):
     """The space's turn."""
     trigger: str | None
     """The trigger's id, which an answer gives as its cause; None if no reflection is due."""
-    on: tuple[Remembered, ...]
+    on: tuple[Counted, ...]
     """The newest of the counted events, at most 20, oldest first."""
 
     def answer(

@@ -17,7 +17,7 @@ class Salient(Remembered):
     recency: float
     """0 to 1: exp(-0.1 * turns ago)."""
     importance: float
-    """0 to 1: the importance of its kind in the catalogue."""
+    """0 to 1: the importance of its kind, by the catalogue or as its space had declared it by then."""
 
     def line(self) -> str:
         return f"[turn {self.event.turn:03d}][{self.event.kind}][sal={self.score:.2f}] {one_line(self.text)}"

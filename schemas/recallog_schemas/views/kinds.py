@@ -1,0 +1,61 @@
+"""Kinds of events, as the catalogue and a space's own declarations describe them."""
+
+from typing import Self
+
+from recallog_schemas import kinds
+from recallog_schemas.kinds import Kind, Role
+from recallog_schemas.views.base import ComputedAt, View
+
+
+class KindView(View):
+    """One kind of event."""
+
+    name: str
+    declared: bool
+    """By the space; else it is one of the catalogue."""
+    importance: float
+    """From 0 to 1: how much an event weighs in salience."""
+    shared: bool
+    """Seen by every agent of the space, unless an event is addressed to some."""
+    bookkeeping: bool
+    """Folded, but nobody's memory."""
+    role: Role
+    """Where a prompt shows it besides memory: "action" (ACTION HISTORY), "visitor" (VISITOR), or "memory" (nowhere)."""
+    text: str
+    """How its text is made: a template of payload fields, alternatives joined by " or ", or the name of one field; ""
+    where it has no text."""
+    schema_version: int
+    fields: tuple[str, ...]
+    """The payload fields that are checked; any payload may have others. None are of a declared kind."""
+
+    @classmethod
+    def of(cls, kind: Kind, *, shared: bool, declared: bool = False) -> Self:
+        return cls(
+            name=kind.name,
+            declared=declared,
+            importance=kind.importance,
+            shared=shared,
+            bookkeeping=kind.bookkeeping,
+            role=kind.role,
+            text=kind.text.__name__,
+            schema_version=kind.schema_version,
+            fields=tuple(kind.payload.model_fields),
+        )
+
+
+class Catalogue(View):
+    """The kinds that every space knows, with their defaults."""
+
+    kinds: tuple[KindView, ...]
+
+    @classmethod
+    def of_this_version(cls) -> Self:
+        return cls(kinds=tuple(KindView.of(kind, shared=kind.shared) for kind in kinds.CATALOGUE.values()))
+
+
+class KindsView(ComputedAt):
+    """The kinds of one space: the catalogue, then those that the space declares, by name. `shared` is as the space sets
+    it."""
+
+    space: str
+    kinds: tuple[KindView, ...]
