@@ -97,7 +97,8 @@ class Table(_Kept[Row]):
     name: str
     row: type[Row]
     write_only: bool = False
-    """Whether no projection ever reads its rows: then they need not be fetched to be written, and are not cached."""
+    """Whether no projection reads its rows: then they need not be fetched to be written or deleted, and are not
+    cached."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,9 @@ class Projection(Protocol):
     turn came. Raising parks the record for all projections: it becomes a dead letter and the fold goes on.
 
     One that looks at a few kinds of events only may name them in an attribute `kinds`: it is called for no others.
+
+    Where some needs follow from rows, a method `further_needs(rows, record)` may name them. It is called, as a hint,
+    once the rows that `needs` names are there.
     """
 
     @property

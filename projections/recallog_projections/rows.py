@@ -83,12 +83,13 @@ class Rows:
         values[row_key] = row
 
     def delete(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> None:
+        """Delete the row; nothing happens where there is none."""
         if self.strict:
             self._check_writable(table)
         row_key = (table.name, space, owner, key)
-        if row_key not in self._values:
+        if row_key not in self._values and not (table.write_only and _is_address(row_key)):
             raise self._unfetched(row_key)
-        self._undo.setdefault(row_key, self._values[row_key])
+        self._undo.setdefault(row_key, self._values.get(row_key))
         self._values[row_key] = None
 
     def append(self, log: Log[Row], entry: Row, space: str, owner: str = "") -> None:

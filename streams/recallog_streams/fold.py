@@ -6,9 +6,10 @@ It is pure except for fetching rows. The live projector, rebuild, verification, 
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from recallog_projections.projection import Log, LogName, Projection, RowKey, Table
 from recallog_projections.rows import Changes, RowNotLoaded, Rows
@@ -16,6 +17,7 @@ from recallog_projections.views import builtin
 from recallog_schemas import Event, Record, codec, kinds, limits
 from recallog_schemas.errors import InvalidEvent, InvariantViolation, ProjectionError
 from recallog_streams import dead_letters
+from recallog_streams.collector import uncollected
 from recallog_streams.dead_letters import DeadLetterCount, DeadLetterRow
 from recallog_streams.identity import Conflict, Identity
 from recallog_streams.ledgers.ledger import Batch
@@ -44,12 +46,21 @@ def _only_partition(space: str) -> int:
 class _ProjectionCalls:
     """The attributes of a projection that the loop over records uses, looked up once."""
 
-    __slots__ = ("apply", "kinds", "name", "needs", "tables")
+    __slots__ = ("apply", "further_needs", "kinds", "name", "needs", "tables")
 
     def __init__(self, projection: Projection) -> None:
         self.name, self.needs, self.apply = projection.name, projection.needs, projection.apply
+        self.further_needs: Callable[[Rows, Record], Iterable[RowKey]] | None
+        self.further_needs = getattr(projection, "further_needs", None)
         self.kinds: Collection[str] | None = getattr(projection, "kinds", None)
         self.tables = frozenset(table.name for table in projection.tables)
+
+
+class _Miss(NamedTuple):
+    """A record that touched a row which is not loaded."""
+
+    record: Record
+    need: RowKey
 
 
 class Fold:
@@ -98,48 +109,73 @@ class Fold:
 
     async def process(self, batch: Batch, rows: Rows, fetch: Fetch) -> Changes:
         """The changes of the records of `batch`. `rows` may hold rows from earlier batches of the same generation."""
-        decoded = self._decoded(batch)
+        with uncollected():
+            steps = [
+                self._record(batch.partition, offset, data, event) if isinstance(event, Event) else event
+                for offset, data, event in self._decoded(batch)
+            ]
         try:
-            return await self._fold(batch.partition, decoded, rows, fetch)
+            return await self._fold(steps, rows, fetch)
         except ProjectionError:
             if rows.strict:
                 raise
             # Some row cannot be stored. Folding again with every row checked turns its record into a dead letter.
             rows.clear()
             rows.strict = True
-            return await self._fold(batch.partition, decoded, rows, fetch)
+            return await self._fold(steps, rows, fetch)
 
-    async def _fold(
-        self, partition: int, decoded: Sequence[tuple[int, bytes, Event | DeadLetterRow]], rows: Rows, fetch: Fetch
-    ) -> Changes:
-        records = [
-            self._record(partition, offset, data, event) for offset, data, event in decoded if isinstance(event, Event)
-        ]
+    async def _fold(self, steps: Sequence[Record | DeadLetterRow], rows: Rows, fetch: Fetch) -> Changes:
+        records = [step for step in steps if isinstance(step, Record)]
         if self._identity is not None:
-            for needs in self._identity.batches_of_needs(rows, records):
-                await _fetch(rows, fetch, rows.missing(needs))
-        remaining = iter(records)
+            await self._fetch_identities(self._identity, records, rows, fetch)
         misses_min = 1 if self._remote else _MISSES_BEFORE_PREFETCH
         misses, misses_before_prefetch = 0, max(misses_min, len(records) // _RECORDS_PER_MISS)
-        for _, _, event in decoded:
-            if isinstance(event, Event):
-                record, need = next(remaining), None
-                try:
-                    dead_letter = self._apply(record, rows)
-                except RowNotLoaded as missing:
-                    need = missing.need
-                if need is not None:
-                    rows.undo()
-                    misses += 1
-                    if misses == misses_before_prefetch:
-                        await _fetch(rows, fetch, self._missing(rows, records))
-                    dead_letter = await self._apply_again(need, record, rows, fetch)
+        remaining = iter(steps)
+        while True:
+            with uncollected():
+                stopped = self._apply_loaded(remaining, rows)
+            if stopped is None:
+                break
+            if isinstance(stopped, _Miss):
+                misses += 1
+                if misses == misses_before_prefetch:
+                    await self._fetch_needs(records, rows, fetch)
+                dead_letter = await self._apply_again(stopped.need, stopped.record, rows, fetch)
             else:
-                dead_letter = event
+                dead_letter = stopped
             if dead_letter is not None:
                 await self._add_dead_letter(dead_letter, rows, fetch)
             rows.commit_record()
-        return rows.changes()
+        with uncollected():
+            return rows.changes()
+
+    async def _fetch_identities(self, identity: Identity, records: Sequence[Record], rows: Rows, fetch: Fetch) -> None:
+        batches = identity.batches_of_needs(rows, records)
+        while True:
+            with uncollected():
+                needs = next(batches, None)
+                missing = rows.missing(needs or ())
+            if needs is None:
+                return
+            await _fetch(rows, fetch, missing)
+
+    def _apply_loaded(self, steps: Iterator[Record | DeadLetterRow], rows: Rows) -> "_Miss | DeadLetterRow | None":
+        """Apply records up to the first one that is a dead letter or touches a row that is not loaded; None: all."""
+        for step in steps:
+            if isinstance(step, DeadLetterRow):
+                return step
+            try:
+                dead_letter = self._apply(step, rows)
+            except RowNotLoaded as missing:
+                miss = _Miss(step, missing.need)
+            else:
+                if dead_letter is not None:
+                    return dead_letter
+                rows.commit_record()
+                continue
+            rows.undo()
+            return miss
+        return None
 
     def _decoded(self, batch: Batch) -> list[tuple[int, bytes, Event | DeadLetterRow]]:
         """Offset, bytes, and the event in them or the dead letter that explains why there is no valid one."""
@@ -176,11 +212,14 @@ class Fold:
         memorable = reached and not kinds.kind_of(event.kind).bookkeeping
         return Record(partition, offset, event, data, memorable, reached)
 
-    def _missing(self, rows: Rows, records: Sequence[Record]) -> list[RowKey]:
-        try:
-            return rows.missing(self._needs(records))
-        except TypeError:
-            return []  # a projection returned a need that is not hashable
+    async def _fetch_needs(self, records: Sequence[Record], rows: Rows, fetch: Fetch) -> None:
+        """Fetch what all `records` need, then what they need because of those rows."""
+        with uncollected():
+            missing = _missing(rows, self._needs(records))
+        await _fetch(rows, fetch, missing)
+        with uncollected():
+            missing = _missing(rows, self._further_needs(records, rows))
+        await _fetch(rows, fetch, missing)
 
     def _needs(self, records: Sequence[Record]) -> Iterator[RowKey]:
         for record in records:
@@ -190,16 +229,27 @@ class Fold:
                 except Exception:  # noqa: BLE001 - needs is a hint; errors of a record are those that `apply` raises
                     continue
 
+    def _further_needs(self, records: Sequence[Record], rows: Rows) -> Iterator[RowKey]:
+        for record in records:
+            for projection in self._by_kind.get(record.event.kind, self._for_other_kinds):
+                if projection.further_needs is None:
+                    continue
+                try:
+                    yield from projection.further_needs(rows, record)
+                except (Exception, RowNotLoaded):  # noqa: BLE001 - a hint, as `needs` is
+                    continue
+
     async def _apply_again(self, need: RowKey, record: Record, rows: Rows, fetch: Fetch) -> DeadLetterRow | None:
         """Fold a record that needs rows which are not loaded, again after each fetch until all of them are.
 
         Nothing is awaited while the exception is handled: it references the frames that hold the batch, and it becomes
-        the context of errors that the store's client raises and keeps in a reference cycle. Cycles are not collected
-        while batches are folded, and a worker of 8 partitions once held 116 batches this way.
+        the context of errors that the store's client raises and keeps in a reference cycle. Cycles are collected late,
+        and a worker of 8 partitions once held 116 batches this way.
         """
         for _ in range(limits.PROJECTION_RERUNS_MAX):
             if needed := rows.missing([need]):
-                await _fetch(rows, fetch, list(dict.fromkeys([*needed, *self._missing(rows, [record])])))
+                named = _missing(rows, chain(self._needs([record]), self._further_needs([record], rows)))
+                await _fetch(rows, fetch, list(dict.fromkeys([*needed, *named])))
             try:
                 return self._apply(record, rows)
             except RowNotLoaded as missing:
@@ -239,16 +289,24 @@ class Fold:
         rows.put(dead_letters.TABLE, dead_letter, "", key=row_key.key)
 
 
+def _missing(rows: Rows, needs: Iterable[RowKey]) -> list[RowKey]:
+    try:
+        return rows.missing(needs)
+    except TypeError:
+        return []  # some projection's need is not even hashable
+
+
 async def _fetch(rows: Rows, fetch: Fetch, needs: Sequence[RowKey]) -> None:
     if not needs:
         return
     of_rows = [need for need in needs if not rows.is_log(need)]
     of_logs = [need for need in needs if rows.is_log(need)]
     values, totals = await fetch(of_rows, [LogName(*need[:3]) for need in of_logs])
-    for need, data in zip(of_rows, values, strict=True):
-        rows.fetched(need, data)
-    for need, total in zip(of_logs, totals, strict=True):
-        rows.fetched_total(need, total)
+    with uncollected():
+        for need, data in zip(of_rows, values, strict=True):
+            rows.fetched(need, data)
+        for need, total in zip(of_logs, totals, strict=True):
+            rows.fetched_total(need, total)
 
 
 def _decoded(offset: int, data: bytes) -> Event | DeadLetterRow:

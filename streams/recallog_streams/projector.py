@@ -8,11 +8,10 @@
 6. applied, or already there: go on. Ahead or mismatch: go back to 1. Retired or lost: stop, the generation is gone
 """
 
-import gc
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -160,8 +159,7 @@ class Projector:
 
         began = time.monotonic()
         try:
-            with _uncollected():
-                changes = await self.fold.process(batch, cache.rows, fetch)
+            changes = await self.fold.process(batch, cache.rows, fetch)
         except _Moved:
             return None
         new = Checkpoint(batch.next - 1, checkpoint.record, checkpoint.digest)
@@ -210,27 +208,6 @@ class Projector:
                 f"the record at {partition}:{checkpoint.record}, which the views have decided, {gone} in the ledger. "
                 f"{remedy}"
             )
-
-
-_folding = 0
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No cyclic garbage collection while a batch is folded: it makes thousands of objects and no cycles, and the
-    collector's walks over them were a third of the time."""
-    global _folding
-    if _folding == 0 and not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    _folding += 1
-    try:
-        yield
-    finally:
-        _folding -= 1
-        if _folding == 0:
-            gc.enable()
 
 
 class _Moved(Exception):

@@ -203,7 +203,7 @@ def test_a_prompt_shows_what_visitors_said_last(recorded: Recorded) -> None:
 def test_a_prompt_shows_what_its_agent_did_last(recorded: Recorded) -> None:
     for space in SPACES:
         for agent in READERS:
-            prompt = finish(context.context(recorded.reading, None, space, agent, context.Wanted(), KEPT))
+            prompt = finish(context.context(recorded.reading, None, space, agent, context.ContextRequest(), KEPT))
             done = recorded.expected.actions(space, agent)
             history = "\n".join(["", "ACTION HISTORY", *lines_of(done), "", "VISITOR", ""])
             assert history in prompt if done else "ACTION HISTORY" not in prompt

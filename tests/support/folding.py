@@ -1,5 +1,6 @@
 """Views as plain values: folded in memory, read back table by table, compared with the oracle."""
 
+from collections import Counter
 from collections.abc import Coroutine, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -9,7 +10,7 @@ from recallog.reading.read_session import ReadSession
 from recallog_projections.projection import Projection, RowKey
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation, ReadResult, Store
-from recallog_projections.views import activity, builtin, episodic, salience, scene, settings
+from recallog_projections.views import activity, builtin, episodic, reflection, salience, scene, settings
 from recallog_streams import dead_letters
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.ledgers.memory import MemoryLedger
@@ -149,6 +150,22 @@ def _check_reflections(store: Store, generation: Generation, expected: Expected)
             if owed.due:
                 owing.append((space, agent, owed.trigger, len(owed.counted)))
     assert finish(_standing(ReadSession(store, generation.partition, generation))) == owing
+    _check_due_rows(store, generation, expected)
+
+
+def _check_due_rows(store: Store, generation: Generation, expected: Expected) -> None:
+    """Each agent with a threshold has one row in the table of due work, and no other agent has any."""
+    reflecting = [
+        (space, agent)
+        for space in expected.spaces
+        for agent in expected.agents(space)
+        if expected.setting(space, agent, "reflection_threshold") is not None
+    ]
+    rows = rows_of(store, generation, reflection.DUE.name)
+    assert sorted((space, agent) for space, _, agent in rows) == sorted(reflecting)
+    spaces = rows_of(store, generation, reflection.SPACES.name)
+    counted = {place[0]: reflection.SPACES.decode(data).agents for place, data in spaces.items()}
+    assert counted == Counter(space for space, _ in reflecting)
 
 
 async def _standing(reading: ReadSession) -> list[tuple[str, str, str, int]]:

@@ -1,6 +1,7 @@
-"""Reflections as they are asked for: who owes one, since when and on what, and what agents have come to believe."""
+"""Queries about reflections: which are due, since when and on what, and what agents have come to believe."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing
 from typing import TypeVar
 
 from recallog.queries.salient import clock
@@ -13,6 +14,9 @@ from recallog_schemas import codec, limits, triggers
 from recallog_schemas.views import Belief, BeliefsView, Counted, PendingTrigger, ReflectionView, Unreflected
 
 Item = TypeVar("Item")
+
+_DUE_AT_ONCE = 100
+"""Rows that one look for what is due reads: where nothing is due, these are read in vain."""
 
 
 def rows(space: str, agent: str) -> list[RowKey]:
@@ -74,25 +78,40 @@ async def reflection_of(reading: ReadSession, space: str, agent: str, log_events
 
 
 async def pending(reading: ReadSession, space: str | None = None) -> AsyncIterator[PendingTrigger]:
-    """The triggers that stand, of one space or of all, by space and agent."""
-    owing = [
-        (item.space, item.owner)
-        async for item, _ in reading.scan(reflection.AGENTS.name, space)
-        if reflection.AGENTS.decode(item.data).threshold is not None
-    ]
-    for part in _parts(owing):
-        for trigger in await _standing_of(reading, part):
-            yield trigger
+    """The pending triggers, of one space or of all, by space and agent.
+
+    Costs one row for each space in which agents reflect, and one row and two totals for each agent that is due; agents
+    that are not due cost nothing.
+    """
+    spaces = [space] if space is not None else [item.space async for item, _ in reading.scan(reflection.SPACES.name)]
+    for part in _parts(spaces):
+        snapshot = await reading.snapshot(logs=[(LogName(episodic.SHARED.name, name), 0) for name in part])
+        for name in part:
+            due = await _due_in(reading, name, snapshot.tail(episodic.SHARED, name).total)
+            for agents in _parts(due):
+                for trigger in await _pending_of(reading, agents):
+                    yield trigger
 
 
-async def _standing_of(reading: ReadSession, owing: Sequence[tuple[str, str]]) -> list[PendingTrigger]:
+async def _due_in(reading: ReadSession, space: str, shared: int) -> list[tuple[str, str]]:
+    """The agents of `space` (space and name, by name) that fall due with at most `shared` shared events."""
+    found, beyond = [], reflection.due_key(shared + 1)
+    async with aclosing(reading.scan(reflection.DUE.name, space, items_at_once=_DUE_AT_ONCE)) as rows:
+        async for item, _ in rows:
+            if item.owner >= beyond:
+                break
+            found.append((space, item.key))
+    return sorted(found)
+
+
+async def _pending_of(reading: ReadSession, agents: Sequence[tuple[str, str]]) -> list[PendingTrigger]:
     """Those of some agents (space and name). Rows and totals are of one read: the scan may have seen older rows."""
     snapshot = await reading.snapshot(
-        [RowKey(reflection.AGENTS.name, *row_key) for row_key in owing],
-        [log for row_key in owing for log in episodic.logs(*row_key, 0)],
+        [RowKey(reflection.AGENTS.name, *row_key) for row_key in agents],
+        [log for row_key in agents for log in episodic.logs(*row_key, 0)],
     )
     found = []
-    for space, agent in owing:
+    for space, agent in agents:
         row, totals = snapshot.row(reflection.AGENTS, space, agent), _totals(snapshot, space, agent)
         if row is not None and row.threshold is not None and row.is_due(*totals):
             found.append(

@@ -1,6 +1,7 @@
 """The state of the ledger, the views and the index. Nothing is folded to answer it."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import reduce
 from typing import TypeVar
 
 from recallog.components import Components
@@ -14,6 +15,7 @@ from recallog_schemas import limits
 from recallog_schemas.errors import Rebuilding
 from recallog_schemas.views import PartitionStatus, PendingTrigger, Status, Unreflected
 from recallog_streams import dead_letters
+from recallog_streams.concurrency import gathered
 
 Result = TypeVar("Result")
 
@@ -25,17 +27,24 @@ async def status(components: Components) -> Status:
     partitions, totals, index_bytes = [], activity.Totals(0, 0, 0), 0
     pending: list[PendingTrigger] = []
     unreflected: list[Unreflected] = []
+
+    async def reflecting(partition: int) -> tuple[list[PendingTrigger], list[Unreflected]]:
+        return (
+            await _if_built(components.views, partition, reflections.pending),
+            await _if_built(components.views, partition, reflections.unreflected),
+        )
+
     for views in components.groups():
-        for partition, end in enumerate(ends):
-            row, counted = await _partition_status(views.name, views.store, partition, end)
-            partitions.append(row)
-            if views is components.views and counted is not None:
-                totals = _sum(totals, counted)
-                pending += await _if_built(views, partition, reflections.pending)
-                unreflected += await _if_built(views, partition, reflections.unreflected)
+        of_views = await _of_partitions(views.name, views.store, ends)
+        partitions += [row for row, _ in of_views]
+        if views is components.views:
+            built = {row.partition: counted for row, counted in of_views if counted is not None}
+            totals = reduce(_sum, built.values(), totals)
+            for due, silent in await gathered(reflecting, built):
+                pending += due
+                unreflected += silent
     if components.index is not None and components.index.exists():
-        rows = components.index.indexer.rows
-        partitions += [(await _partition_status(INDEX, rows, number, end))[0] for number, end in enumerate(ends)]
+        partitions += [row for row, _ in await _of_partitions(INDEX, components.index.indexer.rows, ends)]
         index_bytes = await components.index.size_bytes()
     pending.sort(key=lambda trigger: (trigger.space, trigger.agent))
     unreflected.sort(key=lambda agent: (agent.space, agent.agent))
@@ -65,6 +74,14 @@ async def _if_built(
         return [item async for item in query(ReadSession(views.store, partition, active))] if active is not None else []
     except Rebuilding:
         return []
+
+
+async def _of_partitions(
+    name: str, store: Store, ends: Sequence[int]
+) -> list[tuple[PartitionStatus, activity.Totals | None]]:
+    return await gathered(
+        lambda partition: _partition_status(name, store, partition, ends[partition]), range(len(ends))
+    )
 
 
 async def _partition_status(

@@ -11,6 +11,7 @@ from recallog_projections.views import activity
 from recallog_schemas import Position, codec
 from recallog_schemas.errors import DeadLettered, InvariantViolation, Rebuilding
 from recallog_streams import dead_letters, generations
+from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.projector import Progress
 
@@ -71,9 +72,10 @@ class QueryRouter:
         raise InvariantViolation("the last try neither answered nor raised")
 
     async def of_all(self, question: Callable[[ReadSession], Awaitable[list[Result]]]) -> list[Result]:
-        """The answers of all partitions, one after the other."""
+        """The answers of all partitions, in their order; several partitions are read at once."""
         partitions = range(len(await self._ledger.ends()))
-        return [item for partition in partitions for item in await self.of_partition(partition, question)]
+        answers = await gathered(lambda partition: self.of_partition(partition, question), partitions)
+        return [item for answer in answers for item in answer]
 
     async def _travel(self, space: str, as_of: AsOf) -> ReadSession:
         ledger, views = self._ledger, self._views

@@ -1,6 +1,6 @@
 """One consistent look at the views, live or past."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypedDict, TypeVar
 
@@ -42,12 +42,17 @@ class ReadSession:
         wanted_rows, wanted_logs = list(dict.fromkeys(rows)), list(dict(logs).items())
         return Snapshot(await self.read(wanted_rows, wanted_logs), wanted_rows, wanted_logs)
 
-    async def scan(self, table: str, space: str | None = None) -> AsyncIterator[tuple[StoredRow, "ComputedAtFields"]]:
-        """All rows of a table, in order, each with what it was read at; of one space, where it is given."""
+    async def scan(
+        self, table: str, space: str | None = None, *, items_at_once: int = limits.SCAN_ITEMS
+    ) -> AsyncGenerator[tuple[StoredRow, "ComputedAtFields"], None]:
+        """All rows of a table, in order, each with what it was read at; of one space, where it is given.
+
+        Each call to the store reads `items_at_once` rows.
+        """
         generation = self.generation or (await self.read()).generation
         after = None
         while True:
-            chunk = await self.store.scan(generation, table, space=space, after=after, limit=limits.SCAN_ITEMS)
+            chunk = await self.store.scan(generation, table, space=space, after=after, limit=items_at_once)
             for item in chunk.items:
                 yield item, _computed_at(generation, chunk.checkpoint)
             if chunk.last:
