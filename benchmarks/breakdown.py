@@ -11,10 +11,11 @@ from benchmarks.fold import BEFORE
 from benchmarks.homes import Home, grow, opened, put_back
 from benchmarks.measure import Measure, Setup, seconds, set_aside
 from benchmarks.workload import villages
-from recallog_projections.projection import LogName, Projection, RowKey
+from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome
+from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Event, Record, codec, kinds
 from recallog_schemas.errors import InvariantViolation
 from recallog_streams import generations

@@ -15,10 +15,10 @@ from redis.asyncio import Redis
 from benchmarks.cluster.places import Cluster, Place
 from benchmarks.measure import Measure, set_aside
 from recallog.components import Components
-from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Rows
 from recallog_projections.stores.redis_format import pack_changes
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome
+from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Event, Record, codec, kinds
 from recallog_schemas.errors import InvariantViolation
 from recallog_streams import generations

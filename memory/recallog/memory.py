@@ -17,7 +17,8 @@ from recallog.reading.read_session import ReadSession
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED
 from recallog.settings import Settings
-from recallog_projections.projection import Log, LogName, Projection, RowKey, Table
+from recallog_projections.projection import Projection
+from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent, ProjectionError, RecallogError
 from recallog_schemas.views import (

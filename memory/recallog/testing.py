@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from recallog_projections.projection import Log, LogName, Projection, RowKey, Table
+from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation, StoredRow
+from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import InvariantViolation, ProjectionError

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from recallog_projections.projection import Log, RowKey, Table
+from recallog_projections.tables import Log, RowKey, Table
 from recallog_schemas.errors import ProjectionError
 
 Row = TypeVar("Row", bound=msgspec.Struct)

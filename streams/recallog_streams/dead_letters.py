@@ -2,8 +2,8 @@
 
 import msgspec
 
-from recallog_projections.projection import Table
 from recallog_projections.stores.store import Generation, Store
+from recallog_projections.tables import Table
 from recallog_schemas import limits
 
 

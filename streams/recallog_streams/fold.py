@@ -11,8 +11,9 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple
 
-from recallog_projections.projection import Log, LogName, Projection, RowKey, Table
+from recallog_projections.projection import Projection
 from recallog_projections.rows import Changes, RowNotLoaded, Rows
+from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Record, codec, kinds, limits
 from recallog_schemas.errors import InvalidEvent, InvariantViolation, ProjectionError

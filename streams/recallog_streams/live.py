@@ -12,8 +12,8 @@ from contextlib import suppress
 from itertools import groupby
 from typing import TypeVar
 
-from recallog_projections.projection import RowKey
 from recallog_projections.stores.store import Checkpoint
+from recallog_projections.tables import RowKey
 from recallog_schemas import limits
 from recallog_schemas.errors import (
     InvariantViolation,
@@ -25,9 +25,9 @@ from recallog_schemas.errors import (
 )
 from recallog_streams import dead_letters, generations
 from recallog_streams.ledgers.ledger import Batch, Manifest
+from recallog_streams.ledgers.record_source import RecordSource
 from recallog_streams.partition_task import PartitionTask, State, backoff
 from recallog_streams.projector import Projector
-from recallog_streams.record_source import RecordSource
 from recallog_streams.stop_signal import StopSignal
 
 POLL_SECONDS = 0.1

@@ -18,9 +18,10 @@ from typing import Any
 
 import msgspec
 
-from recallog_projections.projection import LogName, Projection, RowKey
+from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Store
+from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch, Rebuilding
 from recallog_streams import identity

@@ -9,10 +9,10 @@ from confluent_kafka import Consumer, Message, TopicPartition
 
 from chaos import history
 from chaos.history import Acknowledged
-from recallog_projections.projection import Log
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Checkpoint, Generation, Store
+from recallog_projections.tables import Log
 from recallog_projections.views import builtin
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Pointer, Store, StoredRow
+from recallog_projections.tables import LogName, RowKey
 from recallog_schemas.errors import InvariantViolation, Rebuilding
 from support.events import one_loop, run
 

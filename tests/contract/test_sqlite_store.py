@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from contract.random_commits import NAMES, answers, changes
 from contract.store_contract import LOG, A, B, StoreContract, activate, at, build, commit, data_of, entries, row, tail
-from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_projections.stores.store import Generation, Outcome, Pointer, Store
+from recallog_projections.tables import LogName, RowKey
 from recallog_schemas.errors import Rebuilding, StorageCorrupt, StorageError
 from support.events import run
 

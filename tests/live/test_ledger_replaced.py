@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from live.conftest import NewKafka, NewRedis
 from live.support import PARTITIONS, SECONDS, Cluster, wait_until
 from recallog import Event, Memory
-from recallog_projections.projection import RowKey
 from recallog_projections.stores.redis import RedisStore
+from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas.errors import LedgerMismatch, Rebuilding, RecallogError, StorageUnavailable
 from support.events import event, numbered

@@ -17,11 +17,11 @@ from contract.random_commits import NAMES, answers, changes, pages
 from contract.store_contract import LOG, ROW, A, B, C, StoreContract, activate, at, build, commit, data_of, row, tail
 from contract.store_contract import entries as log_entries
 from live.conftest import NewRedis
-from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.redis import READ_PLACES_MAX, RedisStore
 from recallog_projections.stores.store import Generation, Outcome, Pointer, Store
+from recallog_projections.tables import LogName, RowKey
 from recallog_schemas.errors import (
     InvariantViolation,
     Rebuilding,

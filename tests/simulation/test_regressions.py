@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, ReadResult
+from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import builtin
 from recallog_schemas import codec
 from recallog_schemas.errors import StorageUnavailable

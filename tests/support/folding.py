@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 from recallog.queries import reflections
 from recallog.reading.read_session import ReadSession
-from recallog_projections.projection import Projection, RowKey
+from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation, ReadResult, Store
+from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, builtin, episodic, reflection, salience, scene, settings
 from recallog_streams import dead_letters
 from recallog_streams.ledgers.ledger import Ledger

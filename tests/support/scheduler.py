@@ -7,9 +7,9 @@ whose answer never came. Nothing here uses threads, time or an event loop, so a 
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
 from typing import Any, TypeVar
 
-from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import Checkpoint, Chunk, Generation, Outcome, Pointer, ReadResult, Store
+from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Event, Position
 from recallog_schemas.errors import StorageUnavailable, UnknownOutcome
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest

@@ -13,10 +13,11 @@ import msgspec
 
 from recallog.queries import reflections
 from recallog.reading.read_session import ReadSession
-from recallog_projections.projection import Projection, RowKey, Table
+from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation
+from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import builtin, episodic
 from recallog_projections.views.activity import Activity
 from recallog_schemas import Event, Record, limits

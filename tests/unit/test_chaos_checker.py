@@ -13,7 +13,7 @@ from chaos.check import check
 from chaos.events import NUMBER, contradiction, event_of
 from chaos.evidence import Dump, Evidence, Said, dump
 from chaos.history import Acknowledged
-from recallog_projections.projection import Table
+from recallog_projections.tables import Table
 from recallog_projections.views import activity, episodic, settings
 from recallog_schemas import Event, codec
 from recallog_streams import dead_letters

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from recallog_projections.projection import Log, LogName, RowKey, Table
 from recallog_projections.rows import Rows
+from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import builtin
 from recallog_schemas import Record, codec
 from recallog_schemas.errors import InvariantViolation, ProjectionError

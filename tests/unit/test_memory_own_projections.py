@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from recallog import Memory, Position
-from recallog_projections.projection import Log, RowKey, Table
 from recallog_projections.rows import Rows
+from recallog_projections.tables import Log, RowKey, Table
 from recallog_schemas import Record
 from recallog_schemas.errors import DeadLettered, NewDeadLetters, OutOfRange, ProjectionError, ViewsTooNew
 from support.events import event, run

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from recallog_projections.projection import Log, RowKey, Table
 from recallog_projections.rows import Changes, RowNotLoaded, Rows
+from recallog_projections.tables import Log, RowKey, Table
 from recallog_schemas.errors import ProjectionError, StorageCorrupt
 
 

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from recallog.testing import ProjectionDriver
-from recallog_projections.projection import Log, RowKey, Table
 from recallog_projections.rows import Rows
+from recallog_projections.tables import Log, RowKey, Table
 from recallog_schemas import Event, Position, Record, codec
 from recallog_schemas.errors import IdConflict, ProjectionError
 from support.events import event

@@ -3,7 +3,7 @@
 from recallog.components import Components
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.time_travel import travel
-from recallog_projections.projection import RowKey
+from recallog_projections.tables import RowKey
 from recallog_schemas import Position, codec
 from recallog_schemas.errors import OutOfRange, Rebuilding, RecallogError
 from recallog_schemas.views import DeadLetter, DeadLetterDetail

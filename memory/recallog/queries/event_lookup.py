@@ -5,9 +5,9 @@ from datetime import datetime
 
 from recallog.reading.read_session import ReadSession
 from recallog.reading.time_travel import AsOf
-from recallog_projections.projection import RowKey
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation
+from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic
 from recallog_projections.views.episodic import Episodic, RememberedEvent
 from recallog_projections.views.settings import SettingsProjection

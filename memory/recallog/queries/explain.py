@@ -9,7 +9,7 @@ from recallog.queries import event_lookup, salient
 from recallog.queries.salient import Ranking, SalienceQuery
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.time_travel import AsOf
-from recallog_projections.projection import RowKey
+from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, settings
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_projections.views.settings import AgentSettings

@@ -15,7 +15,7 @@ from recallog.queries.event_lookup import PastMemory
 from recallog.reading import time_travel
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.time_travel import AsOf
-from recallog_projections.projection import RowKey
+from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, episodic
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Event, codec, limits

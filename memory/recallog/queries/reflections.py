@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from recallog.queries.salient import clock
 from recallog.reading.read_session import ReadSession, Snapshot, position
-from recallog_projections.projection import LogName, RowKey
+from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity, beliefs, episodic, reflection, salience
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_projections.views.reflection import Agent

@@ -7,7 +7,7 @@ from recallog import retrieval
 from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.time_travel import AsOf
-from recallog_projections.projection import RowKey
+from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_projections.views.salience import Weights

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from recallog.reading.read_session import ComputedAtFields, ReadSession
-from recallog_projections.projection import RowKey, Table
+from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import activity, settings
 from recallog_projections.views.settings import AgentSettings, SpaceSettings
 from recallog_schemas import Position, kinds, limits

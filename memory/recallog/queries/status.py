@@ -8,8 +8,8 @@ from recallog.components import Components
 from recallog.queries import reflections
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.read_session import ReadSession
-from recallog_projections.projection import RowKey
 from recallog_projections.stores.store import Pointer, Store
+from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import limits
 from recallog_schemas.errors import Rebuilding

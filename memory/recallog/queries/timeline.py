@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import islice
 
 from recallog.reading.read_session import ReadSession, position
-from recallog_projections.projection import RowKey
+from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, settings
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.views import EpisodicView, TimelinePage

@@ -6,7 +6,7 @@ from typing import TypeVar
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.read_session import ReadSession
 from recallog.reading.time_travel import AsOf, check_size, travel
-from recallog_projections.projection import RowKey
+from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import Position, codec
 from recallog_schemas.errors import DeadLettered, InvariantViolation, Rebuilding

@@ -6,8 +6,8 @@ from typing import TypedDict, TypeVar
 
 import msgspec
 
-from recallog_projections.projection import Log, LogName, RowKey, Table, Tail
 from recallog_projections.stores.store import Checkpoint, Generation, ReadResult, Store, StoredRow
+from recallog_projections.tables import Log, LogName, RowKey, Table, Tail
 from recallog_projections.views import episodic
 from recallog_schemas import Position, codec, limits
 from recallog_schemas.views import Remembered

@@ -15,7 +15,7 @@ from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, micros, possible_names, query_terms
 from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery
 from recallog.retrieval.reranker import Reranker
-from recallog_projections.projection import RowKey
+from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, episodic, salience
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Position, codec, limits

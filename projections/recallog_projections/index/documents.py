@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from recallog_projections.index.engines.engine import EVERYBODY
-from recallog_projections.projection import RowKey, Table
 from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.settings import SpaceSettings
 from recallog_schemas import Event, Record, kinds, limits

@@ -18,7 +18,6 @@ from recallog_projections.index import documents, points
 from recallog_projections.index.documents import DOCUMENTS, Document, Index
 from recallog_projections.index.embedders.embedder import Embedder, Embedding
 from recallog_projections.index.engines.engine import Engine, Point, Shape, Stored
-from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import (
     Checkpoint,
@@ -30,6 +29,7 @@ from recallog_projections.stores.store import (
     Store,
     StoredRow,
 )
+from recallog_projections.tables import LogName, RowKey
 from recallog_schemas.errors import IndexLost, Rebuilding, StorageCorrupt
 
 

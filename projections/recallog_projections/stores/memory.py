@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from recallog_projections.projection import LogName, RowKey, Tail
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import (
     Checkpoint,
@@ -22,6 +21,7 @@ from recallog_projections.stores.store import (
     judge,
     ordinal_key,
 )
+from recallog_projections.tables import LogName, RowKey, Tail
 from recallog_schemas.errors import Rebuilding
 
 

@@ -28,7 +28,6 @@ from typing import ClassVar
 
 import msgspec
 
-from recallog_projections.projection import LogName, RowKey, Tail
 from recallog_projections.rows import Changes
 from recallog_projections.stores.redis_format import pack_changes, pack_needs, pack_row_key, parts_of, space_range
 from recallog_projections.stores.redis_server import RedisServer, Script
@@ -43,6 +42,7 @@ from recallog_projections.stores.store import (
     StoredRow,
     ordinal_key,
 )
+from recallog_projections.tables import LogName, RowKey, Tail
 from recallog_schemas.errors import InvariantViolation, Rebuilding, SettingsError, StorageCorrupt, StorageUnavailable
 
 COMMIT_CHANGES_MAX = 3_000

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
+from recallog_projections.tables import LogName, RowKey
 
 _encode = msgspec.msgpack.Encoder().encode
 

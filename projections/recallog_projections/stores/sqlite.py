@@ -8,7 +8,6 @@ from typing import cast
 
 import msgspec
 
-from recallog_projections.projection import LogName, RowKey
 from recallog_projections.rows import Changes
 from recallog_projections.sqlite_file import FileFormat, Result, SqliteFile
 from recallog_projections.stores import sqlite_logs
@@ -25,6 +24,7 @@ from recallog_projections.stores.store import (
     is_beyond,
     judge,
 )
+from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import limits
 from recallog_schemas.errors import Rebuilding, StorageReplaced
 

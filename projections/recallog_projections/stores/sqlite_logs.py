@@ -16,9 +16,9 @@ from typing import cast
 
 import msgspec
 
-from recallog_projections.projection import LogName, Tail
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import StoredRow, ordinal_key
+from recallog_projections.tables import LogName, Tail
 from recallog_schemas.errors import StorageCorrupt
 
 SEGMENT_ENTRIES = 32

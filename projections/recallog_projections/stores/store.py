@@ -17,8 +17,8 @@ from typing import ClassVar
 
 import msgspec
 
-from recallog_projections.projection import LogName, RowKey, Tail
 from recallog_projections.rows import Changes
+from recallog_projections.tables import LogName, RowKey, Tail
 from recallog_schemas.errors import InvariantViolation
 
 

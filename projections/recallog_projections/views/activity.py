@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import msgspec
 
-from recallog_projections.projection import RowKey, Table
 from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey, Table
 from recallog_schemas import Record
 
 

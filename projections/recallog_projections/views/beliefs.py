@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import msgspec
 
-from recallog_projections.projection import Log, RowKey
 from recallog_projections.rows import Rows
+from recallog_projections.tables import Log, RowKey
 from recallog_projections.views import settings, visibility
 from recallog_schemas import Event, Record, limits
 

@@ -22,8 +22,8 @@ from typing import ClassVar
 
 import msgspec
 
-from recallog_projections.projection import LogName, RowKey, Table
 from recallog_projections.rows import Rows
+from recallog_projections.tables import LogName, RowKey, Table
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.episodic import OWN, SHARED
 from recallog_schemas import Event, Record, triggers

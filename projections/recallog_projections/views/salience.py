@@ -14,8 +14,8 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from recallog_projections.projection import RowKey, Table
 from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import words
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_projections.views.words import Bag

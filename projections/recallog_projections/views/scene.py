@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import msgspec
 
-from recallog_projections.projection import Log, LogName, RowKey, Table
 from recallog_projections.rows import Rows
+from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.settings import SpaceSettings
 from recallog_schemas import Record, kinds, limits

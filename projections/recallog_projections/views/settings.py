@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from recallog_projections.projection import RowKey, Table
 from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey, Table
 from recallog_schemas import Event, Record, kinds, limits
 from recallog_schemas.errors import ProjectionError
 from recallog_schemas.kinds import DEFAULT_SHARED_KINDS, AgentConfigured, DeclaredKind, Kind, Role

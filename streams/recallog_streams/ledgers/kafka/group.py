@@ -26,7 +26,7 @@ from recallog_schemas import limits
 from recallog_schemas.errors import StorageUnavailable
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.ledger import Batch
-from recallog_streams.record_source import RecordSource
+from recallog_streams.ledgers.record_source import RecordSource
 
 SESSION_SECONDS = 10.0
 """How long a member may be silent before its partitions go to others."""

@@ -1,0 +1,115 @@
+"""Tables and logs: the rows and entries that projections keep, their addresses, and their bytes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from recallog_schemas import limits
+from recallog_schemas.errors import ProjectionError, StorageCorrupt
+
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class RowKey(NamedTuple):
+    """The address of one row, or of one log whose total is needed (then without a key).
+
+    `space` is "" for rows of the whole partition.
+    """
+
+    table: str
+    space: str
+    owner: str = ""
+    key: str = ""
+
+
+class LogName(NamedTuple):
+    """The address of one log: its entries are ordered, and only the newest are kept."""
+
+    log: str
+    space: str
+    owner: str = ""
+
+
+class _Encoded(Generic[Row]):
+    """Rows of one type and their bytes (msgpack). The type is a frozen `msgspec.Struct`, so that a row which a
+    projection has read can be changed only by `put`, and undoing a record costs nothing."""
+
+    name: str
+    row: type[Row]
+
+    def __post_init__(self) -> None:
+        if not self.row.__struct_config__.frozen:
+            raise ProjectionError(
+                f"the rows of {self.name!r} must be immutable: class {self.row.__name__}(…, frozen=True)"
+            )
+
+    @cached_property
+    def _decoder(self) -> "msgspec.msgpack.Decoder[Row]":
+        return msgspec.msgpack.Decoder(self.row)
+
+    def decode(self, data: bytes) -> Row:
+        """The row that `data` holds. Raises `StorageCorrupt`."""
+        return self.decode_all([data])[0]
+
+    def decode_all(self, entries: Sequence[bytes]) -> list[Row]:
+        """The rows that `entries` hold. Raises `StorageCorrupt`."""
+        decode = self._decoder.decode
+        try:
+            return [decode(data) for data in entries]
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise StorageCorrupt(
+                f"a row of the view {self.name!r} is damaged ({error}). Build the views again: recallog rebuild"
+            ) from None
+
+    def encode(self, row: Row) -> bytes:
+        """The bytes of `row`. Raises `ProjectionError` where there are none, or too many."""
+        try:
+            data = _encode(row)
+        except (msgspec.MsgspecError, TypeError, OverflowError, UnicodeEncodeError) as error:
+            raise ProjectionError(f"{self.name!r}: {self.row.__name__} cannot be stored: {error}") from None
+        if len(data) > limits.ROW_BYTES_MAX:
+            raise ProjectionError(f"{self.name!r}: a row of {len(data):,} bytes, the limit is {limits.ROW_BYTES_MAX:,}")
+        return data
+
+    def check(self, row: Row) -> None:
+        """Raise `ProjectionError` where `row` is none of this table's, or would not be read back as one."""
+        if type(row) is not self.row:
+            raise ProjectionError(f"{self.name!r} holds {self.row.__name__}, not {type(row).__name__}")
+        data = self.encode(row)
+        try:
+            self._decoder.decode(data)
+        except msgspec.MsgspecError as error:
+            raise ProjectionError(f"{self.name!r}: {self.row.__name__} cannot be read back: {error}") from None
+
+
+@dataclass(frozen=True)
+class Table(_Encoded[Row]):
+    """Rows by (space, owner, key)."""
+
+    name: str
+    row: type[Row]
+    write_only: bool = False
+    """Whether no projection reads its rows: then they need not be fetched to be written or deleted, and are not
+    cached."""
+
+
+@dataclass(frozen=True)
+class Log(_Encoded[Row]):
+    """Entries by (space, owner) in the order they came, of which the newest `keep` stay."""
+
+    name: str
+    row: type[Row]
+    keep: int = limits.LOG_EVENTS_KEPT
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The newest entries of one log, oldest first, and how many were ever appended to it."""
+
+    entries: Sequence[bytes]
+    total: int
