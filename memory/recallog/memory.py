@@ -32,6 +32,7 @@ from recallog_schemas.views import (
     EpisodicView,
     Explanation,
     KindsView,
+    KindView,
     PendingTrigger,
     Reaction,
     RebuildPlan,
@@ -653,6 +654,11 @@ class Memory:
         `space.configured {kinds}` declares them. `after` and `as_of` as for `episodic`.
         """
         return await self._router.of_space(space, lambda reading: queries.spaces.kinds_of(reading, space), after, as_of)
+
+    async def declared_kinds(self) -> list[KindView]:
+        """The kinds that spaces declare, by space and name. See `kinds`."""
+        declared = await self._router.of_all(queries.spaces.declared_kinds)
+        return sorted(declared, key=lambda kind: (kind.space or "", kind.name))
 
     async def row(
         self, table: Table[Row], space: str, owner: str = "", key: str = "", *, after: Position | None = None

@@ -81,7 +81,7 @@ def test_at_most_64_kinds_are_declared_in_a_space_and_what_would_declare_more_is
 
     said, view = after(tmp_path, [declared(first)], ask)
     assert "the space would declare 80 kinds, the limit is 64" in said
-    assert [kind.name for kind in view.kinds if kind.declared] == [*sorted(first)[16:], *sorted(second)]
+    assert [kind.name for kind in view.kinds if kind.space] == [*sorted(first)[16:], *sorted(second)]
 
 
 # What it means.
@@ -332,7 +332,7 @@ def test_the_kinds_of_a_space_are_the_catalogue_and_its_own_as_it_shares_them(tm
     view = after(tmp_path, events, lambda memory: memory.kinds("village"))
     assert kind_of(view, "order.placed") == KindView(
         name="order.placed",
-        declared=True,
+        space="village",
         importance=0.8,
         shared=True,
         bookkeeping=False,
@@ -341,7 +341,7 @@ def test_the_kinds_of_a_space_are_the_catalogue_and_its_own_as_it_shares_them(tm
         schema_version=1,
         fields=(),
     )
-    assert [kind.name for kind in view.kinds if kind.declared] == ["note.taken", "order.placed"]
+    assert [kind.name for kind in view.kinds if kind.space] == ["note.taken", "order.placed"]
     assert kind_of(view, "note.taken").text == "{text} or {belief} or {summary} or {goal}"
     assert [kind.name for kind in view.kinds if kind.shared] == ["agent.spoke", "order.placed"]
     assert kind_of(view, "clock.ticked").bookkeeping
@@ -377,15 +377,29 @@ def test_a_declaration_of_a_known_kind_is_refused_at_the_door(tmp_path: Path) ->
     assert "payload.kinds.agent.spoke" in refused.err
 
 
-def test_the_command_lists_the_catalogue_and_the_kinds_of_a_space(tmp_path: Path) -> None:
-    after(tmp_path, [declared()], lambda memory: memory.kinds("village"))
-    catalogue = recallog("schema", "kinds")
+def test_the_command_lists_the_catalogue_and_all_declared_kinds_or_those_of_a_space(tmp_path: Path) -> None:
+    home, fresh = ("--home", tmp_path / "home"), ("--home", tmp_path / "fresh")
+    events = [
+        declared({"order.placed": ORDERED, "note.taken": {}}),
+        declared({"order.placed": {"importance": 0.1}}).model_copy(update={"space": "city"}),
+    ]
+    after(tmp_path / "home", events, lambda memory: memory.kinds("village"))
+    catalogue = recallog("schema", "kinds", *fresh)
     assert catalogue.code == 0
     assert "user.injected        0.95        yes     visitor" in catalogue.out
     assert "order.placed" not in catalogue.out
-    own = recallog("schema", "kinds", "--space", "village", "--home", tmp_path).out.splitlines()[-1].split()
-    assert own == ["order.placed", "0.80", "yes", "memory", "1", "{customer}", "ordered", "{item.name}", "space"]
-    listed = recallog("schema", "kinds", "--json").json["kinds"]
-    of_space = recallog("schema", "kinds", "--space", "village", "--home", tmp_path, "--json").json
-    assert of_space["kinds"][: len(listed)] == listed
-    assert (of_space["space"], of_space["kinds"][-1]["name"]) == ("village", "order.placed")
+
+    last = recallog("schema", "kinds", *home).out.splitlines()[-1].split()
+    template = ["{customer}", "ordered", "{item.name}"]
+    assert last == ["order.placed", "0.80", "yes", "memory", "1", *template, "space", "village"]
+    known = recallog("schema", "kinds", "--json", *fresh).json["kinds"]
+    every = recallog("schema", "kinds", "--json", *home).json["kinds"]
+    assert every[: len(known)] == known
+    assert [(kind["space"], kind["name"], kind["importance"]) for kind in every[len(known) :]] == [
+        ("city", "order.placed", 0.1),
+        ("village", "note.taken", 0.5),
+        ("village", "order.placed", 0.8),
+    ]
+    of_space = recallog("schema", "kinds", "--space", "village", "--json", *home).json
+    assert of_space["space"] == "village"
+    assert of_space["kinds"] == [kind for kind in every if kind["space"] in (None, "village")]

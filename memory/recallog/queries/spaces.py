@@ -76,11 +76,23 @@ async def kinds_of(reading: ReadSession, space: str) -> KindsView:
     snapshot = await reading.snapshot([RowKey(settings.SPACES.name, space)])
     set_to = snapshot.row(settings.SPACES, space) or SpaceSettings()
     known = [KindView.of(kind, shared=settings.shares(set_to, kind.name)) for kind in kinds.CATALOGUE.values()]
-    own = [
-        KindView.of(settings.kind_of(set_to, name), shared=settings.shares(set_to, name), declared=True)
+    return KindsView(**snapshot.computed_at, space=space, kinds=(*known, *_declared(space, set_to)))
+
+
+async def declared_kinds(reading: ReadSession) -> list[KindView]:
+    """The kinds that the spaces of a partition declare, by space and name."""
+    return [
+        kind
+        async for item, _ in reading.scan(settings.SPACES.name)
+        for kind in _declared(item.space, settings.SPACES.decode(item.data))
+    ]
+
+
+def _declared(space: str, set_to: SpaceSettings) -> list[KindView]:
+    return [
+        KindView.of(settings.kind_of(set_to, name), shared=settings.shares(set_to, name), space=space)
         for name in set_to.kinds
     ]
-    return KindsView(**snapshot.computed_at, space=space, kinds=(*known, *own))
 
 
 def _space(partition: int, computed_at: ComputedAtFields, space: str, row: activity.SpaceSpan) -> SpaceView:

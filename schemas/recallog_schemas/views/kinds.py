@@ -1,5 +1,6 @@
 """Kinds of events, as the catalogue and a space's own declarations describe them."""
 
+from collections.abc import Iterable
 from typing import Self
 
 from recallog_schemas import kinds
@@ -11,8 +12,8 @@ class KindView(View):
     """One kind of event."""
 
     name: str
-    declared: bool
-    """By the space; else it is one of the catalogue."""
+    space: str | None
+    """The space that declares it; None: it is one of the catalogue."""
     importance: float
     """From 0 to 1: how much an event weighs in salience."""
     shared: bool
@@ -29,10 +30,10 @@ class KindView(View):
     """The payload fields that are checked; any payload may have others. None are of a declared kind."""
 
     @classmethod
-    def of(cls, kind: Kind, *, shared: bool, declared: bool = False) -> Self:
+    def of(cls, kind: Kind, *, shared: bool, space: str | None = None) -> Self:
         return cls(
             name=kind.name,
-            declared=declared,
+            space=space,
             importance=kind.importance,
             shared=shared,
             bookkeeping=kind.bookkeeping,
@@ -44,13 +45,15 @@ class KindView(View):
 
 
 class Catalogue(View):
-    """The kinds that every space knows, with their defaults."""
+    """The kinds that every space knows, with their defaults, then those that spaces declare, by space and name."""
 
     kinds: tuple[KindView, ...]
 
     @classmethod
-    def of_this_version(cls) -> Self:
-        return cls(kinds=tuple(KindView.of(kind, shared=kind.shared) for kind in kinds.CATALOGUE.values()))
+    def of_this_version(cls, declared: Iterable[KindView] = ()) -> Self:
+        """The catalogue of this version, and `declared`."""
+        known = [KindView.of(kind, shared=kind.shared) for kind in kinds.CATALOGUE.values()]
+        return cls(kinds=(*known, *declared))
 
 
 class KindsView(ComputedAt):

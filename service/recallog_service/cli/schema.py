@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from recallog import Memory
 from recallog_schemas import export
 from recallog_schemas.views import Catalogue, KindsView
 from recallog_service.cli import terminal
@@ -29,18 +30,19 @@ def export_command(
 @app.command("kinds", epilog="Example: recallog schema kinds --space village")
 def kinds_command(
     space: Annotated[
-        str | None, typer.Option("--space", help="Also the kinds that this space declares, as it shares them.")
+        str | None, typer.Option("--space", help="Only the kinds of one space, with `shared` as it sets it.")
     ] = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """The kinds of events: importance, who sees them, their text and payload fields."""
-    found: Catalogue | KindsView
-    if space is None:
-        found = Catalogue.of_this_version()
-    else:
-        of_space = space
-        found = terminal.ask(lambda memory: memory.kinds(of_space), home, as_json=as_json)
+    """All kinds of events, of the catalogue and declared: importance, who sees them, text and payload fields."""
+
+    async def kinds(memory: Memory) -> Catalogue | KindsView:
+        if space is not None:
+            return await memory.kinds(space)
+        return Catalogue.of_this_version(await memory.declared_kinds())
+
+    found = terminal.ask(kinds, home, as_json=as_json)
     if as_json:
         terminal.print_json(found)
     else:
@@ -54,7 +56,7 @@ def kinds_command(
                 kind.schema_version,
                 kind.text,
                 " ".join(kind.fields),
-                "space" if kind.declared else "catalogue",
+                f"space {kind.space}" if kind.space is not None else "catalogue",
             )
             for kind in found.kinds
         ]
