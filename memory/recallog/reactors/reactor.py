@@ -1,7 +1,7 @@
-"""The reactor: it answers the reflections that are due with new events, so that replay never has to ask a model.
+"""The reactor: answers reflections that are due with new events, so that a replay never calls a model.
 
-An answer's id follows from its trigger's. A crash between the model's answer and the append therefore asks again and
-still counts once, and so do two reactors that were equally fast.
+The id of an answer is derived from the id of its trigger. A crash between the model's answer and the append therefore
+asks the model again, but only one answer counts. The same holds for two reactors that answer at the same time.
 """
 
 import asyncio
@@ -10,23 +10,21 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from recallog.reactors.reflector import Evidence, ReflectionRequest, Reflector, ask
-from recallog_schemas import Event, codec, limits, triggers
+from recallog_schemas import Event, Position, codec, limits, triggers
 from recallog_schemas.errors import IdConflict, InvariantViolation, LockTimeout, RecallogError, ReflectorFailed
-from recallog_schemas.views import PendingTrigger, Reaction, ReflectionView
+from recallog_schemas.views import AgentSettingsView, BeliefsView, PendingTrigger, Reaction, ReflectionView
 from recallog_streams.ledgers.ledger import Ledger, record_at
 
-if TYPE_CHECKING:
-    from recallog.memory import Memory
-
 POLL_SECONDS = 0.5
-"""How often the background reactor looks for what other processes have published."""
+"""How often `Reactor.run` checks whether other processes have published."""
 REST_SECONDS = 0.05
-"""What it rests at least between two looks, however much is published; after a long look it rests as long."""
+"""The shortest pause after a look at the triggers. A look that took longer is followed by a pause of the same length,
+so that a busy ledger leaves at least half of the time to others."""
 RETRY_SECONDS = 10.0
-"""How long it leaves a failing reflector or store alone."""
+"""How long a reactor in the background pauses after an error of the reflector or of a store."""
 
 _log = logging.getLogger("recallog.reactor")
 
@@ -34,12 +32,34 @@ Progress = Callable[[int, int], None]
 """Called with (triggers answered, triggers to answer)."""
 
 
+class ReactorMemory(Protocol):
+    """What a reactor needs of a memory. `recallog.Memory` has these methods."""
+
+    async def catch_up(self, *, own: bool = True) -> None:
+        """Wait until the views have processed all that the ledger holds now; without `own`, the built-in views only."""
+
+    async def pending(self, space: str | None = None) -> list[PendingTrigger]:
+        """The triggers that are pending, of one space or of all, by space and agent."""
+
+    async def reflection(self, space: str, agent: str) -> ReflectionView:
+        """Whether a reflection of `agent` is due, and on which events."""
+
+    async def agent_settings(self, space: str, agent: str) -> AgentSettingsView:
+        """The settings of `agent`, with defaults."""
+
+    async def beliefs(self, space: str, agent: str) -> BeliefsView:
+        """The newest reflections of `agent`, oldest first."""
+
+    async def publish(self, event: Event) -> Position:
+        """Write one event and return its position once it is durable. Raises `IdConflict`."""
+
+
 class Reactor:
-    """Answers triggers of one memory, one process at a time."""
+    """Answers the triggers of one memory. `lock` ensures that only one process does so at a time."""
 
     def __init__(
         self,
-        memory: "Memory",
+        memory: ReactorMemory,
         ledger: Ledger,
         reflector: Reflector,
         lock: Callable[[], AbstractAsyncContextManager[Any]],
