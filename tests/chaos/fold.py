@@ -12,7 +12,7 @@ class OfSpaces(Expected):
     """The same answers, each worked out from the events of its own space: spaces share nothing."""
 
     def __init__(self, whole: Expected) -> None:
-        super().__init__(whole.counted, whole.parked, whole.future, whole.repeated, whole.shared_kinds)
+        super().__init__(**vars(whole))
 
     @cached_property
     def _of(self) -> dict[str, Expected]:

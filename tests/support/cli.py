@@ -28,8 +28,9 @@ class Result:
 
 
 def recallog(*arguments: object, stdin: str | bytes | None = None, **environment: str) -> Result:
-    """Run a command in this process."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin, env=environment)
+    """Run a command in this process, on a terminal wide enough that no path or option is broken across lines."""
+    wide = {"COLUMNS": "200"} | environment
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin, env=wide)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Result(result.exit_code, result.stdout, result.stderr)

@@ -423,7 +423,7 @@ def test_react_while_another_process_reacts_ends_with_3(home: Path) -> None:
 
 
 def test_react_says_that_texts_leave_the_machine_and_takes_no_key() -> None:
-    shown = " ".join(clean(recallog("react", "--help", COLUMNS="200")).out.split())
+    shown = " ".join(clean(recallog("react", "--help")).out.split())
     assert "With a URL as the reflector, texts leave this machine" in shown
     assert "--key" not in shown
     assert "--api-key" not in shown

@@ -321,13 +321,13 @@ def test_a_result_of_other_questions_is_refused_before_anything_is_asked(tmp_pat
     ],
 )
 def test_options_that_are_no_use_together_are_wrong_use(file: Path, options: list[str], why: str) -> None:
-    ended = recallog("eval", "locomo", file, *options, COLUMNS="200")
+    ended = recallog("eval", "locomo", file, *options)
     assert (ended.code, ended.out) == (2, "")
     assert why in ended.err
 
 
 def test_a_file_that_cannot_be_read_is_wrong_use_and_one_without_questions_says_so(tmp_path: Path) -> None:
-    absent = recallog("eval", "locomo", tmp_path / "absent.json", COLUMNS="200")
+    absent = recallog("eval", "locomo", tmp_path / "absent.json")
     assert (absent.code, "cannot read" in absent.err) == (2, True)
     (tmp_path / "empty.json").write_text(json.dumps([sample()]))
     empty = recallog("eval", "locomo", tmp_path / "empty.json")
