@@ -17,7 +17,7 @@ import pytest
 from filelock import FileLock
 
 from recallog import Event, Memory
-from recallog_service.cli import watching
+from recallog.following import reflections
 from support.chat_server import ChatServer, belief, status
 from support.cli import Result, environment_of, recallog
 from support.events import event, run
@@ -110,7 +110,7 @@ def test_watch_begins_with_the_last_twenty_events_of_its_space(home: Path) -> No
 
 def test_watch_where_nothing_was_said(home: Path) -> None:
     result = recallog("watch", "village", "--once", "--home", home)
-    assert result == Result(0, "", "nothing was said there from 0:0 on\n")
+    assert result == Result(0, "", "village has no events from 0:0 on\n")
     assert recallog("watch", "village", "--once", "--json", "--home", home) == Result(0, "", "")
 
 
@@ -147,15 +147,15 @@ def test_control_characters_do_nothing(home: Path) -> None:
 def test_a_reflection_falls_due_after_the_event_that_made_it_due(home: Path) -> None:
     publish(home, configured("widow", 3), *(spoke(f"{n}", turn=n) for n in range(5)))
     assert [line.split()[0] for line in watched(home)] == ["0:0", "0:1", "0:2", "0:3", "·", "0:4", "0:5"]
-    assert told(watched(home)) == ["· widow owes a reflection: 3 events so far"]
+    assert told(watched(home)) == ["· widow: a reflection is due, 3 events so far"]
 
 
 def test_what_was_due_before_is_told_first(home: Path) -> None:
     publish(home, configured("widow", 3), *(spoke(f"{n}", turn=n) for n in range(30)))
-    assert told(watched(home)) == told(watched(home)[:1]) == ["· widow owes a reflection: 3 events so far"]
+    assert told(watched(home)) == told(watched(home)[:1]) == ["· widow: a reflection is due, 3 events so far"]
     result = recallog("watch", "village", "--from", "0:31", "--once", "--home", home)
     assert result.out.splitlines() == told(watched(home))
-    assert result.err == "nothing was said there from 0:31 on\n"
+    assert result.err == "village has no events from 0:31 on\n"
 
 
 def test_an_answer_and_what_falls_due_after_it(home: Path) -> None:
@@ -163,18 +163,18 @@ def test_an_answer_and_what_falls_due_after_it(home: Path) -> None:
     answer(home, "widow", "So it is.")
     publish(home, spoke("c", turn=8), spoke("d", turn=9))
     assert watched(home)[3:] == [
-        "· widow owes a reflection: 2 events so far",
+        "· widow: a reflection is due, 2 events so far",
         "0:3  turn 007  widow  agent.reflected  So it is.",
-        "· widow has reflected",
+        "· widow: has reflected",
         "0:4  turn 008  widow  agent.spoke  c",
         "0:5  turn 009  widow  agent.spoke  d",
-        "· widow owes a reflection: 2 events since turn 7",
+        "· widow: a reflection is due, 2 events since turn 7",
     ]
 
 
 def test_a_reflection_of_its_own_accord_answers_too(home: Path) -> None:
     publish(home, configured("widow", 2), spoke("a"), spoke("b"), reflected("widow", "So."), reflected("widow", "And."))
-    assert told(watched(home)) == ["· widow owes a reflection: 2 events so far", "· widow has reflected"]
+    assert told(watched(home)) == ["· widow: a reflection is due, 2 events so far", "· widow: has reflected"]
 
 
 def test_a_reflection_that_nobody_owed_is_just_an_event(home: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_reflection_that_nobody_owed_is_just_an_event(home: Path) -> None:
 def test_a_setting_can_make_it_due(home: Path) -> None:
     publish(home, *(spoke(f"{n}") for n in range(4)), configured("widow", 3), spoke("more"))
     assert [line.split()[0] for line in watched(home)][4:] == ["0:4", "·", "0:5"]
-    assert told(watched(home)) == ["· widow owes a reflection: 4 events so far"]
+    assert told(watched(home)) == ["· widow: a reflection is due, 4 events so far"]
 
 
 def test_a_reflection_that_failed(home: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_reflection_that_failed(home: Path) -> None:
     with ChatServer(status(400, "no")) as server:
         code = recallog("react", "--reflector", server.url, "--model", "m", "--home", home, NO_PROXY="*").code
     assert code == 1
-    assert watched(home)[-1] == "· widow could not reflect"
+    assert watched(home)[-1] == "· widow: the reflection failed"
     assert re.match("0:2  turn 000  widow  reflection.failed  .*400 Bad Request", watched(home)[-2])
 
 
@@ -202,9 +202,9 @@ def test_where_too_much_would_have_to_be_folded_again_the_fact_alone_is_told(
 ) -> None:
     publish(home, configured("widow", 2), spoke("a"), spoke("b"), spoke("c"))
     answer(home, "widow", "So it is.")
-    monkeypatch.setattr(watching, "_FOLDED_AGAIN_MAX", 0)
+    monkeypatch.setattr(reflections, "EVENTS_REFOLDED_MAX", 0)
     assert [line.split("  ")[0] for line in watched(home)] == [
-        "0:0", "0:1", "0:2", "0:3", "· widow owed a reflection", "0:4", "· widow has reflected",
+        "0:0", "0:1", "0:2", "0:3", "· widow: a reflection was due", "0:4", "· widow: has reflected",
     ]  # fmt: skip
 
 
@@ -305,16 +305,16 @@ def test_watch_follows_what_other_processes_publish_until_it_is_stopped(
     home: Path, with_signal: signal.Signals, code: int
 ) -> None:
     with running("watch", "village", "--home", home) as watch:
-        watch.until("nothing was said there from 0:0 on yet: waiting", "err")
+        watch.until("village has no events from 0:0 on yet; waiting", "err")
         publish(home, configured("widow", 2))
         publish_from_elsewhere(home, "a", 1)
         watch.until("widow  agent.spoke  a")
         publish_from_elsewhere(home, "b", 2)
-        watch.until("· widow owes a reflection: 2 events so far")
+        watch.until("· widow: a reflection is due, 2 events so far")
         publish(home, spoke("c", turn=3))
         watch.until("widow  agent.spoke  c")
         answer(home, "widow", "So it is.")
-        watch.until("· widow has reflected")
+        watch.until("· widow: has reflected")
         assert watch.stop(with_signal) == code
     assert len(told(watch.seen["out"])) == 2
     assert len(watch.seen["err"]) == 1
@@ -328,8 +328,8 @@ def test_watch_tells_what_was_answered_before_it_could_look(home: Path) -> None:
         recallog("react", "--home", home)
         publish(home, spoke("d", turn=4), spoke("e", turn=5))
         recallog("react", "--home", home)
-        watch.until("· widow has reflected")
-        watch.until("· widow has reflected")
+        watch.until("· widow: has reflected")
+        watch.until("· widow: has reflected")
         assert watch.stop(signal.SIGINT) == 130
     assert [line.split()[0] for line in watch.seen["out"]] == [
         "0:0", "0:1", "0:2", "·", "0:3", "0:4", "·", "0:5", "0:6", "·", "0:7", "·",

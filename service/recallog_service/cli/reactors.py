@@ -8,12 +8,12 @@ import typer
 from rich.text import Text
 
 from recallog import Memory, Settings
+from recallog.following.entries import entries_of, follow
 from recallog.reactors.reactor import POLL_SECONDS, RETRY_SECONDS
 from recallog_schemas.errors import LockTimeout, RecallogError
 from recallog_schemas.views import Reaction, ReflectionView, lines
 from recallog_service.cli import terminal
 from recallog_service.cli.consumers import print_based_on
-from recallog_service.cli.following import following, records_of
 from recallog_service.cli.operators import switch_on
 from recallog_service.cli.terminal import At, Home, Json, Space, harmless
 
@@ -157,9 +157,9 @@ class _Trouble:
 
 
 async def _show_answers(memory: Memory, begins: Mapping[int, int], space: str | None, as_json: bool) -> None:
-    async for batch in following(memory, begins, space):
-        for said in records_of(batch):
-            reaction = Reaction.of(said.event, said.position) if said.event is not None else None
+    async for batch in follow(memory, begins, space):
+        for entry in entries_of(batch):
+            reaction = Reaction.of(entry.event, entry.position) if entry.event is not None else None
             if reaction is not None and as_json:
                 terminal.print_json_line(reaction.model_dump(mode="json"))
             elif reaction is not None:
