@@ -101,9 +101,9 @@ async def _batch(
         totals = [(LogName(*need[:3]), 0) for need in of_logs]
         snapshot = await home.store.read(0, of_rows, totals, generation)
         for need, data in zip(of_rows, snapshot.rows, strict=True):
-            rows.fetched(need, data)
+            rows.load(need, data)
         for need, tail in zip(of_logs, snapshot.logs, strict=True):
-            rows.fetched_total(need, tail.total)
+            rows.load_total(need, tail.total)
     laps.lap("fetch")
     # One projection after the other, not one record after the other: the same work, with no clock inside of it.
     for projection in home.projections:

@@ -110,9 +110,9 @@ class _Steps:
         totals = [(LogName(*need[:3]), 0) for need in of_logs]
         snapshot = await self._components.views.store.read(_PARTITION, of_rows, totals, self._generation)
         for need, data in zip(of_rows, snapshot.rows, strict=True):
-            rows.fetched(need, data)
+            rows.load(need, data)
         for need, tail in zip(of_logs, snapshot.logs, strict=True):
-            rows.fetched_total(need, tail.total)
+            rows.load_total(need, tail.total)
 
 
 async def measure(cluster: Cluster) -> list[Measure]:

@@ -1,1 +1,1 @@
-"""What is remembered: pure folds, one module per view, and the stores that their rows are kept in."""
+"""Projections, the built-in views, the stores of their rows, and the semantic index."""

@@ -7,7 +7,7 @@ A distribution registers a factory under one of the groups below, with the schem
 postgres = "my_package:open_store"
 ```
 
-The entry points are scanned only for schemes that Recallog itself does not know.
+Entry points are scanned only for schemes that are not built in.
 """
 
 from importlib.metadata import entry_points
@@ -26,15 +26,15 @@ EMBEDDERS = "recallog.embedders"
 
 
 def scheme_of(url: str) -> str:
-    """The part before the first colon, "" where there is none."""
+    """The part of `url` before the first colon, "" without a colon."""
     scheme, colon, _ = url.partition(":")
     return scheme if colon else ""
 
 
 def load(group: str, scheme: str) -> Any | None:
-    """The factory that an installed distribution registers for `scheme` in `group`; None where none does.
+    """The factory that an installed distribution registers for `scheme` in `group`; None without one.
 
-    Raises `SettingsError` where two distributions register the same scheme, or where the factory cannot be imported.
+    Raises `SettingsError` if several distributions register the scheme, or if the factory cannot be imported.
     """
     found = list(entry_points(group=group, name=scheme)) if scheme else []
     if not found:

@@ -1,4 +1,4 @@
-"""What a projection is: a pure fold of records into the rows of its tables and the entries of its logs."""
+"""The protocol of a projection: a pure fold of records into the rows of tables and the entries of logs."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
@@ -11,35 +11,36 @@ from recallog_schemas import Record
 class Projection(Protocol):
     """A pure function from records to changes of rows.
 
-    No I/O, no clock, no randomness: time is the record's `at`. The result must not depend on where batches end. A
-    projection writes its own tables only and may read those of the others it is folded with, as they stood when its
-    turn came. Raising parks the record for all projections: it becomes a dead letter and the fold goes on.
+    It uses no I/O, no clock and no randomness; the time is the record's `at`. The result must not depend on the
+    boundaries of batches. A projection writes only its own tables. It may read those of the projections that are folded
+    with it: the ones folded before it have already applied the record. If it raises an exception, the record becomes a
+    dead letter for all projections and the fold continues.
 
-    One that looks at a few kinds of events only may name them in an attribute `kinds`: it is called for no others.
+    An optional attribute `kinds` names the only kinds of events that it is called for.
 
-    Where some needs follow from rows, a method `further_needs(rows, record)` may name them. It is called, as a hint,
-    once the rows that `needs` names are there.
+    An optional method `further_needs(rows, record)` names rows that depend on the values of others. It is a hint, and
+    is called when the rows that `needs` names are loaded.
     """
 
     @property
     def name(self) -> str:
-        """Lower case, unique among the projections that are folded together."""
+        """In lower case, unique among the projections that are folded together."""
         ...
 
     @property
     def version(self) -> int:
-        """Raised whenever the same records would give other rows: the views are then rebuilt by themselves."""
+        """To be raised whenever the same records would give other rows. The views are then rebuilt automatically."""
         ...
 
     @property
     def tables(self) -> Sequence[Table[Any] | Log[Any]]:
-        """What it writes."""
+        """The tables and logs that it writes."""
         ...
 
     def needs(self, record: Record) -> Iterable[RowKey]:
-        """The rows that `apply` will read or write, so that a whole batch's are fetched at once."""
+        """The rows that `apply` will read or write, so that those of a batch are loaded in one call."""
         ...
 
     def apply(self, rows: Rows, record: Record) -> None:
-        """Fold one record. It may be undone and run again when it touches a row that `needs` did not name."""
+        """Fold one record. If it uses a row that `needs` did not name, it is undone, and runs again with that row."""
         ...

@@ -1,4 +1,4 @@
-"""The rows of one batch in memory: what projections read and write while they fold it."""
+"""The rows that projections read and write while they fold a batch, in memory."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,60 +14,60 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 @dataclass(slots=True)
 class Changes:
-    """What one commit writes: rows (None deletes) and log entries in order."""
+    """The rows (None deletes) and the log entries, in order, that one commit writes."""
 
     rows: Mapping[tuple[str, str, str, str], bytes | None] = field(default_factory=dict)
     """By (table, space, owner, key)."""
     logs: Mapping[tuple[str, str, str], Sequence[bytes]] = field(default_factory=dict)
     """By (log, space, owner)."""
     keep: Mapping[str, int] = field(default_factory=dict)
-    """By log name: how many of the newest entries stay."""
+    """By log name: how many of the newest entries are retained."""
 
 
 class RowNotLoaded(BaseException):
-    """A row that was touched but not fetched. Not an `Exception`, so that no projection swallows it."""
+    """A projection used a row that is not loaded. Not an `Exception`, so that no projection catches it by accident."""
 
-    def __init__(self, need: RowKey) -> None:
-        super().__init__(need)
-        self.need = need
+    def __init__(self, row_key: RowKey) -> None:
+        super().__init__(row_key)
+        self.row_key = row_key
 
 
 class Rows:
-    """Rows as they stand after the records folded so far, with an undo for the record being folded.
+    """The current rows of a batch, with an undo for the record being folded.
 
-    Rows are encoded once, when the batch ends. With `strict` each is checked as it is written, so that one that cannot
-    be stored is found out while the record that wrote it is still being folded.
+    Rows are encoded once, at the end of the batch. With `strict` each row is checked when it is written, so that an
+    invalid row fails the record that wrote it and not the batch.
     """
 
     def __init__(self, tables: Iterable[Table[Any] | Log[Any]], *, strict: bool = True) -> None:
         self._tables = {table.name: table for table in tables}
         self.strict = strict
         self.writable: Collection[str] | None = None
-        """The names of the tables that may be written now; None: all of them. Looked at with `strict` only."""
+        """The names of the tables that may be written now; None means all. Checked only with `strict`."""
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything, also what was fetched."""
+        """Drop all rows and changes."""
         self._values: dict[tuple[str, str, str, str], Any] = {}
         self._totals: dict[tuple[str, str, str], int] = {}
         self._appended: dict[tuple[str, str, str], int] = {}
         self._changed: dict[tuple[str, str, str, str], Any] = {}
-        """The places that were written; what stands beside them says nothing."""
+        """The keys of the rows that were written; the values are not used."""
         self._entries: list[tuple[tuple[str, str, str], Log[Any], Any]] = []
         self._undo: dict[tuple[str, str, str, str], Any] = {}
-        """What the rows were that the record being folded has written."""
+        """The previous values of the rows that the record being folded has written."""
         self._entries_before = 0
 
     def get(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
-        """The row, or None where there is none."""
+        """The row, None if it does not exist. Raises `RowNotLoaded` if it is not loaded."""
         row_key = (table.name, space, owner, key)
         try:
             return self._values[row_key]  # type: ignore[no-any-return]
         except KeyError:
-            raise self._unfetched(row_key) from None
+            raise self._not_loaded(row_key) from None
 
     def put(self, table: Table[Row], row: Row, space: str, owner: str = "", key: str = "") -> None:
-        """Write the row. Raises `ProjectionError` where it is none of this table's."""
+        """Write the row. Raises `ProjectionError` if it does not fit the table, `RowNotLoaded` if it is not loaded."""
         if self.strict:
             self._check_writable(table)
             table.check(row)
@@ -77,23 +77,23 @@ class Rows:
             before = values[row_key]
         except KeyError:
             if not table.write_only or not _is_address(row_key):
-                raise self._unfetched(row_key) from None
+                raise self._not_loaded(row_key) from None
             before = None
         self._undo.setdefault(row_key, before)
         values[row_key] = row
 
     def delete(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> None:
-        """Delete the row; nothing happens where there is none."""
+        """Delete the row if it exists. Raises `RowNotLoaded` if it is not loaded."""
         if self.strict:
             self._check_writable(table)
         row_key = (table.name, space, owner, key)
         if row_key not in self._values and not (table.write_only and _is_address(row_key)):
-            raise self._unfetched(row_key)
+            raise self._not_loaded(row_key)
         self._undo.setdefault(row_key, self._values.get(row_key))
         self._values[row_key] = None
 
     def append(self, log: Log[Row], entry: Row, space: str, owner: str = "") -> None:
-        """Add `entry` to the end of a log; the oldest entries beyond `log.keep` go."""
+        """Append `entry` to a log. The commit drops the oldest entries beyond `log.keep`."""
         if self._tables.get(log.name) is not log:
             raise _unknown("log", log.name)
         if self.strict:
@@ -101,11 +101,11 @@ class Rows:
             if not isinstance(log, Log):
                 raise ProjectionError(f"{log.name!r} is a table, not a log")
             if not _is_address((space, owner)):
-                raise ProjectionError(f"{(space, owner)!r} is no address of a log: space and owner are text")
+                raise ProjectionError(f"{(space, owner)!r} is not the address of a log: space and owner must be text")
             log.check(entry)
-        row_key = (log.name, space, owner)
-        self._entries.append((row_key, log, entry))
-        self._appended[row_key] = self._appended.get(row_key, 0) + 1
+        log_name = (log.name, space, owner)
+        self._entries.append((log_name, log, entry))
+        self._appended[log_name] = self._appended.get(log_name, 0) + 1
 
     def _check_writable(self, table: Table[Any] | Log[Any]) -> None:
         if self._tables.get(table.name) is not table:
@@ -116,27 +116,30 @@ class Rows:
             )
 
     def total(self, log: Log[Row], space: str, owner: str = "") -> int:
-        """How many entries were ever appended to a log, those of the record being folded included."""
-        row_key = (log.name, space, owner)
+        """How many entries were ever appended to a log, including those of the record being folded.
+
+        Raises `RowNotLoaded` if the total is not loaded.
+        """
+        log_name = (log.name, space, owner)
         try:
-            return self._totals[row_key] + self._appended.get(row_key, 0)
+            return self._totals[log_name] + self._appended.get(log_name, 0)
         except KeyError:
             pass
         if not isinstance(self._tables.get(log.name), Log):
             raise _unknown("log", log.name)
-        if not _is_address(row_key):
-            raise ProjectionError(f"{row_key[1:]!r} is no address of a log: space and owner are text")
-        raise RowNotLoaded(RowKey(*row_key))
+        if not _is_address(log_name):
+            raise ProjectionError(f"{log_name[1:]!r} is not the address of a log: space and owner must be text")
+        raise RowNotLoaded(RowKey(*log_name))
 
-    def _unfetched(self, row_key: tuple[str, str, str, str]) -> BaseException:
+    def _not_loaded(self, row_key: tuple[str, str, str, str]) -> BaseException:
         if not isinstance(self._tables.get(row_key[0]), Table):
             return _unknown("table", row_key[0])
         if not _is_address(row_key):
-            return ProjectionError(f"{row_key[1:]!r} is no address of a row: space, owner and key are text")
+            return ProjectionError(f"{row_key[1:]!r} is not the address of a row: space, owner and key must be text")
         return RowNotLoaded(RowKey(*row_key))
 
     def missing(self, needs: Iterable[RowKey]) -> list[RowKey]:
-        """Those of `needs` that are not here yet, each once; what is no address of a table is passed over."""
+        """Those of `needs` that are not loaded, without duplicates. Invalid addresses are ignored."""
         missing = {need: None for need in needs if need not in self._values}
         return [need for need in missing if isinstance(need, RowKey) and self._is_missing(need)]
 
@@ -144,26 +147,26 @@ class Rows:
         return need.table in self._tables and need[:3] not in self._totals and _is_address(need)
 
     def is_log(self, need: RowKey) -> bool:
-        """Whether a log's total is needed, and not a row."""
+        """Whether `need` names a log, of which the total is loaded, and not a row."""
         return isinstance(self._tables[need.table], Log)
 
-    def fetched(self, need: RowKey, data: bytes | None) -> None:
-        """Take in a row as it stands in the store."""
+    def load(self, need: RowKey, data: bytes | None) -> None:
+        """Add a row as the store holds it, None if it does not exist. A row that is loaded already stays."""
         if need not in self._values:
             self._values[need] = None if data is None else self._tables[need.table].decode(data)
 
-    def fetched_total(self, need: RowKey, total: int) -> None:
-        """Take in a log's total as it stands in the store: what this batch appends comes on top."""
+    def load_total(self, need: RowKey, total: int) -> None:
+        """Add the total of a log as the store holds it, without the entries of this batch."""
         self._totals.setdefault(need[:3], total)
 
     def commit_record(self) -> None:
-        """The record is decided: what it wrote stays."""
+        """Finish the record being folded: its writes can no longer be undone."""
         self._changed.update(self._undo)
         self._undo.clear()
         self._entries_before = len(self._entries)
 
     def undo(self) -> None:
-        """Forget what the record has written so far."""
+        """Undo the writes of the record being folded."""
         self._values.update(self._undo)
         for log, _, _ in self._entries[self._entries_before :]:
             self._appended[log] -= 1
@@ -171,7 +174,10 @@ class Rows:
         self._undo.clear()
 
     def changes(self) -> Changes:
-        """All that changed since the last call, ready for one commit. Raises `ProjectionError`; then `clear`."""
+        """The encoded changes since the last call, for one commit.
+
+        Raises `ProjectionError` if a row cannot be encoded; `clear` must be called then.
+        """
         self.commit_record()
         rows = {
             row_key: None if (row := self._values[row_key]) is None else self._tables[row_key[0]].encode(row)
@@ -179,23 +185,23 @@ class Rows:
         }
         logs: dict[tuple[str, str, str], list[bytes]] = {}
         keep: dict[str, int] = {}
-        for row_key, log, entry in self._entries:
+        for log_name, log, entry in self._entries:
             data = log.encode(entry)
             try:
-                logs[row_key].append(data)
+                logs[log_name].append(data)
             except KeyError:
-                logs[row_key] = [data]
+                logs[log_name] = [data]
                 keep[log.name] = log.keep
-        for row_key in self._totals.keys() & self._appended.keys():
-            self._totals[row_key] += self._appended[row_key]
+        for log_name in self._totals.keys() & self._appended.keys():
+            self._totals[log_name] += self._appended[log_name]
         for written in rows:
             if getattr(self._tables[written[0]], "write_only", False):
                 del self._values[written]
         self._changed, self._entries, self._entries_before, self._appended = {}, [], 0, {}
         return Changes(rows, logs, keep)
 
-    def forget(self, table: Table[Any]) -> None:
-        """Forget the rows of one table that the store holds: they are fetched again where they are needed."""
+    def evict(self, table: Table[Any]) -> None:
+        """Drop the unchanged rows of one table; they are loaded again when they are needed."""
         name = table.name
         self._values = {
             row_key: row for row_key, row in self._values.items() if row_key[0] != name or row_key in self._changed
@@ -206,11 +212,11 @@ class Rows:
 
 
 def _unknown(what: str, name: str) -> ProjectionError:
-    return ProjectionError(f"the {what} {name!r} is not among those of the projections")
+    return ProjectionError(f"the {what} {name!r} does not belong to any of the projections")
 
 
 def _is_address(row_key: tuple[str, ...]) -> bool:
-    """Whether every part is text that a store can keep; a session that is None is the usual slip."""
+    """Whether every part is text that can be encoded. The usual mistake is a session that is None."""
     try:
         "".join(row_key).encode()
     except (TypeError, UnicodeEncodeError):

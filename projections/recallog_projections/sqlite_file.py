@@ -1,7 +1,7 @@
-"""One SQLite file that several processes share: made whole, checked when opened, and honest about what went wrong.
+"""A SQLite file that several processes share: created atomically, checked when opened, with errors of Recallog.
 
-The ledger and the embedded views are two such files. All work on one connection runs in one thread of its own, so the
-event loop never waits for the disk.
+The ledger and the views of a folder are two such files. Each connection has a thread of its own, so that the event loop
+never waits for the disk.
 """
 
 import asyncio
@@ -40,24 +40,24 @@ _PAGE_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """What makes a file one of ours."""
+    """The identification and the settings of one kind of file."""
 
     what: str
-    """The file in words, for messages: "ledger"."""
+    """The name in messages, for example "ledger"."""
     application_id: int
     version: int
     schema: str
     remedy: str
-    """What to do about a damaged one."""
+    """What to do about a damaged file, for messages."""
     synchronous: str
     disposable: bool = False
-    """Made again from elsewhere, so that an older version, and what is left of a deleted one, is thrown away."""
+    """Whether the content can be computed again. Older versions and leftovers of deleted files are then deleted."""
     identity: str = ""
-    """Query for what tells this file from others of its format: a process that had one open takes no other for it."""
+    """A query whose row is unique to each file. A process does not accept another file in place of one it had open."""
 
 
 class SqliteFile:
-    """A file of one `FileFormat`. Opened with the first use; `run` is the only way in."""
+    """A file of one `FileFormat`, opened by the first call of `run`."""
 
     def __init__(self, path: Path, format: FileFormat, lock_wait_seconds: float = limits.LOCK_WAIT_SECONDS) -> None:  # noqa: A002
         self.path = path
@@ -70,12 +70,16 @@ class SqliteFile:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"recallog-{format.what}")
 
     async def run(self, work: Callable[[sqlite3.Connection], Result], *, write: bool = False) -> Result:
-        """The answer of `work`, run in one transaction. Raises a `StorageError`; then nothing was written."""
+        """Run `work` in one transaction and return its result.
+
+        Raises `StorageError`, and then nothing was written, or `UnknownOutcome`.
+        """
         if self._closed:
             raise StorageError(f"the memory is closed, and with it the {self._format.what} {self.path}; open it again")
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work, write)
 
     async def close(self) -> None:
+        """Close the file; later calls of `run` raise `StorageError`."""
         if self._closed:
             return
         self._closed = True
@@ -83,22 +87,22 @@ class SqliteFile:
         self._thread.shutdown()
 
     def size_bytes(self) -> int:
-        """The file with its write-ahead log."""
+        """The size of the file and its write-ahead log."""
         return sum(path.stat().st_size for path in (self.path, Path(f"{self.path}-wal")) if path.exists())
 
     def _run(self, work: Callable[[sqlite3.Connection], Result], write: bool) -> Result:
-        with self._named_errors():
+        with self._translated_errors():
             connection = self._connection or self._open()
             self._check_in_place()
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
-                answer = work(connection)
+                result = work(connection)
                 self._commit(connection)
             except BaseException:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
                 raise
-            return answer
+            return result
 
     def _commit(self, connection: sqlite3.Connection) -> None:
         try:
@@ -106,10 +110,10 @@ class SqliteFile:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_IOERR_FSYNC:
                 raise
-            # The whole transaction is in the log, and whoever opens the file next may read it back as committed.
+            # The whole transaction is in the log; the next process that opens the file may find it committed.
             raise UnknownOutcome(
                 f"the disk failed while the {self._format.what} {self.path} was being written ({error}); the write may "
-                "or may not be there. Check the disk, then send the same again: what is there already counts once"
+                "or may not be there. Check the disk, then send the same events again: events that are there count once"
             ) from error
 
     def _close(self) -> None:
@@ -123,28 +127,28 @@ class SqliteFile:
             if inode is None:
                 if self._identity is not None:
                     raise self._replaced()
-                self._make()
+                self._create()
                 continue
             try:
                 return self._open_file(inode)
             except (RecallogError, sqlite3.Error, OSError):
                 if self._inode_in_place() == inode:
-                    raise  # or else another process made the file anew: what was seen is half old, half new
+                    raise  # otherwise another process replaced the file meanwhile, and the error may be of either file
 
     def _open_file(self, inode: int) -> sqlite3.Connection:
-        # The inode was read before connecting: if the file is exchanged in between, `_check_in_place` sees it.
+        # The inode was read before connecting: if the file is replaced in between, `_check_in_place` detects it.
         connection = self._connect(self.path)
         try:
             self._check_whole(connection)
-            if self._check_ours(connection) < self._format.version:
-                # With the old file still open: no other process can be the last to close it, which would delete the
-                # write-ahead log by its name, by then that of the new file.
-                self._make(instead_of=inode)
+            if self._check_format(connection) < self._format.version:
+                # The old file is still open here, so that no other process is the last to close it: that one would
+                # delete the write-ahead log by its name, which may be that of the new file.
+                self._create(instead_of=inode)
                 connection.close()
                 return self._open()
             self._check_same(connection)
-            # 16 MiB of pages in memory, and the log moved into the file every 16 MiB: pages that many batches change
-            # are then written once. No memory-mapping: another process's truncation would be a crash here.
+            # 16 MiB of pages are cached, and the log is moved into the file every 16 MiB, so that pages which many
+            # batches change are written once. No memory mapping: if another process truncates the file, it crashes.
             connection.execute(f"PRAGMA synchronous={self._format.synchronous}")
             connection.execute("PRAGMA cache_size=-16384")
             connection.execute(f"PRAGMA wal_autocheckpoint={(16 << 20) // _PAGE_BYTES}")
@@ -156,7 +160,7 @@ class SqliteFile:
 
     def _connect(self, path: Path, mode: str = "rw") -> sqlite3.Connection:
         return sqlite3.connect(
-            f"file:{quote(str(path.absolute()))}?mode={mode}",  # "rw": a file deleted just now is not made again, empty
+            f"file:{quote(str(path.absolute()))}?mode={mode}",  # "rw" does not create a file that was just deleted
             uri=True,
             timeout=self._lock_wait_seconds,
             isolation_level=None,
@@ -164,10 +168,11 @@ class SqliteFile:
             cached_statements=256,
         )
 
-    def _make(self, instead_of: int | None = None) -> None:
-        """Write a new file aside and give it its name in one step, so that nobody ever sees half a file.
+    def _create(self, instead_of: int | None = None) -> None:
+        """Write a new file under a temporary name and link it in one step, so that no process sees an incomplete file.
 
-        `instead_of` is the inode of a file that it replaces; whoever has that open notices before the next use.
+        `instead_of` is the inode of a file that it replaces. Processes that have that file open detect it at their next
+        use.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         aside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.new")
@@ -184,7 +189,7 @@ class SqliteFile:
             with FileLock(f"{self.path}.making", timeout=self._lock_wait_seconds):
                 if instead_of is not None and self._inode_in_place() == instead_of:
                     self.path.unlink()
-                if not self.path.exists():  # if it does, another process was faster: its file is as good
+                if not self.path.exists():  # otherwise another process has created it, which serves as well
                     self._clear_leftovers()
                     os.link(aside, self.path)
             directory = os.open(self.path.parent, os.O_RDONLY)
@@ -197,21 +202,21 @@ class SqliteFile:
                 leftover.unlink(missing_ok=True)
 
     def _clear_leftovers(self) -> None:
-        """SQLite would play the write-ahead log of a deleted file back into a new one of the same name."""
+        """Delete the write-ahead log of a deleted file: SQLite would apply it to a new file of the same name."""
         log, index = Path(f"{self.path}-wal"), Path(f"{self.path}-shm")
         if not self._format.disposable and log.exists() and log.stat().st_size:
             raise StorageReplaced(
-                f"the {self._format.what} {self.path} is gone, and {log.name} holds what was written to it last. Put "
+                f"the {self._format.what} {self.path} is gone, and {log.name} holds its last writes. Put "
                 "the file back beside it, or move both away to begin a new one"
             )
         log.unlink(missing_ok=True)
         index.unlink(missing_ok=True)
 
     def _check_whole(self, connection: sqlite3.Connection) -> None:
-        """SQLite takes an empty file for a new database, and does not miss a part of the last page.
+        """Refuse empty and truncated files: SQLite accepts an empty file, and one whose last page is incomplete.
 
-        Never open the file beside SQLite to look into it: closing it again would drop the locks of every connection
-        that this process has to it (POSIX), and another process would delete the write-ahead log under them.
+        The file must not be opened except by SQLite: closing it would drop the POSIX locks of all connections of this
+        process to it, and another process could then delete the write-ahead log that they use.
         """
         if self.path.stat().st_size == 0:
             raise StorageCorrupt(f"the {self._format.what} {self.path} is empty. {self._format.remedy}")
@@ -225,15 +230,15 @@ class SqliteFile:
             if code == sqlite3.SQLITE_CORRUPT:
                 raise self._truncated() from error
             raise
-        log = Path(f"{self.path}-wal")  # what is in it counts as pages, and is not in the file yet
+        log = Path(f"{self.path}-wal")  # its pages are counted, but are not in the file yet
         if self.path.stat().st_size < pages * page_bytes and not (log.exists() and log.stat().st_size):
             raise self._truncated()
 
     def _truncated(self) -> StorageCorrupt:
         return StorageCorrupt(f"the {self._format.what} {self.path} is truncated. {self._format.remedy}")
 
-    def _check_ours(self, connection: sqlite3.Connection) -> int:
-        """The version of the file's format. Raises where this code can do nothing with it."""
+    def _check_format(self, connection: sqlite3.Connection) -> int:
+        """The version of the file's format. Raises `StorageForeign` or `StorageTooNew` if this code cannot use it."""
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application_id != self._format.application_id:
@@ -251,7 +256,7 @@ class SqliteFile:
         return int(version)
 
     def _check_same(self, connection: sqlite3.Connection) -> None:
-        """A file put back in the place of a deleted one may be a copy of it, but nothing else."""
+        """Accept a file in place of a deleted one only if it is a copy of that one."""
         if not self._format.identity:
             return
         identity = connection.execute(self._format.identity).fetchone()
@@ -265,7 +270,7 @@ class SqliteFile:
         )
 
     def _check_in_place(self) -> None:
-        """A file deleted under an open connection would take writes and lose them with the process."""
+        """Refuse to use a file that was deleted while it was open: its writes would be lost with the process."""
         if self._inode_in_place() != self._inode:
             self._close()
             raise self._replaced()
@@ -278,22 +283,22 @@ class SqliteFile:
 
     def _replaced(self) -> StorageReplaced:
         return StorageReplaced(
-            f"the {self._format.what} {self.path} was deleted or exchanged while it was open; nothing was written. "
+            f"the {self._format.what} {self.path} was deleted or replaced while it was open; nothing was written. "
             "Put it back, then try again"
         )
 
     @contextmanager
-    def _named_errors(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.DatabaseError as error:
-            raise self._named(error) from error
+            raise self._translated(error) from error
         except PermissionError as error:
             raise self._read_only() from error
         except OSError as error:
             raise StorageUnavailable(f"the {self._format.what} {self.path}: {error.strerror or error}") from error
 
-    def _named(self, error: sqlite3.DatabaseError) -> RecallogError:
+    def _translated(self, error: sqlite3.DatabaseError) -> RecallogError:
         what, code = f"the {self._format.what} {self.path}", getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return LockTimeout(
@@ -301,7 +306,7 @@ class SqliteFile:
                 f"Try again, or see who holds it: fuser {self.path}"
             )
         if code == sqlite3.SQLITE_FULL:
-            return StorageFull(f"no space left for {what}; nothing was written. Free some and try again")
+            return StorageFull(f"no space left for {what}; nothing was written. Free some space and try again")
         if code == sqlite3.SQLITE_READONLY:
             return self._read_only()
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):

@@ -1,4 +1,4 @@
-"""Tables and logs: the rows and entries that projections keep, their addresses, and their bytes."""
+"""Tables and logs of projections: declarations, addresses of rows, and the encoding of rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class RowKey(NamedTuple):
-    """The address of one row, or of one log whose total is needed (then without a key).
+    """The address of one row, or, without a key, of one log whose total is needed.
 
     `space` is "" for rows of the whole partition.
     """
@@ -28,7 +28,7 @@ class RowKey(NamedTuple):
 
 
 class LogName(NamedTuple):
-    """The address of one log: its entries are ordered, and only the newest are kept."""
+    """The address of one log."""
 
     log: str
     space: str
@@ -36,8 +36,10 @@ class LogName(NamedTuple):
 
 
 class _Encoded(Generic[Row]):
-    """Rows of one type and their bytes (msgpack). The type is a frozen `msgspec.Struct`, so that a row which a
-    projection has read can be changed only by `put`, and undoing a record costs nothing."""
+    """The encoding (msgpack) of rows of one type, a frozen `msgspec.Struct`.
+
+    Because rows are immutable, a row changes only by `Rows.put`, and undoing a record needs no copies.
+    """
 
     name: str
     row: type[Row]
@@ -53,11 +55,11 @@ class _Encoded(Generic[Row]):
         return msgspec.msgpack.Decoder(self.row)
 
     def decode(self, data: bytes) -> Row:
-        """The row that `data` holds. Raises `StorageCorrupt`."""
+        """The row encoded in `data`. Raises `StorageCorrupt`."""
         return self.decode_all([data])[0]
 
     def decode_all(self, entries: Sequence[bytes]) -> list[Row]:
-        """The rows that `entries` hold. Raises `StorageCorrupt`."""
+        """The rows encoded in `entries`. Raises `StorageCorrupt`."""
         decode = self._decoder.decode
         try:
             return [decode(data) for data in entries]
@@ -67,7 +69,7 @@ class _Encoded(Generic[Row]):
             ) from None
 
     def encode(self, row: Row) -> bytes:
-        """The bytes of `row`. Raises `ProjectionError` where there are none, or too many."""
+        """The bytes of `row`. Raises `ProjectionError` if it cannot be encoded or exceeds `limits.ROW_BYTES_MAX`."""
         try:
             data = _encode(row)
         except (msgspec.MsgspecError, TypeError, OverflowError, UnicodeEncodeError) as error:
@@ -77,7 +79,7 @@ class _Encoded(Generic[Row]):
         return data
 
     def check(self, row: Row) -> None:
-        """Raise `ProjectionError` where `row` is none of this table's, or would not be read back as one."""
+        """Raise `ProjectionError` if `row` has another type, or if its bytes cannot be decoded."""
         if type(row) is not self.row:
             raise ProjectionError(f"{self.name!r} holds {self.row.__name__}, not {type(row).__name__}")
         data = self.encode(row)
@@ -94,13 +96,12 @@ class Table(_Encoded[Row]):
     name: str
     row: type[Row]
     write_only: bool = False
-    """Whether no projection reads its rows: then they need not be fetched to be written or deleted, and are not
-    cached."""
+    """Whether no projection reads its rows. Such rows are written and deleted without loading them, and not cached."""
 
 
 @dataclass(frozen=True)
 class Log(_Encoded[Row]):
-    """Entries by (space, owner) in the order they came, of which the newest `keep` stay."""
+    """Entries by (space, owner) in the order of their records. The newest `keep` are retained."""
 
     name: str
     row: type[Row]
@@ -109,7 +110,7 @@ class Log(_Encoded[Row]):
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The newest entries of one log, oldest first, and how many were ever appended to it."""
+    """The newest entries of one log, oldest first, and the number of entries ever appended to it."""
 
     entries: Sequence[bytes]
     total: int

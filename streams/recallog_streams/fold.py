@@ -168,7 +168,7 @@ class Fold:
             try:
                 dead_letter = self._apply(step, rows)
             except RowNotLoaded as missing:
-                miss = _Miss(step, missing.need)
+                miss = _Miss(step, missing.row_key)
             else:
                 if dead_letter is not None:
                     return dead_letter
@@ -255,7 +255,7 @@ class Fold:
                 return self._apply(record, rows)
             except RowNotLoaded as missing:
                 rows.undo()
-                need = missing.need
+                need = missing.row_key
         return _dead_letter(record, "projection_failed", "reads rows without end")
 
     def _apply(self, record: Record, rows: Rows) -> DeadLetterRow | None:
@@ -305,9 +305,9 @@ async def _fetch(rows: Rows, fetch: Fetch, needs: Sequence[RowKey]) -> None:
     values, totals = await fetch(of_rows, [LogName(*need[:3]) for need in of_logs])
     with uncollected():
         for need, data in zip(of_rows, values, strict=True):
-            rows.fetched(need, data)
+            rows.load(need, data)
         for need, total in zip(of_logs, totals, strict=True):
-            rows.fetched_total(need, total)
+            rows.load_total(need, total)
 
 
 def _decoded(offset: int, data: bytes) -> Event | DeadLetterRow:

@@ -184,7 +184,7 @@ class Projector:
         if rows > limits.CACHED_ROWS_MAX:
             # Of a large space hardly any bucket of ids is asked for twice.
             for kept in self._caches.values():
-                kept.rows.forget(identity.BUCKETS)
+                kept.rows.evict(identity.BUCKETS)
             rows = sum(len(kept.rows) for kept in self._caches.values())
         for stale in [*self._caches][:-1]:
             if rows <= limits.CACHED_ROWS_MAX:

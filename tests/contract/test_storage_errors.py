@@ -448,7 +448,7 @@ def test_another_ledger_never_takes_the_place_of_a_deleted_one(ledger: SqliteLed
     use_ledger(path)
     before = path.read_bytes()
     for _ in range(3):
-        with pytest.raises(StorageReplaced, match="exchanged"):
+        with pytest.raises(StorageReplaced, match="deleted or replaced"):
             run(ledger.append(numbered(1, first=3)))
     assert path.read_bytes() == before
 
@@ -475,7 +475,7 @@ def test_a_ledger_put_back_goes_on_with_all_its_events(ledger: SqliteLedger, pat
     assert [said.turn for said in events_in(ledger)] == [0, 1, 2, 3]
 
 
-def test_a_ledger_exchanged_while_open_is_noticed_and_the_new_one_is_untouched(
+def test_a_ledger_replaced_while_open_is_noticed_and_the_new_one_is_untouched(
     ledger: SqliteLedger, path: Path
 ) -> None:
     other = path.with_name("other.db")

@@ -19,7 +19,7 @@ from contract.store_contract import entries as log_entries
 from live.conftest import NewRedis
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.stores.redis import READ_PLACES_MAX, RedisStore
+from recallog_projections.stores.redis import READ_ROWS_MAX, RedisStore
 from recallog_projections.stores.store import Generation, Outcome, Pointer, Store
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas.errors import (
@@ -143,8 +143,8 @@ def test_places_come_in_the_order_of_their_parts_whatever_characters_they_hold(s
 
 
 def test_a_large_read_is_of_one_moment_though_it_takes_several_calls(store: RedisStore) -> None:
-    needs = [RowKey("t", "s", str(n)) for n in range(2 * READ_PLACES_MAX + 7)]
-    logs = [LogName("l", "s", str(n)) for n in range(READ_PLACES_MAX + 3)]
+    needs = [RowKey("t", "s", str(n)) for n in range(2 * READ_ROWS_MAX + 7)]
+    logs = [LogName("l", "s", str(n)) for n in range(READ_ROWS_MAX + 3)]
 
     def moment(n: int) -> Changes:
         return Changes(dict.fromkeys(needs, b"%d" % n), {name: [b"%d" % n] for name in logs}, {"l": 1})

@@ -170,7 +170,7 @@ def test_a_table_that_no_projection_declares_parks_the_record() -> None:
             rows.get(STRANGE, record.event.space)
 
     assert fold(Foreign(), *numbered(1))[1] == [
-        "0 projection_failed: counting: ProjectionError: the table 'strange' is not among those of the projections"
+        "0 projection_failed: counting: ProjectionError: the table 'strange' does not belong to any of the projections"
     ]
 
 
@@ -197,7 +197,7 @@ def test_a_row_at_no_address_parks_the_record_instead_of_stopping_the_store(plac
     counts, parked = fold(Sessions(), *NEW_AGENTS)
     assert counts == {}
     assert len(parked) == 40
-    assert "is no address of a row" in parked[0]
+    assert "is not the address of a row" in parked[0]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_an_entry_of_a_log_at_no_address_parks_the_record(place: tuple[Any, Any]
         def apply(self, rows: Rows, record: Record) -> None:
             rows.append(SEEN, Count(1), *place)
 
-    assert "is no address of a log" in fold(Sessions(), event())[1][0]
+    assert "is not the address of a log" in fold(Sessions(), event())[1][0]
 
 
 def test_appending_to_a_table_parks_the_record() -> None:
@@ -224,7 +224,7 @@ def test_a_table_that_only_shares_the_name_of_another_parks_the_record() -> None
         def apply(self, rows: Rows, record: Record) -> None:
             rows.put(IMPOSTOR, Count(1), "")
 
-    assert "'activity.totals' is not among those" in fold(Impostor(), event())[1][0]
+    assert "'activity.totals' does not belong to any of the projections" in fold(Impostor(), event())[1][0]
 
 
 def test_reading_rows_without_end_parks_the_record() -> None:

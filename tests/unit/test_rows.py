@@ -27,7 +27,7 @@ BAKER = RowKey("debts", "village", "baker")
 def rows() -> Rows:
     """The baker owes nothing yet; what the miller owes is not fetched."""
     rows = Rows([DEBTS, PAID])
-    rows.fetched(BAKER, None)
+    rows.load(BAKER, None)
     return rows
 
 
@@ -48,7 +48,7 @@ def test_a_row_that_is_not_there_is_none(rows: Rows) -> None:
 
 
 def test_a_row_of_the_store_is_read(rows: Rows) -> None:
-    rows.fetched(RowKey("debts", "village", "miller"), DEBTS.encode(Debt(9)))
+    rows.load(RowKey("debts", "village", "miller"), DEBTS.encode(Debt(9)))
     assert rows.get(DEBTS, "village", "miller") == Debt(9)
 
 
@@ -59,7 +59,7 @@ def test_a_written_row_is_read_back_before_it_is_stored(rows: Rows) -> None:
 
 def test_a_row_that_was_written_is_not_fetched_over(rows: Rows) -> None:
     owe(rows, 9)
-    rows.fetched(BAKER, DEBTS.encode(Debt(1)))
+    rows.load(BAKER, DEBTS.encode(Debt(1)))
     assert owed(rows) == Debt(9)
 
 
@@ -68,7 +68,7 @@ def test_touching_a_row_that_is_not_fetched_says_which(rows: Rows, touch: str) -
     arguments: dict[str, tuple[Any, ...]] = {"get": (DEBTS,), "put": (DEBTS, Debt(1)), "delete": (DEBTS,)}
     with pytest.raises(RowNotLoaded) as missing:
         getattr(rows, touch)(*arguments[touch], "village", "miller", "key")
-    assert missing.value.need == RowKey("debts", "village", "miller", "key")
+    assert missing.value.row_key == RowKey("debts", "village", "miller", "key")
 
 
 def test_a_batch_writes_the_last_value_of_a_row(rows: Rows) -> None:
@@ -132,7 +132,7 @@ def test_undoing_the_first_record_leaves_a_row_that_was_not_there_absent(rows: R
 
 def test_undoing_keeps_what_was_fetched_meanwhile(rows: Rows) -> None:
     owe(rows, 1)
-    rows.fetched(RowKey("debts", "village", "miller"), DEBTS.encode(Debt(9)))
+    rows.load(RowKey("debts", "village", "miller"), DEBTS.encode(Debt(9)))
     rows.undo()
     assert rows.get(DEBTS, "village", "miller") == Debt(9)
 
@@ -187,7 +187,7 @@ def test_damaged_bytes_of_a_row_are_corrupt_views() -> None:
 
 
 def test_the_total_of_a_log_counts_what_the_store_has_and_what_the_batch_appends(rows: Rows) -> None:
-    rows.fetched_total(RowKey("paid", "village", "baker"), 40)
+    rows.load_total(RowKey("paid", "village", "baker"), 40)
     rows.append(PAID, Debt(1), "village", "baker")
     rows.append(PAID, Debt(2), "village", "miller")
     assert rows.total(PAID, "village", "baker") == 41
@@ -198,12 +198,12 @@ def test_a_total_that_is_fetched_late_counts_what_the_batch_has_appended_before(
     rows.commit_record()
     with pytest.raises(RowNotLoaded) as missing:
         rows.total(PAID, "village", "baker")
-    rows.fetched_total(missing.value.need, 40)
+    rows.load_total(missing.value.row_key, 40)
     assert rows.total(PAID, "village", "baker") == 41
 
 
 def test_a_total_outlives_its_batch(rows: Rows) -> None:
-    rows.fetched_total(RowKey("paid", "village", "baker"), 40)
+    rows.load_total(RowKey("paid", "village", "baker"), 40)
     rows.append(PAID, Debt(1), "village", "baker")
     rows.commit_record()
     rows.changes()
@@ -212,7 +212,7 @@ def test_a_total_outlives_its_batch(rows: Rows) -> None:
 
 
 def test_undoing_a_record_takes_its_entries_out_of_the_total(rows: Rows) -> None:
-    rows.fetched_total(RowKey("paid", "village", "baker"), 40)
+    rows.load_total(RowKey("paid", "village", "baker"), 40)
     rows.append(PAID, Debt(1), "village", "baker")
     rows.undo()
     assert rows.total(PAID, "village", "baker") == 40
@@ -221,7 +221,7 @@ def test_undoing_a_record_takes_its_entries_out_of_the_total(rows: Rows) -> None
 def test_a_log_whose_total_is_known_is_not_missing(rows: Rows) -> None:
     need = RowKey("paid", "village", "baker")
     assert rows.missing([need]) == [need]
-    rows.fetched_total(need, 0)
+    rows.load_total(need, 0)
     assert rows.missing([need]) == []
 
 

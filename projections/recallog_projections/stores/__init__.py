@@ -1,1 +1,1 @@
-"""Where views are kept: the store port and its adapters."""
+"""Stores of views: the port and its adapters."""

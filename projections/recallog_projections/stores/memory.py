@@ -1,4 +1,4 @@
-"""Views in this process's memory: for time travel, verification and tests."""
+"""The store of views in this process's memory, for time travel, verification and tests."""
 
 from bisect import bisect_right
 from collections import deque
@@ -18,8 +18,8 @@ from recallog_projections.stores.store import (
     Store,
     StoredRow,
     is_beyond,
-    judge,
     ordinal_key,
+    outcome_of,
 )
 from recallog_projections.tables import LogName, RowKey, Tail
 from recallog_schemas.errors import Rebuilding
@@ -39,7 +39,7 @@ class _Tables:
 
 
 class MemoryStore(Store):
-    """One commit at a time by nature: nothing here awaits."""
+    """A store without I/O. Its methods never await, so that each is atomic."""
 
     def __init__(self) -> None:
         self._manifest: bytes | None = None
@@ -92,7 +92,7 @@ class MemoryStore(Store):
         tables = self._tables.get(generation.id)
         pointer = await self.pointer(generation.partition)
         stored = tables.checkpoint if tables else None
-        outcome = judge(pointer, generation, stored, expected.offset, new.offset)
+        outcome = outcome_of(pointer, generation, stored, expected.offset, new.offset)
         if outcome is not Outcome.APPLIED or tables is None:
             return outcome
         for (name, space, owner, key), data in changes.rows.items():

@@ -1,23 +1,22 @@
-"""Views in Redis, for the cluster form. Redis and Valkey from version 6.2 on.
+"""The store of views in Redis, for the cluster form: Redis or Valkey, version 6.2 or later.
 
-All keys of a partition share a hash tag, so that they lie on one node and one Lua call can change them together:
+All keys of a partition share a hash tag, so that they are on one node and one Lua call can change them together:
 
-    {namespace:0}:pointer                   hash    ids of the active and the building generation, and these as JSON
-    {namespace:0}:generations               set     ids of all that were created and not yet swept
+    {namespace:0}:pointer                   hash    ids of the active and the building generation, and both as JSON
+    {namespace:0}:generations               set     ids of all generations, also of retired ones
     {namespace:0}:<id>:checkpoint           string  "offset record digest"; a generation without it is lost
-    {namespace:0}:<id>:tables               set     "rows:<table>" and "logs:<log>": where a sweep finds the keys below
-    {namespace:0}:<id>:rows:<table>         hash    rows by place (see redis_format)
-    {namespace:0}:<id>:rows-order:<table>   zset    the same places, all with score 0, in the order that scans need
-    {namespace:0}:<id>:log:<log>:<place>    list    the newest entries of one log
-    {namespace:0}:<id>:dropped:<log>        hash    how many entries a log has had before those, by place
-    {namespace:0}:<id>:logs-order:<log>     zset    the places of logs
+    {namespace:0}:<id>:tables               set     "rows:<table>" and "logs:<log>": the names in the keys below
+    {namespace:0}:<id>:rows:<table>         hash    rows by packed key (see redis_format)
+    {namespace:0}:<id>:rows-order:<table>   zset    the same keys, all with score 0, in the order of scans
+    {namespace:0}:<id>:log:<log>:<key>      list    the newest entries of one log, by packed key
+    {namespace:0}:<id>:dropped:<log>        hash    how many older entries were dropped from a log, by packed key
+    {namespace:0}:<id>:logs-order:<log>     zset    the packed keys of the logs, all with score 0
     {namespace}:manifest                    string  the ledger that the views belong to
-    {namespace}:partitions                  set     the partitions that ever had a generation
+    {namespace}:partitions                  set     all partitions that have had a generation
 
-A commit, a read, a scan and every change of the pointer is one Lua call: Redis runs nothing beside it. That is what
-makes a commit atomic and lets it fence stale writers, and it is why every call is bounded: while one runs, everybody
-waits. What a store lost (flushed, or an older snapshot restored) shows in the pointer and the checkpoint alone, which
-every call looks at first.
+A commit, a read, a scan and every change of the pointer is one Lua call. Redis runs one call at a time: this makes a
+commit atomic and lets it fence stale writers, and it is why every call is bounded. A loss of data (a flush, an older
+snapshot that was restored) shows in the pointer and the checkpoint, which every call checks first.
 """
 
 import re
@@ -29,7 +28,7 @@ from typing import ClassVar
 import msgspec
 
 from recallog_projections.rows import Changes
-from recallog_projections.stores.redis_format import pack_changes, pack_needs, pack_row_key, parts_of, space_range
+from recallog_projections.stores.redis_format import pack_changes, pack_key, pack_needs, space_range, unpack_key
 from recallog_projections.stores.redis_server import RedisServer, Script
 from recallog_projections.stores.store import (
     Checkpoint,
@@ -46,16 +45,16 @@ from recallog_projections.tables import LogName, RowKey, Tail
 from recallog_schemas.errors import InvariantViolation, Rebuilding, SettingsError, StorageCorrupt, StorageUnavailable
 
 COMMIT_CHANGES_MAX = 3_000
-"""Rows and log entries that one commit should not exceed, so that its Lua call stays below 20 ms.
+"""How many rows and log entries a commit should have at most, so that its Lua call takes less than 20 ms.
 
-A batch of 1,000 records makes about as many: 4 µs each on a busy 2-core machine, 5 where most rows are new. More are
-committed all the same, and keep everybody waiting for longer.
+A batch of 1,000 records has about as many. Each takes 4 µs on a busy 2-core machine, 5 µs if most rows are new. Larger
+commits succeed too, but block the server for longer.
 """
 
-READ_PLACES_MAX = 2_000
+READ_ROWS_MAX = 2_000
 READ_ATTEMPTS_MAX = 10
 SCAN_BYTES = 4 * 1024 * 1024
-SWEEP_LOGS = 200
+GARBAGE_LOGS = 200
 SIZE_SAMPLES = 64
 
 _COMMIT = Script("commit")
@@ -64,17 +63,17 @@ _SCAN = Script("scan")
 _CREATE = Script("create")
 _ACTIVATE = Script("activate", repeatable=False)
 _RETIRE = Script("retire", repeatable=False)
-_UNNAME = Script("unname")
+_DELETE_CHECKPOINTS = Script("delete_checkpoints")
 
 _REMEDY = "Build the views again: recallog rebuild"
 
 
 class RedisStore(Store):
-    """One namespace of a Redis server; a commit is one Lua call.
+    """One namespace of the Redis server at `url`; a commit is one Lua call.
 
-    Raises `StorageUnavailable` where the server cannot be reached or takes no writes now (whether a write was made then
-    shows in the checkpoint), `StorageFull` where it has no memory left, and `StorageError` where it is not fit to keep
-    views: its maxmemory-policy must be noeviction. `SettingsError` where `url` or `namespace` is none.
+    The methods raise `StorageUnavailable` if the server cannot be reached or refuses writes now (the checkpoint then
+    shows whether a write was made), `StorageFull` if it has no memory left, and `StorageError` if its maxmemory-policy
+    is not noeviction. The constructor raises `SettingsError` if `url` or `namespace` is invalid.
     """
 
     remote: ClassVar[bool] = True
@@ -103,7 +102,7 @@ class RedisStore(Store):
         return _pointer(await self._server.command("HMGET", key, "active-generation", "building-generation"))
 
     async def create(self, generation: Generation) -> Pointer:
-        # On its own, as it may lie on another node. A partition that is known before it has anything is no harm.
+        # A separate command, since the key may be on another node. A partition may be listed without a generation.
         await self._server.command("SADD", f"{{{self._namespace}}}:partitions", generation.partition)
         partition, prefix = self._partition(generation.partition), self._prefix(generation)
         keys = (partition + "pointer", partition + "generations", prefix + "checkpoint")
@@ -112,24 +111,24 @@ class RedisStore(Store):
 
     async def activate(self, building: Generation, *, unless_beyond: int | None = None) -> bool:
         partition, prefix = self._partition(building.partition), self._prefix(building)
-        judged = "" if unless_beyond is None else unless_beyond
+        compared = "" if unless_beyond is None else unless_beyond
         encoded = msgspec.json.encode(building)
         keys = (partition + "pointer", prefix + "checkpoint")
-        return bool(await self._server.run(_ACTIVATE, 2, *keys, encoded, partition, judged))
+        return bool(await self._server.run(_ACTIVATE, 2, *keys, encoded, partition, compared))
 
     async def retire(self, generation: Generation) -> bool:
         key = self._partition(generation.partition) + "pointer"
         return bool(await self._server.run(_RETIRE, 1, key, msgspec.json.encode(generation)))
 
     async def collect_garbage(self, partition: int) -> None:
-        """As in `Store`. In steps of a few milliseconds at most; it may die between any two and be run again."""
+        """As in `Store`, in steps of a few milliseconds. After an interruption, a later call continues."""
         prefix = self._partition(partition)
-        for id_ in await self._server.run(_UNNAME, 2, prefix + "pointer", prefix + "generations", prefix):
+        for id_ in await self._server.run(_DELETE_CHECKPOINTS, 2, prefix + "pointer", prefix + "generations", prefix):
             await self._drop(f"{prefix}{id_.decode()}:")
             await self._server.command("SREM", prefix + "generations", id_)
 
     async def _drop(self, prefix: str) -> None:
-        # What names the keys goes after them, so that a sweep which died finds what it left.
+        # The names of keys are deleted after the keys, so that a call that follows an interrupted one finds the rest.
         for kind, name in await self._tables(prefix):
             if kind == "rows":
                 await self._server.command("UNLINK", f"{prefix}rows:{name}", f"{prefix}rows-order:{name}")
@@ -139,13 +138,13 @@ class RedisStore(Store):
 
     async def _drop_logs(self, prefix: str, name: str) -> None:
         order = f"{prefix}logs-order:{name}"
-        while row_keys := await self._server.command("ZRANGE", order, 0, SWEEP_LOGS - 1):
-            await self._server.command("UNLINK", *(_log_key(prefix, name, found) for found in row_keys))
-            await self._server.command("ZREM", order, *row_keys)
+        while packed_keys := await self._server.command("ZRANGE", order, 0, GARBAGE_LOGS - 1):
+            await self._server.command("UNLINK", *(_log_key(prefix, name, found) for found in packed_keys))
+            await self._server.command("ZREM", order, *packed_keys)
         await self._server.command("UNLINK", f"{prefix}dropped:{name}")
 
     async def _tables(self, prefix: str) -> list[tuple[str, str]]:
-        """("rows", table) and ("logs", log) for all that the generation has."""
+        """("rows", table) and ("logs", log) for all tables and logs of the generation."""
         names = await self._server.command("SMEMBERS", f"{prefix}tables")
         return sorted((kind, name) for kind, _, name in (found.decode().partition(":") for found in names))
 
@@ -155,7 +154,7 @@ class RedisStore(Store):
 
     async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
         prefix = self._prefix(generation)
-        answer: bytes = await self._server.run(
+        outcome: bytes = await self._server.run(
             _COMMIT,
             2,
             self._partition(generation.partition) + "pointer",
@@ -167,9 +166,9 @@ class RedisStore(Store):
             _pack_checkpoint(new),
             pack_changes(changes),
         )
-        if answer == b"backwards":
+        if outcome == b"backwards":
             raise InvariantViolation(f"a commit from offset {expected.offset} back to {new.offset}")
-        return Outcome(answer.decode())
+        return Outcome(outcome.decode())
 
     async def read(
         self,
@@ -178,8 +177,7 @@ class RedisStore(Store):
         logs: Sequence[tuple[LogName, int]] = (),
         generation: Generation | None = None,
     ) -> ReadResult:
-        # Pointer and checkpoint are read in one call: where the checkpoint is absent, rereading the pointer is no use.
-        if len(rows) + len(logs) <= READ_PLACES_MAX:
+        if len(rows) + len(logs) <= READ_ROWS_MAX:
             return await self._read(partition, rows, logs, generation)
         for _ in range(READ_ATTEMPTS_MAX):
             parts = [
@@ -187,15 +185,15 @@ class RedisStore(Store):
                 for some_rows, some_logs in _parts(rows, logs)
             ]
             first = parts[0]
-            # Whatever changes a generation moves its checkpoint, so parts with the same one are of the same moment.
+            # Every change of a generation moves its checkpoint, so that parts with the same one are of the same moment.
             if all((part.generation, part.checkpoint) == (first.generation, first.checkpoint) for part in parts):
                 found = [row for part in parts for row in part.rows]
                 return ReadResult(
                     first.generation, first.checkpoint, found, [tail for part in parts for tail in part.logs]
                 )
         raise StorageUnavailable(
-            f"the views of partition {partition} changed each time while {len(rows) + len(logs):,} of their rows and "
-            "logs were read; ask for fewer at once, or try again"
+            f"the views of partition {partition} changed {READ_ATTEMPTS_MAX} times while {len(rows) + len(logs):,} of "
+            "their rows and logs were read; read fewer at once, or try again"
         )
 
     async def _read(
@@ -227,7 +225,7 @@ class RedisStore(Store):
         after: tuple[str, str, str] | None = None,
         limit: int,
     ) -> Chunk:
-        """As in `Store`. A chunk ends early, as one that is not the last, when its items come to 4 MiB."""
+        """As in `Store`. A chunk also ends when its items reach 4 MiB; it is then not the last."""
         prefix = self._prefix(generation)
         begin, end = "[", "+"
         if space is not None:
@@ -235,10 +233,10 @@ class RedisStore(Store):
             begin, end = f"[{first}", f"({beyond}"
         rows_from, logs_from, log, ordinal = begin, begin, "", 0
         if after is not None:
-            log = pack_row_key(*after[:2])
-            rows_from = max(begin, f"({pack_row_key(*after)}", key=_border)
-            logs_from = max(begin, f"[{log}", key=_border)
-            # The end of a table of rows is looked for here too: its keys are no ordinals.
+            log = pack_key(*after[:2])
+            rows_from = max(begin, f"({pack_key(*after)}", key=_bound_value)
+            logs_from = max(begin, f"[{log}", key=_bound_value)
+            # A scan of a table reads here after its last row, whose key is not an ordinal.
             ordinal = int(after[2]) + 1 if after[2].isdecimal() else 0
         answer = await self._server.run(
             _SCAN,
@@ -259,15 +257,15 @@ class RedisStore(Store):
         checkpoint, more, rows, logs = answer
         items = []
         for found, data in zip(rows[::2], rows[1::2], strict=True):
-            row_space, owner, key = parts_of(found, 3)
+            row_space, owner, key = unpack_key(found, 3)
             items.append(StoredRow(row_space, owner, key, data))
         for found, start, entries in zip(logs[::3], logs[1::3], logs[2::3], strict=True):
-            log_space, owner = parts_of(found, 2)
+            log_space, owner = unpack_key(found, 2)
             items += [StoredRow(log_space, owner, ordinal_key(start + n), entry) for n, entry in enumerate(entries)]
         return Chunk(_checkpoint(checkpoint), items, last=more == b"0")
 
     async def size_bytes(self) -> int:
-        """What the namespace takes in the server's memory, in bytes, estimated as in `sizes`."""
+        """The bytes that the namespace takes in the server's memory, estimated as in `sizes`."""
         partitions = await self._server.command("SMEMBERS", f"{{{self._namespace}}}:partitions")
         total = 0
         for partition in map(int, partitions):
@@ -277,9 +275,9 @@ class RedisStore(Store):
         return total + sum(await self._usage([f"{{{self._namespace}}}:{key}" for key in ("manifest", "partitions")]))
 
     async def sizes(self, partition: int) -> Mapping[str, int]:
-        """Bytes that each table and log of a partition takes in the server's memory, keys and indexes included.
+        """The bytes that each table and log of a partition takes in the server's memory, including keys and indexes.
 
-        All its generations together. Estimated from 64 samples of each hash, and from 64 lists of each log.
+        The sum over all generations, estimated from 64 samples of each hash and 64 lists of each log.
         """
         sizes: dict[str, int] = {}
         for id_ in await self._server.command("SMEMBERS", self._partition(partition) + "generations"):
@@ -296,8 +294,8 @@ class RedisStore(Store):
     async def _log_bytes(self, prefix: str, name: str) -> int:
         order = f"{prefix}logs-order:{name}"
         count = await self._server.command("ZCARD", order)
-        row_keys = await self._server.command("ZRANDMEMBER", order, SIZE_SAMPLES)
-        sampled = await self._usage([_log_key(prefix, name, found) for found in row_keys])
+        packed_keys = await self._server.command("ZRANDMEMBER", order, SIZE_SAMPLES)
+        sampled = await self._usage([_log_key(prefix, name, found) for found in packed_keys])
         return round(sum(sampled) / len(sampled) * count) if sampled else 0
 
     async def _usage(self, keys: Sequence[str | bytes]) -> list[int]:
@@ -311,22 +309,22 @@ class RedisStore(Store):
 _EMPTY = Tail([], 0)
 
 
-def _border(bound: str) -> str:
-    """What a bound of ZRANGEBYLEX begins or ends at."""
+def _bound_value(bound: str) -> str:
+    """The value in a bound of ZRANGEBYLEX, without its first character ("[" or "(")."""
     return bound[1:]
 
 
-def _log_key(prefix: str, name: str, pack_row_key: bytes) -> bytes:
-    return f"{prefix}log:{name}:".encode() + pack_row_key
+def _log_key(prefix: str, name: str, packed: bytes) -> bytes:
+    return f"{prefix}log:{name}:".encode() + packed
 
 
 def _parts(
     rows: Sequence[RowKey], logs: Sequence[tuple[LogName, int]]
 ) -> Iterator[tuple[Sequence[RowKey], Sequence[tuple[LogName, int]]]]:
-    for first in range(0, len(rows), READ_PLACES_MAX):
-        yield rows[first : first + READ_PLACES_MAX], ()
-    for first in range(0, len(logs), READ_PLACES_MAX):
-        yield (), logs[first : first + READ_PLACES_MAX]
+    for first in range(0, len(rows), READ_ROWS_MAX):
+        yield rows[first : first + READ_ROWS_MAX], ()
+    for first in range(0, len(logs), READ_ROWS_MAX):
+        yield (), logs[first : first + READ_ROWS_MAX]
 
 
 def _pointer(answer: Sequence[bytes | None]) -> Pointer:

@@ -1,4 +1,4 @@
-"""One Redis server: its Lua scripts, its errors in our words, and what is asked of it before it is trusted."""
+"""Calls to one Redis server: Lua scripts, errors of Recallog, and checks of the server's configuration."""
 
 import hashlib
 import logging
@@ -36,14 +36,14 @@ CONNECTION_WAIT_SECONDS = 5.0
 
 _logger = logging.getLogger("recallog.redis")
 
-_PASSING = ("MISCONF", "NOREPLICAS", "BUSY", "UNKILLABLE")
-"""First words of errors that redis-py has no class for: the server refuses all writes for now."""
+_REFUSES_WRITES = ("MISCONF", "NOREPLICAS", "BUSY", "UNKILLABLE")
+"""First words of errors without a class in redis-py: the server refuses all writes for now."""
 
 
 class Script:
-    """A Lua script, which the server knows by its SHA-1 once it has seen it.
+    """A Lua script, called by its SHA-1 when the server has cached it.
 
-    `repeatable`: its copy is answered as if it were the first.
+    `repeatable`: a call that is sent twice has the same effect and answer as one.
     """
 
     def __init__(self, name: str, *, repeatable: bool = True) -> None:
@@ -62,12 +62,12 @@ class Script:
 class RedisServer:
     """Calls to the server at `url` (redis://, rediss:// or unix://, with the options of redis-py in its query).
 
-    A call whose connection turns out to be broken is sent once more, on a new connection, though the server may have
-    obeyed the first: connections that stood idle break unnoticed, and all of them when a server restarts. Nothing is
-    written twice by that. A commit compares before it writes: its copy is answered "already there", which is true, or
-    what it is answered if another writer came between. Creating a generation, a sweep's steps and all that only reads
-    answer the same again. A cutover does not: its copy is answered "not building", as if it had been refused, so that
-    it is sent once. So is everything whose answer is late: the server has enough to do.
+    A call whose connection is broken is sent a second time, on a new connection: idle connections break unnoticed, and
+    all of them break when the server restarts. The server may have executed the first one, but nothing is written
+    twice. A commit compares before it writes: the second call answers "already there", or what it answers after another
+    writer's commit. Creating a generation, the steps of garbage collection, and reads answer the same again. A cutover
+    is sent once: a second one would answer that the generation is not the building one, as if it had been refused.
+    Calls that time out are not repeated either, since the server may be overloaded.
     """
 
     def __init__(self, url: str) -> None:
@@ -88,7 +88,7 @@ class RedisServer:
                 redis_connect_func=self._connected,
             )
         except (ValueError, TypeError) as error:
-            # Without its text: of a password that is not percent-encoded it may show a part.
+            # Without the text of the error, which may show a part of a password that is not percent-encoded.
             raise SettingsError(
                 "not the URL of a Redis: write redis://[[user]:password@]host[:port][/database] (rediss:// for TLS), "
                 f"with special characters of the password percent-encoded ({type(error).__name__})"
@@ -98,7 +98,7 @@ class RedisServer:
         self._warned = False
 
     async def run(self, script: Script, *arguments: Any) -> Any:
-        """The answer of `script`; `arguments` begin with the number of keys. Raises as `command` does."""
+        """Run `script`; `arguments` begin with the number of keys. Raises as `command` does."""
         try:
             try:
                 return await self._send(script.repeatable, "EVALSHA", script.sha, *arguments)
@@ -108,7 +108,7 @@ class RedisServer:
             raise self._translated_error(error) from error
 
     async def command(self, *words: Any) -> Any:
-        """The answer to one command that may be repeated. Raises `StorageError`, mostly `StorageUnavailable`."""
+        """Run a command that may be sent twice. Raises `StorageError`, usually `StorageUnavailable`."""
         try:
             return await self._send(True, *words)
         except RedisError as error:
@@ -118,13 +118,13 @@ class RedisServer:
         try:
             return await self._execute(*words)
         except NoConnection as error:
-            # Its subclasses are answers of the server: a wrong password stays wrong.
+            # Its subclasses are answers of the server, for example a wrong password: the same again the second time.
             if not repeatable or type(error) is not NoConnection:
                 raise
             return await self._execute(*words)
 
     async def commands(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """The answers to several commands, sent in one go. Raises as `command` does."""
+        """The answers to several commands in one pipeline. Raises as `command` does."""
         try:
             async with self._client.pipeline(transaction=False) as pipeline:
                 for words in commands:
@@ -138,12 +138,12 @@ class RedisServer:
         await self._client.aclose()
 
     async def _connected(self, connection: AbstractConnection) -> None:
-        """Check the server behind every new connection: after a failover it is another one."""
+        """Check the server of every new connection: after a failover it is another one."""
         try:
             await connection.on_connect()
             await self._check(connection)
         except BaseException:
-            # Left open, it would be taken from the pool next time without having been checked.
+            # If it stayed open, the pool would return it next time without this check.
             await connection.disconnect(nowait=True)
             raise
 
@@ -153,16 +153,16 @@ class RedisServer:
             persistence = await _answer(connection, "INFO", "persistence")
         except NoPermissionError:
             raise StorageError(
-                f"the user of the URL of the Redis at {self.address} may not run INFO, which tells whether keys can be "
+                f"the user of the URL of the Redis at {self.address} may not run INFO, which shows whether keys can be "
                 "evicted: allow it (ACL SETUSER … +info)"
             ) from None
         policy = _field(memory, "maxmemory_policy")
         if policy != "noeviction":
             raise StorageError(
                 f"the Redis at {self.address} has maxmemory-policy {policy!r} and could evict parts of the views "
-                "unnoticed: set maxmemory-policy to noeviction, or name a Redis of its own for the views"
+                "unnoticed: set maxmemory-policy to noeviction, or use a separate Redis for the views"
             )
-        # While a server loads its append-only file it says that it has none.
+        # While a server loads its append-only file it reports that it has none.
         loading = _field(persistence, "loading") == "1"
         if (
             not (self._warned or loading)
@@ -171,8 +171,8 @@ class RedisServer:
         ):
             self._warned = True
             _logger.warning(
-                "the Redis at %s keeps nothing on disk (appendonly no, save ''): after its restart all views are built "
-                "again from the ledger. Set appendonly to yes",
+                "the Redis at %s stores nothing on disk (appendonly no, save ''): after its restart all views are "
+                "built again from the ledger. Set appendonly to yes",
                 self.address,
             )
 
@@ -182,9 +182,9 @@ class RedisServer:
         if isinstance(error, AuthenticationError):
             return StorageError(f"{here} refuses the user or the password of its URL ({text}): correct the URL")
         if isinstance(error, NoPermissionError):
-            return StorageReadOnly(f"{here} does not permit its user what a view store needs ({text}): extend its ACL")
+            return StorageReadOnly(f"{here} denies its user a command that the store needs ({text}): extend its ACL")
         if isinstance(error, BusyLoadingError):
-            return StorageUnavailable(f"{here} is still loading its data; try again in a while")
+            return StorageUnavailable(f"{here} is still loading its data; try again later")
         if isinstance(error, NoAnswer):
             return StorageUnavailable(
                 f"{here} did not answer in time ({text}). Whether a write was made shows in the checkpoint; try again"
@@ -197,13 +197,11 @@ class RedisServer:
         if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in text:
             return StorageFull(f"{here} has no memory left, nothing was written: raise its maxmemory, then try again")
         if isinstance(error, ReadOnlyError):
-            return StorageUnavailable(f"{here} is a replica, after a failover perhaps: name the primary, or try again")
-        if isinstance(error, ClusterDownError | TryAgainError) or text.startswith(_PASSING):
-            return StorageUnavailable(f"{here} takes no writes now ({text}); try again when it is well")
+            return StorageUnavailable(f"{here} is a replica, perhaps after a failover: use the primary, or try again")
+        if isinstance(error, ClusterDownError | TryAgainError) or text.startswith(_REFUSES_WRITES):
+            return StorageUnavailable(f"{here} takes no writes now ({text}); try again later")
         if isinstance(error, AskError):
-            return StorageError(
-                f"{here} is one of several nodes of a cluster ({text}): name a Redis that holds all keys"
-            )
+            return StorageError(f"{here} is one of several nodes of a cluster ({text}): use a Redis that has all keys")
         return StorageError(f"{here} refused a call: {text}")
 
 
@@ -220,7 +218,7 @@ def _field(info: bytes, name: str) -> str:
 
 
 async def _saves_nothing(connection: AbstractConnection) -> bool:
-    """Whether no snapshots are taken either; False where the server does not tell."""
+    """Whether no snapshots are taken either; False if the server does not permit the question."""
     try:
         answer = await _answer(connection, "CONFIG", "GET", "save")
     except RedisError:

@@ -1,4 +1,4 @@
-"""Views in one SQLite file, for the embedded form."""
+"""The store of views in one SQLite file, for the embedded form."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from recallog_projections.stores.store import (
     Store,
     StoredRow,
     is_beyond,
-    judge,
+    outcome_of,
 )
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import limits
@@ -32,8 +32,8 @@ VIEWS = FileFormat(
     what="views file",
     application_id=0x52635677,  # "RcVw"
     version=3,
-    remedy="Views hold nothing of their own: delete the file, and the next query builds it from the ledger",
-    synchronous="NORMAL",  # a commit lost with the power is folded again
+    remedy="All views can be computed again: delete the file, and the next query builds it from the ledger",
+    synchronous="NORMAL",  # a commit that a power cut loses is folded again
     disposable=True,
     schema=f"""
     CREATE TABLE manifest (ledger BLOB NOT NULL);
@@ -52,14 +52,14 @@ VIEWS = FileFormat(
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """Where the logs of one generation end, as of a checkpoint: while that stands nobody else has appended."""
+    """The ends of the logs of a generation at a checkpoint: valid while the checkpoint is the same."""
 
     generation: str = ""
     checkpoint: Checkpoint | None = None
     logs: LogEnds = field(default_factory=LogEnds)
 
     def as_of(self, generation: Generation, checkpoint: Checkpoint) -> "_Ends":
-        """This, or an empty one where it is of another moment or has grown too long."""
+        """This, or an empty cache if it is of another checkpoint or too large."""
         current = self.generation == generation.id and self.checkpoint == checkpoint
         return self if current and len(self.logs) <= limits.CACHED_ROWS_MAX else _Ends()
 
@@ -75,7 +75,7 @@ class SqliteStore(Store):
         try:
             return await self._file.run(work, write=write)
         except StorageReplaced:
-            # Somebody deleted the views: they are built again in a new file.
+            # The views were deleted: they are built again in a new file.
             return await self._file.run(work, write=write)
 
     async def remember_manifest(self, manifest: bytes) -> bytes:
@@ -141,7 +141,7 @@ class SqliteStore(Store):
         def work(connection: sqlite3.Connection) -> Outcome:
             pointer = _pointer(connection, generation.partition)
             stored = _checkpoint(connection, generation)
-            outcome = judge(pointer, generation, stored, expected.offset, new.offset)
+            outcome = outcome_of(pointer, generation, stored, expected.offset, new.offset)
             if outcome is Outcome.APPLIED:
                 number = _number(connection, generation)
                 _write_rows(connection, number, changes)
@@ -151,7 +151,7 @@ class SqliteStore(Store):
                 )
             return outcome
 
-        self._ends = _Ends()  # good again only when the commit is
+        self._ends = _Ends()  # invalid unless the commit succeeds
         outcome = await self._run(work, write=True)
         if outcome is Outcome.APPLIED:
             self._ends = _Ends(generation.id, new, ends.logs)
@@ -268,7 +268,7 @@ def _scan_rows(
 
 
 def _collect_some_garbage(connection: sqlite3.Connection, partition: int) -> bool:
-    """Delete a bounded part of what no pointer names; whether there may be more."""
+    """Delete a bounded part of the generations that no pointer names; whether there may be more."""
     pointer = _pointer(connection, partition)
     known = {generation.id for generation in (pointer.active, pointer.building) if generation is not None}
     for number, id_, checkpoint in connection.execute(

@@ -1,14 +1,14 @@
 """The logs of the SQLite store, in segments of consecutive entries.
 
-A segment is what one commit appends to one log, `SEGMENT_ENTRIES` at most: a row and its slot in the index cost
-much the same for one entry and for many. Its slot is the log's number and the ordinal of its first entry in one
-integer (31 bits of logs, 32 of ordinals), so that a tail is one range of places.
+A segment holds the entries that one commit appends to one log, at most `SEGMENT_ENTRIES`: a row and its index entry
+cost much the same for one entry and for many. Its slot is an integer of the log's number (31 bits) and the ordinal of
+its first entry (32 bits), so that a tail is one range of slots.
 
-Segments lie in the order they came, so that a batch of ten thousand agents writes a few pages of them one after the
-other, and only the index of places all over.
+Segments are stored in the order of their commits, so that a batch of ten thousand agents writes a few consecutive pages
+of them, and only the index of slots at random.
 
-Trimming deletes whole segments. The oldest one that is left may begin with entries which are not kept any more, so
-where a log begins is what its newest segment says: `keep` entries before its end.
+Trimming deletes whole segments. The oldest remaining one may begin with entries that are no longer part of the log, so
+that a log begins `keep` entries before the end of its newest segment.
 """
 
 import sqlite3
@@ -38,14 +38,14 @@ _ORDINAL_BITS = 32
 _ORDINAL_MASK = (1 << _ORDINAL_BITS) - 1
 
 LogEnds = dict[tuple[str, str, str], int]
-"""By (log, space, owner): the slot of its next entry."""
+"""By (log, space, owner): the slot of the next entry."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(list[bytes])
 
 
 def tail(connection: sqlite3.Connection, generation: int, name: LogName, newest: int) -> Tail:
-    """The newest entries of a log; of none of them, only the total, which costs no look at the entries."""
+    """The newest entries of a log, and its total. With `newest` 0 no entries are read."""
     log = _log(connection, generation, name)
     last = _newest(connection, log) if log is not None else None
     if last is None:
@@ -66,9 +66,9 @@ def tail(connection: sqlite3.Connection, generation: int, name: LogName, newest:
 
 
 def append(connection: sqlite3.Connection, generation: int, changes: Changes, ends: LogEnds) -> None:
-    """Append and trim; what is trimmed by the same commit is not written at all.
+    """Append and trim. Entries that the same commit would trim are not written.
 
-    `ends` knows the places of some logs' next entries, and learns those of the others.
+    `ends` caches the slots of the logs' next entries; missing ones are added to it.
     """
     added: list[tuple[int, int, int, bytes]] = []
     cut: list[tuple[int, int, int]] = []
@@ -93,7 +93,7 @@ def scan(
     after: tuple[str, str, str] | None,
     limit: int,
 ) -> list[StoredRow]:
-    """The kept entries of all logs of one name, each an item of its own whatever segment it lies in."""
+    """The entries of all logs of one name, each as an item of its own."""
     sql = (
         "SELECT l.space, l.owner, s.slot, newest.slot + newest.count - newest.keep, s.entries FROM logs l "
         "CROSS JOIN segments newest ON newest.slot = (SELECT max(slot) FROM segments "
@@ -106,7 +106,7 @@ def scan(
         sql, values = f"{sql} AND l.space = ?", [*values, space]
     following = 0
     if after is not None:
-        # The end of a table of rows is looked for here too: its keys are no ordinals.
+        # A scan of a table reads here after its last row, whose key is not an ordinal.
         following = min(int(after[2]) if after[2].isdecimal() else _ORDINAL_MASK, _ORDINAL_MASK) + 1
         sql += (
             " AND (l.space, l.owner) >= (?, ?) AND ((l.space, l.owner) > (?, ?) OR (s.slot & 4294967295) + s.count > ?)"
@@ -114,9 +114,9 @@ def scan(
         values = [*values, *after[:2], *after[:2], following]
     sql += " ORDER BY l.space, l.owner, s.slot"
     items: list[StoredRow] = []
-    for found_space, owner, slot, kept, data in connection.execute(sql, values):
+    for found_space, owner, slot, begin, data in connection.execute(sql, values):
         first = slot & _ORDINAL_MASK
-        skipped = max(0, kept - slot)
+        skipped = max(0, begin - slot)
         if after is not None and (found_space, owner) == after[:2]:
             skipped = max(skipped, following - first)
         entries = _decode(data)[skipped : skipped + limit - len(items)]
@@ -129,7 +129,7 @@ def scan(
 
 
 def collect_garbage(connection: sqlite3.Connection, generation: int) -> bool:
-    """Delete some of the generation's logs; whether there were any."""
+    """Delete up to 200 of the generation's logs; whether there were any."""
     logs = connection.execute("SELECT number FROM logs WHERE generation = ? LIMIT 200", (generation,)).fetchall()
     connection.executemany("DELETE FROM segments WHERE slot BETWEEN ? AND ?", [_range(log) for (log,) in logs])
     connection.executemany("DELETE FROM logs WHERE number = ?", logs)
@@ -144,12 +144,12 @@ def _log(connection: sqlite3.Connection, generation: int, name: tuple[str, str, 
 
 
 def _range(log: int) -> tuple[int, int]:
-    """The first and the last slot that the entries of a log can have."""
+    """The first and the last slot that a log can have."""
     return log << _ORDINAL_BITS, log << _ORDINAL_BITS | _ORDINAL_MASK
 
 
 def _newest(connection: sqlite3.Connection, log: int) -> tuple[int, int, int] | None:
-    """Place, count and keep of the log's newest segment."""
+    """Slot, count and keep of the log's newest segment."""
     row = connection.execute(
         "SELECT slot, count, keep FROM segments WHERE slot BETWEEN ? AND ? ORDER BY slot DESC LIMIT 1",
         _range(log),
@@ -158,13 +158,13 @@ def _newest(connection: sqlite3.Connection, log: int) -> tuple[int, int, int] | 
 
 
 def _end(connection: sqlite3.Connection, generation: int, name: tuple[str, str, str]) -> int:
-    """The slot of the log's next entry; the log is made where there is none."""
+    """The slot of the log's next entry. The log is created if it does not exist."""
     log = _log(connection, generation, name)
     if log is None:
-        made = connection.execute(
+        created = connection.execute(
             "INSERT INTO logs (generation, name, space, owner) VALUES (?, ?, ?, ?)", (generation, *name)
         )
-        return cast(int, made.lastrowid) << _ORDINAL_BITS
+        return cast(int, created.lastrowid) << _ORDINAL_BITS
     newest = _newest(connection, log)
     return log << _ORDINAL_BITS if newest is None else newest[0] + newest[1]
 

@@ -1,12 +1,12 @@
 """The store port: rows and logs of generations, with one atomic commit per batch.
 
-Order of a commit's checks, which is what fences stale writers:
-1. retired: the partition's pointer names the generation neither active nor building;
-2. lost: there is no checkpoint row (it is created with its generation, so absent never means empty);
+A commit makes these checks in order. They fence stale writers:
+1. retired: the partition's pointer names the generation neither as active nor as building;
+2. lost: the generation has no checkpoint row (it is created with one, so that a missing row means data loss);
 3. applied: the stored checkpoint is the expected one;
-4. already there: it is the new one (this very commit was made before);
-5. ahead: it is further (another writer of the same generation was faster);
-6. mismatch: it is behind the expected one (the store was restored from an older copy).
+4. already there: the stored checkpoint is the new one (the same commit was applied before);
+5. ahead: the stored checkpoint is further (another writer of the same generation has committed);
+6. mismatch: the stored checkpoint is before the expected one (the store was restored from an older copy).
 """
 
 from abc import ABC, abstractmethod
@@ -23,6 +23,8 @@ from recallog_schemas.errors import InvariantViolation
 
 
 class Outcome(Enum):
+    """The outcome of a commit, see the module docstring."""
+
     RETIRED = "retired"
     LOST = "lost"
     APPLIED = "applied"
@@ -32,30 +34,30 @@ class Outcome(Enum):
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """How far a generation is. It is also the resume offset: there is no other."""
+    """The last offset that a generation has processed. It is the only resume offset."""
 
     offset: int = -1
-    """The last offset decided: applied, skipped or parked."""
+    """The last processed offset: applied, skipped, or a dead letter. -1 before the first."""
     record: int = -1
-    """The last offset up to there that held a record; offsets may have holes."""
+    """The last offset up to `offset` that has a record. Not every offset has one."""
     digest: bytes = b""
-    """16 bytes (blake2b) of that record, by which another ledger is noticed."""
+    """The 16-byte blake2b digest of that record. If it differs from the ledger's, the ledger is another one."""
 
 
 class Generation(msgspec.Struct, frozen=True):
-    """One copy of all tables of one projector for one partition."""
+    """One complete copy of the tables of a group of projections for one partition."""
 
     id: str
-    """Random, never used again."""
+    """Random and unique."""
     partition: int
     code: str
-    """Names, versions and catalogue that write it, as JSON; other code never does."""
+    """The names and versions of its projections and of the catalogue, as JSON. Only the same code writes to it."""
     until: int
-    """The ledger's end when it was created: a first generation serves readers from there on."""
+    """The ledger's end when it was created. It becomes active when it has reached at least this offset."""
 
 
 class Pointer(msgspec.Struct, frozen=True):
-    """Which generations a partition has."""
+    """The generations of a partition."""
 
     active: Generation | None = None
     building: Generation | None = None
@@ -63,7 +65,7 @@ class Pointer(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """What one atomic read returned, in the order asked for."""
+    """The result of one atomic read, in the order requested."""
 
     generation: Generation
     checkpoint: Checkpoint
@@ -73,7 +75,7 @@ class ReadResult:
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """One row, or one log entry (its key is its ordinal, 20 digits), as a scan returns it."""
+    """One row, or one log entry, as a scan returns it. The key of a log entry is its ordinal in 20 digits."""
 
     space: str
     owner: str
@@ -87,61 +89,60 @@ class StoredRow:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Consecutive items of one table in order of (space, owner, key), with the checkpoint they were read at."""
+    """Consecutive items of one table in order of (space, owner, key), with the checkpoint at the time of reading."""
 
     checkpoint: Checkpoint
     items: Sequence[StoredRow]
     last: bool
-    """Nothing follows."""
+    """Whether it is the last chunk."""
 
 
 class Store(ABC):
-    """Keeps generations of rows and logs, atomically per partition."""
+    """Stores generations of rows and logs. Each method is atomic per partition."""
 
     remote: ClassVar[bool] = False
-    """Whether a read crosses a network: then it is worth more to ask for many rows at once."""
+    """Whether a read crosses a network. Callers then read more rows in one call."""
 
     @abstractmethod
     async def remember_manifest(self, manifest: bytes) -> bytes:
-        """Remember which ledger the views belong to; the first one stays and is returned."""
+        """Store the manifest of the ledger that the views belong to, unless one is stored. Returns the stored one."""
 
     @abstractmethod
     async def pointer(self, partition: int) -> Pointer:
-        """The partition's generations."""
+        """The generations of `partition`."""
 
     @abstractmethod
     async def create(self, generation: Generation) -> Pointer:
-        """Make `generation` the building one, at checkpoint -1, unless there is one; answer the pointer after that."""
+        """Make `generation` the building one, with checkpoint -1, unless there is one; return the new pointer."""
 
     @abstractmethod
     async def activate(self, building: Generation, *, unless_beyond: int | None = None) -> bool:
-        """Cut over: if `building` still is the building one and not behind the active one, make it active.
+        """Cut over: make `building` active, and retire the active generation, in one write.
 
-        The replaced one is retired by the same write. False where either does not hold, and where the active one has
-        decided an offset beyond `unless_beyond`: the caller has compared the two only up to there. While `building`
-        is the building one no other can become active, so that the offset says enough.
+        False, and no change, if `building` is not the building generation, if it is behind the active one, or if the
+        active one has processed an offset beyond `unless_beyond`, up to which the caller has compared the two.
         """
 
     @abstractmethod
     async def retire(self, generation: Generation) -> bool:
-        """Give up the building generation. False where it is not building (any more)."""
+        """Give up the building generation. False if `generation` is not the building one."""
 
     @abstractmethod
     async def collect_garbage(self, partition: int) -> None:
-        """Delete what belongs to no generation of the pointer, checkpoint rows first.
+        """Delete all generations that the pointer does not name, checkpoint rows first.
 
-        Until then a retired one can still be read, and its checkpoint too; it cannot be written.
+        Until then retired generations, and their checkpoints, can be read but not written.
         """
 
     @abstractmethod
     async def checkpoint(self, generation: Generation) -> Checkpoint | None:
-        """The generation's checkpoint; None where there is none: never created, lost, or swept after it was retired."""
+        """The generation's checkpoint; None if it was never created, is lost, or was garbage-collected."""
 
     @abstractmethod
     async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
-        """Write `changes` and `new` in one atomic step if the checkpoint is `expected`; see the module's text.
+        """Write `changes` and `new` in one atomic step if the checkpoint is `expected`; see the module docstring.
 
-        How much of a log is kept does not change within a generation.
+        `changes.keep` of a log is the same in all commits of a generation.
         """
 
     @abstractmethod
@@ -152,9 +153,9 @@ class Store(ABC):
         logs: Sequence[tuple[LogName, int]] = (),
         generation: Generation | None = None,
     ) -> ReadResult:
-        """Rows, and the newest n entries of logs, of `generation` or else the active one, in one atomic call.
+        """Rows, and the newest n entries of logs, of `generation` (default: the active one), in one atomic read.
 
-        Raises `Rebuilding` where there is none.
+        Raises `Rebuilding` if that generation does not exist.
         """
 
     @abstractmethod
@@ -167,32 +168,32 @@ class Store(ABC):
         after: tuple[str, str, str] | None = None,
         limit: int,
     ) -> Chunk:
-        """Up to `limit` items of `table` (a table or a log) behind `after`, of one space or of all.
+        """Up to `limit` items of `table` (a table or a log) after the key `after`, of one space or of all.
 
-        Raises `Rebuilding` where the generation is gone.
+        Raises `Rebuilding` if the generation does not exist.
         """
 
     @abstractmethod
     async def size_bytes(self) -> int:
-        """What the store takes on its medium."""
+        """The size of the store on disk or in memory."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
 
 def ordinal_key(ordinal: int) -> str:
-    """A log entry's ordinal as a key that sorts like the number."""
+    """The key of a log entry: its ordinal in 20 digits, which sort like the number."""
     return f"{ordinal:020d}"
 
 
-def is_beyond(active: Checkpoint, building: int, judged: int | None) -> bool:
-    """Whether the active generation has gone beyond the building one, or beyond what was compared: no cutover then."""
-    return active.offset > (building if judged is None else min(building, judged))
+def is_beyond(active: Checkpoint, building: int, compared: int | None) -> bool:
+    """Whether the active generation is beyond offset `building` or `compared`, so that there must be no cutover."""
+    return active.offset > (building if compared is None else min(building, compared))
 
 
-def judge(pointer: Pointer, generation: Generation, stored: Checkpoint | None, expected: int, new: int) -> Outcome:
-    """The commit's outcome by the rules of this module, for stores that decide in Python."""
+def outcome_of(pointer: Pointer, generation: Generation, stored: Checkpoint | None, expected: int, new: int) -> Outcome:
+    """The outcome of a commit by the checks of the module docstring, for stores that make them in Python."""
     if generation.id not in {known.id for known in (pointer.active, pointer.building) if known is not None}:
         return Outcome.RETIRED
     if stored is None:

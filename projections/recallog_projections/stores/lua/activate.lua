@@ -2,7 +2,7 @@
 --
 -- KEYS  1 the partition's pointer, 2 the building generation's checkpoint
 -- ARGV  1 the building generation, 2 prefix of the partition's keys, 3 the last offset that was compared, or ''
--- Answers 1, or 0 where it is not the building one any more, or behind the active one.
+-- Returns 1, or 0 if it is not the building one, or if the active one is beyond its checkpoint or ARGV[3].
 local pointer = redis.call('HMGET', KEYS[1], 'active', 'building', 'building-generation')
 local mine = redis.call('GET', KEYS[2])
 if pointer[3] ~= ARGV[1] or not mine then

@@ -1,13 +1,13 @@
--- One commit: judge it in the order of store.py, then write rows, log entries and the checkpoint.
+-- One commit: make the checks of store.py in their order, then write rows, log entries and the checkpoint.
 --
 -- KEYS  1 the partition's pointer, 2 the generation's checkpoint
 -- ARGV  1 generation id, 2 prefix of the generation's keys, 3 expected offset, 4 new offset, 5 the new checkpoint,
 --       6 msgpack: {tables, logs}
---         tables: {{name, {place, data, place, data, ...}, {deleted place, ...}}, ...}
---         logs:   {{name, keep, {place, ...}, {unsent, ...}, {{entry, ...}, ...}}, ...}; unsent are the entries
---                 before the last `keep` ones, which this very commit would drop again
+--         tables: {{name, {key, data, key, data, ...}, {deleted key, ...}}, ...}
+--         logs:   {{name, keep, {key, ...}, {unsent, ...}, {{entry, ...}, ...}}, ...}; unsent is the number of entries
+--                 before the last `keep` ones, which the same commit would drop
 --
--- Several items go with one redis.call: a call costs more than what it carries. unpack() fails near 8,000.
+-- One redis.call has several items: the call itself costs more than they do. unpack() fails near 8,000.
 local CALL_ITEMS = 1000
 
 local pointer = redis.call('HMGET', KEYS[1], 'active', 'building')
@@ -32,8 +32,8 @@ end
 local prefix = ARGV[2]
 local changes = cmsgpack.unpack(ARGV[6])
 
--- The order of a table is written only for rows that are new: most commits replace rows. HSET says how many of a call
--- are new, so calls are small while some are, and the few old ones among them are added to the order in vain.
+-- The order of a table is written only for calls with new rows: most commits replace rows. HSET returns how many rows of
+-- a call are new. Calls are small, so that few existing rows are added to the order again.
 local function put(rows, order, items)
   local first = 1
   while first <= #items do
@@ -62,23 +62,23 @@ for _, table_ in ipairs(changes[1]) do
   end
 end
 
--- A log's total is what is in its list and what was dropped from it, so that nothing counts what need not be counted:
--- most logs never drop an entry.
+-- A log's total is the length of its list plus the entries that were dropped from it. Most logs never drop an entry and
+-- need no counter.
 for _, log in ipairs(changes[2]) do
-  local name, keep, places, unsent, entries = log[1], log[2], log[3], log[4], log[5]
+  local name, keep, keys, unsent, entries = log[1], log[2], log[3], log[4], log[5]
   redis.call('SADD', prefix .. 'tables', 'logs:' .. name)
-  local dropped, order, list = prefix .. 'dropped:' .. name, prefix .. 'logs-order:' .. name, prefix .. 'log:' .. name .. ':'
-  for n, place in ipairs(places) do
-    local key, added, length = list .. place, entries[n], 0
+  local dropped, order, lists = prefix .. 'dropped:' .. name, prefix .. 'logs-order:' .. name, prefix .. 'log:' .. name .. ':'
+  for n, key in ipairs(keys) do
+    local list, added, length = lists .. key, entries[n], 0
     for first = 1, #added, CALL_ITEMS do
-      length = redis.call('RPUSH', key, unpack(added, first, math.min(first + CALL_ITEMS - 1, #added)))
+      length = redis.call('RPUSH', list, unpack(added, first, math.min(first + CALL_ITEMS - 1, #added)))
     end
     if length == #added then
-      redis.call('ZADD', order, 0, place)
+      redis.call('ZADD', order, 0, key)
     end
     if length > keep or unsent[n] > 0 then
-      redis.call('LTRIM', key, -keep, -1)
-      redis.call('HINCRBY', dropped, place, length - keep + unsent[n])
+      redis.call('LTRIM', list, -keep, -1)
+      redis.call('HINCRBY', dropped, key, length - keep + unsent[n])
     end
   end
 end

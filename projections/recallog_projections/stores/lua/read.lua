@@ -2,9 +2,9 @@
 --
 -- KEYS  1 the partition's pointer
 -- ARGV  1 msgpack: {generation id or '' for the active one,
---                   {{table, {place, ...}}, ...}, {{log, {place, newest, place, newest, ...}}, ...}}
--- Answers the active generation (false where one was named), its checkpoint, the rows table by table in lists of
--- CALL_ITEMS, and for each log its total and its entries. Without a checkpoint there is nothing to read: false.
+--                   {{table, {key, ...}}, ...}, {{log, {key, newest, key, newest, ...}}, ...}}
+-- Returns the active generation (false if ARGV names one), its checkpoint, the rows table by table in lists of
+-- CALL_ITEMS, and for each log its total and its entries; false if the generation has no checkpoint.
 local CALL_ITEMS = 1000
 local call = redis.call
 
@@ -25,18 +25,18 @@ end
 
 local rows, logs = {}, {}
 for _, table_ in ipairs(wanted[2]) do
-  local key, places = prefix .. 'rows:' .. table_[1], table_[2]
-  for first = 1, #places, CALL_ITEMS do
-    rows[#rows + 1] = call('HMGET', key, unpack(places, first, math.min(first + CALL_ITEMS - 1, #places)))
+  local hash, keys = prefix .. 'rows:' .. table_[1], table_[2]
+  for first = 1, #keys, CALL_ITEMS do
+    rows[#rows + 1] = call('HMGET', hash, unpack(keys, first, math.min(first + CALL_ITEMS - 1, #keys)))
   end
 end
 for _, log in ipairs(wanted[3]) do
-  local dropped, list, asked = prefix .. 'dropped:' .. log[1], prefix .. 'log:' .. log[1] .. ':', log[2]
-  for n = 1, #asked, 2 do
-    local place, newest = asked[n], asked[n + 1]
-    local key = list .. place
-    logs[#logs + 1] = call('LLEN', key) + (call('HGET', dropped, place) or 0)
-    logs[#logs + 1] = newest > 0 and call('LRANGE', key, -newest, -1) or {}
+  local dropped, lists, requests = prefix .. 'dropped:' .. log[1], prefix .. 'log:' .. log[1] .. ':', log[2]
+  for n = 1, #requests, 2 do
+    local key, newest = requests[n], requests[n + 1]
+    local list = lists .. key
+    logs[#logs + 1] = call('LLEN', list) + (call('HGET', dropped, key) or 0)
+    logs[#logs + 1] = newest > 0 and call('LRANGE', list, -newest, -1) or {}
   end
 end
 return {generation, checkpoint, rows, logs}

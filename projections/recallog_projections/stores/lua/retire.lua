@@ -2,7 +2,7 @@
 --
 -- KEYS  1 the partition's pointer
 -- ARGV  1 the generation
--- Answers 1, or 0 where it is not the building one.
+-- Returns 1, or 0 if it is not the building one.
 if redis.call('HGET', KEYS[1], 'building-generation') ~= ARGV[1] then
   return 0
 end

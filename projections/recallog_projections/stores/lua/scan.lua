@@ -1,11 +1,11 @@
--- Consecutive items of a table, or of the logs of one name, in order of their places.
+-- Consecutive items of a table, or of the logs of one name, in order of their packed keys.
 --
 -- KEYS  1 the generation's checkpoint
--- ARGV  1 prefix of the generation's keys, 2 name, 3 items at most, 4 bytes after which no more are taken,
---       5 and 6 the range of places of rows, 7 the range of places of logs begins here (it ends like that of rows),
---       8 the place of the log that the previous call ended in, or '', 9 the first ordinal wanted of that one
--- Answers the checkpoint, '1' where more follows, the rows as {place, data, ...}, and the logs as
--- {place, first ordinal, {entry, ...}, ...}. Without a checkpoint: false.
+-- ARGV  1 prefix of the generation's keys, 2 name, 3 items at most, 4 bytes after which it stops,
+--       5 and 6 the range of keys of rows, 7 the start of the range of keys of logs (its end is 6),
+--       8 the key of the log in which the previous call ended, or '', 9 the first ordinal to return of that log
+-- Returns the checkpoint, '1' if more items follow (else '0'), the rows as {key, data, ...}, and the logs as
+-- {key, first ordinal, {entry, ...}, ...}; false if the generation has no checkpoint.
 local CALL_ITEMS = 100
 
 local checkpoint = redis.call('GET', KEYS[1])
@@ -17,56 +17,56 @@ local prefix, name, left, bytes = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(
 local function scan_rows()
   local items, from = {}, ARGV[5]
   while true do
-    -- One place more than may be taken says whether anything follows.
-    local places = redis.call(
+    -- One key more than the limit shows whether more items follow.
+    local keys = redis.call(
       'ZRANGEBYLEX', prefix .. 'rows-order:' .. name, from, ARGV[6], 'LIMIT', 0, math.min(CALL_ITEMS, left + 1)
     )
-    if #places == 0 then
+    if #keys == 0 then
       return items, false
     end
     if left == 0 or bytes <= 0 then
       return items, true
     end
-    local data = redis.call('HMGET', prefix .. 'rows:' .. name, unpack(places))
-    for n = 1, math.min(#places, left) do
-      items[#items + 1] = places[n]
+    local data = redis.call('HMGET', prefix .. 'rows:' .. name, unpack(keys))
+    for n = 1, math.min(#keys, left) do
+      items[#items + 1] = keys[n]
       items[#items + 1] = data[n]
       bytes = bytes - #data[n]
-      from = '(' .. places[n]
+      from = '(' .. keys[n]
     end
-    left = left - math.min(#places, left)
+    left = left - math.min(#keys, left)
   end
 end
 
 local function scan_logs()
   local logs, from = {}, ARGV[7]
   while true do
-    local places = redis.call(
+    local keys = redis.call(
       'ZRANGEBYLEX', prefix .. 'logs-order:' .. name, from, ARGV[6], 'LIMIT', 0, math.min(CALL_ITEMS, left + 1)
     )
-    if #places == 0 then
+    if #keys == 0 then
       return logs, false
     end
-    for _, place in ipairs(places) do
-      local key = prefix .. 'log:' .. name .. ':' .. place
-      local length = redis.call('LLEN', key)
-      local first = tonumber(redis.call('HGET', prefix .. 'dropped:' .. name, place) or 0)
-      local skipped = place == ARGV[8] and math.max(0, tonumber(ARGV[9]) - first) or 0
+    for _, key in ipairs(keys) do
+      local list = prefix .. 'log:' .. name .. ':' .. key
+      local length = redis.call('LLEN', list)
+      local first = tonumber(redis.call('HGET', prefix .. 'dropped:' .. name, key) or 0)
+      local skipped = key == ARGV[8] and math.max(0, tonumber(ARGV[9]) - first) or 0
       while skipped < length do
         if left == 0 or bytes <= 0 then
           return logs, true
         end
-        local entries = redis.call('LRANGE', key, skipped, skipped + math.min(CALL_ITEMS, left) - 1)
+        local entries = redis.call('LRANGE', list, skipped, skipped + math.min(CALL_ITEMS, left) - 1)
         for _, entry in ipairs(entries) do
           bytes = bytes - #entry
         end
-        logs[#logs + 1] = place
+        logs[#logs + 1] = key
         logs[#logs + 1] = first + skipped
         logs[#logs + 1] = entries
         skipped = skipped + #entries
         left = left - #entries
       end
-      from = '(' .. place
+      from = '(' .. key
     end
   end
 end
