@@ -475,9 +475,7 @@ def test_a_ledger_put_back_goes_on_with_all_its_events(ledger: SqliteLedger, pat
     assert [said.turn for said in events_in(ledger)] == [0, 1, 2, 3]
 
 
-def test_a_ledger_replaced_while_open_is_noticed_and_the_new_one_is_untouched(
-    ledger: SqliteLedger, path: Path
-) -> None:
+def test_a_ledger_replaced_while_open_is_noticed_and_the_new_one_is_untouched(ledger: SqliteLedger, path: Path) -> None:
     other = path.with_name("other.db")
     use_ledger(other)
     other.replace(path)
