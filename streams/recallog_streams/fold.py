@@ -6,10 +6,11 @@ It is pure except for fetching rows. The live projector, rebuild, verification, 
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, TypeVar, cast
 
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Changes, RowNotLoaded, Rows
@@ -23,8 +24,16 @@ from recallog_streams.dead_letters import DeadLetterCount, DeadLetterRow
 from recallog_streams.identity import Conflict, Identity
 from recallog_streams.ledgers.ledger import Batch
 
-Fetch = Callable[[Sequence[RowKey], Sequence[LogName]], Awaitable[tuple[Sequence[bytes | None], Sequence[int]]]]
+Result = TypeVar("Result")
+
+Request = tuple[Sequence[RowKey], Sequence[LogName]]
+Fetched = tuple[Sequence[bytes | None], Sequence[int]]
+Fetch = Callable[[Sequence[RowKey], Sequence[LogName]], Awaitable[Fetched]]
 """Rows, and the totals of logs, at the checkpoint, in the order requested."""
+
+Steps = Generator[Request, Fetched, Result]
+"""Synchronous work that requests rows as it goes: whoever runs it fetches them. So all of it is awaited in one place,
+and the garbage collector is paused in no other (`collector.uncollected`)."""
 
 # The rows of recent batches are cached, and a batch rarely needs others. The first missing rows (of a new agent or
 # session) are fetched one by one; after some misses the needs of all records are collected and fetched together. One
@@ -55,13 +64,6 @@ class _ProjectionCalls:
         self.further_needs = getattr(projection, "further_needs", None)
         self.kinds: Collection[str] | None = getattr(projection, "kinds", None)
         self.tables = frozenset(table.name for table in projection.tables)
-
-
-class _Miss(NamedTuple):
-    """A record that touched a row which is not loaded."""
-
-    record: Record
-    need: RowKey
 
 
 class Fold:
@@ -110,73 +112,57 @@ class Fold:
 
     async def process(self, batch: Batch, rows: Rows, fetch: Fetch) -> Changes:
         """The changes of the records of `batch`. `rows` may hold rows from earlier batches of the same generation."""
-        with uncollected():
-            steps = [
-                self._record(batch.partition, offset, data, event) if isinstance(event, Event) else event
-                for offset, data, event in self._decoded(batch)
-            ]
+        steps = self._fold(batch, rows)
+        resume = partial(next, steps)
+        while True:
+            with uncollected():
+                try:
+                    request = resume()
+                except StopIteration as done:
+                    return cast(Changes, done.value)
+            resume = partial(steps.send, await fetch(*request))
+
+    def _fold(self, batch: Batch, rows: Rows) -> Steps[Changes]:
+        decoded = [
+            self._record(batch.partition, offset, data, event) if isinstance(event, Event) else event
+            for offset, data, event in self._decoded(batch)
+        ]
         try:
-            return await self._fold(steps, rows, fetch)
+            return (yield from self._apply_all(decoded, rows))
         except ProjectionError:
             if rows.strict:
                 raise
             # Some row cannot be stored. Folding again with every row checked turns its record into a dead letter.
             rows.clear()
             rows.strict = True
-            return await self._fold(steps, rows, fetch)
+        return (yield from self._apply_all(decoded, rows))
 
-    async def _fold(self, steps: Sequence[Record | DeadLetterRow], rows: Rows, fetch: Fetch) -> Changes:
-        records = [step for step in steps if isinstance(step, Record)]
+    def _apply_all(self, decoded: Sequence[Record | DeadLetterRow], rows: Rows) -> Steps[Changes]:
+        records = [record for record in decoded if isinstance(record, Record)]
         if self._identity is not None:
-            await self._fetch_identities(self._identity, records, rows, fetch)
+            for needs in self._identity.batches_of_needs(rows, records):
+                yield from _load(rows, rows.missing(needs))
         misses_min = 1 if self._remote else _MISSES_BEFORE_PREFETCH
         misses, misses_before_prefetch = 0, max(misses_min, len(records) // _RECORDS_PER_MISS)
-        remaining = iter(steps)
-        while True:
-            with uncollected():
-                stopped = self._apply_loaded(remaining, rows)
-            if stopped is None:
-                break
-            if isinstance(stopped, _Miss):
-                misses += 1
-                if misses == misses_before_prefetch:
-                    await self._fetch_needs(records, rows, fetch)
-                dead_letter = await self._apply_again(stopped.need, stopped.record, rows, fetch)
+        for record in decoded:
+            if isinstance(record, Record):
+                need = None
+                try:
+                    dead_letter = self._apply(record, rows)
+                except RowNotLoaded as missing:
+                    need = missing.row_key
+                if need is not None:
+                    rows.undo()
+                    misses += 1
+                    if misses == misses_before_prefetch:
+                        yield from self._load_needs(records, rows)
+                    dead_letter = yield from self._apply_again(need, record, rows)
             else:
-                dead_letter = stopped
+                dead_letter = record
             if dead_letter is not None:
-                await self._add_dead_letter(dead_letter, rows, fetch)
+                yield from _add_dead_letter(dead_letter, rows)
             rows.commit_record()
-        with uncollected():
-            return rows.changes()
-
-    async def _fetch_identities(self, identity: Identity, records: Sequence[Record], rows: Rows, fetch: Fetch) -> None:
-        batches = identity.batches_of_needs(rows, records)
-        while True:
-            with uncollected():
-                needs = next(batches, None)
-                missing = rows.missing(needs or ())
-            if needs is None:
-                return
-            await _fetch(rows, fetch, missing)
-
-    def _apply_loaded(self, steps: Iterator[Record | DeadLetterRow], rows: Rows) -> "_Miss | DeadLetterRow | None":
-        """Apply records up to the first one that is a dead letter or touches a row that is not loaded; None: all."""
-        for step in steps:
-            if isinstance(step, DeadLetterRow):
-                return step
-            try:
-                dead_letter = self._apply(step, rows)
-            except RowNotLoaded as missing:
-                miss = _Miss(step, missing.row_key)
-            else:
-                if dead_letter is not None:
-                    return dead_letter
-                rows.commit_record()
-                continue
-            rows.undo()
-            return miss
-        return None
+        return rows.changes()
 
     def _decoded(self, batch: Batch) -> list[tuple[int, bytes, Event | DeadLetterRow]]:
         """Offset, bytes, and the event in them or the dead letter that explains why there is no valid one."""
@@ -213,14 +199,10 @@ class Fold:
         memorable = reached and not kinds.kind_of(event.kind).bookkeeping
         return Record(partition, offset, event, data, memorable, reached)
 
-    async def _fetch_needs(self, records: Sequence[Record], rows: Rows, fetch: Fetch) -> None:
-        """Fetch what all `records` need, then what they need because of those rows."""
-        with uncollected():
-            missing = _missing(rows, self._needs(records))
-        await _fetch(rows, fetch, missing)
-        with uncollected():
-            missing = _missing(rows, self._further_needs(records, rows))
-        await _fetch(rows, fetch, missing)
+    def _load_needs(self, records: Sequence[Record], rows: Rows) -> Steps[None]:
+        """Load what all `records` need, then what they need because of those rows."""
+        yield from _load(rows, _missing(rows, self._needs(records)))
+        yield from _load(rows, _missing(rows, self._further_needs(records, rows)))
 
     def _needs(self, records: Sequence[Record]) -> Iterator[RowKey]:
         for record in records:
@@ -240,17 +222,12 @@ class Fold:
                 except (Exception, RowNotLoaded):  # noqa: BLE001 - a hint, as `needs` is
                     continue
 
-    async def _apply_again(self, need: RowKey, record: Record, rows: Rows, fetch: Fetch) -> DeadLetterRow | None:
-        """Fold a record that needs rows which are not loaded, again after each fetch until all of them are.
-
-        Nothing is awaited while the exception is handled: it references the frames that hold the batch, and it becomes
-        the context of errors that the store's client raises and keeps in a reference cycle. Cycles are collected late,
-        and a worker of 8 partitions once held 116 batches this way.
-        """
+    def _apply_again(self, need: RowKey, record: Record, rows: Rows) -> Steps[DeadLetterRow | None]:
+        """Fold a record that needs rows which are not loaded, again after each fetch until all of them are."""
         for _ in range(limits.PROJECTION_RERUNS_MAX):
             if needed := rows.missing([need]):
                 named = _missing(rows, chain(self._needs([record]), self._further_needs([record], rows)))
-                await _fetch(rows, fetch, list(dict.fromkeys([*needed, *named])))
+                yield from _load(rows, list(dict.fromkeys([*needed, *named])))
             try:
                 return self._apply(record, rows)
             except RowNotLoaded as missing:
@@ -280,14 +257,15 @@ class Fold:
                 return _dead_letter(record, "projection_failed", detail)
         return None
 
-    async def _add_dead_letter(self, dead_letter: DeadLetterRow, rows: Rows, fetch: Fetch) -> None:
-        rows.writable = None
-        row_key = RowKey(dead_letters.TABLE.name, "", "", dead_letters.key_of(dead_letter.offset))
-        await _fetch(rows, fetch, rows.missing([row_key, RowKey(dead_letters.COUNT.name, "")]))
-        count = rows.get(dead_letters.COUNT, "") or DeadLetterCount()
-        future = count.future + (dead_letter.reason == "future_schema")
-        rows.put(dead_letters.COUNT, DeadLetterCount(count.total + 1, future), "")
-        rows.put(dead_letters.TABLE, dead_letter, "", key=row_key.key)
+
+def _add_dead_letter(dead_letter: DeadLetterRow, rows: Rows) -> Steps[None]:
+    rows.writable = None
+    row_key = RowKey(dead_letters.TABLE.name, "", "", dead_letters.key_of(dead_letter.offset))
+    yield from _load(rows, rows.missing([row_key, RowKey(dead_letters.COUNT.name, "")]))
+    count = rows.get(dead_letters.COUNT, "") or DeadLetterCount()
+    future = count.future + (dead_letter.reason == "future_schema")
+    rows.put(dead_letters.COUNT, DeadLetterCount(count.total + 1, future), "")
+    rows.put(dead_letters.TABLE, dead_letter, "", key=row_key.key)
 
 
 def _missing(rows: Rows, needs: Iterable[RowKey]) -> list[RowKey]:
@@ -297,17 +275,17 @@ def _missing(rows: Rows, needs: Iterable[RowKey]) -> list[RowKey]:
         return []  # some projection's need is not even hashable
 
 
-async def _fetch(rows: Rows, fetch: Fetch, needs: Sequence[RowKey]) -> None:
+def _load(rows: Rows, needs: Sequence[RowKey]) -> Steps[None]:
+    """Request the rows and totals of `needs`, and load them into `rows`."""
     if not needs:
         return
     of_rows = [need for need in needs if not rows.is_log(need)]
     of_logs = [need for need in needs if rows.is_log(need)]
-    values, totals = await fetch(of_rows, [LogName(*need[:3]) for need in of_logs])
-    with uncollected():
-        for need, data in zip(of_rows, values, strict=True):
-            rows.load(need, data)
-        for need, total in zip(of_logs, totals, strict=True):
-            rows.load_total(need, total)
+    values, totals = yield of_rows, [LogName(*need[:3]) for need in of_logs]
+    for need, data in zip(of_rows, values, strict=True):
+        rows.load(need, data)
+    for need, total in zip(of_logs, totals, strict=True):
+        rows.load_total(need, total)
 
 
 def _decoded(offset: int, data: bytes) -> Event | DeadLetterRow:
