@@ -21,7 +21,9 @@ VILLAGE = {
     "episodic.own": "4e3e12ca38bbc1f5",
     "episodic.shared": "6e185dfc38169596",
     "salience.clock": "6aeaa2ec056a941b",
-    "reflection.agents": "825bf78ed9d9efc6",
+    "reflection.agents": "bc240757294b12d0",
+    "reflection.spaces": "fc02bcf3b84a9b74",
+    "reflection.due": "8ba828ee3be917ba",
     "beliefs": "29552b838c02df0c",
     "scene.newest": "de41632263091ba5",
     "scene.visitor.shared": "dd3e8ddbbff6be37",
@@ -60,20 +62,20 @@ async def fold(lines: list[bytes], *, unique_ids: bool) -> tuple[dict[str, str],
     projector = Projector(ledger, MemoryStore(), builtin.projections())
     active = await generations.current(projector, 0)
     checked = await verify(projector, builtin.projections(), active)
-    parked = await dead_letters.all_dead_letters(projector.store, active)
+    letters = await dead_letters.all_dead_letters(projector.store, active)
     digests = {table.table: table.digest[:16] for table in checked if table.items}
-    return digests, [f"{letter.offset} {letter.reason} {letter.detail}" for letter in parked]
+    return digests, [f"{letter.offset} {letter.reason} {letter.detail}" for letter in letters]
 
 
 def test_the_village_of_envelope_1() -> None:
-    digests, parked = asyncio.run(fold(village.RECORDING.read_bytes().splitlines(), unique_ids=True))
-    assert parked == []
+    digests, letters = asyncio.run(fold(village.RECORDING.read_bytes().splitlines(), unique_ids=True))
+    assert letters == []
     assert digests == VILLAGE
 
 
 def test_a_run_of_envelope_0() -> None:
-    digests, parked = asyncio.run(fold((HERE / "document_000.jsonl").read_bytes().splitlines(), unique_ids=False))
-    assert parked == [
+    digests, letters = asyncio.run(fold((HERE / "document_000.jsonl").read_bytes().splitlines(), unique_ids=False))
+    assert letters == [
         "4 conflict its id names another event, at 0:3",
         "5 invalid mood: extra_forbidden",
         "6 invalid at: timezone_aware",
