@@ -1,1 +1,1 @@
-"""The doors: command line, ingest formats, and the demo."""
+"""The service: command line, worker process, ingest formats, evaluation and demo."""

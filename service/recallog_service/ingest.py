@@ -1,4 +1,4 @@
-"""Ingest: items of a file into the ledger, in durable batches that can be repeated."""
+"""Appends the items of a file to the ledger, in durable batches that can be repeated."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,14 +11,14 @@ from recallog_service.formats.item import Item
 
 
 class Problem(View):
-    """What was refused: the ordinal of its line (or conversation), and in words where and why."""
+    """An item that was refused: the number of its line (or conversation), and a message that says where and why."""
 
     number: int
     message: str
 
 
 class Ingested(View):
-    """What an ingest did. `known` events were in the ledger already."""
+    """The result of an ingest. `known` counts the events that were in the ledger already."""
 
     added: int = 0
     known: int = 0
@@ -38,7 +38,7 @@ class _Run:
         self.problems: list[Problem] = []
 
     async def write(self, items: list[tuple[int, Event]]) -> bool:
-        """Append events; False where one of them was refused. Those before it are in, those behind it are not."""
+        """Append events; False if one was refused. Those before it are in the ledger, those after it are not."""
         try:
             await self._append([event for _, event in items])
         except IdConflict:
@@ -59,7 +59,7 @@ class _Run:
         except (StorageError, UnknownOutcome) as error:
             done = self.added + self.known
             raise type(error)(
-                f"{error}. {done:,} events before are in; run the same ingest again for the rest"
+                f"{error}. {done:,} earlier events are in the ledger; run the same ingest again for the rest"
             ) from None
         new = sum(position.offset >= ends[position.partition] for position in set(positions))
         self.added += new
@@ -80,10 +80,10 @@ async def ingest(
     progress: Callable[[int, int], None] | None = None,
     acknowledged: Callable[[str, str], None] | None = None,
 ) -> Ingested:
-    """Append all events of `items`. Stops at the first refused one, unless `keep_going`; those before it are in.
+    """Append all events of `items`. Stops at the first refused one, after those before it, unless `keep_going`.
 
-    `unit` is what `Item.number` counts, for messages. `acknowledged` is called with the position and the id of each
-    event once it is durable.
+    `unit` names what `Item.number` counts, for messages. `acknowledged` is called with the position and the id of
+    each event once it is durable.
     """
     run = _Run(memory, unit, acknowledged)
     waiting: list[tuple[int, Event]] = []

@@ -1,4 +1,4 @@
-"""What a worker measures, for Prometheus."""
+"""The metrics of a worker process, for Prometheus."""
 
 from collections.abc import Sequence
 
@@ -9,22 +9,28 @@ from recallog_streams.live import LiveProjector
 from recallog_streams.partition_task import State
 from recallog_streams.projector import ProcessedBatch
 
-# From one record at the live end to a full batch of large ones.
+# From a batch of one record to a full batch of large ones.
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 class Metrics:
-    """Of one process. Nothing is global, so that two workers in one test are two."""
+    """The metrics of one worker, in a registry of their own: a process may run several workers."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._events = Counter("recallog_events", "Records folded into views.", ["partition"], registry=self._registry)
         self._seconds = Histogram(
-            "recallog_batch_seconds", "From taking a batch to its commit.", buckets=_SECONDS, registry=self._registry
+            "recallog_batch_seconds",
+            "Seconds from reading a batch to its commit.",
+            buckets=_SECONDS,
+            registry=self._registry,
         )
         self._commits = Counter("recallog_commits", "Commits by outcome.", ["outcome"], registry=self._registry)
         self._lag = Gauge(
-            "recallog_lag_records", "Offsets still to decide.", ["views", "partition"], registry=self._registry
+            "recallog_lag_records",
+            "Records that are not processed yet.",
+            ["views", "partition"],
+            registry=self._registry,
         )
         self._dead_letters = Gauge(
             "recallog_dead_letters",
@@ -43,7 +49,7 @@ class Metrics:
             self._events.labels(processed.partition).inc(processed.records)
 
     def expose(self, projectors: Sequence[tuple[str, LiveProjector]]) -> bytes:
-        """The text that Prometheus reads. What this worker is not assigned is for others to report."""
+        """The metrics in Prometheus' text format. Lag and dead letters cover the partitions assigned to this worker."""
         for gauge in (self._lag, self._dead_letters, self._states):
             gauge.clear()
         for views, live in projectors:

@@ -1,8 +1,8 @@
 """The worker process of a cluster: a Faust app that keeps views up to date.
 
-Faust gives it what a long-running process needs: supervision, orderly shutdown, a web server for `/health` and
-`/metrics`. The projector runs in it as a service with a Kafka consumer of its own, since a Faust agent owns no offset
-that could be kept with the views. Start it with `recallog worker`, or with Faust's own command:
+Faust provides supervision, orderly shutdown, and a web server for `/health` and `/metrics`. The projector runs in it as
+a service with its own Kafka consumer, because a Faust agent cannot store its offset together with the views. Start it
+with `recallog worker`, or with Faust's own command:
 
     faust -A recallog_service.worker worker
 """
@@ -31,13 +31,13 @@ from recallog_streams.partition_task import backoff
 from recallog_streams.stop_signal import StopSignal
 
 DRAIN_SECONDS = 30.0
-"""How long a worker that is told to stop may take over the batch in hand."""
+"""How long a worker that is stopping may take to commit its last batch."""
 
 _log = logging.getLogger("recallog.worker")
 
 
 class _WithoutAgents(BootStrategy):
-    """Starts no Kafka client of Faust's: there are no agents, and the projector has clients of its own."""
+    """Starts no Kafka client of Faust: there are no agents, and the projector has its own clients."""
 
     enable_kafka = False
 
@@ -48,14 +48,14 @@ class App(faust.App):
     BootStrategy = _WithoutAgents
 
     def _create_directories(self) -> None:
-        """None: a worker keeps nothing on disk, and may have no right to write where it is started."""
+        """Creates none: a worker writes no files, and may lack permission to write to its working directory."""
 
 
 class Projecting(mode.Service):
-    """Keeps the views of the partitions that are assigned to this process.
+    """Maintains the views of the partitions that are assigned to this process.
 
-    Away Kafka or Redis is waited for. Where another ledger takes the place of the one that was opened, that one is
-    opened anew, and goes on once its views are deleted. Any other error crashes the worker.
+    It waits while Kafka or Redis is unreachable. If another ledger has replaced the one that was opened, it reports
+    that, and continues with the new one once the old views are deleted. Any other error crashes the worker.
     """
 
     def __init__(self, settings: Settings, projections: Sequence[Projection], metrics: Metrics) -> None:
@@ -70,14 +70,14 @@ class Projecting(mode.Service):
 
     @property
     def label(self) -> str:
-        """What logs call it."""
+        """The name of the service in logs."""
         return "projector of the views"
 
     @property
-    def trouble(self) -> list[str]:
-        """Why the views of this process do not move; nothing where they do."""
+    def problems(self) -> list[str]:
+        """Why the views of this process make no progress; empty if they do."""
         why = [self._why] if self._why else []
-        return why + [f"{name}: {said}" for name, live in self.lives for said in live.problems]
+        return why + [f"{name}: {problem}" for name, live in self.lives for problem in live.problems]
 
     async def on_start(self) -> None:
         self._running = asyncio.create_task(self._run(), name="recallog-projecting")
@@ -92,25 +92,25 @@ class Projecting(mode.Service):
     async def _run(self) -> None:
         failures = 0
         while not self._stopping:
-            made = compose(self._settings, self._projections, processed=self._metrics.processed)
+            components = compose(self._settings, self._projections, processed=self._metrics.processed)
             try:
-                await self._keep(made)
+                await self._project(components)
             except LedgerMismatch as error:
                 if not failures and not isinstance(error, LedgerReplaced):
-                    raise  # it has never been the ledger that the settings describe
+                    raise  # the settings name a ledger that these views were never built from
                 failures += 1
-                self._why = f"{error}. Until its views are deleted this worker waits"
+                self._why = f"{error}. The worker waits until the views are deleted"
                 _log.warning("%s", self._why)
                 await self._stopping.pause(backoff(failures))
             finally:
-                await made.close()
+                await components.close()
 
-    async def _keep(self, made: Components) -> None:
-        """Keep all views until told to stop, or until one fails: then all stop."""
+    async def _project(self, components: Components) -> None:
+        """Maintain all views until the worker stops. If one fails, all stop."""
         address = address_of(self._settings.ledger or "")
         self.lives = [
             (views.name, LiveProjector(views.builder, ConsumerGroupSource(address, group_of(self._settings, views))))
-            for views in made.groups()
+            for views in components.groups()
         ]
         self._why = ""
         running = [asyncio.create_task(live.run()) for _, live in self.lives]
@@ -135,8 +135,8 @@ class Projecting(mode.Service):
 def group_of(settings: Settings, views: ProjectionGroup) -> str:
     """The consumer group that shares the partitions among workers.
 
-    It names the code, so that workers of a new version build their generation beside the old ones, which go on until
-    the cutover; and the store, since two stores are two copies of the views.
+    Its name contains a digest of the code and the store. Workers of a new version therefore build their generation
+    while the old ones continue until the cutover, and two stores, which hold two copies of the views, have two groups.
     """
     store = (settings.views or "").rpartition("@")[2]
     digest = hashlib.blake2b(f"{views.builder.fold.code} {store}".encode(), digest_size=6).hexdigest()
@@ -144,14 +144,14 @@ def group_of(settings: Settings, views: ProjectionGroup) -> str:
 
 
 def build(settings: Settings, projections: Sequence[Projection] = ()) -> faust.App:
-    """The app of one worker process, which keeps the views of `projections` of your own too.
+    """The app of one worker process. It also maintains the views of your own `projections`.
 
     Raises `SettingsError`.
     """
     if settings.ledger is None or settings.views is None:
         raise SettingsError(
-            "a worker keeps the views of a cluster, and none is named: set RECALLOG_LEDGER and RECALLOG_VIEWS. In a "
-            "folder every query keeps the views itself"
+            "a worker maintains the views of a cluster: set RECALLOG_LEDGER and RECALLOG_VIEWS. In a folder no worker "
+            "is needed, because queries update the views"
         )
     app = App(
         "recallog-worker",
@@ -164,7 +164,8 @@ def build(settings: Settings, projections: Sequence[Projection] = ()) -> faust.A
         Supervisor=mode.CrashingSupervisor,
         worker_redirect_stdouts=False,
     )
-    # It logs each attempt, twenty a second while a broker is away; what that means is in /health, and in our log once.
+    # aiokafka logs each connection attempt, twenty per second while a broker is unreachable; /health and our log
+    # report that once.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     metrics = Metrics()
     projecting = Projecting(settings, projections, metrics)
@@ -172,7 +173,7 @@ def build(settings: Settings, projections: Sequence[Projection] = ()) -> faust.A
 
     @app.page("/health")
     class Health(View):
-        """Whether the views move, and if not, why."""
+        """Whether the views make progress, and if not, why."""
 
         async def get(self, request: Request) -> Response:
             answer = health(projecting)
@@ -180,7 +181,7 @@ def build(settings: Settings, projections: Sequence[Projection] = ()) -> faust.A
 
     @app.page("/metrics")
     class Exposed(View):
-        """For Prometheus."""
+        """The metrics in Prometheus' text format."""
 
         async def get(self, request: Request) -> Response:
             return self.bytes(metrics.expose(projecting.lives), content_type="text/plain")
@@ -189,18 +190,21 @@ def build(settings: Settings, projections: Sequence[Projection] = ()) -> faust.A
 
 
 def health(projecting: Projecting) -> dict[str, Any]:
-    """What `/health` answers: `healthy`, and in `trouble` why not, a sentence each; the partitions of this worker."""
+    """The answer of `/health`: `healthy`, `problems` (a sentence each, empty if healthy), and `partitions`.
+
+    `partitions` lists those assigned to this worker, each with `views`, `partition`, `state`, `lag` and `why`.
+    """
     partitions = [
         {"views": name, "partition": task.partition, "state": task.state.value, "lag": task.lag, "why": task.why}
         for name, live in projecting.lives
         for task in live.tasks
     ]
-    trouble = projecting.trouble
-    return {"healthy": not trouble, "trouble": trouble, "partitions": partitions}
+    problems = projecting.problems
+    return {"healthy": not problems, "problems": problems, "partitions": partitions}
 
 
 def __getattr__(name: str) -> faust.App:
-    """`app`, which Faust's own command asks for, is built from the environment when it does."""
+    """Builds `app`, which Faust's own command imports, from the environment."""
     if name != "app":
         raise AttributeError(name)
     return build(Settings())

@@ -111,7 +111,7 @@ async def _caught_up(conductor: Conductor) -> None:
 
 
 def _unwell(health: Mapping[str, Any] | None) -> object:
-    return "says nothing" if health is None else health["trouble"]
+    return "says nothing" if health is None else health["problems"]
 
 
 def _evidence(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis) -> Evidence:

@@ -85,7 +85,7 @@ class Worker:
         return {each["partition"] for each in self.health().get("partitions", ()) if each["state"] == state}
 
     def trouble(self) -> str:
-        return " ".join(self.health().get("trouble", ()))
+        return " ".join(self.health().get("problems", ()))
 
     def wait_until(self, condition: Callable[[dict[str, Any]], Any], what: str, seconds: float = SECONDS) -> float:
         """Until its health is as wished; how long that took."""
@@ -108,7 +108,7 @@ class Worker:
         """Until /health is red and says why."""
 
         def red(said: dict[str, Any]) -> bool:
-            return said["status"] == 503 and not said["healthy"] and because in " ".join(said["trouble"])
+            return said["status"] == 503 and not said["healthy"] and because in " ".join(said["problems"])
 
         return self.wait_until(red, f"/health is red because {because!r}", seconds)
 

@@ -114,7 +114,7 @@ def test_new_workers_build_beside_the_old_ones_and_cut_over(
 
             def given_way() -> bool:
                 said = old.health()
-                red.extend(said["trouble"])
+                red.extend(said["problems"])
                 return {each["state"] for each in said["partitions"]} == {"idle"}
 
             wait_until(given_way, "the old worker has nothing to do")

@@ -52,12 +52,12 @@ def test_it_tells_its_story_to_people(tmp_path: Path) -> None:
 
 def test_it_goes_on_by_words_where_the_index_cannot_start(tmp_path: Path) -> None:
     (tmp_path / "index" / "service.json" / "in the way").mkdir(parents=True)
-    asked = run(village.ask_in_other_words(tmp_path, lambda done, total: None))
+    asked = run(village.recall_in_other_words(tmp_path, lambda done, total: None))
     assert asked.without_index is not None
     assert "process ended" in asked.without_index
     assert asked.knower.hits == ()
     assert asked.later.hits[0].event.id == village.TESTIMONY
-    assert asked.as_told
+    assert asked.as_expected
 
 
 def test_an_index_that_was_left_behind_is_removed_before_the_next_run(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_an_index_that_was_left_behind_is_removed_before_the_next_run(tmp_path: 
         async with Memory.open(village.settings(tmp_path)) as memory:
             await memory.publish_many(village.recording())
         (tmp_path / "index" / "engine").mkdir(parents=True)
-        await village.begin_afresh(tmp_path)
+        await village.remove_earlier_run(tmp_path)
 
     run(work())
     assert not (tmp_path / "index").exists()
@@ -78,7 +78,7 @@ def test_it_spares_a_folder_whose_index_is_being_kept(tmp_path: Path, monkeypatc
             await memory.publish_many(village.recording())
         (tmp_path / "index").mkdir()
         with FileLock(tmp_path / "index" / "service.lock"):
-            await village.begin_afresh(tmp_path)
+            await village.remove_earlier_run(tmp_path)
 
     monkeypatch.setattr(village, "INDEX_WAIT_SECONDS", 0.0)
     with pytest.raises(RecallogError, match="in use"):

@@ -90,7 +90,7 @@ def test_a_question_is_measured_by_the_evidence_that_is_a_turn() -> None:
     [17, {}, asking(["D1:1"], 6), asking(["D1:1"], [1]), asking("D1:1"), asking(["D1:1"], question=None)],
 )
 def test_what_is_no_question_is_refused_with_its_place(broken: object) -> None:
-    with pytest.raises(InvalidEvent, match="conv-1: question 2 is not one with question, evidence"):
+    with pytest.raises(InvalidEvent, match="conv-1: question 2 needs a question, a list of evidence"):
         read(sample(asking(["D1:1"]), broken))
 
 
@@ -151,7 +151,7 @@ def test_a_few_wins_and_losses_are_noise_and_the_same_noise_tomorrow() -> None:
 
 
 def test_runs_of_different_length_are_not_paired() -> None:
-    with pytest.raises(ValueError, match="2 against 1"):
+    with pytest.raises(ValueError, match="2 before, 1 after"):
         metrics.paired([1.0, 1.0], [1.0])
 
 
@@ -266,7 +266,7 @@ def test_a_result_file_is_read_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "[]", '{"version": 2}', '{"version": 1}'])
 def test_a_file_that_is_no_result_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "result.json").write_text(content)
-    with pytest.raises(SettingsError, match=r"result\.json is no result of this version: "):
+    with pytest.raises(SettingsError, match=r"result\.json is not a result of this version: "):
         result.read(tmp_path / "result.json")
     with pytest.raises(SettingsError, match="cannot read"):
         result.read(tmp_path / "absent.json")

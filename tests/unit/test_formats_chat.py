@@ -378,7 +378,7 @@ def test_an_empty_list_has_no_events() -> None:
     ("text", "advice"),
     [
         (b"", "not JSON: "),
-        (b"hello\nworld\n", "--format jsonl reads one event a line"),
+        (b"hello\nworld\n", "--format jsonl reads one event per line"),
         (b'[\n{"messages": []},\n{"messages": []},\n]', "not JSON: "),
         (b"17", "expected conversations"),
         (b'[{"traj": [{"role": "user"}]}]', "try --format chat --messages-key traj"),
@@ -400,8 +400,8 @@ def test_a_file_of_another_format_is_refused_with_the_format_to_try(text: bytes,
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        ({"role": "alien", "content": "x"}, "role: 'alien' is none of system, developer, user"),
-        ({"content": "x"}, "role: None is none of"),
+        ({"role": "alien", "content": "x"}, "role: 'alien' is not one of system, developer, user"),
+        ({"content": "x"}, "role: None is not one of"),
         (user(17), "content: neither a string, null nor a list of parts"),
         (user([{"text": "x"}]), "content.0: not a part with a type"),
         (user("\ud800"), "half of a surrogate pair"),

@@ -220,13 +220,13 @@ def test_an_event_of_a_newer_recallog_is_refused_as_such(newer: bytes) -> None:
 @pytest.mark.parametrize(
     ("first", "advice"),
     [
-        (b"[\n", "--format jsonl reads one event a line, chat conversations, locomo the LoCoMo data set"),
-        (b"{\n", "--format jsonl reads one event a line"),
+        (b"[\n", "--format jsonl reads one event per line, chat reads conversations, locomo reads the LoCoMo data set"),
+        (b"{\n", "--format jsonl reads one event per line"),
         (b'[{"role": "user", "content": "hello"}]', "try --format chat"),
         (b'{"messages": [{"role": "user", "content": "hello"}]}\n', "try --format chat"),
         (b'[{"traj": [{"role": "user", "content": "hello"}]}]', "try --format chat --messages-key traj"),
         (b'[{"sample_id": "conv-1", "conversation": {}}]', "try --format locomo"),
-        (b"[" + whole().rstrip() + b"]", "try --format jsonl with one event a line"),
+        (b"[" + whole().rstrip() + b"]", "try --format jsonl with one event per line"),
     ],
 )
 def test_a_file_of_another_format_is_refused_with_the_format_to_try(first: bytes, advice: str) -> None:

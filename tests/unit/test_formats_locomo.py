@@ -150,7 +150,7 @@ def test_an_empty_list_and_a_conversation_without_sessions_have_no_events() -> N
         ({"sample_id": "conv-2"}, "conversation 2: conversation: not an object"),
         (sample(*HELLO, sample_id=None), "conversation 2: sample_id: None cannot name a space"),
         (sample(*HELLO, sample_id="no name"), "conversation 2: sample_id: 'no name' cannot name a space"),
-        (sample(*HELLO, sample_id="conv-1"), "conversation 2: sample_id: conv-1 is an earlier conversation's too"),
+        (sample(*HELLO, sample_id="conv-1"), "conversation 2: sample_id: conv-1 is used by an earlier conversation"),
     ],
 )
 def test_a_broken_conversation_is_an_error_and_the_next_is_read(broken: object, message: str) -> None:
@@ -195,7 +195,7 @@ def test_a_session_without_a_readable_date_is_an_error_and_the_next_is_read(date
         (b'{"kind": "x.y"}', "try --format jsonl"),
         (b'[{"messages": [{"role": "user"}]}]', "try --format chat"),
         (b'[{"traj": [{"role": "user"}]}]', "try --format chat --messages-key traj"),
-        (b'["a"]', "--format jsonl reads one event a line"),
+        (b'["a"]', "--format jsonl reads one event per line"),
         (b"17", "expected LoCoMo"),
     ],
 )

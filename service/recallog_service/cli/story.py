@@ -31,7 +31,7 @@ def demo_command(
     """A village, a missing chest, a wrong belief, and a memory that survives a kill -9. Takes a few seconds."""
 
     async def work() -> dict[str, Any]:
-        await village.begin_afresh(home)
+        await village.remove_earlier_run(home)
         tell = _Silent() if as_json else _Teller()
         return await _story(home, tell)
 
@@ -61,7 +61,7 @@ async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
         prompt = await village.prompt(memory)
         tell.prompt(prompt)
         with tempfile.TemporaryDirectory(prefix="recallog-demo-") as folder, terminal.bar("indexing") as advance:
-            asked = await village.ask_in_other_words(Path(folder), advance)
+            asked = await village.recall_in_other_words(Path(folder), advance)
         tell.asked(asked)
         before = await memory.verify()
         damaged = await village.corrupt_and_verify(home, memory)
@@ -79,7 +79,7 @@ async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
         and why.verdict == "remembered"
         and why.memory is not None
         and prompt.tokens <= village.PROMPT_TOKENS
-        and asked.as_told
+        and asked.as_expected
         and len(found) == 1
         and rebuilt.clean
         and rebuilt.digest == before.digest
@@ -178,7 +178,7 @@ class _Teller:
             soft_wrap=False,
         )
 
-    def asked(self, asked: village.Asked) -> None:
+    def asked(self, asked: village.Recalled) -> None:
         _heading("7  Ask the village")
         if asked.without_index is None:
             out.print(
@@ -247,7 +247,7 @@ class _Silent(_Teller):
     def beliefs(self, then: str, later: str) -> None: ...
     def explanation(self, why: Explanation) -> None: ...
     def prompt(self, prompt: Context) -> None: ...
-    def asked(self, asked: village.Asked) -> None: ...
+    def asked(self, asked: village.Recalled) -> None: ...
     def damage(self, report: VerifyReport) -> None: ...
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None: ...
     def ending(self, home: Path, ok: bool) -> None: ...

@@ -1,4 +1,4 @@
-"""Damage done on purpose: one remembered event is changed in the views file, past all of our code."""
+"""Deliberate damage for the demo: changes one remembered event in the file of the views, directly in SQLite."""
 
 import sqlite3
 from contextlib import closing
@@ -10,7 +10,7 @@ TRUE, FORGED = b" right ", b" wrong "  # of the same length, so that the entry s
 
 
 def tamper(views: Path, space: str, agent: str) -> None:
-    """Make the newest of the agent's own memories in which something was right say that it was wrong."""
+    """Replace "right" by "wrong" in the newest of the agent's own memories that contains it."""
     with closing(sqlite3.connect(views)) as connection, connection:
         slot, entries = connection.execute(
             "SELECT s.slot, s.entries FROM segments s JOIN logs l ON s.slot >> 32 = l.number "
@@ -21,6 +21,6 @@ def tamper(views: Path, space: str, agent: str) -> None:
         ).fetchone()
         segment = msgspec.msgpack.decode(entries, type=list[bytes])
         number = max(number for number, entry in enumerate(segment) if TRUE in entry)
-        # The first one is in the event's bytes; what follows was worked out from them.
+        # The first occurrence is in the bytes of the event; later ones are derived from them.
         segment[number] = segment[number].replace(TRUE, FORGED, 1)
         connection.execute("UPDATE segments SET entries = ? WHERE slot = ?", (msgspec.msgpack.encode(segment), slot))

@@ -1,4 +1,4 @@
-"""The village's story in steps. Each step does the real thing on a real folder and returns what was seen."""
+"""The steps of the demo. Each step works on a real folder and returns the views that the command prints."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ from recallog_service.demo.tampering import tamper
 SPACE = "village"
 RECORDING = Path(__file__).with_name("village.jsonl")
 
-# The scene that two of them remember: "Read it out, then."
+# The last event of the scene that two agents remember differently: "Read it out, then."
 SCENE_ENDS_WITH = "village-0167"
 ACCUSER, KNOWER, ACCUSED = "widow", "teacher", "smith"
 PRIVATE_THOUGHT = "village-0160"
@@ -39,14 +39,14 @@ WRONG_BELIEF, VERDICT, BETTER_BELIEF = "village-0149", "village-0240", "village-
 TURN_OF_THE_WRONG_BELIEF = 40
 TURN_OF_THE_BETTER_ONE = 80
 
-# Four turns after the third ruling: much has been said since, and the accused still remembers it.
+# Four turns after the third ruling, which the accused still remembers after many later events.
 TURN_AFTER_THE_VERDICT = 70
 QUESTION = "Where was the smith on Sunday at midnight?"
 PROMPT_TOKENS = 700
 
 INDEX_WAIT_SECONDS = 5.0
 
-# Asked right after the scene of two memories, where nobody has said one of these words; then after the testimony.
+# Asked right after the scene, when no event contains any of these words, and again after the testimony.
 IN_OTHER_WORDS = "Who is learning the alphabet?"
 TESTIMONY = "village-0225"
 
@@ -65,7 +65,7 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Reflected:
-    """A belief, what it rests on, and the reflection that was due before it."""
+    """A belief, the events that it is based on, and the reflection that was due before it."""
 
     due: ReflectionView
     belief: Belief
@@ -73,25 +73,25 @@ class Reflected:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One question of the same space: asked of two agents at one moment, and of one of them later."""
+class Recalled:
+    """The answers to one question: for two agents at the same position, and for one of them later."""
 
     memories: int
-    """How many events the space had by then."""
+    """How many events the space had then."""
     by_words: RecallView
-    """What keywords alone find for the one who knows."""
+    """The answer from keywords alone for the agent that knows."""
     knower: RecallView
     accuser: RecallView
     later: RecallView
-    """Of the accuser, after the testimony."""
+    """The answer for the accuser after the testimony."""
     without_index: str | None
-    """Why the index did not answer; None where it did."""
+    """Why the index did not answer; None if it did."""
 
     @property
-    def as_told(self) -> bool:
-        """Whether all is as the story says: a thought is found in other words, and by its thinker alone."""
-        told = [hit.event.id for hit in (*self.accuser.hits, *self.later.hits)]
-        if PRIVATE_THOUGHT in told or self.by_words.hits:
+    def as_expected(self) -> bool:
+        """Whether a thought is found by a question in other words, and only for the agent that had it."""
+        accuser_ids = [hit.event.id for hit in (*self.accuser.hits, *self.later.hits)]
+        if PRIVATE_THOUGHT in accuser_ids or self.by_words.hits:
             return False
         if self.without_index is not None:
             return True
@@ -102,7 +102,7 @@ class Asked:
 
 
 def settings(home: Path, index: str = "off") -> Settings:
-    """Those of the demo, whatever the environment says: a folder, and no index but where one is asked for."""
+    """The settings of the demo, independent of the environment: a folder, and no index unless `index` names one."""
     return Settings(home=home, ledger=None, views=None, index=index, embedder="minilm", index_token_vectors=True)
 
 
@@ -111,14 +111,14 @@ def recording() -> list[Event]:
     return [codec.decode(line) for line in RECORDING.read_bytes().splitlines()]
 
 
-async def begin_afresh(home: Path) -> None:
-    """Remove an earlier run of the demo. Raises `RecallogError` where the folder holds anything else."""
+async def remove_earlier_run(home: Path) -> None:
+    """Remove an earlier run of the demo. Raises `RecallogError` if the folder contains other spaces."""
     if not (home / layout.LEDGER).exists():
         return
     async with Memory.open(settings(home)) as memory:
         others = sorted({space.space for space in await memory.spaces()} - {SPACE})
     if others:
-        raise RecallogError(f"{home} holds other spaces too ({others[0]}, …). Name another folder: --home demo")
+        raise RecallogError(f"{home} contains other spaces ({others[0]}, …). Choose another folder: --home demo")
     _remove_index(home)
     for name in (layout.LEDGER, layout.views_file()):
         for suffix in ("", "-wal", "-shm"):
@@ -135,7 +135,7 @@ def _remove_index(home: Path) -> None:
         with FileLock(home / layout.INDEX_LOCK, timeout=INDEX_WAIT_SECONDS):
             shutil.rmtree(folder)
     except Timeout:
-        raise RecallogError(f"{folder} is in use. End the programs that ask this memory, or use --home demo") from None
+        raise RecallogError(f"{folder} is in use. End the programs that use this memory, or use --home demo") from None
 
 
 async def crash_and_repeat(home: Path, progress: Callable[[int, int], None]) -> Crash:
@@ -156,7 +156,7 @@ async def crash_and_repeat(home: Path, progress: Callable[[int, int], None]) -> 
 
 
 def _ingest(home: Path, kill_after: int | None, progress: Callable[[int], None]) -> set[str]:
-    """The ids that the process acknowledged before it ended, or was killed."""
+    """The ids that the process acknowledged before it ended or was killed."""
     command = [sys.executable, "-m", "recallog_service", "ingest", str(RECORDING), "--home", str(home)]
     acknowledged: set[str] = set()
     command += ["--acknowledge", "--batch", "1"]
@@ -182,26 +182,26 @@ async def _ids(home: Path) -> list[str]:
 
 
 async def position_of(memory: Memory, wanted: Callable[[Event], bool]) -> Position:
-    """The position of the last event that is `wanted`."""
+    """The position of the last event for which `wanted` is true."""
     found: Position | None = None
     async for batch in memory.records(space=SPACE):
         for offset, data in batch.records:
             if wanted(codec.decode(data)):
                 found = Position(batch.partition, offset)
     if found is None:
-        raise RecallogError("the recording lacks an event that its story needs")
+        raise RecallogError("the recording lacks an event that the demo needs")
     return found
 
 
 async def side_by_side(memory: Memory) -> tuple[EpisodicView, EpisodicView]:
-    """What both remember right after the scene."""
+    """The recent events of the accuser and of the agent that knows, right after the scene."""
     scene = await position_of(memory, lambda event: event.id == SCENE_ENDS_WITH)
     accuser = await memory.episodic(SPACE, ACCUSER, window=8, as_of=scene)
     return accuser, await memory.episodic(SPACE, KNOWER, window=8, as_of=scene)
 
 
 async def who_knows(memory: Memory, id_: str) -> list[str]:
-    """The agents whose whole timeline holds the event `id_`."""
+    """The agents whose timeline contains the event `id_`."""
     knowing = []
     for agent in await memory.agents(SPACE):
         page = await memory.timeline(SPACE, agent.name, limit=1000)
@@ -211,7 +211,7 @@ async def who_knows(memory: Memory, id_: str) -> list[str]:
 
 
 async def reflected(memory: Memory, belief: str) -> Reflected:
-    """How the accuser came to the belief of the event `belief`."""
+    """How the accuser came to the belief of the event with the id `belief`."""
     position = await position_of(memory, lambda event: event.id == belief)
     due = await memory.reflection(SPACE, ACCUSER, as_of=Position(position.partition, position.offset - 1))
     held = (await memory.beliefs(SPACE, ACCUSER, as_of=position)).beliefs[-1]
@@ -220,19 +220,19 @@ async def reflected(memory: Memory, belief: str) -> Reflected:
 
 
 async def belief_at(memory: Memory, turn: int) -> Belief:
-    """What the accuser had come to believe by the end of `turn`."""
+    """The newest belief of the accuser at the end of `turn`."""
     as_of = await position_of(memory, lambda event: event.turn <= turn)
     return (await memory.beliefs(SPACE, ACCUSER, as_of=as_of)).beliefs[-1]
 
 
 async def why_remembered(memory: Memory) -> Explanation:
-    """Why the accused has the ruling before his eyes some turns later."""
+    """Why the accused remembers the ruling some turns later."""
     as_of = await position_of(memory, lambda event: event.turn <= TURN_AFTER_THE_VERDICT)
     return await memory.explain(SPACE, VERDICT, ACCUSED, query=QUESTION, as_of=as_of)
 
 
 async def prompt(memory: Memory) -> Context:
-    """What a model would be given to play the accused then."""
+    """The prompt for a model that plays the accused at that turn."""
     as_of = await position_of(memory, lambda event: event.turn <= TURN_AFTER_THE_VERDICT)
     return await memory.context(
         SPACE,
@@ -244,10 +244,10 @@ async def prompt(memory: Memory) -> Context:
     )
 
 
-async def ask_in_other_words(home: Path, progress: Callable[[int, int], None]) -> Asked:
-    """Index the village up to the testimony in the empty folder `home`, and ask what its own words do not say.
+async def recall_in_other_words(home: Path, progress: Callable[[int, int], None]) -> Recalled:
+    """Index the village up to the testimony in the empty folder `home`, and ask a question in words that do not occur.
 
-    Where the index cannot be had, words alone are compared.
+    Without an index, only words are compared.
     """
     async with Memory.open(settings(home, index="embedded")) as memory:
         events = recording()
@@ -260,26 +260,25 @@ async def ask_in_other_words(home: Path, progress: Callable[[int, int], None]) -
         else:
             unavailable = None
         scene = positions[ids.index(SCENE_ENDS_WITH)]
-        words = {KEYWORD}
-        asked = Asked(
+        recalled = Recalled(
             memories=len(positions),
-            by_words=await memory.recall(SPACE, KNOWER, IN_OTHER_WORDS, channels=words, as_of=scene),
+            by_words=await memory.recall(SPACE, KNOWER, IN_OTHER_WORDS, channels={KEYWORD}, as_of=scene),
             knower=await memory.recall(SPACE, KNOWER, IN_OTHER_WORDS, as_of=scene),
             accuser=await memory.recall(SPACE, ACCUSER, IN_OTHER_WORDS, as_of=scene),
             later=await memory.recall(SPACE, ACCUSER, IN_OTHER_WORDS),
             without_index=unavailable,
         )
-    return asked if unavailable else replace(asked, without_index=asked.knower.degraded)
+    return recalled if unavailable else replace(recalled, without_index=recalled.knower.degraded)
 
 
 async def corrupt_and_verify(home: Path, memory: Memory) -> VerifyReport:
-    """Change one memory of the knower behind everybody's back; what verification says."""
+    """Damage one memory of the agent that knows; the report of the verification."""
     tamper(home / layout.views_file(), SPACE, KNOWER)
     return await memory.verify()
 
 
 async def delete_and_rebuild(home: Path, memory: Memory) -> VerifyReport:
-    """Delete all views; the next question builds them from offset zero."""
+    """Delete all views, which the next query builds again from offset zero; the report of the verification."""
     for suffix in ("", "-wal", "-shm"):
         (home / f"{layout.views_file()}{suffix}").unlink(missing_ok=True)
     return await memory.verify()

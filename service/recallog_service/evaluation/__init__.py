@@ -1,6 +1,6 @@
-"""Evaluation: how much of the evidence of a question is recalled, by the product's own path from ingest to answer.
+"""Evaluation of recall: how much of the evidence for a question is found, on the same path as in production.
 
-locomo_questions   what is asked, as whom, and the turns that answer it
+locomo_questions   the questions of a LoCoMo file, each with its asker and the turns that answer it
 metrics            recall@k, reciprocal rank, percentiles, the paired bootstrap
-result             asking all questions; the file that keeps what came of it; comparing two of them
+result             answering all questions; result files and their comparison
 """

@@ -1,8 +1,8 @@
-"""LoCoMo's questions: what is asked, as whom, and the turns that answer it.
+"""The questions of a LoCoMo file: each with its text, the agent that asks, and the turns that answer it.
 
 The file is the one that `formats.locomo` reads; each conversation has `qa`, a list of {"question", "evidence":
-["D1:3"], "category"}. Categories by number: 1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop, 5 adversarial. Of the
-conversation itself nothing is read here but what its own reader makes of it.
+["D1:3"], "category"}. Categories by number: 1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop, 5 adversarial. The
+turns of the conversation are those that `formats.locomo` yields.
 """
 
 import json
@@ -17,9 +17,9 @@ from recallog_service.formats import locomo
 
 CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 ADVERSARIAL = 5
-"""Its questions assume what was never said. They are reported apart from all others."""
+"""Questions about things that were never said. Their figures are reported separately."""
 
-# The annotators' slips: "D8:6; D9:17" and "D9:1 D4:4" are two ids, "D:11:26" is D11:26, and "D30:05" is D30:5.
+# Errors of the annotators: "D8:6; D9:17" and "D9:1 D4:4" are two ids, "D:11:26" is D11:26, and "D30:05" is D30:5.
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 
 
@@ -29,9 +29,9 @@ class Question:
 
     space: str
     number: int
-    """Its ordinal in the conversation, from 1. Texts are no names: one is asked twice."""
+    """Its ordinal in the conversation, from 1. The text does not identify a question: one text occurs twice."""
     asker: str
-    """The speaker who asks: the one that the conversation begins with. Both remember all turns."""
+    """The agent that asks: the first speaker of the conversation. Both speakers remember all turns."""
     text: str
     category: int
     evidence: tuple[str, ...]
@@ -40,20 +40,20 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """All questions of a file that can be measured, and how many cannot."""
+    """The questions of a file that can be measured, and how many cannot."""
 
     asked: tuple[Question, ...]
     skipped: int
-    """Questions without evidence, or with none that is a turn of their conversation."""
+    """The number of questions without evidence, or whose evidence is not a turn of their conversation."""
     unresolved: int
-    """Ids of evidence that are no turns. A question that keeps others is measured by those."""
+    """The number of evidence ids that are not turns. A question with other evidence is measured by that."""
 
 
 def read(text: bytes) -> Questions:
     """The questions of a LoCoMo file, in its order.
 
-    Raises `InvalidEvent` for a file that is not LoCoMo, for conversations that its reader refuses a part of, and for
-    what is not a question: figures of half a file would be no figures.
+    Raises `InvalidEvent` for a file that is not LoCoMo, and for any turn or question that cannot be read: figures of a
+    part of the file would not be comparable.
     """
     turns: dict[str, list[Event]] = {}
     for item in locomo.read(text):
@@ -65,8 +65,8 @@ def read(text: bytes) -> Questions:
     asked: list[Question] = []
     skipped = unresolved = 0
     for sample in document if isinstance(document, list) else [document]:
-        said = turns.get(sample["sample_id"], [])
-        ids = {turn.id for turn in said}
+        spoken = turns.get(sample["sample_id"], [])
+        ids = {turn.id for turn in spoken}
         for number, given in enumerate(_questions(sample), 1):
             named = evidence_ids(given.get("evidence") or ())
             evidence = tuple(id_ for id_ in named if id_ in ids)
@@ -76,14 +76,14 @@ def read(text: bytes) -> Questions:
                 continue
             asked.append(
                 Question(
-                    sample["sample_id"], number, said[0].agent, given["question"], given["category"], evidence
+                    sample["sample_id"], number, spoken[0].agent, given["question"], given["category"], evidence
                 )
             )  # fmt: skip
     return Questions(tuple(asked), skipped, unresolved)
 
 
 def evidence_ids(given: Iterable[object]) -> tuple[str, ...]:
-    """The ids that annotators named, as turns have them ("D8:6"), each once. What holds none is left out."""
+    """The ids in the annotators' evidence, as turns have them ("D8:6"), each once. Other texts are ignored."""
     found = (match for text in given for match in _EVIDENCE.findall(str(text)))
     return tuple(dict.fromkeys(f"D{int(session)}:{int(turn)}" for session, turn in found))
 
@@ -101,7 +101,7 @@ def _questions(sample: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
             or given["category"] not in CATEGORIES
         ):
             raise InvalidEvent(
-                f"{sample['sample_id']}: question {number} is not one with question, evidence and a category from 1 "
+                f"{sample['sample_id']}: question {number} needs a question, a list of evidence and a category from 1 "
                 "to 5",
                 path="qa",
             )

@@ -1,27 +1,30 @@
-"""The figures of an evaluation. All are between 0 and 1, of one question; means are taken over questions."""
+"""Measures of an evaluation: recall@k, reciprocal rank, percentiles and the paired bootstrap.
+
+Recall and reciprocal rank are between 0 and 1 for one question; means are taken over questions.
+"""
 
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 HITS = 20
-"""How many hits are asked for, and how far down a first hit counts."""
+"""The number of hits requested; lower ranks do not count."""
 
 _RESAMPLES = 10_000
 _RESAMPLES_AT_ONCE = 500
 """Bounds the memory of a test: 500 x 2,000 questions are 8 MB."""
 _SEED = 20_260_301
-"""Fixed: the same two files give the same interval tomorrow."""
+"""A constant, so that the same two files always give the same interval."""
 
 
 def recall_at(k: int, hits: Sequence[str], evidence: Collection[str]) -> float:
-    """The part of the evidence that is among the first `k` hits. `evidence` is not empty."""
+    """The fraction of the evidence that is among the first `k` hits. `evidence` is not empty."""
     wanted = set(evidence)
     return len(wanted.intersection(hits[:k])) / len(wanted)
 
 
 def reciprocal_rank(hits: Sequence[str], evidence: Collection[str]) -> float:
-    """1 / the rank, from 1, of the first hit that is evidence; 0 where none of the first `HITS` is."""
+    """1 / the rank, from 1, of the first hit that is evidence; 0 if none of the first `HITS` is."""
     ranks = ranks_of(hits, evidence)
     return 1 / ranks[0] if ranks else 0.0
 
@@ -38,14 +41,14 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """How one measure changed from one run to another over the same questions."""
+    """The change of one measure from one run to another over the same questions."""
 
     difference: float
     """Mean of after - before."""
     low: float
     """Lower end of the 95 % interval of the mean."""
     high: float
-    """Upper end of it."""
+    """Upper end of the interval."""
     wins: int
     """Questions that became better."""
     losses: int
@@ -58,15 +61,15 @@ class Paired:
 
 
 def paired(before: Sequence[float], after: Sequence[float]) -> Paired:
-    """Bootstrap of the mean difference, question by question: 10,000 samples with replacement, percentile interval.
+    """Paired bootstrap of the mean difference: 10,000 samples with replacement, percentile interval.
 
-    Both hold the same questions in the same order, and at least one. See Efron & Tibshirani, An Introduction to the
-    Bootstrap, chapter 13. Raises `ValueError` for lists of different length.
+    Both lists have the values of the same questions in the same order. See Efron & Tibshirani, An Introduction to the
+    Bootstrap, chapter 13. Raises `ValueError` for empty lists and for lists of different lengths.
     """
-    import numpy as np  # every command imports this module, and only a comparison needs it
+    import numpy as np  # only a comparison needs it
 
     if len(before) != len(after) or not before:
-        raise ValueError(f"not the same questions: {len(before)} against {len(after)}")
+        raise ValueError(f"not the same questions: {len(before)} before, {len(after)} after")
     changes = np.asarray(after, dtype=np.float64) - np.asarray(before, dtype=np.float64)
     random = np.random.default_rng(_SEED)
     means = np.concatenate(

@@ -1,6 +1,6 @@
-"""What came of an evaluation: every question with its hits, the figures of all, and how they differ from earlier ones.
+"""Results of an evaluation: every question with its hits, the figures, and the comparison with an earlier result.
 
-A result file is this as JSON. Two of them can be compared if they answer the same questions about the same file.
+A result file is a `Result` as JSON. Two of them can be compared if they answer the same questions about the same file.
 """
 
 import time
@@ -17,25 +17,25 @@ from recallog_service.evaluation.locomo_questions import ADVERSARIAL, Question
 from recallog_service.evaluation.metrics import HITS, Paired
 
 Ask = Callable[[str, str, str], Awaitable[Sequence[str]]]
-"""(space, agent, question) to the ids of the events that it recalls, best first."""
+"""Takes (space, agent, question) and returns the ids of the recalled events, best first."""
 
 MEASURES = ("recall_at_5", "recall_at_10", "recall_at_20", "mrr")
 
 
 class Used(View):
-    """What a run was made with."""
+    """The configuration of a run."""
 
     recallog: str
-    """Its version."""
+    """The version of Recallog."""
     index: str
-    """As `RECALLOG_INDEX` says: `embedded`, `off` or an address."""
+    """The value of `RECALLOG_INDEX`: `embedded`, `off` or a URL."""
     channels: tuple[str, ...] | None
-    """What ranked; None: what ranks by default."""
+    """The channels that rank; None for the default ones."""
     top_k: int = HITS
 
 
 class Answered(View):
-    """One question and what it recalled."""
+    """One question and its hits."""
 
     space: str
     number: int
@@ -46,12 +46,12 @@ class Answered(View):
     hits: tuple[str, ...]
     """Best first."""
     ranks: tuple[int, ...]
-    """Those of the evidence among the hits, from 1."""
+    """The ranks of the evidence among the hits, from 1."""
     seconds: float
-    """From the question to its answer."""
+    """Duration of the query."""
 
     def values(self) -> dict[str, float]:
-        """Each of `MEASURES`, 0 to 1."""
+        """The value of each of `MEASURES`, 0 to 1."""
         return {
             "recall_at_5": metrics.recall_at(5, self.hits, self.evidence),
             "recall_at_10": metrics.recall_at(10, self.hits, self.evidence),
@@ -60,7 +60,7 @@ class Answered(View):
         }
 
     def key(self) -> tuple[object, ...]:
-        """What makes it the same question in another file."""
+        """Identifies the question when two results are compared."""
         return (self.space, self.number, self.question, self.category, self.evidence)
 
 
@@ -75,7 +75,7 @@ class Figures(View):
 
     @classmethod
     def of(cls, answers: Sequence[Answered]) -> "Figures | None":
-        """Their means; None for no answers."""
+        """The means over the answers; None if there are none."""
         if not answers:
             return None
         values = [answer.values() for answer in answers]
@@ -95,22 +95,22 @@ class Summary(View):
     latency_ms_p50: float
     latency_ms_p95: float
     degraded: int = 0
-    """How many answers went by keywords only."""
+    """How many answers used keywords only."""
     degraded_because: str | None = None
-    """Why the first of them did."""
+    """The reason of the first of them."""
 
 
 class Comparison(View):
     """The change of each of `MEASURES` from an earlier result to this one."""
 
     overall: dict[str, Paired]
-    """Of categories 1 to 4; empty where none of them was asked."""
+    """Of categories 1 to 4; empty if none of them was asked."""
     by_category: dict[int, dict[str, Paired]]
-    """Of each category that was asked, 5 too."""
+    """Of each category that was asked, including 5."""
 
 
 class Ablation(View):
-    """The same questions with one part less or more, compared with the run of the defaults."""
+    """A run of the same questions with one component changed, compared with the run that uses the defaults."""
 
     name: str
     used: Used
@@ -119,16 +119,16 @@ class Ablation(View):
 
 
 class Result(View):
-    """A result file."""
+    """The content of a result file."""
 
     version: Literal[1] = 1
     file: str
     file_sha256: str
     used: Used
     skipped: int
-    """Questions without evidence that is a turn."""
+    """The number of questions that were not asked, because no turn is their evidence."""
     unresolved: int
-    """Ids of evidence that are no turns."""
+    """The number of evidence ids that are not turns."""
     summary: Summary
     answers: tuple[Answered, ...]
     ablations: tuple[Ablation, ...] = ()
@@ -137,7 +137,7 @@ class Result(View):
 async def answers_of(
     questions: Sequence[Question], ask: Ask, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Answered, ...]:
-    """Ask all questions, one after the other, and measure each. `progress` is called with (asked, to ask)."""
+    """Ask all questions in sequence, and measure each. `progress` is called with (asked, total)."""
     answers = []
     for done, question in enumerate(questions, 1):
         began = time.perf_counter()
@@ -161,7 +161,7 @@ async def answers_of(
 
 
 def summary_of(answers: Sequence[Answered], degraded: Sequence[str] = ()) -> Summary:
-    """The figures of at least one answer. `degraded` holds the reason of each answer that went by keywords only."""
+    """The figures of at least one answer. `degraded` has the reason of each answer that used keywords only."""
     milliseconds = [answer.seconds * 1e3 for answer in answers]
     by_category = {category: Figures.of(group) for category, group in _groups(answers) if category != ADVERSARIAL}
     return Summary(
@@ -176,7 +176,7 @@ def summary_of(answers: Sequence[Answered], degraded: Sequence[str] = ()) -> Sum
 
 
 def compared(before: Sequence[Answered], after: Sequence[Answered]) -> Comparison:
-    """How `after` differs from `before`, which answers the same questions in the same order."""
+    """The change from `before` to `after`, which answer the same questions in the same order."""
     judged = [answer.category != ADVERSARIAL for answer in after]
     return Comparison(
         overall=_changes(
@@ -191,22 +191,22 @@ def compared(before: Sequence[Answered], after: Sequence[Answered]) -> Compariso
 
 
 def check_comparable(earlier: Result, file_sha256: str, questions: Sequence[Question]) -> None:
-    """Raises `SettingsError` unless `earlier` answers just these questions about just this file."""
+    """Raise `SettingsError` unless `earlier` answers exactly these questions about exactly this file."""
     if earlier.file_sha256 != file_sha256:
         raise SettingsError(
             f"the earlier result is of another file ({earlier.file}, sha256 {earlier.file_sha256[:12]}, not "
-            f"{file_sha256[:12]}). Evaluate the same file, or run that one again with --out"
+            f"{file_sha256[:12]}). Evaluate the same file, or create that result again with --out"
         )
     asked = [(one.space, one.number, one.text, one.category, one.evidence) for one in questions]
     if [answer.key() for answer in earlier.answers] != asked:
         raise SettingsError(
             f"the earlier result answers other questions ({len(earlier.answers):,} of them, not these {len(asked):,}). "
-            "Run with the same --limit, or make it anew with --out"
+            "Run with the same --limit, or create that result again with --out"
         )
 
 
 def read(path: Path) -> Result:
-    """A result file. Raises `SettingsError` for what is none."""
+    """Read a result file. Raises `SettingsError` if it cannot be read or is not a result."""
     try:
         return Result.model_validate_json(path.read_bytes())
     except OSError as error:
@@ -214,11 +214,11 @@ def read(path: Path) -> Result:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
-        raise SettingsError(f"{path} is no result of this version: {field or 'JSON'}: {first['msg']}") from None
+        raise SettingsError(f"{path} is not a result of this version: {field or 'JSON'}: {first['msg']}") from None
 
 
 def write(result: Result, path: Path) -> None:
-    """Keep a result. Raises `OSError`."""
+    """Write a result file. Raises `OSError`."""
     path.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 

@@ -1,11 +1,11 @@
 """Ingest formats: pure readers from a file's text to events. They know no ledger; `recallog ingest` appends.
 
-jsonl    one event a line, as `recallog export` writes it or a producer hands it in
-chat     conversations in OpenAI's roles, with tool calls
+jsonl    one event per line, as `recallog export` or a producer writes it
+chat     conversations in OpenAI's message format, with tool calls
 locomo   the LoCoMo data set: many sessions between two speakers
 
-Every reader yields `Item`s, an event or the error in its place, and gives the same events for the same input, ids and
-times included: ingesting a file twice adds nothing.
+Every reader yields one `Item` per event: the event, or the error that took its place. The same input always gives the
+same events with the same ids and times, so ingesting a file twice adds nothing.
 """
 
 from recallog_service.formats import chat, jsonl, locomo

@@ -1,14 +1,14 @@
-"""Chat: conversations in OpenAI's roles, each a space of its own.
+"""The reader of chat files: conversations in OpenAI's message format, each in a space of its own.
 
 The file is a JSON list of conversations, one conversation, or JSONL of conversations. A conversation is an object with
-`messages`, or simply a list of messages; the module `messages` says what becomes of each. A numeric `reward` of the
+`messages`, or a list of messages; the module `messages` maps each message to events. A numeric `reward` of the
 conversation becomes a last event, session.ended {"reward", "outcome"?} by "assistant".
 
-space     as asked for, if that is one conversation; else "<space>/<name>" with the conversation's own id if it is a
-          name and unique in the file, else "<task_id>-<trial>", else its ordinal ("0007")
+space     the given space if the file is one conversation; else "<space>/<name>", where the name is the conversation's
+          own id if that is a valid name and unique in the file, else "<task_id>-<trial>", else its ordinal ("0007")
 session   "1"
 turn      0 until the user speaks, then one more with each message of the user
-at        the message's own time, else one second after the event before, from `start`
+at        the message's own time, else one second after the previous event; the first event is at `start`
 id        uuid5 of (space, session, ordinal of the event)
 """
 
@@ -42,9 +42,9 @@ def read(
     start: datetime = DEFAULT_START,
     messages_key: str = "messages",
 ) -> Iterator[Item]:
-    """The events of all conversations, one after the other; `number` is the conversation's ordinal from 1.
+    """The events of all conversations, in file order; `Item.number` is the conversation's ordinal, from 1.
 
-    Raises `InvalidEvent` for a file that holds no conversations, and for a `space` that is not a name.
+    Raises `InvalidEvent` for a file without conversations, and for a `space` that is not a valid name.
     """
     check_space(space)
     conversations = _conversations(text, messages_key)
@@ -83,7 +83,7 @@ def _item(number: int, location: str, draft: Draft, *, space: str, at: datetime,
     }
     item = made(number, location, fields)
     if item.event is None and draft.arguments_as_written is not None and not isinstance(item.error, EventTooLarge):
-        # A model may write 1e999 or a number of 30 digits: JSON that the ledger refuses, but can hold as a string.
+        # A model may write 1e999 or a number of 30 digits: the ledger refuses such JSON, but accepts it as a string.
         as_written = draft.payload | {"arguments": draft.arguments_as_written}
         second = made(number, location, fields | {"payload": as_written})
         return second if second.event is not None else item
@@ -99,7 +99,7 @@ def _end(conversation: _Conversation) -> Iterator[Draft]:
 
 
 def _conversations(text: bytes, messages_key: str) -> list[_Conversation | InvalidEvent]:
-    """All conversations of a file, those that are none as errors. Raises where not one of them is."""
+    """All conversations of a file; an element that is not a conversation is an error. Raises if all of them are."""
     found = _documents(text, messages_key)
     if not found:
         return []
@@ -129,7 +129,7 @@ def _documents(text: bytes, messages_key: str) -> list[object]:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         lines = [_line(line) for line in text.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
-        # A JSON document with a mistake in it has next to no line that is JSON; JSONL with a mistake has most.
+        # In a JSON document with a syntax error almost no line is JSON by itself; in JSONL with an error most are.
         broken = sum(isinstance(line, InvalidEvent) for line in lines)
         if len(lines) < 2 or broken > len(lines) / 2:
             wrong = wrong_format(_EXPECTED.format(messages_key))
@@ -164,29 +164,29 @@ def _spaces(conversations: list[_Conversation | InvalidEvent], space: str | None
 
 
 def _own_names(conversations: list[Mapping[str, Any]], prefix: str) -> list[str]:
-    """What each conversation is called by its own fields, "" where that is nothing usable."""
+    """The name that each conversation's own fields give it; "" if they give no valid and unique name."""
     names = [""] * len(conversations)
     taken: set[str] = set()
     for source in _NAME_SOURCES:
-        offered = [source(fields) for fields in conversations]
-        times = Counter(offered)
-        for index, name in enumerate(offered):
-            if not names[index] and times[name] == 1 and name not in taken and is_name(f"{prefix}/{name}"):
+        candidates = [source(fields) for fields in conversations]
+        counts = Counter(candidates)
+        for index, name in enumerate(candidates):
+            if not names[index] and counts[name] == 1 and name not in taken and is_name(f"{prefix}/{name}"):
                 names[index] = name
                 taken.add(name)
     return names
 
 
 def _field(name: str) -> Callable[[Mapping[str, Any]], str]:
-    return lambda fields: _written(fields.get(name))
+    return lambda fields: _as_text(fields.get(name))
 
 
 def _task_and_trial(fields: Mapping[str, Any]) -> str:
-    task, trial = _written(fields.get("task_id")), _written(fields.get("trial"))
+    task, trial = _as_text(fields.get("task_id")), _as_text(fields.get("trial"))
     return f"{task}-{trial}" if task and trial else ""
 
 
-def _written(value: object) -> str:
+def _as_text(value: object) -> str:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 

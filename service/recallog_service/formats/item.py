@@ -1,4 +1,4 @@
-"""What every reader yields: an event, or the error that says what is wrong in its place."""
+"""Items, which every reader yields: an event, or the error that says what is wrong with the input at that position."""
 
 import json
 import re
@@ -13,10 +13,10 @@ from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.event import NAME_PATTERN
 
 DEFAULT_START = datetime(2000, 1, 1, tzinfo=UTC)
-"""From where missing times count up. Fixed, never the clock: the same file must give the same events tomorrow."""
+"""Missing times count up from here. A constant and not the clock: the same file must always give the same events."""
 
 ID_NAMESPACE = UUID("6f1c2a52-93c7-5b0e-8d0a-7d5f5b1e4c11")
-"""Of the ids that readers derive. Never to change: a file that was ingested before would be added once more."""
+"""The namespace of ids that readers derive. If it changed, files that were ingested before would be added again."""
 
 _NAME = re.compile(NAME_PATTERN)
 
@@ -32,12 +32,12 @@ class Item:
 
 
 def derived_id(space: str, session: str | None, ordinal: int) -> str:
-    """The id of the `ordinal`-th event of a session that came without one: the same in every run."""
+    """The id of the `ordinal`-th event without an id in a session; the same in every run."""
     return str(uuid5(ID_NAMESPACE, json.dumps([space, session, ordinal])))
 
 
 def made(number: int, location: str, fields: Mapping[str, Any]) -> Item:
-    """The event of `fields`, or what the codec says against it, led by `location`."""
+    """The event with these fields, or the codec's error, prefixed by `location`."""
     try:
         return Item(number, event=codec.make(dict(fields)))
     except InvalidEvent as error:
@@ -45,17 +45,17 @@ def made(number: int, location: str, fields: Mapping[str, Any]) -> Item:
 
 
 def refused(number: int, location: str, error: InvalidEvent) -> Item:
-    """`error` with its place in front ("line 57: payload.text: ..."); its class, path and rule stay."""
+    """`error` prefixed by its location ("line 57: payload.text: ..."), with the same class, path and rule."""
     return Item(number, error=type(error)(f"{location}: {error}", path=error.path, rule=error.rule))
 
 
 def is_name(text: str) -> bool:
-    """Whether a space or an agent may be called so."""
+    """Whether `text` is a valid name of a space or an agent."""
     return _NAME.fullmatch(text) is not None
 
 
 def check_space(space: str | None) -> None:
-    """Raise `InvalidEvent` for a space that no event could live in, before each event says so."""
+    """Raise one `InvalidEvent` for an invalid name of a space, instead of one per event."""
     if space is not None and not is_name(space):
         raise InvalidEvent(
             f"space: {space!r} is not a name; it starts with a letter or digit, then letters, digits and . _ @ / -, "

@@ -1,13 +1,13 @@
-"""JSONL: one event a line.
+"""The reader of JSONL files: one event per line.
 
-A line is what `recallog export` writes, what a producer hands in (`id`, `at` and `envelope` may be absent), or an event
-of envelope 0 (`run_id`, `actor`, `created_at`). What is absent is filled in from the file alone, so that reading it
-again gives the same events:
+A line is what `recallog export` writes, what a producer writes (`id`, `at` and `envelope` may be absent), or an event
+of envelope 0 (`run_id`, `actor`, `created_at`). Absent fields are derived from the file alone, so that reading it again
+gives the same events:
 
 id   uuid5 of (space, session, n) for the n-th event of that session that has none
 at   `start` plus n seconds for the n-th event of the file that has none, n from 0
 
-A line that is refused counts in both, if it is JSON: what follows keeps its id and time once that line is mended.
+A refused line that is JSON counts in both, so that later lines have the same ids and times once it is corrected.
 """
 
 import json
@@ -23,22 +23,22 @@ from recallog_service.formats.item import DEFAULT_START, Item, derived_id, refus
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-# `codec.decode` limits the bytes as they stand in the line, a door the bytes as they will be written. JSON can grow
-# about fourfold on the way (1e15 becomes 1000000000000000.0), or shrink (\u00e9), so long lines take the slow way.
+# `codec.decode` limits the size of the line as it is, `codec.parse` the size of the event as it will be written. The
+# two differ by up to a factor of four (1e15 becomes 1000000000000000.0), so long lines go through `codec.parse`.
 _DECODED_BYTES_MAX = limits.EVENT_BYTES_MAX // 8
 
 
 def read(lines: Iterable[bytes], start: datetime = DEFAULT_START) -> Iterator[Item]:
-    """One item for each line that is not blank; `number` is the line's. Reads as it goes: a pipe may stay open.
+    """One item for each line that is not blank; `Item.number` is the line number. Reads lazily, so a pipe works too.
 
-    Raises `InvalidEvent` if the first line shows that the file is none of events.
+    Raises `InvalidEvent` if the first line shows that the file is not JSONL of events.
     """
-    gaps = _Gaps(start)
+    absent = _AbsentFields(start)
     started = False
     for number, line in enumerate(lines, 1):
         raw = line if number > 1 else line.removeprefix(_BYTE_ORDER_MARK)
         try:
-            item = Item(number, event=_event(raw, gaps))
+            item = Item(number, event=_event(raw, absent))
         except InvalidEvent as error:
             if not raw.strip():
                 continue
@@ -49,24 +49,24 @@ def read(lines: Iterable[bytes], start: datetime = DEFAULT_START) -> Iterator[It
         yield item
 
 
-def _event(raw: bytes, gaps: "_Gaps") -> Event:
+def _event(raw: bytes, absent: "_AbsentFields") -> Event:
     if len(raw) <= _DECODED_BYTES_MAX and b'"envelope"' in raw:
         try:
-            return codec.decode(raw)  # takes exactly what is complete, as nearly all of an export is
+            return codec.decode(raw)  # the fast way for complete events, as in an export
         except InvalidEvent:
             pass
-    return codec.parse(gaps.fill(raw))
+    return codec.parse(absent.fill(raw))
 
 
-class _Gaps:
-    """Fills in what lines leave out. Remembers one count for each session that has events without id."""
+class _AbsentFields:
+    """Adds `id` and `at` to lines without them. Counts, for each session, its events without an id."""
 
     def __init__(self, start: datetime) -> None:
         self._next_at = start
         self._without_id: Counter[tuple[str, str | None]] = Counter()
 
     def fill(self, raw: bytes) -> bytes | str:
-        """The line with `id` and `at`. As it stands where it has both, or is for the codec to refuse."""
+        """The line with `id` and `at`; unchanged if it has both, or if it is not a JSON object."""
         fields = _fields(raw)
         if fields is None:
             return raw
@@ -90,7 +90,7 @@ class _Gaps:
 
 
 def _fields(raw: bytes) -> dict[str, Any] | None:
-    """The line's JSON object; None where the codec will say what is wrong with it."""
+    """The JSON object of a line; None if it is not one, which the codec reports."""
     try:
         fields = json.loads(raw, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -103,12 +103,12 @@ def _refuse_constant(name: str) -> None:
 
 
 def _refuse_other_formats(first: bytes) -> None:
-    """Say at once what would otherwise be one error a line."""
+    """Raise one error for a file in another format, instead of one per line."""
     if first.strip() == b"{" or first.lstrip().startswith(b"["):
-        raise wrong_format("one whole event a line (JSONL), not a JSON document", _document(first))
+        raise wrong_format("one whole event per line (JSONL), not a JSON document", _document(first))
     fields = _fields(first)
     if fields is not None and "kind" not in fields and guess(fields):
-        raise wrong_format("one event a line (JSONL)", fields)
+        raise wrong_format("one event per line (JSONL)", fields)
 
 
 def _document(first: bytes) -> object:

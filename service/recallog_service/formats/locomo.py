@@ -1,18 +1,20 @@
-"""LoCoMo: many dated sessions between two speakers; one conversation is one space, named by its `sample_id`.
+"""The reader of LoCoMo files: conversations of many dated sessions between two speakers.
+
+Each conversation becomes one space, named by its `sample_id`.
 
 The file is a list of {"sample_id", "conversation": {"session_N": [{"speaker", "dia_id", "text", "blip_caption"?}],
 "session_N_date_time": "1:56 pm on 8 May, 2023"}}.
 
-    first                space.configured by "narrator": what one speaker says, both remember
+    first                space.configured by "narrator", so that both speakers remember every turn
     each session N       session.started {"title": its date} · agent.spoke per turn · session.ended; session "session-N"
     each turn            agent.spoke {"text", "dia_id"} by its speaker; a picture adds " [shares <caption>]" to the text
 
-id    a turn's `dia_id` as it stands ("D1:3"), so that an evaluation can map hits to evidence; uuid5 of (space, session,
-      ordinal in the session) for the other events, and for a turn whose `dia_id` is missing or taken
-turn  counts the turns of the conversation, from 1
-at    the session's date, as UTC, and one second more with each event of it
+id    a turn's `dia_id` ("D1:3"), so that an evaluation can map hits to evidence; uuid5 of (space, session, ordinal in
+      the session) for other events, and for a turn whose `dia_id` is missing or in use already
+turn  the number of the turn in the conversation, from 1
+at    the session's date, as UTC, plus one second per event of the session
 
-Never read is `query`: the annotators' search words, which would leak the answers.
+The field `query` is not read: it holds the annotators' search words, which would leak the answers.
 """
 
 import json
@@ -49,7 +51,7 @@ class _Session:
 
 @dataclass(slots=True)
 class _Reading:
-    """Where the reader stands in a conversation."""
+    """The state of the reader within one conversation."""
 
     number: int
     space: str
@@ -68,9 +70,9 @@ class _Reading:
 
 
 def read(text: bytes, *, space: str | None = None) -> Iterator[Item]:
-    """The events of all conversations; `number` is the conversation's ordinal from 1. A `space` becomes a prefix.
+    """The events of all conversations; `Item.number` is the conversation's ordinal, from 1. `space` is a prefix.
 
-    Raises `InvalidEvent` for a file that is not LoCoMo, and for a `space` that is not a name.
+    Raises `InvalidEvent` for a file that is not LoCoMo, and for a `space` that is not a valid name.
     """
     check_space(space)
     spaces: set[str] = set()
@@ -78,7 +80,7 @@ def read(text: bytes, *, space: str | None = None) -> Iterator[Item]:
         try:
             name = _space(sample, space)
             if name in spaces:
-                raise InvalidEvent(f"sample_id: {name} is an earlier conversation's too", path="sample_id")
+                raise InvalidEvent(f"sample_id: {name} is used by an earlier conversation", path="sample_id")
         except InvalidEvent as error:
             yield refused(number, f"conversation {number}", error)
             continue
@@ -180,7 +182,7 @@ def _text(turn: Mapping[str, Any]) -> str:
 
 
 def _free_id(reading: _Reading, dia_id: object) -> str | None:
-    """`dia_id` if no event of the conversation has it yet."""
+    """`dia_id`, if it is a valid id that no event of the conversation has yet."""
     if not isinstance(dia_id, str) or not 0 < len(dia_id) <= limits.ID_CHARS_MAX or dia_id in reading.ids:
         return None
     reading.ids.add(dia_id)
@@ -188,6 +190,9 @@ def _free_id(reading: _Reading, dia_id: object) -> str | None:
 
 
 def _speaker(turn: object) -> str:
-    """The speaker as an agent's name. What a name cannot hold becomes "-"; the codec refuses what is left of none."""
+    """The speaker as an agent's name, with "-" for each character that a name cannot contain.
+
+    "" if there is no speaker; the codec refuses that.
+    """
     speaker = turn.get("speaker") if isinstance(turn, dict) else None
     return _NOT_IN_A_NAME.sub("-", speaker) if isinstance(speaker, str) else ""

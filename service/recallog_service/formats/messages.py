@@ -1,12 +1,12 @@
-"""The messages of one conversation, in OpenAI's roles, as drafts of events.
+"""Maps the messages of one conversation, with OpenAI's roles, to drafts of events.
 
 system, developer           agent.configured {"persona"} of the assistant
 user                        user.injected {"text"} by "user"
 assistant                   agent.spoke {"text"}; each of its tool calls becomes a tool.used
 tool, function (a result)   completes its call: tool.used {"tool", "arguments", "result", "ok"} by "assistant"
 
-A tool.used stands where the result came in, as the agent knew it only then; a call that was never answered stands where
-it was made, with `ok` false and no result.
+A tool.used event has the position of the result, because the agent knew it only then. A call without a result has the
+position of the call, with `ok` false and no result.
 """
 
 import json
@@ -27,7 +27,7 @@ _YEAR_MAX = 9998  # times count on from here, and the calendar ends with 9999
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An event before its conversation gives it space, session and id."""
+    """An event without its space, session and id, which the conversation gives it."""
 
     location: str
     turn: int
@@ -37,12 +37,12 @@ class Draft:
     at: datetime | None = None
     """The message's own time, if it has one."""
     arguments_as_written: str | None = None
-    """A tool call's arguments before they were parsed, for when the ledger cannot hold the parsed ones."""
+    """The text of a tool call's arguments, written if the ledger refuses the parsed ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Stands where a draft would: it takes an ordinal and a second like one."""
+    """A message that cannot be read. It takes an ordinal and a second, as a draft does."""
 
     location: str
     error: InvalidEvent
@@ -57,7 +57,7 @@ class _Call:
 
 @dataclass(slots=True)
 class _Dialogue:
-    """What was said so far. `turn` is 0 until the user speaks, and one more with each message of the user."""
+    """The drafts so far. `turn` is 0 until the user speaks, and grows by one with each message of the user."""
 
     turn: int = 0
     drafts: list[Draft | Refusal | None] = field(default_factory=list)
@@ -84,32 +84,32 @@ def _add(dialogue: _Dialogue, location: str, message: object) -> None:
     match message.get("role"):
         case "user":
             dialogue.turn += 1
-            _say(dialogue, location, message, USER, "user.injected", "text")
+            _add_text(dialogue, location, message, USER, "user.injected", "text")
         case "assistant":
             calls = _calls(message)
-            _say(dialogue, location, message, ASSISTANT, "agent.spoke", "text")
+            _add_text(dialogue, location, message, ASSISTANT, "agent.spoke", "text")
             for call in calls:
-                _call(dialogue, location, message, call)
+                _add_call(dialogue, location, message, call)
         case "system" | "developer":
-            _say(dialogue, location, message, ASSISTANT, "agent.configured", "persona")
+            _add_text(dialogue, location, message, ASSISTANT, "agent.configured", "persona")
         case "tool" | "function":
-            _answer(dialogue, location, message)
+            _add_result(dialogue, location, message)
         case role:
             raise InvalidEvent(
-                f"role: {role!r} is none of system, developer, user, assistant, tool, function",
+                f"role: {role!r} is not one of system, developer, user, assistant, tool, function",
                 path="role",
                 rule="role",
             )
 
 
-def _say(dialogue: _Dialogue, location: str, message: dict[str, Any], agent: str, kind: str, name: str) -> None:
+def _add_text(dialogue: _Dialogue, location: str, message: dict[str, Any], agent: str, kind: str, name: str) -> None:
     text = _text(message.get("content"))
     if text.strip():
         dialogue.drafts.append(Draft(location, dialogue.turn, agent, kind, {name: text}, _own_time(message)))
 
 
 def _text(content: object) -> str:
-    """`content` in words: a string, null, or a list of parts, where a picture becomes "[image]"."""
+    """The text of `content`: a string, null, or a list of parts, where a picture becomes "[image]"."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -123,7 +123,7 @@ def _part(part: object, index: int) -> str:
     if isinstance(part, str):
         return part
     if isinstance(part, dict) and isinstance(part.get("type"), str):
-        # "image_url" and "input_image" are both pictures to a reader, as "input_text" is text.
+        # "image_url" and "input_image" both become "[image]", and "input_text" is text.
         name = part["type"].removeprefix("input_").removeprefix("output_").removesuffix("_url")
         if name != "text":
             return f"[{name}]"
@@ -141,10 +141,10 @@ def _calls(message: dict[str, Any]) -> list[dict[str, Any]]:
     return [*calls, {"function": legacy}] if isinstance(legacy, dict) else calls
 
 
-def _call(dialogue: _Dialogue, location: str, message: dict[str, Any], call: dict[str, Any]) -> None:
+def _add_call(dialogue: _Dialogue, location: str, message: dict[str, Any], call: dict[str, Any]) -> None:
     given = call.get("function")
     function = given if isinstance(given, dict) else {}
-    payload: dict[str, Any] = {"tool": _word(function.get("name")) or "unknown"}
+    payload: dict[str, Any] = {"tool": _nonempty(function.get("name")) or "unknown"}
     written = function.get("arguments")
     if written is not None:
         payload["arguments"] = _parsed(written) if isinstance(written, str) else written
@@ -157,7 +157,7 @@ def _call(dialogue: _Dialogue, location: str, message: dict[str, Any], call: dic
         _own_time(message),
         written if isinstance(written, str) else None,
     )
-    dialogue.unanswered.append(_Call(_word(call.get("id")), len(dialogue.drafts), draft))
+    dialogue.unanswered.append(_Call(_nonempty(call.get("id")), len(dialogue.drafts), draft))
     dialogue.drafts.append(draft)
 
 
@@ -168,13 +168,13 @@ def _parsed(arguments: str) -> object:
         return arguments
 
 
-def _answer(dialogue: _Dialogue, location: str, message: dict[str, Any]) -> None:
+def _add_result(dialogue: _Dialogue, location: str, message: dict[str, Any]) -> None:
     content = message.get("content")
     result = _text(content) if content is None or isinstance(content, str | list) else content
     ok = not (isinstance(result, str) and result.lower().startswith("error"))
-    call = _call_of(dialogue, _word(message.get("tool_call_id")), _word(message.get("name")))
+    call = _call_of(dialogue, _nonempty(message.get("tool_call_id")), _nonempty(message.get("name")))
     if call is None:
-        payload, written = {"tool": _word(message.get("name")) or "unknown"}, None
+        payload, written = {"tool": _nonempty(message.get("name")) or "unknown"}, None
     else:
         dialogue.unanswered.remove(call)
         dialogue.drafts[call.slot] = None
@@ -194,9 +194,9 @@ def _answer(dialogue: _Dialogue, location: str, message: dict[str, Any]) -> None
 
 
 def _call_of(dialogue: _Dialogue, call_id: str | None, tool: str | None) -> _Call | None:
-    """The call that a result answers: the first of its id, of this turn rather than of an earlier one.
+    """The call to which a result belongs: the first one with its id, preferably of the present turn.
 
-    Without ids the first unanswered one of this turn with the same name; a call of an earlier turn was given up.
+    Without ids, the first call of the present turn that has the same name and no result yet.
     """
     calls = [call for call in dialogue.unanswered if call_id is not None and call.id == call_id]
     if not calls:
@@ -211,12 +211,12 @@ def _call_of(dialogue: _Dialogue, call_id: str | None, tool: str | None) -> _Cal
     return next(iter(of_this_turn or calls), None)
 
 
-def _word(value: object) -> str | None:
+def _nonempty(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
 def _own_time(message: dict[str, Any]) -> datetime | None:
-    """A message's time: ISO 8601 with its zone, or a number of seconds (or milliseconds) since 1970."""
+    """The time of a message: ISO 8601 with a zone, or a number of seconds (or milliseconds) since 1970."""
     return next((time for name in _TIME_FIELDS if (time := _moment(message.get(name))) is not None), None)
 
 
