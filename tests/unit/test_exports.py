@@ -14,11 +14,10 @@ PUBLIC = [
 
 QUESTIONS = [
     "abort_rebuild", "agent_settings", "agents", "beliefs", "catch_up", "catch_up_index", "close", "context",
-    "dead_letter", "dead_letters", "entries", "episodic", "explain", "in_memory", "keep_reacting", "kinds",
-    "ledger_ends", "log_entries", "open", "partition_of", "pending", "plan_rebuild", "publish", "publish_many", "react",
-    "rebuild", "recall", "records",
-    "reflection", "reindex", "retry_dead_letters", "row", "salient", "scene", "search", "space", "spaces",
-    "status", "timeline", "verify",
+    "dead_letter", "dead_letters", "declared_kinds", "entries", "episodic", "explain", "in_memory", "keep_reacting",
+    "kinds", "ledger_ends", "log_entries", "open", "partition_of", "pending", "plan_rebuild", "publish",
+    "publish_many", "react", "rebuild", "recall", "records", "reflection", "reindex", "retry_dead_letters", "row",
+    "salient", "scene", "search", "space", "spaces", "status", "timeline", "verify",
 ]  # fmt: skip
 
 
