@@ -18,10 +18,10 @@ install: .venv/.installed ## create .venv with everything a developer needs
 demo: install ## run the village: events in, a crash, two memories, beliefs, "why?", time travel, rebuild
 	@$(BIN)/recallog demo
 
-test: install ## run all tests; a real Kafka and Redis are started where Java and Maven, or Docker, are there
+test: install ## run all tests; a real Kafka and Redis are started if Java and Maven, or Docker, are installed
 	$(BIN)/python -m pytest
 
-# A venv of its own: torch takes some GB. What lies in it is none of git's or the linter's business.
+# A separate venv, because torch takes some GB. Git and the linter ignore it.
 .venv-st/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv-st
 	@echo '*' > .venv-st/.gitignore
@@ -41,7 +41,7 @@ check: install ## lint, types and layers
 cluster: install ## start a real Kafka and Redis on this machine and print the settings for them
 	@$(BIN)/python -m deploy.local
 
-chaos: install ## kill workers, Redis and the broker at random while events flow, then check that nothing is lost
+chaos: install ## kill workers, Redis and the broker at random under load, then check that nothing is lost
 	@PYTHONPATH=tests $(BIN)/python -m chaos
 
 bench: install ## measure the embedded form, print a table and write build/bench.json
@@ -51,9 +51,9 @@ bench-cluster: install ## measure on a real Kafka and Redis, print a table and w
 	$(BIN)/python -m benchmarks.cluster
 
 eval: install ## measure recall on questions with known answers: make eval FILE=../shared/data/locomo-tuning.json
-	@test -n "$(FILE)" || { echo "which file? make eval FILE=../shared/data/locomo-tuning.json" >&2; exit 2; }
-	@test -f "$(FILE)" || { echo "there is no file $(FILE)" >&2; exit 2; }
+	@test -n "$(FILE)" || { echo "FILE is missing. Example: make eval FILE=../shared/data/locomo-tuning.json" >&2; exit 2; }
+	@test -f "$(FILE)" || { echo "$(FILE) does not exist" >&2; exit 2; }
 	@$(BIN)/recallog eval locomo "$(FILE)" $(ARGS)
 
-clean: ## remove what the targets made
+clean: ## remove everything that the targets have created
 	rm -rf .venv .venv-st .cluster build .pytest_cache .mypy_cache .ruff_cache .hypothesis

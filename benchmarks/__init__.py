@@ -1,1 +1,1 @@
-"""What Recallog costs: one module per subject, measured side by side in one run of `python -m benchmarks`."""
+"""Benchmarks of the embedded form: one module per subject. `python -m benchmarks` runs them."""

@@ -30,18 +30,18 @@ BUILD = Path(__file__).parents[1] / "build"
 
 def main(
     only: Annotated[str, typer.Option(metavar="NAME", help="Only subjects whose name contains NAME.")] = "",
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer events: a look, not a result.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
 ) -> None:
     """Measure Recallog: append, fold, breakdown, query, remember, agents, resident, past, index,
     recall.
 
-    Prints a table and writes build/bench.json. All files are made in a temporary folder and removed.
+    Prints a table and writes build/bench.json. Works in a temporary folder, which it removes.
 
     Example: python -m benchmarks --only fold --quick
     """
     chosen = {name: run for name, run in SUBJECTS.items() if only in name}
     if not chosen:
-        raise typer.BadParameter(f"no subject is named like {only!r}; there are {', '.join(SUBJECTS)}")
+        raise typer.BadParameter(f"no subject's name contains {only!r}; choose from {', '.join(SUBJECTS)}")
     progress = Console(stderr=True, highlight=False, style="dim")
     measures: list[Measure] = []
     for name, run in chosen.items():
@@ -57,7 +57,7 @@ def _measured(run: Callable[[Setup], Awaitable[list[Measure]]], quick: bool, pro
     async def measured(setup: Setup) -> list[Measure]:
         return await run(setup)
 
-    # Not under /tmp: it may lie in memory, where durability costs nothing.
+    # Not under /tmp, which may be in memory, where fsync costs nothing.
     BUILD.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as folder:
         return asyncio.run(measured(Setup(Path(folder), quick, progress.print)))

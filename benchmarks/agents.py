@@ -1,10 +1,10 @@
-"""Whether an event costs the same in a space of ten agents and in one of ten thousand."""
+"""The cost of an event in a space of ten thousand agents, compared with a space of ten."""
 
 from pathlib import Path
 from statistics import median
 
-from benchmarks.homes import grow, opened, put_back
-from benchmarks.measure import Goal, Measure, Setup, interleaved, ratio, seconds, set_aside
+from benchmarks.homes import grow, opened, restore_views
+from benchmarks.measure import Goal, Measure, Setup, interleaved, ratio, seconds, without_garbage_collection
 from benchmarks.workload import crowd
 from recallog_streams import generations
 
@@ -14,15 +14,15 @@ _RATIO = Goal("≤", 1.2)
 
 
 BEFORE = 60_000
-"""Events that the views have seen before the clock starts: by then all but 25 of 10,000 agents have acted."""
+"""Events that the views contain before the measurement starts; all but 25 of 10,000 agents have acted in them."""
 
 
 async def measure(setup: Setup) -> list[Measure]:
     events = setup.size(100_000, 20_000)
     for agents in (FEW, MANY):
-        setup.say(f"agents: appending {BEFORE + events:,} events of {agents:,} agents")
+        setup.report(f"agents: appending {BEFORE + events:,} events of {agents:,} agents")
         await grow(_folder(setup, agents), crowd(BEFORE + events, agents), BEFORE)
-    with set_aside():
+    with without_garbage_collection():
         taken = await interleaved(
             setup,
             f"agents: folding a space of {FEW:,}, then of {MANY:,}",
@@ -42,6 +42,6 @@ def _folder(setup: Setup, agents: int) -> Path:
 
 
 async def _live(folder: Path) -> float:
-    put_back(folder)
+    restore_views(folder)
     async with opened(folder) as home:
         return await seconds(generations.current(home.projector, 0))

@@ -1,4 +1,4 @@
-"""Appending events, against plain sqlite3 that writes the same rows with the same durability."""
+"""Appending events, compared with plain sqlite3 that writes the same rows with the same durability."""
 
 import shutil
 import sqlite3
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from benchmarks.measure import Goal, Measure, Setup, interleaved, ratio, set_aside
+from benchmarks.measure import Goal, Measure, Setup, interleaved, ratio, without_garbage_collection
 from benchmarks.workload import batches, villages
 from recallog import Event
 from recallog_schemas import codec
@@ -21,10 +21,10 @@ Written = tuple[str, str, bytes]
 
 async def measure(setup: Setup) -> list[Measure]:
     most = setup.size(50_000, 10_000)
-    setup.say(f"append: making {most:,} events")
+    setup.report(f"append: creating {most:,} events")
     events = list(villages(most))
     measures: list[Measure] = []
-    with set_aside():
+    with without_garbage_collection():
         for size, count in ((1, setup.size(300, 100)), (100, setup.size(20_000, 5_000)), (1_000, most)):
             measures += await _compare(setup, events[:count], size)
     return measures
@@ -37,7 +37,7 @@ async def _compare(setup: Setup, events: list[Event], size: int) -> list[Measure
         setup,
         f"append: {len(events):,} events in batches of {size:,}",
         {
-            "ours": lambda: _all_builtin(_fresh(setup.folder), ready),
+            "ours": lambda: _ours(_fresh(setup.folder), ready),
             "bare": lambda: _bare(_fresh(setup.folder), encoded),
         },
     )
@@ -58,7 +58,7 @@ def _fresh(folder: Path) -> Path:
     return home / "ledger.db"
 
 
-async def _all_builtin(path: Path, ready: list[list[Event]]) -> float:
+async def _ours(path: Path, ready: list[list[Event]]) -> float:
     ledger = SqliteLedger(path)
     try:
         await ledger.ends()  # opens the file
@@ -71,7 +71,7 @@ async def _all_builtin(path: Path, ready: list[list[Event]]) -> float:
 
 
 async def _bare(path: Path, encoded: list[list[Written]]) -> float:
-    """No thread, no checks, no encoding; the pragmas are ours, so that nothing but our code makes the difference."""
+    """Without threads, checks and encoding, but with our pragmas, so that the difference is the cost of our code."""
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode=WAL")

@@ -1,4 +1,4 @@
-"""Where the time of a live fold goes: the steps of the projector's loop, each run over a whole batch by itself."""
+"""Time of each step of a live fold: the steps of the projector's loop, each run separately over whole batches."""
 
 import gc
 import time
@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.fold import BEFORE
-from benchmarks.homes import Home, grow, opened, put_back
-from benchmarks.measure import Measure, Setup, seconds, set_aside
+from benchmarks.homes import Home, grow, opened, restore_views
+from benchmarks.measure import Measure, Setup, seconds, without_garbage_collection
 from benchmarks.workload import villages
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
@@ -24,7 +24,7 @@ from recallog_streams.projector import Projector
 
 
 class Laps:
-    """Seconds per step, in the order in which the steps come."""
+    """Seconds per step, in the order of the steps."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -35,30 +35,30 @@ class Laps:
         self.seconds[step] += now - self._last
         self._last = now
 
-    def forget(self) -> None:
-        """Leave out what was done since the last step."""
+    def skip(self) -> None:
+        """Do not count the time since the last step."""
         self._last = time.perf_counter()
 
 
 async def measure(setup: Setup) -> list[Measure]:
     grown = setup.size(100_000, 20_000)
     folder = setup.folder / "breakdown"
-    setup.say(f"breakdown: appending {BEFORE + grown:,} events")
+    setup.report(f"breakdown: appending {BEFORE + grown:,} events")
     await grow(folder, villages(BEFORE + grown), BEFORE)
     runs: list[dict[str, float]] = []
-    with set_aside():
+    with without_garbage_collection():
         for repetition in range(setup.repetitions):
-            setup.say(f"breakdown: {repetition + 1} of {setup.repetitions}")
+            setup.report(f"breakdown: {repetition + 1} of {setup.repetitions}")
             runs.append(await _run(folder))
     steps = {step: median(run[step] for run in runs) / grown * 1e6 for step in runs[0]}
     return [Measure(f"breakdown: {step}", value, "µs/event") for step, value in steps.items()]
 
 
 async def _run(folder: Path) -> dict[str, float]:
-    put_back(folder)
+    restore_views(folder)
     async with opened(folder) as home:
         taken = dict(await _steps(home))
-    put_back(folder)
+    restore_views(folder)
     async with opened(folder) as home:
         whole = await seconds(generations.current(home.projector, 0))
         share = whole - sum(taken.values())
@@ -92,9 +92,9 @@ async def _batch(
     laps.lap("decode")
     records = [_record(offset, data, event) for (offset, data), event in zip(batch.records, events, strict=True)]
     laps.lap("records")
-    # The fold asks for needs only when rows are missing; here it is always done, and its time left out.
+    # The fold computes needs only if rows are missing. Here they are always computed, and that time is not counted.
     needs = rows.missing(_needs(home.projections, records))
-    laps.forget()
+    laps.skip()
     if needs:
         of_rows = [need for need in needs if not rows.is_log(need)]
         of_logs = [need for need in needs if rows.is_log(need)]
@@ -105,12 +105,12 @@ async def _batch(
         for need, tail in zip(of_logs, snapshot.logs, strict=True):
             rows.load_total(need, tail.total)
     laps.lap("fetch")
-    # One projection after the other, not one record after the other: the same work, with no clock inside of it.
+    # Projection by projection instead of record by record: the same work, without a clock inside the inner loop.
     for projection in home.projections:
-        kinds_of_it = getattr(projection, "kinds", None)
-        its_own = [record for record in records if kinds_of_it is None or record.event.kind in kinds_of_it]
-        laps.forget()
-        for record in its_own:
+        folded_kinds = getattr(projection, "kinds", None)
+        folded = [record for record in records if folded_kinds is None or record.event.kind in folded_kinds]
+        laps.skip()
+        for record in folded:
             projection.apply(rows, record)
         laps.lap(f"apply {projection.name}")
     rows.commit_record()
@@ -118,7 +118,7 @@ async def _batch(
     laps.lap("encode changes")
     new = Checkpoint(batch.next - 1, batch.records[-1][0], b"-" * 16)
     if await home.store.commit(generation, checkpoint, new, changes) is not Outcome.APPLIED:
-        raise InvariantViolation("somebody else writes the benchmark's views")
+        raise InvariantViolation("another process writes the views of the benchmark")
     laps.lap("store commit")
     return new
 
@@ -129,14 +129,14 @@ def _record(offset: int, data: bytes, event: Event) -> Record:
 
 def _needs(projections: Sequence[Projection], records: Sequence[Record]) -> Iterator[RowKey]:
     for projection in projections:
-        kinds_of_it = getattr(projection, "kinds", None)
+        folded_kinds = getattr(projection, "kinds", None)
         for record in records:
-            if kinds_of_it is None or record.event.kind in kinds_of_it:
+            if folded_kinds is None or record.event.kind in folded_kinds:
                 yield from projection.needs(record)
 
 
 async def _flat(home: Home) -> float:
-    """The same part of the ledger folded without a store: what the fold itself costs."""
+    """Seconds to fold the same records into memory, which is the cost of the fold itself."""
     projector = Projector(home.ledger, MemoryStore(), home.projections)
     (end,) = await home.ledger.ends()
     generation = (await projector.store.create(projector.new_generation(0, 0))).building

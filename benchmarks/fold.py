@@ -1,15 +1,15 @@
-"""Folding: catching up with a ledger that has grown, and a rebuild from offset zero. One process, decoding included."""
+"""Folding in one process, with decoding: catching up with new events, and a rebuild from offset zero."""
 
 from pathlib import Path
 from statistics import median
 
-from benchmarks.homes import grow, opened, put_back
-from benchmarks.measure import Goal, Measure, Setup, interleaved, seconds, set_aside
+from benchmarks.homes import grow, opened, restore_views
+from benchmarks.measure import Goal, Measure, Setup, interleaved, seconds, without_garbage_collection
 from benchmarks.workload import villages
 from recallog_streams import generations
 
 BEFORE = 20_000
-"""Events that the views have seen before the clock starts."""
+"""Events that the views contain before the measurement starts."""
 
 _RATE = Goal("≥", 30_000)
 
@@ -17,9 +17,9 @@ _RATE = Goal("≥", 30_000)
 async def measure(setup: Setup) -> list[Measure]:
     grown = setup.size(100_000, 20_000)
     folder = setup.folder / "fold"
-    setup.say(f"fold: appending {BEFORE + grown:,} events")
+    setup.report(f"fold: appending {BEFORE + grown:,} events")
     await grow(folder, villages(BEFORE + grown), BEFORE)
-    with set_aside():
+    with without_garbage_collection():
         taken = await interleaved(
             setup, "fold: live, then rebuild", {"live": lambda: _live(folder), "rebuild": lambda: _rebuild(folder)}
         )
@@ -30,12 +30,12 @@ async def measure(setup: Setup) -> list[Measure]:
 
 
 async def _live(folder: Path) -> float:
-    put_back(folder)
+    restore_views(folder)
     async with opened(folder) as home:
         return await seconds(generations.current(home.projector, 0))
 
 
 async def _rebuild(folder: Path) -> float:
-    """Beside the views that `_live` has brought up to date."""
+    """Builds a new generation while the views that `_live` has updated exist."""
     async with opened(folder) as home:
         return await seconds(generations.rebuild(home.builder, 0))

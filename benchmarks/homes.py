@@ -1,4 +1,4 @@
-"""Folders of the embedded form, filled and opened as a user's would be."""
+"""Folders of the embedded form, filled and opened as in a user's program."""
 
 import shutil
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -23,15 +23,15 @@ _GROWN = "before"
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The parts of an open folder that a benchmark calls by themselves, wired as `Memory` wires them."""
+    """The components of an open folder that benchmarks call directly, composed as in `Memory`."""
 
     ledger: Ledger
     store: Store
     projections: Sequence[Projection]
     projector: Projector
-    """As a query's: it takes the folder's lock for each batch."""
+    """The projector of queries, which takes the lock of the folder for each batch."""
     builder: Projector
-    """As a rebuild's, without a lock."""
+    """The projector of rebuilds, without a lock."""
 
 
 @asynccontextmanager
@@ -42,7 +42,7 @@ async def opened(folder: Path) -> AsyncIterator[Home]:
     lock = FolderLock(folder / layout.views_lock(), settings.lock_wait_seconds)
     projector = Projector(made.ledger, views.store, views.projections, lock=lock)
     try:
-        await views.store.pointer(0)  # opens the file, or makes it, before any clock starts
+        await views.store.pointer(0)  # opens or creates the file before the measurement starts
         await made.ledger.ends()
         yield Home(made.ledger, views.store, views.projections, projector, views.builder)
     finally:
@@ -55,7 +55,7 @@ async def fill(home: Home, events: Iterator[Event]) -> None:
 
 
 async def grow(folder: Path, events: Iterator[Event], before: int) -> None:
-    """A ledger of `events` whose views stand where only `before` of them had been written; see `put_back`."""
+    """Create a ledger of `events` and a copy of the views of the first `before` of them; see `restore_views`."""
     async with opened(folder) as home:
         await fill(home, islice(events, before))
         await generations.current(home.projector, 0)
@@ -63,12 +63,12 @@ async def grow(folder: Path, events: Iterator[Event], before: int) -> None:
     shutil.copy(folder / layout.views_file(), folder / _GROWN)
 
 
-def put_back(folder: Path) -> None:
-    """Views as `grow` left them, for the next repetition."""
-    forget_views(folder)
+def restore_views(folder: Path) -> None:
+    """Restore the views that `grow` has copied, for the next repetition."""
+    delete_views(folder)
     shutil.copy(folder / _GROWN, folder / layout.views_file())
 
 
-def forget_views(folder: Path) -> None:
+def delete_views(folder: Path) -> None:
     for path in folder.glob(f"{layout.views_file()}*"):
         path.unlink()

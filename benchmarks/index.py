@@ -1,6 +1,6 @@
-"""Indexing: against the model alone, again with the same texts, and what it leaves to publishing and folding.
+"""Indexing: compared with the model alone, a rebuild with the same texts, and its effect on publishing and folding.
 
-The index is made in this process, as its service makes it: one thread computes, one writes. Vectors are the real ones.
+The index is built in this process in the same way as in its service: one thread embeds, one writes. The model is real.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.conversations import ASKER, talk
-from benchmarks.indexes import forget_index, indexing
-from benchmarks.measure import Goal, Measure, Setup, interleaved, ratio, seconds, set_aside
+from benchmarks.indexes import delete_index, indexing
+from benchmarks.measure import Goal, Measure, Setup, interleaved, ratio, seconds, without_garbage_collection
 from benchmarks.workload import batches
 from recallog import Event, Memory, Settings
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
@@ -20,27 +20,27 @@ from recallog_schemas.errors import InvariantViolation
 from recallog_streams import generations
 
 _SHARE = Goal("≥", 0.8)
-_AGAIN = Goal("≥", 10)
+_REUSE = Goal("≥", 10)
 _APPENDED_AT_ONCE = 1_000
 _THREADS = 1
-"""As the service has it: the other processor is left to those who ask."""
+"""As in the service, which leaves the other processors to queries."""
 _START_SECONDS = 60.0
 
 
 async def measure(setup: Setup) -> list[Measure]:
-    return [*await _speed(setup), *await _beside(setup)]
+    return [*await _speed(setup), *await _with_and_without_service(setup)]
 
 
-class _Listening(Embedder):
-    """Remembers what the model was asked for."""
+class _RecordingEmbedder(Embedder):
+    """Records the batches that the model was given."""
 
     def __init__(self, model: Embedder) -> None:
         self._model = model
         self.model, self.dimension, self.token_vectors = model.model, model.dimension, model.token_vectors
-        self.heard: list[Sequence[Passage]] = []
+        self.recorded: list[Sequence[Passage]] = []
 
     def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
-        self.heard.append(passages)
+        self.recorded.append(passages)
         return self._model.embed(passages)
 
     def close(self) -> None:
@@ -49,69 +49,69 @@ class _Listening(Embedder):
 
 async def _speed(setup: Setup) -> list[Measure]:
     count, folder = setup.size(2_000, 400), setup.folder / "index"
-    setup.say(f"index: appending {count:,} events")
+    setup.report(f"index: appending {count:,} events")
     async with Memory.open(Settings(home=folder, index="off")) as memory:
         for batch in batches(talk(count), _APPENDED_AT_ONCE):
             await memory.publish_many(batch)
     model = OnnxEmbedder(threads=_THREADS)
-    model.embed([Passage("a model is loaded with the first text", 0)])
-    listening = _Listening(model)
-    with set_aside():
+    model.embed([Passage("the first call loads the model", 0)])
+    recording = _RecordingEmbedder(model)
+    with without_garbage_collection():
         taken = await interleaved(
             setup,
-            f"index: {count:,} events anew, again with the same texts, and their texts by the model alone",
+            f"index: first build of {count:,} events, rebuild with the same texts, and the model alone",
             {
-                "anew": lambda: _anew(folder, listening),
-                "again": lambda: _again(folder, listening),
-                "bare": lambda: _bare(model, listening.heard),
+                "first": lambda: _first_build(folder, recording),
+                "rebuild": lambda: _rebuild(folder, recording),
+                "model": lambda: _model_alone(model, recording.recorded),
             },
         )
     return [
-        Measure("index: anew", median(count / run for run in taken["anew"]), "events/s"),
-        Measure("index: the model alone", median(count / run for run in taken["bare"]), "texts/s"),
-        Measure("index: anew ÷ the model alone", ratio(taken["bare"], taken["anew"]), "", _SHARE),
-        Measure("index: rebuild with the same texts", median(count / run for run in taken["again"]), "events/s"),
-        Measure("index: rebuild ÷ anew", ratio(taken["anew"], taken["again"]), "", _AGAIN),
+        Measure("index: first build", median(count / run for run in taken["first"]), "events/s"),
+        Measure("index: the model alone", median(count / run for run in taken["model"]), "texts/s"),
+        Measure("index: first build ÷ the model alone", ratio(taken["model"], taken["first"]), "", _SHARE),
+        Measure("index: rebuild with the same texts", median(count / run for run in taken["rebuild"]), "events/s"),
+        Measure("index: rebuild ÷ first build", ratio(taken["first"], taken["rebuild"]), "", _REUSE),
     ]
 
 
-async def _anew(folder: Path, embedder: _Listening) -> float:
-    forget_index(folder)
-    embedder.heard.clear()
+async def _first_build(folder: Path, embedder: _RecordingEmbedder) -> float:
+    delete_index(folder)
+    embedder.recorded.clear()
     async with indexing(folder, embedder) as index:
         views = await index.views()
         return await seconds(generations.current(views.builder, 0))
 
 
-async def _again(folder: Path, embedder: _Listening) -> float:
-    """Beside the index that `_anew` has made."""
-    batches_heard = len(embedder.heard)
+async def _rebuild(folder: Path, embedder: _RecordingEmbedder) -> float:
+    """Rebuilds the index that `_first_build` has built."""
+    batches_before = len(embedder.recorded)
     async with indexing(folder, embedder) as index:
         views = await index.views()
         taken = await seconds(generations.rebuild(views.builder, 0))
-    if len(embedder.heard) != batches_heard:
-        raise InvariantViolation("texts that had not changed were embedded again")
+    if len(embedder.recorded) != batches_before:
+        raise InvariantViolation("unchanged texts were embedded again")
     return taken
 
 
-async def _bare(model: Embedder, heard: Sequence[Sequence[Passage]]) -> float:
-    """The same texts in the same batches, in a thread as well."""
+async def _model_alone(model: Embedder, recorded: Sequence[Sequence[Passage]]) -> float:
+    """Embeds the same texts in the same batches, also in a thread."""
 
     def embed() -> None:
-        for passages in heard:
+        for passages in recorded:
             model.embed(passages)
 
     return await seconds(asyncio.to_thread(embed))
 
 
-async def _beside(setup: Setup) -> list[Measure]:
-    """Publishing and folding, with a service that indexes what has piled up and without one."""
+async def _with_and_without_service(setup: Setup) -> list[Measure]:
+    """Publishing and folding, with and without a service that indexes a backlog at the same time."""
     count, folder = setup.size(20_000, 5_000), setup.folder / "beside"
-    setup.say(f"index: making {count:,} events")
-    # Their ids are made anew for each run, since an id is published once.
+    setup.report(f"index: creating {count:,} events")
+    # Each run gives them new ids, since an event with a known id is not appended.
     events = [event.model_dump(exclude={"id"}) for event in talk(count, 50)]
     async with Memory.open(Settings(home=folder, index="off")) as memory:
-        await _publish(memory, events)  # what the first service has to do
+        await _publish(memory, events)  # the backlog of the first service
     taken = await interleaved(
         setup,
         f"index: publishing and folding {count:,} events, with and without the index being built",
@@ -134,21 +134,21 @@ async def _with_service(folder: Path, events: Sequence[dict[str, object]]) -> fl
     async with Memory.open(Settings(home=folder, index="embedded")) as memory:
         await memory.catch_up()
         await memory.recall("village-0", ASKER, "Who is there?")  # starts the service
-        before, give_up = await _indexed(memory), time.monotonic() + _START_SECONDS
+        before, deadline = await _indexed(memory), time.monotonic() + _START_SECONDS
         while await _indexed(memory) == before:
-            if time.monotonic() > give_up:
-                raise InvariantViolation("the service of the index does not index")
+            if time.monotonic() > deadline:
+                raise InvariantViolation("the index service makes no progress")
             await asyncio.sleep(0.1)
         taken = await _publish(memory, events)
         before = await _indexed(memory)
-        while await _indexed(memory) == before:  # or it was not at work all the time
+        while await _indexed(memory) == before:  # checks that the service was still indexing
             await asyncio.sleep(0.1)
         return taken
 
 
 async def _publish(memory: Memory, events: Sequence[dict[str, object]]) -> float:
     made = [Event.model_validate(event) for event in events]
-    with set_aside():
+    with without_garbage_collection():
         began = time.perf_counter()
         for batch in batches(iter(made), _APPENDED_AT_ONCE):
             await memory.publish_many(batch)
@@ -157,6 +157,6 @@ async def _publish(memory: Memory, events: Sequence[dict[str, object]]) -> float
 
 
 async def _indexed(memory: Memory) -> int | None:
-    """How far the generation is that is being built."""
+    """The checkpoint of the generation that is being built."""
     (index,) = [each for each in (await memory.status()).partitions if each.views == "index"]
     return index.building_checkpoint

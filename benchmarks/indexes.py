@@ -1,6 +1,4 @@
-"""Folders with a semantic index, which this process makes as the service of the folder would, and vectors for more
-texts than a model embeds while one waits.
-"""
+"""Folders with a semantic index that this process builds, and a fast embedder with vectors like those of a model."""
 
 import random
 import re
@@ -27,37 +25,38 @@ EMBEDDER = "minilm"
 
 _LEARNT_AT_ONCE = 24
 _NOISE = 0.03
-"""Of each number of a vector: what the words around it do to a word's vector, whose cosine with itself is then 0.86."""
+"""Standard deviation of the noise added to each component of a word's vector. It stands for the effect of the words
+around it: the cosine of two vectors of one word becomes 0.86."""
 
 _WORD = re.compile(r"[a-z]+")
 
 
-class KeptEngine(EdgeEngine):
-    """Keeps the dense vectors that were written, to search them by hand."""
+class RecordingEngine(EdgeEngine):
+    """Also stores the dense vectors in memory, for an exact search."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._kept: dict[str, tuple[list[str], list[np.ndarray]]] = {}
+        self._recorded: dict[str, tuple[list[str], list[np.ndarray]]] = {}
         self._stacked: dict[str, tuple[list[str], np.ndarray]] = {}
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         await super().upsert(collection, points)
         for point in points:
-            ids, vectors = self._kept.setdefault(point.payload["space"], ([], []))
+            ids, vectors = self._recorded.setdefault(point.payload["space"], ([], []))
             ids.append(point.id)
             vectors.append(point.dense)
 
-    def kept_of(self, space: str) -> tuple[list[str], np.ndarray]:
-        """The ids and the vectors, row by row, of a space to which nothing is written any more."""
+    def vectors_of(self, space: str) -> tuple[list[str], np.ndarray]:
+        """The ids of the points of a space and a matrix of their vectors, row by row. No point may be written later."""
         if space not in self._stacked:
-            ids, vectors = self._kept.pop(space)
+            ids, vectors = self._recorded.pop(space)
             self._stacked[space] = ids, np.stack(vectors)
         return self._stacked[space]
 
 
 @asynccontextmanager
 async def indexing(folder: Path, embedder: Embedder, engine: EdgeEngine | None = None) -> AsyncIterator[Indexer]:
-    """The index of a folder, in this process, with no service and no other process."""
+    """The indexer of a folder, in this process instead of a service."""
     (folder / layout.INDEX).mkdir(parents=True, exist_ok=True)
     ledger, rows = SqliteLedger(folder / layout.LEDGER), SqliteStore(folder / layout.INDEX_ROWS)
     engine = engine or EdgeEngine(engine_folder(folder))
@@ -73,17 +72,19 @@ def engine_folder(folder: Path) -> Path:
     return folder / layout.INDEX_ENGINE
 
 
-def forget_index(folder: Path) -> None:
+def delete_index(folder: Path) -> None:
     shutil.rmtree(folder / layout.INDEX, ignore_errors=True)
 
 
-class Assembled(Embedder):
-    """Vectors that a model could have made, at a thousandth of its cost: of each word, the vector that it gave that
-    word in some other text, and some noise; of a text, the mean of those of its words.
+class AveragedEmbedder(Embedder):
+    """Computes vectors like those of a model at a thousandth of the cost.
+
+    The vector of a word is the one that the model gave the word in another text, plus noise. The vector of a text is
+    the mean of the vectors of its words.
     """
 
     def __init__(self, model: Embedder) -> None:
-        """`model` embeds some 350 texts, in which each word of the vocabulary stands once."""
+        """`model` embeds about 350 texts that contain each word of the vocabulary once."""
         self.model, self.dimension, self.token_vectors = model.model, model.dimension, True
         words = [*vocabulary(), *sorted(FUNCTION_WORDS)]
         random.Random(8).shuffle(words)
@@ -106,9 +107,9 @@ class Assembled(Embedder):
         first = zlib.crc32(passage.text.encode()) % (len(self._noise) - len(words))
         noise = self._noise[first : first + len(words)]
         vectors = unit(self._vectors[[self._numbers[word.group()] for word in words]] + noise)
-        least = len(passage.text) if passage.tokens_from is None else passage.tokens_from
-        asked = [number for number, word in enumerate(words) if word.start() >= least]
-        return Embedding(unit(vectors.mean(axis=0)), [words[number].span() for number in asked], vectors[asked])
+        start = len(passage.text) if passage.tokens_from is None else passage.tokens_from
+        tokens = [number for number, word in enumerate(words) if word.start() >= start]
+        return Embedding(unit(vectors.mean(axis=0)), [words[number].span() for number in tokens], vectors[tokens])
 
     def close(self) -> None:
         return

@@ -1,4 +1,4 @@
-"""What a benchmark is made of: measures with goals, one setup for all subjects, and clocks for a noisy machine."""
+"""What all benchmarks share: measures with goals, the setup of a subject, and timing that tolerates a noisy machine."""
 
 import gc
 import time
@@ -14,7 +14,7 @@ Side = TypeVar("Side")
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A bound that a value should keep."""
+    """A bound that a value should meet."""
 
     sign: str
     """"≥" or "≤"."""
@@ -39,13 +39,13 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What every subject is given."""
+    """The arguments of every subject."""
 
     folder: Path
-    """Empty, on a real disk, removed afterwards."""
+    """An empty folder on a real disk, removed afterwards."""
     quick: bool
-    say: Callable[[str], None]
-    """Tells the person who waits what is going on."""
+    report: Callable[[str], None]
+    """Prints a line of progress."""
 
     def size(self, full: int, quick: int) -> int:
         return quick if self.quick else full
@@ -58,17 +58,17 @@ class Setup:
 async def interleaved(
     setup: Setup, what: str, sides: Mapping[Side, Callable[[], Awaitable[float]]]
 ) -> dict[Side, list[float]]:
-    """What each side returned, A B A B …: a neighbour's load then falls on both, and their ratio stands."""
+    """The results of each side. The sides run in turn, A B A B …, so that other load affects both alike."""
     taken: dict[Side, list[float]] = {side: [] for side in sides}
     for repetition in range(setup.repetitions):
-        setup.say(f"{what}: {repetition + 1} of {setup.repetitions}")
+        setup.report(f"{what}: {repetition + 1} of {setup.repetitions}")
         for side, run in sides.items():
             taken[side].append(await run())
     return taken
 
 
 def ratio(upper: list[float], lower: list[float]) -> float:
-    """The median of the ratios of neighbours in time."""
+    """The median of the ratios of values measured one after the other."""
     return median(a / b for a, b in zip(upper, lower, strict=True))
 
 
@@ -85,9 +85,11 @@ def percentiles(name: str, taken: list[float]) -> list[Measure]:
 
 
 @contextmanager
-def set_aside() -> Iterator[None]:
-    """Keep the garbage collector from walking what the benchmark itself has made: no user has 100,000 events lying
-    around, and its walks over them would be charged to what is measured."""
+def without_garbage_collection() -> Iterator[None]:
+    """Exclude the objects of the benchmark itself, for example 100,000 events, from garbage collection.
+
+    Traversing them would count as time of what is measured.
+    """
     gc.collect()
     gc.freeze()
     try:

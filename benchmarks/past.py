@@ -1,8 +1,8 @@
-"""Looking back: time travel in a space of 10,000 events, and verification of all views against a fresh fold."""
+"""Time travel in a space of 10,000 events, and verification of all views against a new fold."""
 
 from statistics import median
 
-from benchmarks.measure import Measure, Setup, seconds, set_aside
+from benchmarks.measure import Measure, Setup, seconds, without_garbage_collection
 from benchmarks.workload import batches, crowd, villages
 from recallog import Event, Memory, Position
 
@@ -13,13 +13,13 @@ _AGENTS = 10
 async def measure(setup: Setup) -> list[Measure]:
     own, others = setup.size(10_000, 2_000), setup.size(40_000, 8_000)
     async with Memory.open(setup.folder / "past") as memory:
-        setup.say(f"past: appending {own:,} events of one space among {others:,} of others")
+        setup.report(f"past: appending {own:,} events of one space among {others:,} of others")
         middle = await _mix(memory, own, others)
         await memory.episodic(_SPACE, "agent-0")
         travels, checks = [], []
-        with set_aside():
+        with without_garbage_collection():
             for repetition in range(setup.repetitions):
-                setup.say(f"past: {repetition + 1} of {setup.repetitions}")
+                setup.report(f"past: {repetition + 1} of {setup.repetitions}")
                 travels.append(await seconds(memory.episodic(_SPACE, "agent-0", as_of=middle)))
                 checks.append(await seconds(memory.verify()))
     return [

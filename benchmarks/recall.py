@@ -1,7 +1,7 @@
-"""Recall through the service of a folder: how long, how exact, and what a memory takes.
+"""Recall through the index service of a folder: latency, exactness, and memory and disk space per memory.
 
-Questions are embedded by the real model, in the service. The vectors of the memories, whose embedding would take
-minutes, are put together of those that the model gave their words elsewhere (`Assembled`); all else is the real path.
+The service embeds the questions with the real model. The memories, whose embedding would take minutes, are embedded by
+`AveragedEmbedder`. Everything else is as in production.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from statistics import fmean, quantiles
 import numpy as np
 
 from benchmarks.conversations import ASKER, questions, talk
-from benchmarks.indexes import Assembled, KeptEngine, engine_folder, indexing
-from benchmarks.measure import Goal, Measure, Setup, set_aside
+from benchmarks.indexes import AveragedEmbedder, RecordingEngine, engine_folder, indexing
+from benchmarks.measure import Goal, Measure, Setup, without_garbage_collection
 from benchmarks.workload import batches
 from recallog import Event, Memory, Settings, layout
 from recallog_projections.index.embedders.embedder import Passage
@@ -47,26 +47,26 @@ async def measure(setup: Setup) -> list[Measure]:
     if not setup.quick:
         sizes += [_Size(100_000, 1), _Size(100_000, 1_000)]
     model = OnnxEmbedder()
-    setup.say("recall: learning what vectors the words have")
-    assembled = await asyncio.to_thread(Assembled, model)
+    setup.report("recall: embedding the vocabulary")
+    averaged = await asyncio.to_thread(AveragedEmbedder, model)
     measures: list[Measure] = []
     for size in sizes:
-        measures += await _measured(setup, size, assembled, model)
+        measures += await _measured(setup, size, averaged, model)
     return measures
 
 
-async def _measured(setup: Setup, size: _Size, assembled: Assembled, model: OnnxEmbedder) -> list[Measure]:
+async def _measured(setup: Setup, size: _Size, averaged: AveragedEmbedder, model: OnnxEmbedder) -> list[Measure]:
     folder = setup.folder / f"recall-{size.memories}-{size.spaces}"
-    setup.say(f"recall: publishing {size.words}")
+    setup.report(f"recall: publishing {size.words}")
     events = list(talk(size.memories, size.spaces))
     asked = questions(events, setup.size(300, 100))
     async with Memory.open(Settings(home=folder, index="off")) as memory:
         for batch in batches(iter(events), _APPENDED_AT_ONCE):
             await memory.publish_many(batch)
         await memory.catch_up()
-    exact = await _indexed(setup, folder, size, assembled, model, asked)
+    exact = await _indexed(setup, folder, size, averaged, model, asked)
     del events
-    setup.say(f"recall: asking {len(asked):,} questions")
+    setup.report(f"recall: {len(asked):,} queries")
     taken, memory_bytes = await _asked(folder, asked)
     cuts = quantiles(taken, n=100)
     name = f"recall of {size.words}:"
@@ -75,49 +75,54 @@ async def _measured(setup: Setup, size: _Size, assembled: Assembled, model: Onnx
         Measure(f"{name} p95", cuts[94] * 1e3, "ms", _TIME),
         Measure(f"{name} nearest {_NEAREST} that exact search finds", exact, "", _EXACT),
         Measure(f"{name} service, resident", memory_bytes["VmRSS"] / 2**20, "MiB"),
-        Measure(f"{name} service, but for pages of files", memory_bytes["RssAnon"] / 2**20, "MiB"),
-        Measure(f"{name} service, resident by memory", memory_bytes["VmRSS"] / 2**10 / size.memories, "KiB"),
-        Measure(f"{name} disk by memory", _blocks_bytes(folder / layout.INDEX) / 2**10 / size.memories, "KiB"),
+        Measure(f"{name} service, resident without file pages", memory_bytes["RssAnon"] / 2**20, "MiB"),
+        Measure(f"{name} service, resident per memory", memory_bytes["VmRSS"] / 2**10 / size.memories, "KiB"),
+        Measure(f"{name} disk per memory", _blocks_bytes(folder / layout.INDEX) / 2**10 / size.memories, "KiB"),
     ]
 
 
 async def _indexed(
-    setup: Setup, folder: Path, size: _Size, assembled: Assembled, model: OnnxEmbedder, asked: Sequence[tuple[str, str]]
+    setup: Setup,
+    folder: Path,
+    size: _Size,
+    averaged: AveragedEmbedder,
+    model: OnnxEmbedder,
+    asked: Sequence[tuple[str, str]],
 ) -> float:
-    """Make the index of a folder; the share of the nearest memories that its engine finds."""
-    told = 0
+    """Build the index of a folder; the fraction of the nearest memories that its engine finds."""
+    reported = 0
 
     def progress(done: int, end: int) -> None:
-        nonlocal told
-        if done >= told + end // 10:
-            told = done
-            setup.say(f"recall: indexing {size.words}: {100 * done // end} %")
+        nonlocal reported
+        if done >= reported + end // 10:
+            reported = done
+            setup.report(f"recall: indexing {size.words}: {100 * done // end} %")
 
-    engine = KeptEngine(engine_folder(folder))
-    async with indexing(folder, assembled, engine) as index:
+    engine = RecordingEngine(engine_folder(folder))
+    async with indexing(folder, averaged, engine) as index:
         views = await index.views()
         generation = await generations.current(views.builder, 0, progress)
-        setup.say(f"recall: comparing searches with exact ones among {size.words}")
+        setup.report(f"recall: comparing searches with exact ones, {size.words}")
         vectors = model.embed([Passage(question) for _, question in asked])
         shares = []
         for (space, _), embedding in zip(asked, vectors, strict=True):
             search = Search(Filter(space, (ASKER, EVERYBODY)), _NEAREST, dense=embedding.vector)
             (hits,) = await engine.search(collection_of(generation), [search])
-            ids, matrix = engine.kept_of(space)
+            ids, matrix = engine.vectors_of(space)
             nearest = {ids[number] for number in np.argsort(-(matrix @ embedding.vector))[:_NEAREST]}
             shares.append(len(nearest & {hit.id for hit in hits}) / len(nearest))
         return fmean(shares)
 
 
 async def _asked(folder: Path, asked: Sequence[tuple[str, str]]) -> tuple[list[float], dict[str, int]]:
-    """Seconds of each question, and the memory of the service when all were answered."""
+    """Seconds of each query, and the memory of the service after them."""
     async with Memory.open(Settings(home=folder, index="embedded")) as memory:
-        for space, question in asked[: len(asked) // 10]:  # the service starts, its model is loaded, files are read
+        for space, question in asked[: len(asked) // 10]:  # starts the service, loads its model and reads files
             await memory.recall(space, ASKER, question)
-        await memory.publish(_more(asked[0][0]))  # the service has a second model for what is indexed
+        await memory.publish(_last_event(asked[0][0]))  # loads the model that the service uses for indexing
         await memory.catch_up_index()
         taken = []
-        with set_aside():
+        with without_garbage_collection():
             for space, question in asked:
                 began = time.perf_counter()
                 found = await memory.recall(space, ASKER, question)
@@ -127,12 +132,12 @@ async def _asked(folder: Path, asked: Sequence[tuple[str, str]]) -> tuple[list[f
         return taken, _memory_bytes(int(json.loads((folder / layout.INDEX_ADDRESS).read_bytes())["pid"]))
 
 
-def _more(space: str) -> Event:
+def _last_event(space: str) -> Event:
     return Event(space=space, agent=ASKER, kind="agent.spoke", payload={"text": "That was all for today."})
 
 
 def _memory_bytes(process: int) -> dict[str, int]:
-    """What Linux says of a process, by its names; zeros elsewhere."""
+    """Bytes of memory of a process, by Linux' names of them; zeros on other systems."""
     status = Path(f"/proc/{process}/status")
     lines = status.read_text().splitlines() if status.exists() else []
     sizes = {line.partition(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.endswith(" kB")}
@@ -140,5 +145,5 @@ def _memory_bytes(process: int) -> dict[str, int]:
 
 
 def _blocks_bytes(folder: Path) -> int:
-    """What the files take; many of an engine's are sparse, and longer than that."""
+    """Disk space of the files. It is less than their length, because an engine's files are sparse."""
     return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())

@@ -38,7 +38,7 @@ def document(measures: Sequence[Measure]) -> str:
 
 
 def write(path: Path, measures: Sequence[Measure]) -> None:
-    """Keep `document` for programs."""
+    """Write `document` to a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(document(measures), encoding="utf-8")
 

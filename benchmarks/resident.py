@@ -1,4 +1,4 @@
-"""Resident memory of a process that appends and folds: it must not grow with the ledger."""
+"""Resident memory of a process that appends and folds; it must not grow with the ledger."""
 
 import asyncio
 import json
@@ -17,9 +17,9 @@ _FOLDED_AT_ONCE = 2_000
 
 
 async def measure(setup: Setup) -> list[Measure]:
-    """In a process of its own, so that nothing else that was measured counts."""
+    """Measures a new process, which holds nothing of other benchmarks."""
     few, many = setup.size(100_000, 20_000), setup.size(1_000_000, 200_000)
-    setup.say(f"resident: appending and folding {many:,} events in a process of its own")
+    setup.report(f"resident: appending and folding {many:,} events in a new process")
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "benchmarks.resident", str(setup.folder / "resident"), str(few), str(many)),
         stdout=asyncio.subprocess.PIPE,
@@ -36,7 +36,7 @@ async def measure(setup: Setup) -> list[Measure]:
 
 
 async def _grow(folder: Path, marks: list[int]) -> list[int]:
-    """Bytes resident when the ledger had as many events as each mark says."""
+    """Resident bytes when the ledger had as many events as each of `marks`."""
     done, found = 0, []
     async with opened(folder) as home:
         for batch in batches(villages(max(marks)), _FOLDED_AT_ONCE):

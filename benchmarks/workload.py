@@ -1,4 +1,4 @@
-"""Events as agents really make them, the same ones in every run (but for their ids, which are UUIDv7 of now)."""
+"""Realistic events of agents. They are the same in every run, except for their ids (UUIDv7)."""
 
 import random
 from collections.abc import Iterator
@@ -28,55 +28,55 @@ _PRIVATE = ("agent.spoke",) * 6 + ("agent.thought",) * 3 + ("clue.found", "tool.
 
 def villages(count: int, *, seed: int = 1) -> Iterator[Event]:
     """50 spaces of 7 agents: texts of 60 to 200 characters, sessions, one in five shared, a few audiences."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     agents = [f"agent-{n}" for n in range(AGENTS_OF_SPACE)]
     turns = [0] * SPACES
     for n in range(count):
-        space = dice.randrange(SPACES)
+        space = rng.randrange(SPACES)
         turns[space] += 1
-        kind = dice.choice(_SHARED if dice.random() < 0.2 else _PRIVATE)
+        kind = rng.choice(_SHARED if rng.random() < 0.2 else _PRIVATE)
         yield Event(
             space=f"village-{space}",
             session=f"day-{turns[space] // TURNS_OF_SESSION}",
-            agent=dice.choice(agents),
+            agent=rng.choice(agents),
             kind=kind,
             turn=turns[space],
             at=_BEGAN + timedelta(seconds=n),
-            payload=_payload(dice, kind),
-            audience=tuple(dice.sample(agents, 2)) if dice.randrange(AUDIENCE_ONE_IN) == 0 else None,
+            payload=_payload(rng, kind),
+            audience=tuple(rng.sample(agents, 2)) if rng.randrange(AUDIENCE_ONE_IN) == 0 else None,
         )
 
 
 def crowd(count: int, agents: int, *, space: str = "crowd", seed: int = 2) -> Iterator[Event]:
-    """One space, a random agent for each event; nearly all of it private talk."""
-    dice = random.Random(seed)
+    """One space with a random agent for each event; nearly all events are private."""
+    rng = random.Random(seed)
     for n in range(count):
-        kind = "world.observed" if dice.random() < 0.02 else "agent.spoke"
+        kind = "world.observed" if rng.random() < 0.02 else "agent.spoke"
         yield Event(
             space=space,
-            agent=f"agent-{dice.randrange(agents)}",
+            agent=f"agent-{rng.randrange(agents)}",
             kind=kind,
             turn=n,
             at=_BEGAN + timedelta(seconds=n),
-            payload=_payload(dice, kind),
+            payload=_payload(rng, kind),
         )
 
 
 def town(count: int, agents: int, *, space: str = "town", seed: int = 5) -> Iterator[Event]:
-    """One space in which a fifth of what is said is shared, and every agent owes a reflection after 20 events."""
-    dice = random.Random(seed)
+    """One space in which a fifth of the events is shared, and a reflection of each agent is due after 20 events."""
+    rng = random.Random(seed)
     for n in range(agents):
-        settings = {"reflection_threshold": 20, "persona": _text(dice), "use_salience": n % 2 == 1}
+        settings = {"reflection_threshold": 20, "persona": _text(rng), "use_salience": n % 2 == 1}
         yield Event(space=space, agent=f"agent-{n}", kind="agent.configured", at=_BEGAN, payload=settings)
     for n in range(count - agents):
-        kind = dice.choice(_SHARED if dice.random() < 0.2 else _PRIVATE)
+        kind = rng.choice(_SHARED if rng.random() < 0.2 else _PRIVATE)
         yield Event(
             space=space,
-            agent=f"agent-{dice.randrange(agents)}",
+            agent=f"agent-{rng.randrange(agents)}",
             kind=kind,
             turn=n // agents,
             at=_BEGAN + timedelta(seconds=n),
-            payload=_payload(dice, kind),
+            payload=_payload(rng, kind),
         )
 
 
@@ -85,15 +85,15 @@ def batches(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
         yield batch
 
 
-def _payload(dice: random.Random, kind: str) -> dict[str, Any]:
-    text = _text(dice)
+def _payload(rng: random.Random, kind: str) -> dict[str, Any]:
+    text = _text(rng)
     if kind == "tool.used":
-        return {"tool": "ledger.lookup", "arguments": {"name": dice.choice(_WORDS), "limit": 5}, "result": text}
+        return {"tool": "ledger.lookup", "arguments": {"name": rng.choice(_WORDS), "limit": 5}, "result": text}
     if kind == "agent.reflected":
         return {"belief": text}
     return {"text": text}
 
 
-def _text(dice: random.Random) -> str:
-    length = dice.randint(60, 200)
-    return " ".join(dice.choices(_WORDS, k=length // 3))[:length]
+def _text(rng: random.Random) -> str:
+    length = rng.randint(60, 200)
+    return " ".join(rng.choices(_WORDS, k=length // 3))[:length]

@@ -1,1 +1,1 @@
-"""What a cluster costs: a real Kafka, a real Redis and real worker processes, measured side by side in one run."""
+"""Benchmarks of a cluster: a real Kafka, a real Redis and real worker processes. `python -m benchmarks.cluster`."""

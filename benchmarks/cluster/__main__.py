@@ -16,9 +16,9 @@ from rich.console import Console
 
 from benchmarks import report
 from benchmarks.cluster import breakdown, drain, episodic, latency, live, outage, rebuild, resident, size
-from benchmarks.cluster.following import TooFewSamples
-from benchmarks.cluster.places import Cluster
+from benchmarks.cluster.deployments import Cluster
 from benchmarks.cluster.processes import ProcessFailed
+from benchmarks.cluster.sampling import TooFewSamples
 from benchmarks.measure import Measure, Setup
 from recallog_schemas.errors import RecallogError
 
@@ -39,24 +39,24 @@ BUILD = Path(__file__).parents[2] / "build"
 
 def main(
     only: Annotated[str, typer.Option(metavar="NAME", help="Only subjects whose name contains NAME.")] = "",
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer events: a look, not a result.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Measure a cluster: drain, live, breakdown, rebuild, size, episodic, latency, resident, outage.
 
-    Starts a Kafka and a Redis of its own, and stops them. Prints a table and writes build/bench-cluster.json. All files
-    are made in a temporary folder and removed.
+    Starts and stops its own Kafka and Redis. Prints a table and writes build/bench-cluster.json. Works in a temporary
+    folder, which it removes.
 
     Example: python -m benchmarks.cluster --only rebuild --quick
     """
     chosen = {name: run for name, run in SUBJECTS.items() if only in name}
     if not chosen:
-        raise typer.BadParameter(f"no subject is named like {only!r}; there are {', '.join(SUBJECTS)}")
+        raise typer.BadParameter(f"no subject's name contains {only!r}; choose from {', '.join(SUBJECTS)}")
     signal.signal(signal.SIGTERM, _interrupt)
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # of a broker that is away by intention
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the benchmark of an outage stops the broker
     progress = Console(stderr=True, highlight=False, style="dim")
     BUILD.mkdir(exist_ok=True)
-    # Not under /tmp: it may lie in memory, where durability costs nothing.
+    # Not under /tmp, which may be in memory, where fsync costs nothing.
     with tempfile.TemporaryDirectory(prefix="bench-cluster-", dir=BUILD) as folder:
         progress.print("starting Kafka and Redis")
         with LocalKafka(Path(folder) / "kafka") as kafka, LocalRedis(Path(folder) / "redis") as redis:
@@ -75,7 +75,7 @@ def main(
 async def _measured(
     cluster: Cluster, chosen: Mapping[str, Callable[[Cluster], Awaitable[list[Measure]]]], progress: Console
 ) -> tuple[Sequence[Measure], Sequence[str]]:
-    """What was measured, and the subjects that failed: those after them are measured all the same."""
+    """The measures, and the subjects that failed. A failure does not stop the subjects after it."""
     measures: list[Measure] = []
     failed: list[str] = []
     for name, run in chosen.items():

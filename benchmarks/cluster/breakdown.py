@@ -1,7 +1,7 @@
-"""Where the time of a fold into Redis goes: the steps of the projector's loop, each run over a whole batch by itself.
+"""CPU time of each step of a fold into Redis: the projector's steps, each run separately over whole batches.
 
-In seconds of the processor, not of the clock: a worker folds one partition while another waits for Redis, and so it is
-its processor that limits it. One partition, one process.
+CPU time and not wall-clock time, because a worker folds one partition while another one waits for Redis: its processor
+is the limit. One partition, one process.
 """
 
 import gc
@@ -12,8 +12,8 @@ from statistics import median
 
 from redis.asyncio import Redis
 
-from benchmarks.cluster.places import Cluster, Place
-from benchmarks.measure import Measure, set_aside
+from benchmarks.cluster.deployments import Cluster, Deployment
+from benchmarks.measure import Measure, without_garbage_collection
 from recallog.components import Components
 from recallog_projections.rows import Rows
 from recallog_projections.stores.redis_format import pack_changes
@@ -29,7 +29,7 @@ _PARTITION = 0
 
 
 class _Laps:
-    """Seconds that this thread computed, by step, in the order in which the steps come."""
+    """CPU seconds of this thread per step, in the order of the steps."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -42,13 +42,13 @@ class _Laps:
 
 
 class _Steps:
-    """The parts of one projector, called one after the other."""
+    """The steps of one projector, called one after the other."""
 
-    def __init__(self, parts: Components, generation: Generation) -> None:
-        self._components = parts
+    def __init__(self, components: Components, generation: Generation) -> None:
+        self._components = components
         self._generation = generation
         self._identity = Identity()
-        self._rows: Rows = parts.views.builder.fold.new_rows()
+        self._rows: Rows = components.views.builder.fold.new_rows()
         self._checkpoint = Checkpoint()
         self.laps = _Laps()
 
@@ -59,17 +59,17 @@ class _Steps:
         laps.lap("decode")
         for event, key in zip(events, batch.keys or (), strict=True):
             if key != event.space.encode() or ledger.partition_of(event.space) != batch.partition:
-                raise InvariantViolation("an event of the benchmark lies in another partition")
+                raise InvariantViolation("an event of the benchmark is in another partition")
         records = [_record(batch, n, event) for n, event in enumerate(events)]
         laps.lap("check key and partition")
         for needs in self._identity.batches_of_needs(self._rows, records):
             missing = self._rows.missing(needs)
-            laps.lap("identity: which buckets")
+            laps.lap("identity: buckets needed")
             await self._fetch(missing)
             laps.lap("identity: buckets from Redis")
         for record in records:
             if not self._identity.first_seen(self._rows, record.event, record.offset, record.data):
-                raise InvariantViolation("an event of the benchmark is there twice")
+                raise InvariantViolation("an event of the benchmark occurs twice")
         laps.lap("identity: digests, buckets")
         missing = self._rows.missing(self._needs(records))
         laps.lap("needs of the projections")
@@ -85,10 +85,10 @@ class _Steps:
         changes = self._rows.changes()
         laps.lap("encode changes")
         pack_changes(changes)
-        laps.lap("pack them for Lua")
+        laps.lap("pack changes for Lua")
         new = Checkpoint(batch.next - 1, batch.records[-1][0], b"-" * 16)
         if await store.commit(self._generation, self._checkpoint, new, changes) is not Outcome.APPLIED:
-            raise InvariantViolation("somebody else writes the benchmark's views")
+            raise InvariantViolation("another process writes the views of the benchmark")
         laps.lap("commit, without packing")
         self._checkpoint = new
 
@@ -116,47 +116,47 @@ class _Steps:
 
 
 async def measure(cluster: Cluster) -> list[Measure]:
-    place = await cluster.filled()
+    deployment = await cluster.filled()
     runs = []
-    with set_aside():
+    with without_garbage_collection():
         for repetition in range(cluster.setup.repetitions):
-            cluster.setup.say(f"breakdown: {repetition + 1} of {cluster.setup.repetitions}")
-            runs.append(await _run(place))
+            cluster.setup.report(f"breakdown: {repetition + 1} of {cluster.setup.repetitions}")
+            runs.append(await _run(deployment))
     return [Measure(f"breakdown: {step}", median(run[step] for run in runs), "µs/event") for step in runs[0]]
 
 
-async def _run(place: Place) -> dict[str, float]:
-    """Microseconds of each step for an event, of the loop as a whole, and of Redis itself."""
-    await place.forget_views()
-    async with place.opened() as parts, Redis.from_url(place.views) as client:
-        end = (await parts.ledger.ends())[_PARTITION]
+async def _run(deployment: Deployment) -> dict[str, float]:
+    """Microseconds per event of each step, of the whole loop, and of Redis."""
+    await deployment.delete_views()
+    async with deployment.opened() as components, Redis.from_url(deployment.views) as client:
+        end = (await components.ledger.ends())[_PARTITION]
         await client.config_resetstat()
         began, computed = time.perf_counter(), time.thread_time()
-        await generations.current(parts.views.builder, _PARTITION)
+        await generations.current(components.views.builder, _PARTITION)
         whole, computed = time.perf_counter() - began, time.thread_time() - computed
         in_redis = (await client.info("commandstats"))["cmdstat_evalsha"]["usec"] / 1e6
-    await place.forget_views()
-    async with place.opened() as parts:
-        steps = await _steps(parts, end)
+    await deployment.delete_views()
+    async with deployment.opened() as components:
+        steps = await _steps(components, end)
     taken = dict(steps.laps.seconds)
-    taken["commit, without packing"] -= taken["pack them for Lua"]  # it was done once more there
-    # The loop asks for the needs of the projections only where many rows are missing: this can be less than nothing.
+    taken["commit, without packing"] -= taken["pack changes for Lua"]  # the commit packs them again
+    # Can be negative: the loop computes the needs of the projections only if many rows are missing.
     taken["the rest: loop, event loop"] = computed - sum(taken.values())
-    taken["= one partition, computed"] = computed
-    taken["= one partition, on the clock"] = whole
-    taken["Redis, running Lua meanwhile"] = in_redis
+    taken["= one partition, CPU time"] = computed
+    taken["= one partition, wall-clock time"] = whole
+    taken["Redis, running Lua at the same time"] = in_redis
     return {step: seconds / end * 1e6 for step, seconds in taken.items()}
 
 
-async def _steps(parts: Components, end: int) -> _Steps:
-    builder = parts.views.builder
+async def _steps(components: Components, end: int) -> _Steps:
+    builder = components.views.builder
     generation = (await builder.store.create(builder.new_generation(_PARTITION, end))).building
     if generation is None:
-        raise InvariantViolation("a new generation is not there")
-    steps = _Steps(parts, generation)
+        raise InvariantViolation("a new store has no building generation")
+    steps = _Steps(components, generation)
     gc.disable()  # as the projector does around a batch
     try:
-        async for batch in parts.ledger.read(_PARTITION, 0, end):
+        async for batch in components.ledger.read(_PARTITION, 0, end):
             await steps.batch(batch)
     finally:
         gc.enable()

@@ -1,31 +1,31 @@
-"""Reading the topic and doing nothing with it: the ceiling of every fold."""
+"""Reading the topic without processing it: the upper bound of every fold."""
 
 from statistics import median
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from benchmarks.cluster.places import PARTITIONS, Cluster, Place
-from benchmarks.measure import Measure, seconds, set_aside
+from benchmarks.cluster.deployments import PARTITIONS, Cluster, Deployment
+from benchmarks.measure import Measure, seconds, without_garbage_collection
 from recallog.composition import address_of
 
 _POLLED_RECORDS = 10_000
 
 
 async def measure(cluster: Cluster) -> list[Measure]:
-    place = await cluster.filled()
+    deployment = await cluster.filled()
     rates = []
-    with set_aside():
+    with without_garbage_collection():
         for repetition in range(cluster.setup.repetitions):
-            cluster.setup.say(f"drain: {repetition + 1} of {cluster.setup.repetitions}")
-            rates.append(await drained(place))
+            cluster.setup.report(f"drain: {repetition + 1} of {cluster.setup.repetitions}")
+            rates.append(await drained(deployment))
     return [Measure("drain: raw aiokafka", median(rates), "events/s")]
 
 
-async def drained(place: Place) -> float:
+async def drained(deployment: Deployment) -> float:
     """Events per second: plain `getmany` over all partitions, nothing decoded."""
-    places = [TopicPartition(place.topic, partition) for partition in range(PARTITIONS)]
+    places = [TopicPartition(deployment.topic, partition) for partition in range(PARTITIONS)]
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=list(address_of(place.ledger).servers),
+        bootstrap_servers=list(address_of(deployment.ledger).servers),
         group_id=None,
         enable_auto_commit=False,
         auto_offset_reset="earliest",

@@ -1,6 +1,6 @@
-"""The least that a Faust agent can do: count. `python -m benchmarks.cluster.empty_agent SERVERS TOPIC`.
+"""A Faust agent that only counts events. `python -m benchmarks.cluster.empty_agent SERVERS TOPIC`.
 
-Prints "counted [seconds on its clock, events so far]" twice a second, until it is stopped.
+Prints "counted [seconds on its clock, events so far]" twice per second until it is stopped.
 """
 
 import json
@@ -9,11 +9,11 @@ import time
 
 import faust
 
-SAYS = "counted "
+PREFIX = "counted "
 
 
 def build(servers: str, topic: str) -> faust.App:
-    """An app with one agent on `topic`, from its beginning, in a consumer group of its own."""
+    """An app with one agent that reads `topic` from its beginning, in its own consumer group."""
     app = faust.App(
         f"empty-agent-{time.time_ns()}",
         broker=[f"kafka://{server}" for server in servers.split(",")],
@@ -33,7 +33,7 @@ def build(servers: str, topic: str) -> faust.App:
 
     @app.timer(interval=0.5)  # type: ignore[untyped-decorator]
     async def report() -> None:
-        print(SAYS + json.dumps([time.perf_counter(), count]), flush=True)
+        print(PREFIX + json.dumps([time.perf_counter(), count]), flush=True)
 
     return app
 

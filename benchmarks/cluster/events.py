@@ -1,7 +1,7 @@
-"""Events for 200 spaces, and the process that publishes them as fast as it can.
+"""Events for 200 spaces, and a process that publishes them as fast as it can.
 
-`python -m benchmarks.cluster.events LEDGER COUNT SEED` makes up to `READY_EVENTS` events, prints "ready", waits for a
-line, publishes COUNT events, and prints the seconds that took as JSON.
+`python -m benchmarks.cluster.events LEDGER COUNT SEED` creates up to `READY_EVENTS` events, prints "ready", waits for a
+line, publishes COUNT events, and prints the seconds that this took as JSON.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ REGIONS = 4
 SPACES_IN_ALL = REGIONS * SPACES
 APPENDED_AT_ONCE = 8_000
 READY_EVENTS = 120_000
-"""Made before the clock starts: making an event takes longer than publishing it. Some 300 MB."""
+"""Created before the measurement starts, since creating an event takes longer than publishing it. About 300 MB."""
 
 
 def regions(count: int, *, seed: int = 0) -> Iterator[Event]:
-    """`count` events of 200 spaces, by turns from four times 50 villages."""
+    """`count` events of 200 spaces, in turn from four times 50 villages."""
     of_regions = [villages(-(-count // REGIONS), seed=REGIONS * seed + region) for region in range(REGIONS)]
     made = 0
     for by_region in zip(*of_regions, strict=True):

@@ -1,13 +1,13 @@
-"""From publishing an event to an answer that holds it, while 1,000 events a second are published to 200 spaces."""
+"""Time from publishing an event to an answer that contains it, at 1,000 events per second in 200 spaces."""
 
 import asyncio
 import time
 from collections.abc import Iterator
 
-from benchmarks.cluster import places
+from benchmarks.cluster import deployments
+from benchmarks.cluster.deployments import Cluster
 from benchmarks.cluster.events import regions
-from benchmarks.cluster.places import Cluster
-from benchmarks.measure import Goal, Measure, percentiles, set_aside
+from benchmarks.measure import Goal, Measure, percentiles, without_garbage_collection
 from recallog import Event, Memory
 
 RATE = 1_000
@@ -17,7 +17,7 @@ _GOAL_MS = Goal("≤", 50)
 
 
 class _Taken:
-    """Seconds of each sampled event, from before `publish`."""
+    """Seconds of each sampled event since the call of `publish`."""
 
     def __init__(self) -> None:
         self.acknowledged: list[float] = []
@@ -26,13 +26,13 @@ class _Taken:
 
 async def measure(cluster: Cluster) -> list[Measure]:
     length_seconds = cluster.setup.size(30, 8)
-    place = await cluster.place("latency", regions(cluster.setup.size(40_000, 10_000), seed=2))
+    deployment = await cluster.deployment("latency", regions(cluster.setup.size(40_000, 10_000), seed=2))
     count = RATE * (length_seconds + _WARM_SECONDS)
     made = list(regions(count, seed=3))
-    async with cluster.worker(place) as (worker, health), Memory.open(place.settings) as memory:
-        await places.live(worker, health)
-        cluster.setup.say(f"latency: {RATE:,} events/s for {length_seconds} s")
-        with set_aside():
+    async with cluster.worker(deployment) as (worker, health), Memory.open(deployment.settings) as memory:
+        await deployments.live(worker, health)
+        cluster.setup.report(f"latency: {RATE:,} events/s for {length_seconds} s")
+        with without_garbage_collection():
             await _publish(memory, iter(made[: RATE * _WARM_SECONDS]), _Taken())
             taken, used = _Taken(), worker.cpu_seconds()
             began = time.perf_counter()
@@ -46,12 +46,12 @@ async def measure(cluster: Cluster) -> list[Measure]:
         p50,
         Measure(p99.name, p99.value, p99.unit, _GOAL_MS),
         Measure("latency: worst", max(taken.answered) * 1e3, "ms"),
-        Measure("latency: the worker's use of one core", 100 * used / took, "%"),
+        Measure("latency: CPU use of the worker", 100 * used / took, "%"),
     ]
 
 
 async def _publish(memory: Memory, made: Iterator[Event], taken: _Taken) -> None:
-    """Each event when it is due, whether those before it are acknowledged or not."""
+    """Publish each event at its time, whether or not earlier ones are acknowledged."""
     began = time.perf_counter()
     async with asyncio.TaskGroup() as tasks:
         for number, event in enumerate(made):

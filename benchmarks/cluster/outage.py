@@ -1,4 +1,4 @@
-"""Seconds without news in the views when the broker is killed and started again at once."""
+"""Seconds without progress of the views when the broker is killed and started again immediately."""
 
 import asyncio
 import itertools
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks.cluster import places
+from benchmarks.cluster import deployments
+from benchmarks.cluster.deployments import Cluster
 from benchmarks.cluster.events import regions
-from benchmarks.cluster.places import Cluster
 from benchmarks.measure import Measure
 from recallog.components import Components
 from recallog_schemas import Position
@@ -24,56 +24,56 @@ _OUTAGE_SECONDS_MAX = 180.0
 
 
 class _Outage(NamedTuple):
-    """Seconds from the kill until …"""
+    """Seconds since the broker was killed."""
 
     broker: float
-    """… the broker answers again."""
+    """Until the broker answers again."""
     acknowledged: float
-    """… an event is acknowledged."""
-    moving: float
-    """… the views have decided an event that was published since."""
+    """Until an event is acknowledged."""
+    processed: float
+    """Until the views contain an event that was published later."""
 
 
 async def measure(cluster: Cluster) -> list[Measure]:
     outages = []
-    place = await cluster.place("outage")
-    async with place.opened() as parts, cluster.worker(place) as (worker, health):
-        await places.live(worker, health)
+    deployment = await cluster.deployment("outage")
+    async with deployment.opened() as components, cluster.worker(deployment) as (worker, health):
+        await deployments.live(worker, health)
         for repetition in range(cluster.setup.size(3, 1)):
-            cluster.setup.say(f"outage: the broker is killed, repetition {repetition + 1}")
-            outages.append(await _outage(cluster, parts))
+            cluster.setup.report(f"outage: the broker is killed, repetition {repetition + 1}")
+            outages.append(await _outage(cluster, components))
             if not worker.running:
                 raise worker.failed("ended")
     return [
         Measure("outage: until the broker answers", median(one.broker for one in outages), "s"),
         Measure("outage: until an event is acknowledged", median(one.acknowledged for one in outages), "s"),
-        Measure("outage: until views move", median(one.moving for one in outages), "s"),
-        Measure("outage: until views move, the longest", max(one.moving for one in outages), "s"),
+        Measure("outage: until the views make progress", median(one.processed for one in outages), "s"),
+        Measure("outage: until the views make progress, longest", max(one.processed for one in outages), "s"),
     ]
 
 
-async def _outage(cluster: Cluster, parts: Components) -> _Outage:
-    """Kill the broker while events come, start it at once, and wait until the views hold what came since."""
+async def _outage(cluster: Cluster, components: Components) -> _Outage:
+    """Kill the broker while events are published, start it again, and wait until the views contain a later event."""
     written: list[tuple[float, Position]] = []
-    publishing = asyncio.create_task(_publish(parts.ledger, written))
+    publishing = asyncio.create_task(_publish(components.ledger, written))
     try:
         async with asyncio.timeout(_OUTAGE_SECONDS_MAX):
-            await _more(written, _BEFORE_CALLS)
+            await _until_written(written, _BEFORE_CALLS)
             await asyncio.to_thread(cluster.kafka.kill)
             killed, known = time.perf_counter(), len(written)
             restarting = asyncio.create_task(_restarted(cluster))
-            await _more(written, known + 1)
+            await _until_written(written, known + 1)
             acknowledged, position = written[known]
-            while (await parts.views.store.read(position.partition)).checkpoint.offset < position.offset:
+            while (await components.views.store.read(position.partition)).checkpoint.offset < position.offset:
                 await asyncio.sleep(_POLL_SECONDS)
-            moving = time.perf_counter()
-            return _Outage(await restarting - killed, acknowledged - killed, moving - killed)
+            processed = time.perf_counter()
+            return _Outage(await restarting - killed, acknowledged - killed, processed - killed)
     finally:
         publishing.cancel()
         await asyncio.gather(publishing, return_exceptions=True)
 
 
-async def _more(written: Sequence[object], count: int) -> None:
+async def _until_written(written: Sequence[object], count: int) -> None:
     while len(written) < count:
         await asyncio.sleep(_POLL_SECONDS)
 
@@ -84,7 +84,7 @@ async def _restarted(cluster: Cluster) -> float:
 
 
 async def _publish(ledger: Ledger, written: list[tuple[float, Position]]) -> None:
-    """Publish a few events at a time, again and again until they are there; notes when, and where the last one is."""
+    """Publish a few events at a time, repeating until they are acknowledged; appends the time and the last position."""
     for seed in itertools.count():
         events = list(regions(_PUBLISHED_AT_ONCE, seed=seed))
         while True:

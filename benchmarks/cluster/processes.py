@@ -1,4 +1,4 @@
-"""Processes that a benchmark starts: they end with it, however it ends, and are stopped by their pids."""
+"""Processes that a benchmark starts. They end with the benchmark, and are stopped by their pids."""
 
 import asyncio
 import os
@@ -18,11 +18,11 @@ _TAIL_CHARS = 2_000
 
 
 class ProcessFailed(RuntimeError):
-    """A process ended, or said nothing in time; the text holds the end of what it had to say."""
+    """A process ended unexpectedly or printed nothing in time. The text contains the end of its log."""
 
 
 class Process:
-    """One Python process of its own; its standard error goes to `log`."""
+    """A Python process whose standard error goes to `log`."""
 
     def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
         self._process = process
@@ -42,25 +42,25 @@ class Process:
         return bool(self._process.returncode)
 
     async def line(self, timeout_seconds: float) -> str:
-        """The next line that it prints. Raises `ProcessFailed` where none comes."""
+        """The next line that it prints. Raises `ProcessFailed` if there is none in time."""
         if self._process.stdout is None:
             raise self.failed("has no output")
         try:
             said = await asyncio.wait_for(self._process.stdout.readline(), timeout_seconds)
         except TimeoutError:
-            raise self.failed(f"said nothing for {timeout_seconds:g} s") from None
+            raise self.failed(f"printed nothing for {timeout_seconds:g} s") from None
         if not said:
             raise self.failed("ended")
         return said.decode().strip()
 
     def go(self) -> None:
-        """Send it the line that it waits for."""
+        """Send the line for which it waits."""
         if self._process.stdin is None:
             raise self.failed("has no input")
         self._process.stdin.write(b"go\n")
 
     async def ended(self, timeout_seconds: float) -> None:
-        """Wait until it has done its work. Raises `ProcessFailed`."""
+        """Wait until it exits with 0. Raises `ProcessFailed`."""
         try:
             await asyncio.wait_for(self._process.communicate(), timeout_seconds)
         except TimeoutError:
@@ -69,7 +69,7 @@ class Process:
             raise self.failed(f"ended with exit code {self._process.returncode}")
 
     async def stop(self) -> None:
-        """SIGTERM, and SIGKILL where it still runs after 30 seconds."""
+        """Send SIGTERM, and SIGKILL if it still runs after 30 seconds."""
         for how in (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError, TimeoutError):
                 self._process.send_signal(how)
@@ -77,7 +77,7 @@ class Process:
                 return
 
     def resident_bytes(self) -> int:
-        """Memory that it holds now. Linux only."""
+        """Its resident memory. Linux only."""
         try:
             pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         except FileNotFoundError:
@@ -85,25 +85,25 @@ class Process:
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     def cpu_seconds(self) -> float:
-        """User and system time that it has used up, as of the last look where it has ended. Linux only."""
+        """Its user and system time; after its end, the last value that was read. Linux only."""
         with suppress(FileNotFoundError, ProcessLookupError):
             self._used_seconds = cpu_seconds(self.pid)
         return self._used_seconds
 
     def failed(self, what: str) -> ProcessFailed:
         tail = self._log.read_text(errors="replace")[-_TAIL_CHARS:]
-        return ProcessFailed(f"{self._log.stem} {what}. The end of what it said:\n{tail}")
+        return ProcessFailed(f"{self._log.stem} {what}. The end of its log:\n{tail}")
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time that a process has used up. Linux only. Raises `FileNotFoundError` where it is gone."""
+    """User and system time of a process. Linux only. Raises `FileNotFoundError` if it has ended."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @asynccontextmanager
 async def running(module: str, *arguments: str, log: Path, settings: Mapping[str, str]) -> AsyncIterator[Process]:
-    """`python -m module arguments` with `settings` as its only RECALLOG_ variables; stopped at the end."""
+    """Runs `python -m module arguments` with `settings` as its only RECALLOG_ variables, and stops it at the end."""
     command: Sequence[str] = [sys.executable, "-I", "-S", str(_BOUND_TO_STARTER), str(os.getpid()), sys.executable]
     outer = {name: value for name, value in os.environ.items() if not name.startswith("RECALLOG_")}
     with log.open("ab") as written:

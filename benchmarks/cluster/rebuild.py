@@ -1,4 +1,4 @@
-"""A rebuild beside the live views, by one process and by two, against the raw drain of the same topic."""
+"""A rebuild beside the live views, by one and by two processes, compared with the raw drain of the same topic."""
 
 import os
 import time
@@ -6,17 +6,17 @@ from contextlib import AsyncExitStack
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks.cluster import following, processes
+from benchmarks.cluster import processes, sampling
+from benchmarks.cluster.deployments import Cluster, Deployment
 from benchmarks.cluster.drain import drained
 from benchmarks.cluster.live import caught_up
-from benchmarks.cluster.places import Cluster, Place
 from benchmarks.measure import Goal, Measure, interleaved, ratio
 
 _RATIO = Goal("≥", 0.2)
 
 
 class _Used(NamedTuple):
-    """Percent of one core while two processes rebuild: what limits them."""
+    """CPU use in percent of one core while two processes rebuild."""
 
     rebuilders: float
     redis: float
@@ -24,17 +24,17 @@ class _Used(NamedTuple):
 
 
 async def measure(cluster: Cluster) -> list[Measure]:
-    place = await cluster.filled()
-    cluster.setup.say("rebuild: a worker builds the views that are to be replaced")
-    await caught_up(cluster, place)
+    deployment = await cluster.filled()
+    cluster.setup.report("rebuild: a worker builds the views that are to be replaced")
+    await caught_up(cluster, deployment)
     used: list[_Used] = []
     rates = await interleaved(
         cluster.setup,
         "rebuild: raw drain, one process, two",
         {
-            "drain": lambda: drained(place),
-            "one": lambda: _rebuilt(cluster, place, 1, []),
-            "two": lambda: _rebuilt(cluster, place, 2, used),
+            "drain": lambda: drained(deployment),
+            "one": lambda: _rebuilt(cluster, deployment, 1, []),
+            "two": lambda: _rebuilt(cluster, deployment, 2, used),
         },
     )
     return [
@@ -45,31 +45,31 @@ async def measure(cluster: Cluster) -> list[Measure]:
         Measure("rebuild: two processes ÷ raw drain", ratio(rates["two"], rates["drain"]), "", _RATIO),
         Measure("rebuild: two processes ÷ one", ratio(rates["two"], rates["one"]), ""),
         Measure("rebuild: cores", float(os.cpu_count() or 1), ""),
-        Measure("rebuild: two processes use of one core", median(one.rebuilders for one in used), "%"),
-        Measure("rebuild: Redis uses meanwhile", median(one.redis for one in used), "%"),
-        Measure("rebuild: Kafka uses meanwhile", median(one.kafka for one in used), "%"),
+        Measure("rebuild: CPU use of two processes", median(one.rebuilders for one in used), "%"),
+        Measure("rebuild: CPU use of Redis", median(one.redis for one in used), "%"),
+        Measure("rebuild: CPU use of Kafka", median(one.kafka for one in used), "%"),
     ]
 
 
-async def _rebuilt(cluster: Cluster, place: Place, count: int, used: list[_Used]) -> float:
-    """Events per second of `count` processes that rebuild together, once they have started; notes what they used."""
+async def _rebuilt(cluster: Cluster, deployment: Deployment, count: int, used: list[_Used]) -> float:
+    """Events per second of `count` processes that rebuild together, without their start; appends their CPU use."""
     servers = (cluster.redis.pid, cluster.kafka.pid)
-    async with place.opened() as parts, AsyncExitStack() as stack:
-        before = await following.active_ids(parts)
+    async with deployment.opened() as components, AsyncExitStack() as stack:
+        before = await sampling.active_ids(components)
         rebuilders = [
             await stack.enter_async_context(
                 processes.running(
-                    "recallog_service", "rebuild", "--json", log=cluster.log("rebuild"), settings=place.environment
+                    "recallog_service", "rebuild", "--json", log=cluster.log("rebuild"), settings=deployment.environment
                 )
             )
             for _ in range(count)
         ]
         began, of_servers = time.perf_counter(), [processes.cpu_seconds(pid) for pid in servers]
-        samples = await following.follow(parts, place.records, rebuilders, before=before)
+        samples = await sampling.sample_until(components, deployment.records, rebuilders, before=before)
         took = time.perf_counter() - began
         seconds = [samples.taken[-1].used_seconds - samples.taken[0].used_seconds]
         seconds += [processes.cpu_seconds(pid) - earlier for pid, earlier in zip(servers, of_servers, strict=True)]
         used.append(_Used(*(100 * one / took for one in seconds)))
         for rebuilder in rebuilders:
-            await rebuilder.ended(following.FOLD_SECONDS_MAX)
+            await rebuilder.ended(sampling.FOLD_SECONDS_MAX)
     return samples.rate()

@@ -1,23 +1,23 @@
-"""What an event takes in Redis, the identity table apart."""
+"""Bytes per event in Redis, for the views and for the identity table."""
 
 from redis.asyncio import Redis
 
+from benchmarks.cluster.deployments import PARTITIONS, Cluster
 from benchmarks.cluster.live import caught_up
-from benchmarks.cluster.places import PARTITIONS, Cluster
 from benchmarks.measure import Measure
 from recallog_projections.stores.redis import RedisStore
 from recallog_streams.identity import Identity
 
 
 async def measure(cluster: Cluster) -> list[Measure]:
-    place = await cluster.filled()
-    cluster.setup.say(f"size: a worker builds the views of {place.records:,} events")
-    await place.forget_views()
-    async with Redis.from_url(place.views) as client:
+    deployment = await cluster.filled()
+    cluster.setup.report(f"size: a worker builds the views of {deployment.records:,} events")
+    await deployment.delete_views()
+    async with Redis.from_url(deployment.views) as client:
         empty = (await client.info("memory"))["used_memory"]
-        await caught_up(cluster, place)
+        await caught_up(cluster, deployment)
         used = (await client.info("memory"))["used_memory"] - empty
-    store = RedisStore(place.views)
+    store = RedisStore(deployment.views)
     sizes: dict[str, int] = {}
     try:
         for partition in range(PARTITIONS):
@@ -28,8 +28,8 @@ async def measure(cluster: Cluster) -> list[Measure]:
     of_identity = sum(sizes.pop(table.name, 0) for table in Identity.tables)
     largest = sorted(sizes, key=lambda table: -sizes[table])[:3]
     return [
-        Measure("size: views", sum(sizes.values()) / place.records, "B/event"),
-        Measure("size: identity", of_identity / place.records, "B/event"),
-        Measure("size: the server's used_memory", used / place.records, "B/event"),
-        *(Measure(f"size: {table}", sizes[table] / place.records, "B/event") for table in largest),
+        Measure("size: views", sum(sizes.values()) / deployment.records, "B/event"),
+        Measure("size: identity", of_identity / deployment.records, "B/event"),
+        Measure("size: the server's used_memory", used / deployment.records, "B/event"),
+        *(Measure(f"size: {table}", sizes[table] / deployment.records, "B/event") for table in largest),
     ]

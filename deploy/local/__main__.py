@@ -1,4 +1,4 @@
-"""`make cluster`: a Kafka and a Redis to develop against, until Ctrl-C."""
+"""`make cluster`: runs a Kafka and a Redis for development until Ctrl-C."""
 
 import json
 import shlex
@@ -30,12 +30,14 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 @app.command(epilog="Example: python -m deploy.local --folder /tmp/cluster")
 def cluster(
-    folder: Annotated[Path, typer.Option(help="Where both keep their data for the next start.")] = Path(".cluster"),
+    folder: Annotated[Path, typer.Option(help="Folder of the data of both, used again by the next start.")] = Path(
+        ".cluster"
+    ),
     partitions: Annotated[int, typer.Option(min=1, max=1024, help="Partitions of a new topic.")] = 8,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
 ) -> None:
-    """A real Kafka and a real Redis on this machine, until Ctrl-C or SIGTERM; prints the settings to export."""
-    for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # SIGINT too: a shell may have it ignored
+    """Run a real Kafka and a real Redis on this machine until Ctrl-C or SIGTERM; print the settings to export."""
+    for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # SIGINT too: it is ignored in a shell's background job
         signal.signal(stop, _interrupt)
     with suppress(KeyboardInterrupt), ExitStack() as running:
         try:
@@ -57,17 +59,17 @@ def cluster(
 def _start(folder: Path, running: ExitStack) -> tuple[LocalKafka, LocalRedis]:
     """Start both and return when they answer; `running` stops them by their pids."""
     redis, kafka = LocalRedis(folder / "redis"), LocalKafka(folder / "kafka")
-    with _doing("looking for the jars of Kafka") as report:
+    with _status("looking for the jars of Kafka") as report:
         kafka_jars(report)
     for server in (redis, kafka):
-        with _doing(f"starting {server.name}"):
+        with _status(f"starting {server.name}"):
             server.start()
         running.callback(server.stop)
     return kafka, redis
 
 
 @contextmanager
-def _doing(what: str) -> Iterator[Any]:
+def _status(what: str) -> Iterator[Any]:
     """Show a spinner with a message; return a function that replaces the message."""
     with err.status(f"{what} …") as status:
         # Without a terminal there is no spinner: print the message, since a fetch may take long.
@@ -89,7 +91,7 @@ def _print(settings: dict[str, str], folder: Path) -> None:
     out.print("\n  recallog worker                                            # folds events into views", markup=False)
     out.print('  recallog publish village baker agent.spoke "Fresh bread!"  # into Kafka', markup=False)
     out.print("  recallog episodic village baker                            # from Redis", markup=False)
-    out.print(f"\nCtrl-C stops both; {folder} keeps their data for the next start.", style="dim", markup=False)
+    out.print(f"\nCtrl-C stops both; their data stays in {folder} for the next start.", style="dim", markup=False)
     sys.stdout.flush()
 
 
@@ -98,7 +100,7 @@ def _watch(*servers: LocalServer) -> None:
     while True:
         for server in servers:
             if not server.running:
-                raise LocalServerError(f"{server.name} has ended by itself; {server.log} may say why")
+                raise LocalServerError(f"{server.name} has ended unexpectedly; its log is {server.log}")
         time.sleep(_WATCH_SECONDS)
 
 

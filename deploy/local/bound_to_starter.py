@@ -1,7 +1,7 @@
-"""Becomes the given command, after asking the kernel to kill it when its starter dies.
+"""Executes a command that the kernel kills when the process that started it ends.
 
-Run by `spawning.py` as a script, with the starter's pid and the command as arguments. A program of its own rather than
-a `preexec_fn`, which is unsafe in a process with threads. Linux only: elsewhere the command just runs.
+`spawning.py` runs this as a script, with the starter's pid and the command as arguments. It is not a `preexec_fn`,
+because that is unsafe in a process with threads. On systems other than Linux it only executes the command.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ def main() -> None:
     starter, command = int(sys.argv[1]), sys.argv[2:]
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != starter:  # it died before we asked
+        if os.getppid() != starter:  # the starter ended before the call
             sys.exit(1)
     os.execvp(command[0], command)
 

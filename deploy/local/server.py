@@ -1,4 +1,4 @@
-"""A server as a local process: started until it answers, stopped, killed, paused, started again on its folder."""
+"""A server as a local process: start (until it answers), stop, kill, pause, and start again with its data."""
 
 import atexit
 import fcntl
@@ -20,7 +20,7 @@ from deploy.local import ports
 from deploy.local.spawning import spawn
 
 START_SECONDS = 120.0
-"""Kafka needs 5 s of CPU time to start; on a machine that is overloaded five times, 25 s."""
+"""Kafka needs 5 s of CPU time to start, which is 25 s on a machine with five times the load it can handle."""
 STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 _PORT_ATTEMPTS = 5
@@ -36,16 +36,16 @@ class NotInstalled(LocalServerError):
 
 
 class LocalServer(ABC):
-    """Owns one process and one folder: `data/`, `server.log`, `ports.json` and a lock that the process itself holds."""
+    """One process and its folder: `data/`, `server.log`, `ports.json` and a lock that the process holds."""
 
     name: ClassVar[str]
     port_names: ClassVar[tuple[str, ...]] = ("server",)
 
     def __init__(self, folder: Path | str, *, dies_with_starter: bool = True) -> None:
-        """Nothing happens before `start`.
+        """Does not start the server.
 
         Args:
-            folder: where the server keeps its data and its log; one server at a time uses it.
+            folder: the folder of the server's data and log; one server at a time uses it.
             dies_with_starter: the server is killed when this process ends, even by kill -9 (on Linux; elsewhere only
                 when it ends by itself).
         """
@@ -85,16 +85,17 @@ class LocalServer(ABC):
     def start(self, timeout_seconds: float = START_SECONDS) -> Self:
         """Start the server and return when it answers; on a folder that was used before, with its data.
 
-        The ports are those of the last time. If somebody else took them meanwhile, an object that never ran chooses
-        others; one that did refuses, as its clients know where it was.
+        The ports are those of the last start. If another process uses them now, an object that is started for the first
+        time chooses other ports, and one that was started before raises, because its clients have its address.
 
         Raises:
             NotInstalled: a program is missing.
-            LocalServerError: it ended or did not answer in time; with the end of its log.
+            LocalServerError: it ended or did not answer in time (the text contains the end of its log), or a port is
+                in use.
         """
         if self.running:
             return self
-        clients_know_us = bool(self.ports)
+        started_before = bool(self.ports)
         self.data.mkdir(parents=True, exist_ok=True)
         self.ports = self.ports or self._last_ports() or self._other_ports()
         deadline = time.monotonic() + timeout_seconds
@@ -106,21 +107,21 @@ class LocalServer(ABC):
                     return self
                 if not self._lost_its_port(logged):
                     raise self._failure(timeout_seconds)
-            if clients_know_us:
+            if started_before:
                 break
             self.ports = self._other_ports()
-        raise LocalServerError(f"{self.name} cannot start: a port of {sorted(self.ports.values())} is taken")
+        raise LocalServerError(f"{self.name} cannot start: a port of {sorted(self.ports.values())} is in use")
 
     def stop(self) -> None:
-        """Stop the server as an operator does: SIGTERM, and SIGKILL when it still runs after 10 seconds."""
+        """Stop the server: SIGTERM, and SIGKILL if it still runs after 10 seconds."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill the server as a crash does: SIGKILL."""
+        """Kill the server with SIGKILL, as in a crash."""
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """Freeze the server (SIGSTOP): it keeps its connections and answers nothing."""
+        """Pause the server (SIGSTOP): its connections stay open, and it does not answer."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -128,7 +129,7 @@ class LocalServer(ABC):
         os.kill(self.pid, signal.SIGCONT)
 
     def copy_data(self, target: Path) -> None:
-        """Copy the data to the new folder `target`, as a snapshot of a disk does; a running server is frozen for it."""
+        """Copy the data to the new folder `target`, like a snapshot of a disk; a running server is paused for it."""
         if running := self.running:
             self.pause()
         try:
@@ -176,7 +177,7 @@ class LocalServer(ABC):
                     if answers():
                         return True
                     time.sleep(_POLL_SECONDS)
-        except BaseException:  # Ctrl-C too: nothing else would stop this process
+        except BaseException:  # Ctrl-C too: nothing else would stop the process
             self.kill()
             raise
         return False
@@ -218,7 +219,7 @@ _started: "weakref.WeakSet[LocalServer]" = weakref.WeakSet()
 
 
 @atexit.register
-def _kill_what_still_runs() -> None:
-    """Where the kernel does not do it (macOS)."""
+def _kill_running_servers() -> None:
+    """Kill the servers at exit, for systems without a parent-death signal (macOS)."""
     for server in list(_started):
         server.kill()

@@ -1,4 +1,4 @@
-"""Starting processes that outlive a thread but not a process."""
+"""Starts processes that end with this process, but not with the thread that started them."""
 
 import os
 import subprocess
@@ -49,10 +49,10 @@ _spawner: _Spawner | None = None
 def spawn(
     command: list[str], folder: Path, log: IO[bytes], *, lock: int, dies_with_starter: bool
 ) -> subprocess.Popen[bytes]:
-    """Start `command` in a session of its own, so that a Ctrl-C at the terminal does not reach it.
+    """Start `command` in a new session, so that Ctrl-C at the terminal does not reach it.
 
     Args:
-        lock: an open file descriptor that the process keeps as long as it lives.
+        lock: an open file descriptor that the process holds as long as it runs.
         dies_with_starter: the kernel kills it when this process ends, however it ends (on Linux).
     """
     global _spawner

@@ -1,1 +1,1 @@
-"""Apache Kafka as one local process: its jars, its settings, the process."""
+"""Apache Kafka as one local process: its jars, its settings and the process."""

@@ -1,4 +1,4 @@
-"""The jars of Apache Kafka: fetched once by Maven, kept in the user's cache folder."""
+"""The jars of Apache Kafka: fetched once by Maven into the user's cache folder."""
 
 import hashlib
 import os
@@ -40,16 +40,16 @@ def java() -> Path:
 
 
 def kafka_jars(report: Callable[[str], None] | None = None) -> Path:
-    """The folder with the jars; fetches them (44 MB, about 20 s) when this user has none of this version yet.
+    """The folder with the jars; fetches them (44 MB, about 20 s) if the cache does not have this version yet.
 
-    Any number of processes may ask at once: each fetches into a folder of its own, the first to finish is kept.
+    Any number of processes may call this at once: each fetches into its own folder, and the first to finish is used.
 
     Args:
-        report: is told in a line what goes on; default: prints it on stderr.
+        report: called with lines of progress; by default they are printed on stderr.
 
     Raises:
         NotInstalled: Maven is needed and missing.
-        LocalServerError: three fetches failed; with Maven's last words.
+        LocalServerError: three fetches failed; the text contains the end of Maven's output.
     """
     report = report or _print
     pom = _POM.read_bytes()
@@ -82,7 +82,7 @@ def kafka_version() -> str:
 
 
 def _fetch(maven: str, folder: Path, version: str, report: Callable[[str], None]) -> Path:
-    words = ""
+    output = ""
     for attempt in range(1, _FETCH_ATTEMPTS + 1):
         report(f"Fetching Apache Kafka {version} with Maven, once (44 MB), attempt {attempt} of {_FETCH_ATTEMPTS} …")
         target = folder / f"jars-{attempt}"
@@ -99,15 +99,15 @@ def _fetch(maven: str, folder: Path, version: str, report: Callable[[str], None]
                 cwd=folder,
             )
         except subprocess.TimeoutExpired:
-            words = f"no end after {_FETCH_SECONDS} s"
+            output = f"not finished after {_FETCH_SECONDS} s"
             continue
         if done.returncode == 0:
             report(f"Fetched {len(list(target.glob('*.jar')))} jars in {time.monotonic() - began:.0f} s.")
             return target
-        words = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
+        output = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
     raise LocalServerError(
-        f"Maven could not fetch Kafka {version} in {_FETCH_ATTEMPTS} attempts; look at the network and at Maven's "
-        f"settings, {_INSTEAD}. Its last words:\n{words}"
+        f"Maven could not fetch Kafka {version} in {_FETCH_ATTEMPTS} attempts; check the network and Maven's "
+        f"settings, {_INSTEAD}. The end of its output:\n{output}"
     )
 
 
@@ -125,8 +125,8 @@ def _install() -> str:
 
 @cache
 def _java_version(program: str) -> int:
-    said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r'version "(\d+)', said.stderr + said.stdout)
+    done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(\d+)', done.stderr + done.stdout)
     return int(found[1]) if found else 0
 
 

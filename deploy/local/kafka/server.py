@@ -40,11 +40,11 @@ SETTINGS = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
-    # A test's group has all its members at once; waiting for more costs 3 s for each new group.
+    # All members of a test's group join at once; waiting for more costs 3 s for each new group.
     "group.initial.rebalance.delay.ms": "0",
     "log.cleaner.backoff.ms": "200",
-    # After kill -9 the controller takes the returning broker for a second one with the same id, until the session of
-    # the first is over. With the default of 9 s it was away for 12.9 s, now for 3.4 s: as after a clean stop.
+    # After kill -9 the controller refuses the restarted broker as a second one with the same id until the old session
+    # ends. A restart took 12.9 s with the default of 9 s and takes 3.4 s now, as after a clean stop.
     "broker.session.timeout.ms": "1000",
     "broker.heartbeat.interval.ms": "100",
 }
@@ -61,8 +61,8 @@ class LocalKafka(LocalServer):
     ) -> None:
         """
         Args:
-            folder: where it keeps its data and its log.
-            settings: broker settings over ours, e.g. {"log.retention.ms": "1000"}.
+            folder: the folder of its data and its log.
+            settings: broker settings that override `SETTINGS`, e.g. {"log.retention.ms": "1000"}.
             dies_with_starter: see `LocalServer`.
         """
         super().__init__(folder, dies_with_starter=dies_with_starter)
@@ -92,7 +92,7 @@ class LocalKafka(LocalServer):
         }
 
     def _format_once(self, program: list[str], properties: Path) -> None:
-        """A new cluster in an empty folder. The file with its id is written last: without it there is no cluster."""
+        """Format the folder once. The file with the id is written last, so that an interrupted format is repeated."""
         formatted = self.folder / "cluster-id"
         if formatted.exists():
             return
@@ -117,7 +117,7 @@ class LocalKafka(LocalServer):
     @contextmanager
     def _prober(self) -> Iterator[Callable[[], bool]]:
         cluster_id = (self.folder / "cluster-id").read_text()
-        # It connects again quickly, and does not print what is expected: refused connections until the broker listens.
+        # It reconnects quickly, and does not log the connections that are refused until the broker listens.
         client = AdminClient(
             {
                 "bootstrap.servers": self.bootstrap,

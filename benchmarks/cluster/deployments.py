@@ -1,4 +1,4 @@
-"""The cluster under measurement, and places in it: a topic and the Redis that keeps its views."""
+"""The cluster under measurement, and deployments in it: a topic and the Redis that stores its views."""
 
 import asyncio
 import itertools
@@ -27,13 +27,13 @@ _POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One topic, and where workers keep its views."""
+class Deployment:
+    """A topic, and the store of its views."""
 
     ledger: str
     views: str
     records: int
-    """How many records were appended when it was made."""
+    """How many records were appended at creation."""
 
     @property
     def settings(self) -> Settings:
@@ -49,7 +49,7 @@ class Place:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Components]:
-        """Its ledger and views, in this process."""
+        """The ledger and the views, opened in this process."""
         made = compose(self.settings)
         try:
             await made.ledger.open()
@@ -57,23 +57,23 @@ class Place:
         finally:
             await made.close()
 
-    async def forget_views(self) -> None:
-        """Empty the Redis, and wait for its memory."""
+    async def delete_views(self) -> None:
+        """Empty the Redis, and wait until it has freed its memory."""
         async with Redis.from_url(self.views) as client:
             await client.execute_command("FLUSHALL", "SYNC")  # type: ignore[no-untyped-call]
 
 
 class Cluster:
-    """The servers, and what subjects share."""
+    """The servers, and the deployments that subjects share."""
 
     def __init__(self, setup: Setup, kafka: LocalKafka, redis: LocalRedis) -> None:
         self.setup = setup
         self.kafka = kafka
         self.redis = redis
         self._numbers = itertools.count()
-        self._filled: Place | None = None
+        self._filled: Deployment | None = None
 
-    async def place(self, what: str, made: Iterable[Event] = ()) -> Place:
+    async def deployment(self, what: str, made: Iterable[Event] = ()) -> Deployment:
         """A new topic that holds the events `made`, and a Redis without views."""
         topic = f"{what}-{next(self._numbers)}"
         ledger_url = f"kafka://{self.kafka.bootstrap}/{topic}?partitions={PARTITIONS}&replication=1"
@@ -84,40 +84,40 @@ class Cluster:
             records = sum(await ledger.ends())
         finally:
             await ledger.close()
-        place = Place(ledger_url, self.redis.url, records)
-        await place.forget_views()
-        return place
+        deployment = Deployment(ledger_url, self.redis.url, records)
+        await deployment.delete_views()
+        return deployment
 
-    async def filled(self) -> Place:
-        """The topic that draining, folding and rebuilding share: at least 200,000 events in 200 spaces."""
+    async def filled(self) -> Deployment:
+        """The deployment that draining, folding and rebuilding share: at least 200,000 events in 200 spaces."""
         if self._filled is None:
             count = self.setup.size(400_000, 200_000)
-            self.setup.say(f"appending {count:,} events of {events.SPACES_IN_ALL} spaces")
-            self._filled = await self.place("filled", events.regions(count))
+            self.setup.report(f"appending {count:,} events of {events.SPACES_IN_ALL} spaces")
+            self._filled = await self.deployment("filled", events.regions(count))
         return self._filled
 
     def log(self, name: str) -> Path:
-        """A new file for what a process says."""
+        """A new file for the output of a process."""
         return self.setup.folder / f"{name}-{next(self._numbers)}.log"
 
     @asynccontextmanager
-    async def worker(self, place: Place) -> AsyncIterator[tuple[Process, str]]:
-        """A worker process, just started, and the URL of its health."""
+    async def worker(self, deployment: Deployment) -> AsyncIterator[tuple[Process, str]]:
+        """A worker process that has just started, and the URL of its health."""
         port = free_port()
         arguments = ("worker", "--port", str(port), "--host", HOST, "--log-level", "warning")
         async with processes.running(
-            "recallog_service", *arguments, log=self.log("worker"), settings=place.environment
+            "recallog_service", *arguments, log=self.log("worker"), settings=deployment.environment
         ) as process:
             yield process, f"http://{HOST}:{port}/health"
 
     @asynccontextmanager
-    async def publisher(self, place: Place, count: int, seed: int) -> AsyncIterator[Process]:
-        """A process that stands ready to publish `count` events when it is told to `go`."""
+    async def publisher(self, deployment: Deployment, count: int, seed: int) -> AsyncIterator[Process]:
+        """A process that has prepared `count` events, and publishes them after `go`."""
         async with processes.running(
             "benchmarks.cluster.events",
-            *(place.ledger, str(count), str(seed)),
+            *(deployment.ledger, str(count), str(seed)),
             log=self.log("publisher"),
-            settings=place.environment,
+            settings=deployment.environment,
         ) as process:
             if await process.line(READY_SECONDS) != "ready":
                 raise process.failed("is not ready")
@@ -125,10 +125,10 @@ class Cluster:
 
 
 async def live(process: Process, health: str) -> None:
-    """Wait until all partitions of a worker are live, and so wait for what comes."""
-    give_up = time.monotonic() + READY_SECONDS
+    """Wait until all partitions of a worker are live."""
+    deadline = time.monotonic() + READY_SECONDS
     async with httpx.AsyncClient() as client:
-        while time.monotonic() < give_up and process.running:
+        while time.monotonic() < deadline and process.running:
             try:
                 partitions = (await client.get(health)).json()["partitions"]
             except (httpx.HTTPError, ValueError):

@@ -1,4 +1,4 @@
-"""How far views are, sampled from outside: what a process has folded is what it has committed."""
+"""Samples of the progress of views, read from their checkpoints in the store."""
 
 import asyncio
 import time
@@ -17,51 +17,51 @@ FOLD_SECONDS_MAX = 900.0
 
 
 class Sample(NamedTuple):
-    """How far it was at one moment."""
+    """The progress at one moment."""
 
     at: float
     """Seconds on `time.perf_counter`."""
     processed: int
-    """Records."""
+    """Records processed so far."""
     used_seconds: float
-    """Of a processor, by the processes that fold, since they started."""
+    """CPU seconds of the folding processes since they started."""
 
 
 @dataclass(slots=True)
 class Samples:
-    """What was seen as time went on."""
+    """Samples in the order of time."""
 
     taken: list[Sample] = field(default_factory=list)
 
     def rate(self, first: float = 0.0, last: float = float("inf")) -> float:
-        """Records per second from `first` to `last` seconds, from the first commit on, without the wait at the end.
+        """Records per second between the times `first` and `last`, from the first to the last progress.
 
-        What the process did before its first commit (it starts, it joins its group) does not count.
+        Time before the first commit (starting, joining the group) and after the last one does not count.
         """
         since, until = self._span(first, last)
         return (until.processed - since.processed) / (until.at - since.at)
 
     def per_used_second(self) -> float:
-        """Records per second of a processor: what the rate would be where nobody else wanted one."""
+        """Records per CPU second: the rate if the process had a processor to itself."""
         since, until = self._span(0.0, float("inf"))
         return (until.processed - since.processed) / (until.used_seconds - since.used_seconds)
 
     def _span(self, first: float, last: float) -> tuple[Sample, Sample]:
         within = [sample for sample in self.taken if first <= sample.at <= last]
-        moved = [after for before, after in pairwise(within) if after.processed > before.processed]
-        if len(moved) < 2:
+        progressed = [after for before, after in pairwise(within) if after.processed > before.processed]
+        if len(progressed) < 2:
             raise TooFewSamples("too few samples for a rate: fold more records")
-        return moved[0], moved[-1]
+        return progressed[0], progressed[-1]
 
 
 class TooFewSamples(ValueError):
-    """The records were decided before it could be seen how fast."""
+    """The records were processed before two samples showed progress."""
 
 
 async def processed(store: Store, partitions: int, *, before: Collection[str] = ()) -> int:
-    """How many offsets the active generations have decided, or those being built where there are none.
+    """How many offsets the active generations have processed, or those being built if none is active.
 
-    Generations with ids in `before` do not count: so a rebuild is followed while it builds and when it has cut over.
+    Generations with ids in `before` do not count, so that a rebuild is counted both before and after its cutover.
     """
     total = 0
     for partition in range(partitions):
@@ -72,27 +72,29 @@ async def processed(store: Store, partitions: int, *, before: Collection[str] = 
     return total
 
 
-async def active_ids(parts: Components) -> set[str]:
+async def active_ids(components: Components) -> set[str]:
     """The ids of the active generations."""
-    pointers = [await parts.views.store.pointer(partition) for partition in range(len(await parts.ledger.ends()))]
+    pointers = [
+        await components.views.store.pointer(partition) for partition in range(len(await components.ledger.ends()))
+    ]
     return {pointer.active.id for pointer in pointers if pointer.active is not None}
 
 
-async def follow(
-    parts: Components,
+async def sample_until(
+    components: Components,
     until: int,
     processes: Sequence[Process],
     *,
     before: Collection[str] = (),
     note: Callable[[int], None] | None = None,
 ) -> Samples:
-    """Sample until `until` records are decided; fails where that takes 15 minutes or one of `processes` crashes."""
-    partitions = len(await parts.ledger.ends())
-    give_up = time.monotonic() + FOLD_SECONDS_MAX
+    """Sample until `until` records are processed. Raises if that takes 15 minutes or one of `processes` crashes."""
+    partitions = len(await components.ledger.ends())
+    deadline = time.monotonic() + FOLD_SECONDS_MAX
     samples = Samples()
     while True:
         try:
-            done = await processed(parts.views.store, partitions, before=before)
+            done = await processed(components.views.store, partitions, before=before)
         except StorageUnavailable:
             done = samples.taken[-1].processed if samples.taken else 0
         samples.taken.append(Sample(time.perf_counter(), done, sum(process.cpu_seconds() for process in processes)))
@@ -102,7 +104,7 @@ async def follow(
             return samples
         for process in processes:
             if process.crashed:
-                raise process.failed(f"ended when {done:,} of {until:,} records were decided")
-        if time.monotonic() > give_up:
-            raise TimeoutError(f"{done:,} of {until:,} records were decided in {FOLD_SECONDS_MAX:g} s")
+                raise process.failed(f"ended when {done:,} of {until:,} records were processed")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{done:,} of {until:,} records were processed in {FOLD_SECONDS_MAX:g} s")
         await asyncio.sleep(SAMPLE_SECONDS)
