@@ -10,7 +10,8 @@ import pytest
 import typer
 
 from recallog import Memory
-from recallog_service.cli import app
+from recallog_service.cli import summarize
+from recallog_service.cli.app import commands_of
 from recallog_service.demo.tampering import tamper
 from support.cli import Result, recallog, spawn
 from support.events import event, run
@@ -25,7 +26,7 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
         yield from commands(command, (*path, name))
 
 
-COMMANDS = sorted(commands(typer.main.get_command(app)))
+COMMANDS = sorted(commands(typer.main.get_group(commands_of(*summarize.MODULES))))
 SILENT = {("export",), ("worker",), ("indexer",)}
 """Those whose output is no answer."""
 
@@ -79,6 +80,11 @@ def test_the_commands_are_these() -> None:
         "recall", "reflection", "reindex", "salient", "scene", "schema export", "schema kinds", "search", "spaces",
         "status", "tail", "timeline", "verify", "watch", "worker",
     ]  # fmt: skip
+
+
+def test_the_summaries_of_the_commands_are_up_to_date() -> None:
+    written = summarize.FILE.read_text(encoding="utf-8")
+    assert written == summarize.generated(), "run: python -m recallog_service.cli.summarize"
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

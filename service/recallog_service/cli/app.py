@@ -1,52 +1,58 @@
-"""All commands under one name."""
+"""The `recallog` command: one group that imports the module of a command when the command runs or shows its help.
+
+Names and summaries for `recallog --help` come from the generated `recallog_service.cli.summaries`.
+"""
 
 import logging
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from recallog_service.cli import (
-    activity,
-    consumers,
-    copying,
-    dead_letters,
-    evaluating,
-    following,
-    operators,
-    producers,
-    reactors,
-    recalling,
-    schema,
-    story,
-    watching,
-    workers,
-)
+from recallog_service.cli.summaries import COMMANDS
+
+
+class LazyCommand(TyperCommand):
+    """A command of which only name and summary are known until it is called."""
+
+    def __init__(self, name: str, module: str, summary: str) -> None:
+        super().__init__(name, help=summary)
+        self._module = module
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
+        """The context of the real command, which takes the place of this one: a group runs the command of a context."""
+        commands: TyperGroup = typer.main.get_group(commands_of(self._module))
+        return commands.commands[str(self.name)].make_context(info_name, args, *rest, **extra)
+
+
+class LazyGroup(TyperGroup):
+    """All commands, none of them imported."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, (module, summary) in COMMANDS.items():
+            self.add_command(LazyCommand(name, module, summary))
+
+
+def commands_of(*modules: str) -> typer.Typer:
+    """The commands of these modules of `recallog_service.cli`, imported."""
+    commands = typer.Typer(rich_markup_mode="rich")
+    for module in modules:
+        import_module(f"recallog_service.cli.{module}").register(commands)
+    return commands
+
 
 app = typer.Typer(
     name="recallog",
+    cls=LazyGroup,
     help="Event-sourced memory for AI agents: one durable ledger, every memory a rebuildable view of it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-
-for commands in (
-    story,
-    producers,
-    consumers,
-    recalling,
-    activity,
-    reactors,
-    watching,
-    following,
-    operators,
-    copying,
-    workers,
-):
-    commands.register(app)
-app.add_typer(dead_letters.app, name="dead-letters")
-app.add_typer(evaluating.app, name="eval")
-app.add_typer(schema.app, name="schema")
+app.callback()(lambda: None)  # without a command or a callback of its own, Typer makes no group
 
 
 def main() -> None:

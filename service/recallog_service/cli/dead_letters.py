@@ -9,10 +9,14 @@ from recallog_schemas.views import DeadLetter
 from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home, Json
 
-app = typer.Typer(help="Records that could not be applied: their bytes stay in the ledger.", no_args_is_help=True)
+_group = typer.Typer(help="Records that could not be applied: their bytes stay in the ledger.", no_args_is_help=True)
 
 
-@app.command("list", epilog="Example: recallog dead-letters list")
+def register(app: typer.Typer) -> None:
+    app.add_typer(_group, name="dead-letters")
+
+
+@_group.command("list", epilog="Example: recallog dead-letters list")
 def list_command(home: Home = None, as_json: Json = False) -> None:
     """All of them, with their reasons."""
 
@@ -24,7 +28,7 @@ def list_command(home: Home = None, as_json: Json = False) -> None:
     _print(terminal.run(work, as_json=as_json), as_json)
 
 
-@app.command("show", epilog="Example: recallog dead-letters show 0:41")
+@_group.command("show", epilog="Example: recallog dead-letters show 0:41")
 def show_command(
     position: Annotated[str, typer.Argument(help="Its position.")], home: Home = None, as_json: Json = False
 ) -> None:
@@ -43,7 +47,7 @@ def show_command(
     terminal.run(work, as_json=as_json)
 
 
-@app.command("retry", epilog="Example: recallog dead-letters retry")
+@_group.command("retry", epilog="Example: recallog dead-letters retry")
 def retry_command(home: Home = None, as_json: Json = False) -> None:
     """Build the views again, if at least one would be applied now. Nothing is ever applied out of order."""
 

@@ -34,7 +34,12 @@ from recallog_service.evaluation.result import (
 from recallog_service.formats import locomo
 from recallog_service.ingest import ingest
 
-app = typer.Typer(help="Measure recall on questions with known answers.", no_args_is_help=True)
+_group = typer.Typer(help="Measure recall on questions with known answers.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(_group, name="eval")
+
 
 OFF = "off"
 EMBEDDED = "embedded"
@@ -71,7 +76,9 @@ class _Asker:
         return [hit.event.id for hit in view.hits]
 
 
-@app.command("locomo", epilog="Example: recallog eval locomo locomo10.json --out today.json --against yesterday.json")
+@_group.command(
+    "locomo", epilog="Example: recallog eval locomo locomo10.json --out today.json --against yesterday.json"
+)
 def locomo_command(
     file: Annotated[Path, typer.Argument(help="LoCoMo's conversations with their questions.")],
     home: Annotated[

@@ -11,10 +11,14 @@ from recallog_schemas.views import Catalogue, KindsView
 from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home, Json
 
-app = typer.Typer(help="The JSON Schemas of events, payloads and views; the kinds of events.", no_args_is_help=True)
+_group = typer.Typer(help="The JSON Schemas of events, payloads and views; the kinds of events.", no_args_is_help=True)
 
 
-@app.command("export", epilog="Example: recallog schema export --output schemas/json")
+def register(app: typer.Typer) -> None:
+    app.add_typer(_group, name="schema")
+
+
+@_group.command("export", epilog="Example: recallog schema export --output schemas/json")
 def export_command(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path("schemas/json"),
     as_json: Json = False,
@@ -27,7 +31,7 @@ def export_command(
         terminal.out.print(f"{len(written)} schemas written to {output}")
 
 
-@app.command("kinds", epilog="Example: recallog schema kinds --space village")
+@_group.command("kinds", epilog="Example: recallog schema kinds --space village")
 def kinds_command(
     space: Annotated[
         str | None, typer.Option("--space", help="Only the kinds of one space, with `shared` as it sets it.")
