@@ -42,10 +42,15 @@ def environment_of(**more: str) -> Mapping[str, str]:
     return plain | more
 
 
-# All is imported before, since the interpreter may live where nobody else can read.
+# The command runs twice before, so that all it imports is there: the interpreter may live where nobody else can read.
 _AS_NOBODY = """
-import os
-from recallog_service.cli import main
+import os, sys, tempfile
+from typer.testing import CliRunner
+from recallog_service.cli import app, main
+*command, home = sys.argv[1:]
+with tempfile.TemporaryDirectory() as folder:
+    for other in (folder, "/dev/null"):
+        CliRunner().invoke(app, [*command, other])
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 main()
 """
@@ -54,7 +59,7 @@ main()
 def spawn(
     *arguments: object, stdin: bytes = b"", cwd: Path | None = None, as_nobody: bool = False, **environment: str
 ) -> Result:
-    """Run a command in a process of its own; `as_nobody` needs root."""
+    """Run a command in a process of its own; `as_nobody` needs root, and the folder as the last argument."""
     command = ["-c", _AS_NOBODY] if as_nobody else ["-m", "recallog_service"]
     done = subprocess.run(
         [sys.executable, *command, *map(str, arguments)],

@@ -71,11 +71,11 @@ COMMANDS = {
     ),
     "watch": (
         "watching",
-        "Follow a space live: who says and thinks what, which reflections fall due, and when they are answered.",
+        "Follow a space live: its events, the reflections that fall due, and their answers.",
     ),
     "tail": (
         "following",
-        "The ledger's records as they are, in order.",
+        "Print the records of the ledger in order.",
     ),
     "export": (
         "operators",
