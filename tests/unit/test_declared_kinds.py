@@ -13,6 +13,7 @@ from recallog import Event, Memory, Position
 from recallog_projections.index import points
 from recallog_projections.index.documents import DOCUMENTS, Document, Index
 from recallog_projections.views import builtin
+from recallog_projections.views.settings import SPACES
 from recallog_schemas import codec, limits
 from recallog_schemas.errors import DeadLettered, InvalidEvent
 from recallog_schemas.views import KindsView, KindView
@@ -36,6 +37,13 @@ def order(customer: str = "Ada", turn: int = 1, agent: str = "baker", **fields: 
 def texts(home: Path, events: Sequence[Event], agent: str = "miller", **question: Any) -> list[str]:
     view = after(home, events, lambda memory: memory.episodic("village", agent, **question))
     return [memory.text for memory in view.memories]
+
+
+def test_explicit_defaults_give_the_same_row_before_and_after_it_was_stored() -> None:
+    defaults = {"importance": 0.5, "shared": False, "text": None, "role": "memory"}
+    projector, generation = folded(ledger_at([codec.encode(declared({"order.placed": defaults}))], unique_ids=True))
+    (data,) = rows_of(projector.store, generation, SPACES.name).values()
+    assert SPACES.encode(SPACES.decode(data)) == data
 
 
 # What may be declared.

@@ -26,6 +26,9 @@ class Declaration(msgspec.Struct, frozen=True, omit_defaults=True):
     role: Role = kinds.MEMORY
 
 
+_DEFAULTS = Declaration()
+
+
 class SpaceSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     shared_kinds: tuple[str, ...] | None = None
     """Sorted."""
@@ -147,4 +150,5 @@ def _declaration(fields: Mapping[str, Any]) -> Declaration:
     given = {name: value for name, value in fields.items() if name in _KIND_FIELDS and value is not None}
     if "importance" in given:
         given["importance"] = float(given["importance"])  # as the weights above
-    return Declaration(**given)
+    # An explicit default is left out: a row is encoded without it once it was read from a store.
+    return Declaration(**{name: value for name, value in given.items() if value != getattr(_DEFAULTS, name)})
