@@ -1,22 +1,22 @@
-"""Chaos: kill -9 of workers, Redis and the broker in random order, while producers publish and rebuilds come and go.
+"""The chaos run: kill -9 of workers, Redis and the broker in random order, while producers publish and rebuilds run.
 
     PYTHONPATH=tests python -m chaos --quick
 
-Afterwards a history checker that shares no code with the projector reads the topic, the acknowledgements and the views:
+Afterwards a checker that shares no code with the projector compares the topic, the acknowledgements and the views:
 
-campaign     what happens, in which order, decided by the seed before anything starts
-events       what is said, decided by the seed
-producer     a process that publishes, retries, and writes down every acknowledgement before it goes on
-asking       it reads its own writes now and then
-history      those files
-processes    workers, producers and rebuilds as processes of ours
-conductor    carries the campaign out
-rebuilds     those that start and die meanwhile
-watching     what the workers say of themselves meanwhile
-rebalances   how many there were
-evidence     the topic, the history and the rows of the views, each read by itself
-check        what is wrong with the evidence
-fold         the oracle, asked for one space at a time
-run          all of it, one after the other
+campaign     the actions of a run and their order, determined by the seed before anything starts
+events       the events of a run, determined by the seed
+producer     a process that publishes, retries, and records every acknowledgement before its next call
+own_writes   reads an event that the producer has just published
+history      the files of the producers' acknowledgements
+processes    workers, producers and rebuilds as child processes
+conductor    executes the campaign
+rebuilds     rebuilds that start, and are killed, during the run
+monitor      samples the health of the workers during the run
+rebalances   counts the rebalances
+evidence     the topic, the history and the rows of the views, each read independently
+check        finds contradictions in the evidence
+fold         the oracle, computed for one space at a time
+run          all steps of a run
 report       figures and findings, for people and for programs
 """

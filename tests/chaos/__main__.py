@@ -1,4 +1,4 @@
-"""`make chaos`: see the package's text."""
+"""`make chaos`: the command of the chaos run; see the docstring of the package."""
 
 import shutil
 import signal
@@ -16,26 +16,26 @@ from chaos.report import Report, Show, console
 from chaos.run import new_seed, run
 
 _EVENTS_OF_A_SPACE_MAX = 1_900
-"""Logs keep the newest 2,000: up to here every view can be compared whole."""
+"""Logs keep the newest 2,000 entries: with fewer events, every view can be compared completely."""
 
 
 def main(
-    seed: Annotated[int | None, typer.Option(help="Make the choices of an earlier run again.")] = None,
-    kills: Annotated[int, typer.Option(min=1, help="kill -9 of workers, Redis and the broker.")] = 100,
+    seed: Annotated[int | None, typer.Option(help="Seed of an earlier run, to repeat its actions.")] = None,
+    kills: Annotated[int, typer.Option(min=1, help="Number of kill -9 of workers, Redis and the broker.")] = 100,
     events: Annotated[int, typer.Option(min=1)] = 200_000,
     spaces: Annotated[int, typer.Option(min=2)] = 200,
     workers: Annotated[int, typer.Option(min=1, max=8)] = 3,
-    gap: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Between two blows, on average.")] = 8.0,
-    quick: Annotated[bool, typer.Option("--quick", help="A minute, as in CI; sizes are fixed.")] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep logs, histories and data though all is well.")] = False,
+    gap: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Average time between two actions.")] = 8.0,
+    quick: Annotated[bool, typer.Option("--quick", help="Run for a minute with fixed sizes, as in CI.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep logs, histories and data even without findings.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
-    """Kill -9 of everything, and a checker that finds out whether anything was lost, doubled, reordered or miscounted.
+    """Kill processes of a cluster at random, then check that nothing was lost, doubled, reordered or miscounted.
 
-    Starts a Kafka and a Redis of its own on 127.0.0.1. Ends with 0 where everything is as promised, else with 1.
+    Starts its own Kafka and Redis on 127.0.0.1. The exit code is 0 without findings, else 1.
     """
     if events > spaces * _EVENTS_OF_A_SPACE_MAX:
-        raise typer.BadParameter(f"at most {_EVENTS_OF_A_SPACE_MAX:,} events in a space: ask for more spaces")
+        raise typer.BadParameter(f"at most {_EVENTS_OF_A_SPACE_MAX:,} events per space: increase --spaces")
     seed = new_seed() if seed is None else seed
     console.print(f"seed: {seed}")
     campaign = Campaign(seed, kills, events, spaces, workers=workers, gap_seconds=gap)
@@ -62,7 +62,7 @@ def _run(campaign: Campaign, folder: Path) -> Report:
     with ExitStack() as running:
         kafka, redis = LocalKafka(folder / "kafka"), LocalRedis(folder / "redis", fsync="always")
         for server in (kafka, redis):
-            running.callback(server.kill)  # nobody needs their data in order
+            running.callback(server.kill)  # a clean stop is not needed
             server.start()
         return run(campaign, folder, kafka, redis, running.enter_context(Show(campaign)))
 

@@ -1,4 +1,4 @@
-"""What happens, in which order and when: all of it decided by the seed before anything starts."""
+"""The actions of a chaos run and their times, determined by the seed before anything starts."""
 
 import random
 from collections.abc import Iterator
@@ -8,58 +8,58 @@ from typing import Literal
 REDIS = "redis"
 KAFKA = "kafka"
 SESSION_SECONDS = 10.0
-"""How long a worker may be silent before the group gives its partitions to others."""
+"""The session timeout of the consumer group, after which a silent worker loses its partitions."""
 
 _LONG_SECONDS = 15.0
 
-Deed = Literal["kill", "pause", "rebuild"]
+ActionKind = Literal["kill", "pause", "rebuild"]
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that is done to the cluster."""
+    """One action on the cluster."""
 
     after_seconds: float
-    """Since the one before."""
-    deed: Deed
-    whom: tuple[str, ...] = ()
-    """Names of processes; two of them are struck at the same moment."""
+    """Seconds since the previous action."""
+    kind: ActionKind
+    targets: tuple[str, ...] = ()
+    """Names of processes; two of them are killed at the same moment."""
     seconds: float = 0.0
-    """How long they stay down, or frozen; the life of a rebuild, 0 where it may go on to its end."""
+    """How long they stay down or paused; after which time a rebuild is killed, or 0 to let it finish."""
 
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """The size of a run."""
+    """The sizes of a run, and the actions that follow from them."""
 
     seed: int
     kills: int = 100
-    """kill -9 of workers, Redis and the broker; those of producers and rebuilds come on top."""
+    """kill -9 of workers, Redis and the broker; those of producers and rebuilds are additional."""
     events: int = 200_000
     spaces: int = 200
     pauses: int = 10
-    """SIGSTOP of a worker for longer than its group waits."""
+    """SIGSTOP of a worker for longer than the session timeout of its group."""
     workers: int = 3
     producers: int = 2
-    voices: int = 4
-    """Calls that each producer has under way at a time."""
+    concurrency: int = 4
+    """Concurrent calls of each producer."""
     gap_seconds: float = 8.0
     """Between two actions, on average."""
     down_seconds_max: float = 8.0
     partitions: int = 8
     thorough: bool = True
-    """Some workers stay away for longer than their group waits; and when all is over, a rebuild must change nothing."""
+    """Some workers stay down for longer than the session timeout, and a final rebuild must not change the views."""
 
     @classmethod
     def quick(cls, seed: int) -> "Campaign":
-        """About a minute, for CI."""
+        """A run of about a minute, for CI."""
         return cls(
             seed,
             pauses=1,
             kills=8,
             events=10_000,
             spaces=40,
-            voices=2,
+            concurrency=2,
             gap_seconds=2.0,
             down_seconds_max=2.5,
             thorough=False,
@@ -78,54 +78,54 @@ class Campaign:
         return [f"space-{number:03}" for number in range(self.spaces)]
 
     def events_of(self, space: str) -> int:
-        """How many events are said in `space`."""
+        """The number of events of `space`."""
         each, rest = divmod(self.events, self.spaces)
         return each + (self.space_names.index(space) < rest)
 
     def spaces_of(self, producer: str) -> list[str]:
-        """A space has one producer: else there would be no order to speak of."""
+        """The spaces of a producer. Each space has one producer, so that the order of its events is defined."""
         return self.space_names[self.producer_names.index(producer) :: self.producers]
 
     def actions(self) -> list[Action]:
-        """All that will be done."""
-        chance = random.Random(f"{self.seed} actions")
-        actions = [Action(self._gap(chance), "kill", whom, self._down(chance, whom)) for whom in self._victims(chance)]
-        # Not among the last ones, which all would wait for them.
+        """All actions in order."""
+        rng = random.Random(f"{self.seed} actions")
+        actions = [Action(self._gap(rng), "kill", targets, self._down(rng, targets)) for targets in self._victims(rng)]
+        # Not among the last actions, since the run would wait for them at the end.
         latest = max(2, len(actions) - round(_LONG_SECONDS / self.gap_seconds))
-        for deed in self._other_deeds(chance):
-            actions.insert(chance.randrange(1, latest), deed)
+        for action in self._other_actions(rng):
+            actions.insert(rng.randrange(1, latest), action)
         return actions
 
-    def _victims(self, chance: random.Random) -> Iterator[tuple[str, ...]]:
-        """Whom each strike hits. Of ten kills five hit workers, and each service gets two at least; then ten more."""
+    def _victims(self, rng: random.Random) -> Iterator[tuple[str, ...]]:
+        """The targets of each kill. Of every ten kills, five hit workers and at least two hit each service."""
         left = self.kills
         while left > 0:
-            two = tuple(chance.sample(self.worker_names, min(2, self.workers)))
-            services = [(REDIS, KAFKA)] if chance.random() < 0.3 else [(REDIS,), (KAFKA,)]
-            one, other, third = ((chance.choice(self.worker_names),) for _ in range(3))
+            two = tuple(rng.sample(self.worker_names, min(2, self.workers)))
+            services = [(REDIS, KAFKA)] if rng.random() < 0.3 else [(REDIS,), (KAFKA,)]
+            one, other, third = ((rng.choice(self.worker_names),) for _ in range(3))
             strikes = []
-            for whom in (two, *services, one, (REDIS,), (KAFKA,), other, third, (chance.choice((REDIS, KAFKA)),)):
-                strikes.append(whom[:left])
+            for targets in (two, *services, one, (REDIS,), (KAFKA,), other, third, (rng.choice((REDIS, KAFKA)),)):
+                strikes.append(targets[:left])
                 left -= len(strikes[-1])
-            strikes = [whom for whom in strikes if whom]
-            chance.shuffle(strikes)
+            strikes = [targets for targets in strikes if targets]
+            rng.shuffle(strikes)
             yield from strikes
 
-    def _other_deeds(self, chance: random.Random) -> Iterator[Action]:
+    def _other_actions(self, rng: random.Random) -> Iterator[Action]:
         for _ in range(self.pauses):
-            seconds = SESSION_SECONDS + chance.uniform(1.5, 5.0)
-            yield Action(self._gap(chance), "pause", (chance.choice(self.worker_names),), seconds)
+            seconds = SESSION_SECONDS + rng.uniform(1.5, 5.0)
+            yield Action(self._gap(rng), "pause", (rng.choice(self.worker_names),), seconds)
         for _ in range(max(1, self.kills // 15)):
-            yield Action(self._gap(chance), "kill", (chance.choice(self.producer_names),), self._down(chance, ()))
+            yield Action(self._gap(rng), "kill", (rng.choice(self.producer_names),), self._down(rng, ()))
         for number in range(max(2, self.kills // 5)):
-            yield Action(self._gap(chance), "rebuild", (), chance.uniform(1.5, 9.0) if number % 2 == 0 else 0.0)
+            yield Action(self._gap(rng), "rebuild", (), rng.uniform(1.5, 9.0) if number % 2 == 0 else 0.0)
 
-    def _gap(self, chance: random.Random) -> float:
-        """Now and then hardly any, so that troubles meet."""
-        return chance.uniform(0, 0.4) if chance.random() < 0.15 else chance.uniform(0.4, 1.95) * self.gap_seconds
+    def _gap(self, rng: random.Random) -> float:
+        """Seconds between two actions; sometimes almost none, so that failures overlap."""
+        return rng.uniform(0, 0.4) if rng.random() < 0.15 else rng.uniform(0.4, 1.95) * self.gap_seconds
 
-    def _down(self, chance: random.Random, whom: tuple[str, ...]) -> float:
-        long = self.thorough and chance.random() < 0.3 and all(name in self.worker_names for name in whom)
-        if long and len(whom) == 1:
-            return SESSION_SECONDS + chance.uniform(0.5, 3.0)
-        return chance.uniform(0.8 if len(whom) > 1 else 0.1, self.down_seconds_max)
+    def _down(self, rng: random.Random, targets: tuple[str, ...]) -> float:
+        long = self.thorough and rng.random() < 0.3 and all(name in self.worker_names for name in targets)
+        if long and len(targets) == 1:
+            return SESSION_SECONDS + rng.uniform(0.5, 3.0)
+        return rng.uniform(0.8 if len(targets) > 1 else 0.1, self.down_seconds_max)

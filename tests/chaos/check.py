@@ -1,11 +1,11 @@
-"""What is wrong with the evidence. No code of the projector judges: JSON is read anew, the oracle is brute force.
+"""The checks of the evidence. They use no code of the projector: JSON is parsed again, and the oracle is brute force.
 
-acknowledged   every event is in the topic where its acknowledgement says, and nothing is there that nobody has said
-order          of each space the first records of its events are in the order in which they were said
-counted        each event counts once, by space, agent and kind, whatever was sent twice
-remembered     each log ascends, holds an event once, as the topic has it; what is memorable is in some log
-parked         the dead letters are the planted contradictions, and no others
-folded         every view is the oracle's fold of the partition's records
+acknowledged    every event is in the topic at the acknowledged position, and every event in the topic was published
+in_order        the first records of the events of each space are in the order in which they were published
+counted         each event counts once by space, agent and kind, even if it was sent twice
+remembered      each log ascends and contains an event once, as in the topic; each event to remember is in a log
+dead_lettered   the dead letters are exactly the planted contradictions
+folded          every view equals the oracle's fold of the partition's records
 """
 
 import json
@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from chaos.events import NUMBER, PLANTED
-from chaos.evidence import Dump, Evidence, Said, as_store
+from chaos.evidence import Dump, Evidence, TopicRecord, as_store
 from chaos.fold import OfSpaces
 from chaos.history import CONTRADICTION
 from recallog_projections.views import activity, episodic
@@ -27,14 +27,14 @@ from support import oracle
 from support.folding import check_views, finish
 
 _SHOWN_MAX = 5
-"""Findings of one check; the rest are counted."""
+"""Findings that are listed per check; the others are counted."""
 
 Id = tuple[str, str]
 """Space and id."""
 
 
 class First(NamedTuple):
-    """The record of an event that counts: the first one with its id."""
+    """The first record with the id of an event, which is the one that counts."""
 
     offset: int
     value: bytes
@@ -43,10 +43,10 @@ class First(NamedTuple):
 
 @dataclass
 class Partition:
-    """One partition as the checks look at it."""
+    """The evidence of one partition."""
 
     number: int
-    records: list[Said]
+    records: list[TopicRecord]
     dump: Dump
     fields: list[dict[str, Any]] = field(init=False)
 
@@ -55,7 +55,7 @@ class Partition:
 
     @cached_property
     def first(self) -> dict[Id, First]:
-        """By event, in the order of the log."""
+        """The first record of each event, in the order of the topic."""
         found: dict[Id, First] = {}
         for record, fields in zip(self.records, self.fields, strict=True):
             found.setdefault((fields["space"], fields["id"]), First(record.offset, record.value, fields))
@@ -63,31 +63,31 @@ class Partition:
 
     @property
     def planted(self) -> list[int]:
-        """Where the contradictions lie."""
+        """The offsets of the contradictions."""
         marked = zip(self.records, self.fields, strict=True)
         return [record.offset for record, fields in marked if fields.get("payload", {}).get(PLANTED)]
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is not wrong, and worth knowing."""
+    """Figures of the topic and the views."""
 
     records: int
     events: int
-    """Different ids."""
+    """Distinct ids."""
     duplicates: int
-    """Records that repeat one before, sent twice on purpose or because the first outcome was unknown."""
+    """Records that repeat an earlier one, sent on purpose or because the first outcome was unknown."""
     dead_letters: int
     spaces: int
 
 
 def check(evidence: Evidence, events_by_space: Mapping[str, int]) -> tuple[Facts, list[str]]:
-    """The facts, and all findings; none where everything is as it was promised."""
+    """The figures, and the findings: empty if every guarantee held."""
     partitions = [
         Partition(number, records, evidence.dumps[number]) for number, records in sorted(evidence.topic.items())
     ]
-    findings = [*_some("acknowledged", acknowledged_where_it_says(evidence, partitions, events_by_space))]
-    checks: tuple[Callable[[Partition], Iterator[str]], ...] = (in_order, counted, remembered, parked, folded)
+    findings = [*_some("acknowledged", acknowledged_events_exist(evidence, partitions, events_by_space))]
+    checks: tuple[Callable[[Partition], Iterator[str]], ...] = (in_order, counted, remembered, dead_lettered, folded)
     for partition in partitions:
         for one in checks:
             findings += _some(f"{one.__name__}, partition {partition.number}", one(partition))
@@ -105,40 +105,40 @@ def _some(name: str, findings: Iterator[str]) -> Iterator[str]:
         yield f"{name}: and {more:,} more"
 
 
-def acknowledged_where_it_says(
+def acknowledged_events_exist(
     evidence: Evidence, partitions: list[Partition], events_by_space: Mapping[str, int]
 ) -> Iterator[str]:
-    """Nothing lost, nothing that nobody knows of."""
-    held = {
+    """Nothing is lost, and nothing is there that was not published."""
+    records = {
         (part.number, record.offset): fields
         for part in partitions
         for record, fields in zip(part.records, part.fields, strict=True)
     }
-    said: dict[str, set[int]] = {space: set() for space in events_by_space}
+    numbers: dict[str, set[int]] = {space: set() for space in events_by_space}
     for one in evidence.acknowledged:
-        said[one.space].add(one.number)
-        found = held.get((one.partition, one.offset))
+        numbers[one.space].add(one.number)
+        found = records.get((one.partition, one.offset))
         at = f"{one.space} {one.id} was acknowledged at {one.partition}:{one.offset}"
         if found is None:
-            yield f"lost: {at}, where nothing is"
+            yield f"lost: {at}, which has no record"
         elif (found["space"], found["id"], found["payload"][NUMBER]) != (one.space, one.id, one.number):
-            yield f"lost: {at}, where {found['space']} {found['id']} is"
+            yield f"lost: {at}, which has {found['space']} {found['id']}"
         elif (one.why == CONTRADICTION) != bool(found["payload"].get(PLANTED)):
-            yield f"lost: {at}, where something else has its id"
+            yield f"lost: {at}, which has another event with its id"
     for space, count in events_by_space.items():
-        if missing := sorted(set(range(count)) - said[space]):
+        if missing := sorted(set(range(count)) - numbers[space]):
             yield f"never acknowledged: {len(missing):,} events of {space}, the first is number {missing[0]}"
     known = {(one.space, one.id) for one in evidence.acknowledged}
     for part in partitions:
-        yield from (f"nobody has said {space} {id_}" for space, id_ in part.first if (space, id_) not in known)
+        yield from (f"never published: {space} {id_}" for space, id_ in part.first if (space, id_) not in known)
 
 
 def in_order(partition: Partition) -> Iterator[str]:
-    """As they were said, in the one partition of their space, without a gap between offsets."""
+    """Events are in the order of publishing, in the partition of their space, without a gap between offsets."""
     newest: dict[str, int] = {}
     for offset, (record, fields) in enumerate(zip(partition.records, partition.fields, strict=True)):
         if record.offset != offset:
-            yield f"offset {record.offset} follows {offset - 1}: something is missing"
+            yield f"offset {record.offset} follows {offset - 1}: records are missing"
             return
         if record.key != fields["space"].encode():
             yield f"the record at {offset} has the key {record.key!r}"
@@ -150,7 +150,7 @@ def in_order(partition: Partition) -> Iterator[str]:
 
 
 def counted(partition: Partition) -> Iterator[str]:
-    """Of distinct ids, which the history has; by space, by agent and by kind."""
+    """The counts of the views by space, agent and kind equal the numbers of distinct ids."""
     expected: dict[str, Counter[tuple[str, str]]] = {"spaces": Counter(), "agents": Counter(), "kinds": Counter()}
     for (space, _), first in partition.first.items():
         expected["spaces"][space, ""] += 1
@@ -158,15 +158,16 @@ def counted(partition: Partition) -> Iterator[str]:
         expected["kinds"][space, first.fields["kind"]] += 1
     for what, table in (("spaces", activity.SPACES), ("agents", activity.AGENTS), ("kinds", activity.KINDS)):
         rows = partition.dump.rows[table.name]
-        found = {place[:2]: table.decode(data).events for place, data in rows.items()}
-        for place in sorted(found.keys() | expected[what].keys()):
-            if found.get(place, 0) != expected[what][place]:
-                yield f"{what}: {place} has {expected[what][place]:,} events, the view counts {found.get(place, 0):,}"
+        found = {address[:2]: table.decode(data).events for address, data in rows.items()}
+        for address in sorted(found.keys() | expected[what].keys()):
+            if found.get(address, 0) != expected[what][address]:
+                counts = f"{expected[what][address]:,} events, the view counts {found.get(address, 0):,}"
+                yield f"{what}: {address} has {counts}"
 
 
 def remembered(partition: Partition) -> Iterator[str]:
-    """Every memorable event in somebody's log, once in each, and as it was written."""
-    at = {first.offset: (place, first) for place, first in partition.first.items()}
+    """Every event to remember is in a log, at most once in each, with the bytes of the topic."""
+    at = {first.offset: (address, first) for address, first in partition.first.items()}
     somewhere = set()
     for log in (episodic.OWN, episodic.SHARED):
         newest: dict[tuple[str, str], tuple[int, int]] = {}
@@ -178,27 +179,27 @@ def remembered(partition: Partition) -> Iterator[str]:
                 yield f"{log.name} {space} {owner}: entry {int(ordinal)} follows {before}"
             if memory.offset <= offset:
                 yield f"{log.name} {space} {owner}: offset {memory.offset} follows {offset}"
-            place, first = at.get(memory.offset, (("", ""), None))
-            if first is None or place[0] != space or first.value != memory.data:
+            address, first = at.get(memory.offset, (("", ""), None))
+            if first is None or address[0] != space or first.value != memory.data:
                 yield f"{log.name} {space} {owner}: {memory.offset} is not the first record of an event of {space}"
             somewhere.add(memory.offset)
     for offset, ((space, id_), first) in at.items():
         if first.fields["kind"] not in oracle.BOOKKEEPING and offset not in somewhere:
-            yield f"nobody remembers {space} {id_} at {offset}"
+            yield f"no log contains {space} {id_} at {offset}"
 
 
-def parked(partition: Partition) -> Iterator[str]:
-    """Contradictions, and nothing else."""
+def dead_lettered(partition: Partition) -> Iterator[str]:
+    """The dead letters are the contradictions."""
     rows = partition.dump.rows[dead_letters.TABLE.name].values()
     letters, planted = {dead_letters.TABLE.decode(data).offset for data in rows}, set(partition.planted)
     yield from (f"the record at {offset} is a dead letter" for offset in sorted(letters - planted))
-    yield from (f"the contradiction at {offset} is no dead letter" for offset in sorted(planted - letters))
+    yield from (f"the contradiction at {offset} is not a dead letter" for offset in sorted(planted - letters))
 
 
 def folded(partition: Partition) -> Iterator[str]:
-    """All tables and logs, asked as readers ask."""
+    """All tables and logs, read as queries read them, equal the oracle's."""
     if partition.dump.processed != len(partition.records) - 1:
-        yield f"{partition.dump.processed} is decided, and the last record is {len(partition.records) - 1}"
+        yield f"{partition.dump.processed} is processed, and the last record is {len(partition.records) - 1}"
         return
     expected = oracle.expect([record.value for record in partition.records], unique_ids=False)
     store, generation = finish(as_store(partition.dump))

@@ -1,4 +1,4 @@
-"""Carries a campaign out: starts workers and producers, strikes, brings back what was struck, waits for the end."""
+"""Executes a campaign: starts workers and producers, kills and pauses processes, restarts them, waits for the end."""
 
 import random
 import threading
@@ -13,25 +13,25 @@ from deploy.local import LocalKafka, LocalRedis, LocalServer, LocalServerError
 
 from chaos import history
 from chaos.campaign import KAFKA, REDIS, Action, Campaign
+from chaos.monitor import HealthMonitor, HealthSamples
 from chaos.processes import Task, Worker, module
 from chaos.producer import Pace, history_of, pace_of
 from chaos.rebuilds import Rebuilds
-from chaos.watching import Seen, Watch
 
 TOPIC = "recallog.events"
 TICK_SECONDS = 0.1
 END_SECONDS_MAX = 300.0
-"""How long producers may go on after the last action, and rebuilds."""
-_CALM = 0.4
-"""How much of what may be said until an action comes before it, little by little; the rest comes in a rush."""
-_RUSH_SECONDS = 0.6
-PATIENCE_SECONDS = (2, 30, 5)
-"""How long a call of each producer waits for the broker: the shorter, the more outcomes are unknown."""
+"""How long producers and rebuilds may run after the last action."""
+_STEADY_FRACTION = 0.4
+"""The fraction of the events until an action that is published steadily; the others are published in a burst."""
+_BURST_SECONDS = 0.6
+CALL_TIMEOUT_SECONDS = (2, 30, 5)
+"""The timeout of calls to the broker, by producer in turn. The shorter it is, the more outcomes are unknown."""
 
 
 @dataclass(slots=True)
-class Tolls:
-    """What was done, and what came of it."""
+class Counts:
+    """The actions so far, and their outcomes."""
 
     kills: Counter[str] = field(default_factory=Counter)
     """By kind: worker, redis, kafka, producer."""
@@ -41,13 +41,13 @@ class Tolls:
     findings: list[str] = field(default_factory=list)
 
     @property
-    def struck(self) -> int:
+    def service_kills(self) -> int:
         """Kills of workers, Redis and the broker."""
         return sum(count for kind, count in self.kills.items() if kind != "producer")
 
 
 class Conductor:
-    """Owns all processes but the broker and Redis, which it strikes and brings back too."""
+    """Owns all processes except the broker and Redis, which it also kills and restarts."""
 
     def __init__(
         self,
@@ -55,15 +55,15 @@ class Conductor:
         folder: Path,
         kafka: LocalKafka,
         redis: LocalRedis,
-        show: Callable[[Tolls, Seen], None],
+        show: Callable[[Counts, HealthSamples], None],
     ) -> None:
         self.campaign = campaign
-        self.tolls = Tolls()
+        self.counts = Counts()
         ledger = f"kafka://{kafka.bootstrap}/{TOPIC}?partitions={campaign.partitions}&replication=1"
         self.settings = {"RECALLOG_LEDGER": ledger, "RECALLOG_VIEWS": redis.url}
         self.workers = {name: Worker(folder / name, self.settings) for name in campaign.worker_names}
-        self.rebuilds = Rebuilds(folder, self.settings, self.tolls.findings)
-        self.watch = Watch(self.workers)
+        self.rebuilds = Rebuilds(folder, self.settings, self.counts.findings)
+        self.monitor = HealthMonitor(self.workers)
         self._servers: Mapping[str, LocalServer] = {**self.workers, REDIS: redis, KAFKA: kafka}
         self._folder = folder
         self._journal = history.Writer(folder / "journal.jsonl")
@@ -71,8 +71,8 @@ class Conductor:
         self._pace = Pace(pace_of(folder))
         self._tails = [history.Tail(history_of(folder, name)) for name in campaign.producer_names]
         self._producers: dict[str, Task] = {}
-        self._away: dict[str, Future[None]] = {}
-        """Who is down or frozen, until its future is done."""
+        self._down: dict[str, Future[None]] = {}
+        """The processes that are down or paused. The future is done when the process runs again."""
         self._pool = ThreadPoolExecutor(len(self._servers) + campaign.producers, "bring-back")
         self._stopping = threading.Event()
 
@@ -80,7 +80,7 @@ class Conductor:
         try:
             for starting in [self._pool.submit(worker.start) for worker in self.workers.values()]:
                 starting.result()
-            self.watch.start()
+            self.monitor.start()
         except BaseException:  # Ctrl-C too
             self.__exit__()
             raise
@@ -90,8 +90,8 @@ class Conductor:
         self._stopping.set()
         self._kill_all()
         self._pool.shutdown()
-        self._kill_all()  # what a thread was just about to start
-        self.watch.stop()
+        self._kill_all()  # those that a thread of the pool has started since
+        self.monitor.stop()
 
     def _kill_all(self) -> None:
         for task in self._producers.values():
@@ -100,109 +100,109 @@ class Conductor:
         for worker in self.workers.values():
             worker.kill()
 
-    def carry_out(self) -> None:
-        """Do it all; returns when everything is said and everybody is back. Raises `LocalServerError`."""
+    def run(self) -> None:
+        """Execute all actions, until all events are published and all processes run. Raises `LocalServerError`."""
         for name in self.campaign.producer_names:
             self._produce(name)
         actions = self.campaign.actions()
-        share, chance = 1 / len(actions), random.Random(f"{self.campaign.seed} bursts")
+        share, rng = 1 / len(actions), random.Random(f"{self.campaign.seed} bursts")
         for number, action in enumerate(actions):
-            self._wait(action.after_seconds, number * share, (number + _CALM) * share)
-            struck = " and ".join(action.whom)
-            self._until(f"{struck} to be back", lambda whom=action.whom: not self._away.keys() & set(whom))  # type: ignore[misc]
-            # A rush of events, so that the blow meets somebody who is in the middle of something.
+            self._wait(action.after_seconds, number * share, (number + _STEADY_FRACTION) * share)
+            names = " and ".join(action.targets)
+            self._until(f"{names} to run again", lambda targets=action.targets: not self._down.keys() & set(targets))  # type: ignore[misc]
+            # A burst of events, so that the action interrupts work in progress.
             self._pace.write((number + 1) * share)
-            time.sleep(chance.uniform(0.0, _RUSH_SECONDS))
+            time.sleep(rng.uniform(0.0, _BURST_SECONDS))
             self._do(action)
         self._pace.write(1.0)
-        self._until("the processes that were struck to be back", lambda: not self._away)
-        self._until("the producers to end", self._all_said)
-        self.rebuilds.let_end()
-        self._until("the rebuilds to end", lambda: not self.rebuilds.running)
+        self._until("the killed processes to run again", lambda: not self._down)
+        self._until("the producers to end", self._producers_finished)
+        self.rebuilds.let_finish()
+        self._until("the rebuilds to finish", lambda: not self.rebuilds.running)
 
     def _do(self, action: Action) -> None:
-        if action.deed == "rebuild":
+        if action.kind == "rebuild":
             self._journal.note("rebuild", seconds=round(action.seconds, 2))
             self.rebuilds.start(action.seconds)
             return
-        for name in action.whom:
-            if action.deed == "pause":
+        for name in action.targets:
+            if action.kind == "pause":
                 self._servers[name].pause()
-                self.tolls.pauses += 1
-                self._later(name, action.seconds, self._servers[name].resume)
+                self.counts.pauses += 1
+                self._bring_back_later(name, action.seconds, self._servers[name].resume)
             elif name in self._servers:
                 self._servers[name].kill()
-                self.tolls.kills[name.partition("-")[0]] += 1
-                self._later(name, action.seconds, self._servers[name].start)
+                self.counts.kills[name.partition("-")[0]] += 1
+                self._bring_back_later(name, action.seconds, self._servers[name].start)
             elif self._producers[name].code is None:
                 self._producers[name].kill()
-                self.tolls.kills["producer"] += 1
-                self._later(name, action.seconds, lambda name=name: self._produce(name))  # type: ignore[misc]
-        self.tolls.both_down += len(self._away.keys() & self.workers.keys()) > 1
+                self.counts.kills["producer"] += 1
+                self._bring_back_later(name, action.seconds, lambda name=name: self._produce(name))  # type: ignore[misc]
+        self.counts.both_down += len(self._down.keys() & self.workers.keys()) > 1
 
-    def _later(self, name: str, seconds: float, bring_back: Callable[[], object]) -> None:
-        self._journal.note("away", who=name, seconds=round(seconds, 2))
+    def _bring_back_later(self, name: str, seconds: float, bring_back: Callable[[], object]) -> None:
+        self._journal.note("down", who=name, seconds=round(seconds, 2))
 
         def work() -> None:
             if not self._stopping.wait(seconds):
                 began = time.monotonic()
                 bring_back()
-                self._journal.note("back", who=name, after=round(time.monotonic() - began, 2))
+                self._journal.note("up", who=name, after=round(time.monotonic() - began, 2))
 
-        self._away[name] = self._pool.submit(work)
+        self._down[name] = self._pool.submit(work)
 
     def _produce(self, name: str) -> None:
         campaign = self.campaign
         number = campaign.producer_names.index(name)
-        patience = PATIENCE_SECONDS[number % len(PATIENCE_SECONDS)]
-        ledger = f"{self.settings['RECALLOG_LEDGER']}&timeout_seconds={patience}"
+        timeout = CALL_TIMEOUT_SECONDS[number % len(CALL_TIMEOUT_SECONDS)]
+        ledger = f"{self.settings['RECALLOG_LEDGER']}&timeout_seconds={timeout}"
         settings = {**self.settings, "RECALLOG_LEDGER": ledger, "RECALLOG_AFTER_WAIT_SECONDS": "3"}
-        sizes = ("seed", "events", "spaces", "producers", "voices")
+        sizes = ("seed", "events", "spaces", "producers", "concurrency")
         options = [word for size in sizes for word in (f"--{size}", getattr(campaign, size))]
         command = module("chaos.producer", name, self._folder, *options)
         self._producers[name] = Task(command, self._folder, self._folder / f"{name}.log", settings)
 
-    def _all_said(self) -> bool:
+    def _producers_finished(self) -> bool:
         return all(task.code == 0 for task in self._producers.values())
 
     def _wait(self, seconds: float, share: float, then: float) -> None:
-        """Let things go on for so long; what may be said grows from one share of all to the other."""
+        """Wait for `seconds`, while the fraction of events to publish grows from `share` to `then`."""
         began = time.monotonic()
         while (past := time.monotonic() - began) < seconds:
             self._pace.write(share + (then - share) * past / seconds)
             self.tick()
 
     def _until(self, what: str, done: Callable[[], bool]) -> None:
-        give_up = time.monotonic() + END_SECONDS_MAX
+        deadline = time.monotonic() + END_SECONDS_MAX
         while not done():
-            if time.monotonic() > give_up:
-                self.tolls.findings.append(f"waited for {what} for {END_SECONDS_MAX:g} s, in vain")
+            if time.monotonic() > deadline:
+                self.counts.findings.append(f"timeout after {END_SECONDS_MAX:g} s, waiting for {what}")
                 return
             self.tick()
 
     def tick(self) -> None:
-        """A moment passes: see who is back, who has fallen, and what was acknowledged."""
+        """Wait for a moment, then update the state of all processes and the counts."""
         time.sleep(TICK_SECONDS)
-        for name in [name for name, coming_back in self._away.items() if coming_back.done()]:
-            self._away.pop(name).result()
-        self._notice_the_fallen()
-        self.rebuilds.look()
+        for name in [name for name, restart in self._down.items() if restart.done()]:
+            self._down.pop(name).result()
+        self._restart_ended()
+        self.rebuilds.update()
         for tail in self._tails:
             for line in tail.lines():
-                self.tolls.tally.add(line)
+                self.counts.tally.add(line)
                 if line.get("right") is False:
-                    self.tolls.findings.append(f"a producer does not find what it has published: {line}")
-        self._show(self.tolls, self.watch.seen)
+                    self.counts.findings.append(f"a producer does not find what it has published: {line}")
+        self._show(self.counts, self.monitor.samples)
 
-    def _notice_the_fallen(self) -> None:
-        """Whoever ended without being struck: that is a finding, and they are started again."""
+    def _restart_ended(self) -> None:
+        """Restart processes that ended without being killed; each is a finding."""
         for name, server in self._servers.items():
-            if name not in self._away and not server.running:
-                self.tolls.findings.append(f"{name} ended by itself: see {server.log}")
-                self._later(name, 0.0, server.start)
+            if name not in self._down and not server.running:
+                self.counts.findings.append(f"{name} ended unexpectedly: see {server.log}")
+                self._bring_back_later(name, 0.0, server.start)
         for name, task in list(self._producers.items()):
-            if name not in self._away and task.code not in (None, 0):
-                self.tolls.findings.append(f"{name} ended with {task.code}: see {task.log}")
-                if len(self.tolls.findings) > 20:
-                    raise LocalServerError("producers end again and again")
-                self._later(name, 1.0, lambda name=name: self._produce(name))  # type: ignore[misc]
+            if name not in self._down and task.code not in (None, 0):
+                self.counts.findings.append(f"{name} ended with {task.code}: see {task.log}")
+                if len(self.counts.findings) > 20:
+                    raise LocalServerError("producers end repeatedly")
+                self._bring_back_later(name, 1.0, lambda name=name: self._produce(name))  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What is said: a function of the seed, the space and a number, so that whoever comes back says the same again."""
+"""The events of a run, as a function of seed, space and number: a restarted producer publishes the same events."""
 
 import random
 
@@ -7,9 +7,9 @@ from support.oracle import trigger_of
 from support.random_events import AGENTS, random_event
 
 NUMBER = "n"
-"""The payload's field that counts the events of a space from 0, in the order in which they are said."""
+"""The field of the payload with the event's number in its space, from 0 in the order of publishing."""
 PLANTED = "planted"
-"""The payload's field that marks an event under an id which says something else already: a dead letter to be."""
+"""The field of the payload that marks a contradiction: an event whose id another event has. It is a dead letter."""
 
 _ANSWERS = ("agent.reflected", "reflection.failed")
 _TRIGGERS = 12
@@ -17,12 +17,12 @@ _TRIGGERS = 12
 
 def event_of(seed: int, space: str, number: int) -> Event:
     """Event `number` of `space`."""
-    chance = random.Random(f"{seed} {space} {number}")
-    event = random_event(chance, (space,), AGENTS)
+    rng = random.Random(f"{seed} {space} {number}")
+    event = random_event(rng, (space,), AGENTS)
     changed = {"id": f"{space}/{number}", "payload": {**event.payload, NUMBER: number}}
-    if event.kind in _ANSWERS and chance.random() < 0.3:
-        # Both answers to a trigger have the id that it gives them: the first counts, a second is no conflict.
-        trigger = trigger_of(space, event.agent, chance.randrange(_TRIGGERS))
+    if event.kind in _ANSWERS and rng.random() < 0.3:
+        # All answers to a trigger have the same id: the first counts, and a second one is not a conflict.
+        trigger = trigger_of(space, event.agent, rng.randrange(_TRIGGERS))
         changed |= {"id": f"{trigger}/answer", "causation_id": trigger}
     return event.model_copy(update=changed)
 
@@ -33,6 +33,6 @@ def may_be_contradicted(event: Event) -> bool:
 
 
 def contradiction(event: Event, number: int) -> Event:
-    """Another event under the id of `event`; contradiction `number`, so that it is the same when it is sent again."""
-    payload = {"text": f"no, it was otherwise ({number})", NUMBER: event.payload[NUMBER], PLANTED: True}
+    """Another event with the id of `event`. The same `number` gives the same contradiction."""
+    payload = {"text": f"no, it was different ({number})", NUMBER: event.payload[NUMBER], PLANTED: True}
     return event.model_copy(update={"kind": "agent.spoke", "payload": payload})

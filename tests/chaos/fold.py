@@ -1,4 +1,4 @@
-"""The oracle, asked for one space at a time: brute force over a whole partition would take its time by the square."""
+"""The oracle, computed for one space at a time: its time is quadratic in the number of events it covers."""
 
 from functools import cached_property
 from typing import Any
@@ -9,7 +9,7 @@ _NOTHING = Expected()
 
 
 class OfSpaces(Expected):
-    """The same answers, each worked out from the events of its own space: spaces share nothing."""
+    """The same answers, each computed from the events of its space only, since spaces share nothing."""
 
     def __init__(self, whole: Expected) -> None:
         super().__init__(**vars(whole))
@@ -17,8 +17,8 @@ class OfSpaces(Expected):
     @cached_property
     def _of(self) -> dict[str, Expected]:
         spaces: dict[str, Expected] = {}
-        for said in self.counted:
-            spaces.setdefault(said.space, Expected()).counted.append(said)
+        for memory in self.counted:
+            spaces.setdefault(memory.space, Expected()).counted.append(memory)
         return spaces
 
     def _in(self, space: str) -> Expected:

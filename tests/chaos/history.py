@@ -1,4 +1,4 @@
-"""What producers write down: each acknowledgement before the next call, one line for each call."""
+"""The history that a producer writes: one line for each call, before the next call."""
 
 import json
 import os
@@ -17,7 +17,7 @@ READ = "read"
 
 
 class Acknowledged(NamedTuple):
-    """One event that the ledger has said to hold, and where."""
+    """One event that the ledger has acknowledged, and its position."""
 
     space: str
     number: int
@@ -25,15 +25,15 @@ class Acknowledged(NamedTuple):
     partition: int
     offset: int
     why: str
-    """Said for the first time, again on purpose, or something else under the same id."""
+    """`FIRST`, `AGAIN` (repeated on purpose) or `CONTRADICTION` (another event with the same id)."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What the histories say so far."""
+    """The totals of the histories so far."""
 
     acknowledged: int = 0
-    """Different events."""
+    """Distinct events."""
     again: int = 0
     contradictions: int = 0
     calls: int = 0
@@ -42,9 +42,9 @@ class Tally:
     unavailable: int = 0
     """Calls that were refused and sent again."""
     reads: int = 0
-    """Answers to producers who asked for what they had just published."""
+    """Answered queries of producers for the event that they had just published."""
     reads_refused: int = 0
-    """As the views were away or behind."""
+    """Queries that failed because the views were unreachable or behind."""
     reads_wrong: int = 0
 
     def add(self, line: dict[str, Any]) -> None:
@@ -67,14 +67,14 @@ class Writer:
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         if path.stat().st_size and not path.read_bytes().endswith(b"\n"):
-            self._write(b"\n")  # the last life was killed in the middle of a line, which then says nothing
+            self._write(b"\n")  # an earlier process was killed while it wrote a line, which is then ignored
 
     def acknowledged(self, why: str, events: Sequence[Event], numbers: Sequence[int], at: Sequence[Position]) -> None:
-        places = [
+        addresses = [
             (event.space, number, event.id, position.partition, position.offset)
             for event, number, position in zip(events, numbers, at, strict=True)
         ]
-        self.note("acknowledged", why=why, events=places)
+        self.note("acknowledged", why=why, events=addresses)
 
     def note(self, what: str, **more: Any) -> None:
         self._write(json.dumps({"what": what, "at": round(time.time(), 3), **more}).encode() + b"\n")
@@ -85,14 +85,14 @@ class Writer:
 
 
 class Tail:
-    """Reads a history while it is written."""
+    """Reads a history while it is being written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._read = 0
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """Whole lines that have come since the last call."""
+        """Complete lines that were written since the last call."""
         if not self._path.exists():
             return
         with self._path.open("rb") as file:

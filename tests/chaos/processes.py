@@ -1,4 +1,4 @@
-"""Workers, producers and rebuilds as processes of ours: started, killed and paused by pid, and gone when we are."""
+"""Workers, producers and rebuilds as child processes, killed and paused by pid. They end with this process."""
 
 import json
 import os
@@ -22,7 +22,7 @@ _ANSWER_SECONDS = 2.0
 
 
 class Worker(LocalServer):
-    """`recallog worker` on a port of its own. It counts as started when it answers, well or not."""
+    """`recallog worker` on its own port. It counts as started once `/health` answers, with any status."""
 
     name: ClassVar[str] = "worker"
 
@@ -39,12 +39,12 @@ class Worker(LocalServer):
         yield lambda: self.health() is not None
 
     def health(self) -> dict[str, Any] | None:
-        """What it says of itself; None where it says nothing."""
+        """The answer of `/health`; None if there is no answer."""
         url = f"http://{HOST}:{self.ports['server']}/health"
         try:
             with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as answer:
                 return _document(answer)
-        except urllib.error.HTTPError as error:  # 503: it runs, and is not well
+        except urllib.error.HTTPError as error:  # 503: it runs and is not healthy
             with error:
                 return _document(error)
         except OSError:
@@ -60,7 +60,7 @@ def _document(answer: IO[bytes]) -> dict[str, Any] | None:
 
 
 class Task:
-    """A command that ends by itself, unless it is killed. What it prints goes to a file."""
+    """A command that ends by itself unless it is killed. Its output goes to a file."""
 
     def __init__(self, command: Sequence[str], folder: Path, log: Path, settings: Mapping[str, str]) -> None:
         self.log = log
@@ -72,31 +72,31 @@ class Task:
 
     @property
     def code(self) -> int | None:
-        """What it ended with; None while it runs."""
+        """Its exit code; None while it runs."""
         return self._process.poll()
 
     def kill(self) -> None:
-        """kill -9. It may have ended by itself a moment before; then its code says so."""
+        """Kill it with SIGKILL. `killed` stays False if it had ended by itself."""
         self._process.kill()
         self.killed = self._process.wait() < 0
 
     def wait(self, seconds: float) -> int:
-        """Its code once it has ended. Raises `TimeoutExpired`."""
+        """Wait for its end; its exit code. Raises `TimeoutExpired`."""
         return self._process.wait(seconds)
 
 
 def recallog(*arguments: str) -> list[str]:
-    """A command of Recallog."""
+    """The command line of `recallog`."""
     return [sys.executable, "-m", "recallog_service", *arguments]
 
 
 def module(name: str, *arguments: object) -> list[str]:
-    """A module of the tests as a program."""
+    """The command line of a module of the tests."""
     return [sys.executable, "-m", name, *map(str, arguments)]
 
 
 def _with(settings: Mapping[str, str]) -> list[str]:
-    """The beginning of a command that is to see `settings`, and none of Recallog's that happen to be around."""
+    """The start of a command line with `settings` as its only RECALLOG_ variables."""
     path = os.pathsep.join([str(TESTS), str(REPOSITORY), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     others = [word for name in os.environ if name.startswith("RECALLOG_") for word in ("-u", name)]
     return ["env", *others, f"PYTHONPATH={path}", *(f"{name}={value}" for name, value in settings.items())]

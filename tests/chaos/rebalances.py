@@ -1,4 +1,4 @@
-"""How often the partitions were shared anew: Kafka numbers the generations of each consumer group."""
+"""Counts rebalances: Kafka numbers the generations of each consumer group."""
 
 import struct
 
@@ -7,13 +7,13 @@ from confluent_kafka import Consumer, Message, TopicPartition
 _TOPIC = "__consumer_offsets"
 _SECONDS_MAX = 30.0
 _GROUP_METADATA = 2
-"""Version of a key that names a group; below it are offsets, which nobody commits here."""
+"""The version of the keys of group metadata; lower versions are committed offsets."""
 _PLAIN_STRINGS_MAX = 3
-"""Up to this version of a value the length of a string is two bytes."""
+"""Up to this version of a value, the length of a string has two bytes."""
 
 
 def rebalances(bootstrap: str, prefix: str) -> int:
-    """The last generations of all groups whose names begin with `prefix`, added up."""
+    """The sum of the last generations of all groups whose names begin with `prefix`."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -36,7 +36,7 @@ def rebalances(bootstrap: str, prefix: str) -> int:
 
 
 def _generation(message: Message) -> tuple[str, int] | None:
-    """A group, and the number of its generation; None where the record is about something else."""
+    """A group and the number of its generation; None if the record is not group metadata."""
     key, value = message.key(), message.value()
     if not isinstance(key, bytes) or not isinstance(value, bytes):
         return None

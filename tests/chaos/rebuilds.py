@@ -1,4 +1,4 @@
-"""Rebuilds that start beside the live views; some are killed on their way."""
+"""Rebuilds that run beside the live views; some of them are killed."""
 
 import json
 import math
@@ -12,21 +12,21 @@ from chaos.processes import Task, recallog
 _UNREACHABLE = 3
 _AGAIN_SECONDS = 4.0
 _EXPECTED = ("StorageUnavailable",)
-"""What a rebuild may end with while Redis and the broker are killed again and again."""
+"""Errors with which a rebuild may end while Redis and the broker are killed."""
 
 
 @dataclass
 class _Rebuild:
     life_seconds: float
-    """It is killed then; never where that is 0."""
+    """The time after which it is killed; 0 for never."""
     starts_at: float
-    """It is not started before that moment."""
+    """The earliest time of its start."""
     task: Task | None = None
     dies_at: float = math.inf
 
 
 class Rebuilds:
-    """`recallog rebuild` as processes. One that gives up, as a service is away, is run again as an operator would."""
+    """`recallog rebuild` as processes. One that fails because a service is unreachable is started again."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str], findings: list[str]) -> None:
         self._folder = folder
@@ -37,14 +37,14 @@ class Rebuilds:
         self.killed = 0
         self.finished = 0
         self.failed = 0
-        """Those that gave up as a service was away."""
+        """Those that failed because a service was unreachable."""
 
     def start(self, life_seconds: float) -> None:
-        """Start one; it is killed after so long, or never where that is 0."""
+        """Start a rebuild that is killed after `life_seconds`, or never if that is 0."""
         self.running.append(_Rebuild(life_seconds, time.monotonic()))
 
-    def look(self) -> None:
-        """Start and kill those whose time has come, and see what became of the others."""
+    def update(self) -> None:
+        """Start and kill the rebuilds whose time has come, and record the outcome of those that ended."""
         now = time.monotonic()
         for rebuild in [*self.running]:
             if rebuild.task is None:
@@ -52,7 +52,7 @@ class Rebuilds:
                     self._start(rebuild)
             elif rebuild.task.code is not None:
                 self.running.remove(rebuild)
-                self._judge(rebuild, rebuild.task)
+                self._record_outcome(rebuild, rebuild.task)
             elif now > rebuild.dies_at:
                 rebuild.task.kill()
 
@@ -62,8 +62,8 @@ class Rebuilds:
         rebuild.task = Task(recallog("rebuild", "--json"), self._folder, log, self._settings)
         rebuild.dies_at = time.monotonic() + rebuild.life_seconds if rebuild.life_seconds else math.inf
 
-    def let_end(self) -> None:
-        """Kill none of those that run, or are still to start."""
+    def let_finish(self) -> None:
+        """Let the running rebuilds, and those still to start, finish."""
         for rebuild in self.running:
             rebuild.life_seconds, rebuild.dies_at = 0.0, math.inf
 
@@ -72,7 +72,7 @@ class Rebuilds:
             if rebuild.task is not None:
                 rebuild.task.kill()
 
-    def _judge(self, rebuild: _Rebuild, task: Task) -> None:
+    def _record_outcome(self, rebuild: _Rebuild, task: Task) -> None:
         if task.killed:
             self.killed += 1
         elif task.code == 0:
@@ -85,12 +85,12 @@ class Rebuilds:
 
 
 def _error_of(log: Path) -> str:
-    """The error that the command named last."""
+    """The last error in the log; "" if there is none."""
     for line in reversed(log.read_text(errors="replace").splitlines()):
         try:
-            said = json.loads(line)
+            document = json.loads(line)
         except ValueError:
             continue
-        if isinstance(said, dict) and "error" in said:
-            return str(said["error"])
+        if isinstance(document, dict) and "error" in document:
+            return str(document["error"])
     return ""

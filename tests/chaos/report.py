@@ -1,4 +1,4 @@
-"""Figures and findings: on a terminal while it runs, as a table at the end, as JSON for programs."""
+"""Figures and findings of a run: progress on a terminal, a table at the end, JSON for programs."""
 
 import json
 import time
@@ -12,9 +12,9 @@ from rich.table import Table
 
 from chaos.campaign import Campaign
 from chaos.check import Facts
-from chaos.conductor import Tolls
+from chaos.conductor import Counts
+from chaos.monitor import HealthSamples
 from chaos.rebuilds import Rebuilds
-from chaos.watching import Seen
 
 _LINE_SECONDS = 10.0
 
@@ -22,7 +22,7 @@ console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 class Show:
-    """Two bars on a terminal; elsewhere a line every ten seconds."""
+    """Progress: two bars on a terminal; otherwise a line every ten seconds."""
 
     def __init__(self, campaign: Campaign, *, silent: bool = False) -> None:
         self._campaign = campaign
@@ -41,36 +41,36 @@ class Show:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
-    def say(self, text: str) -> None:
-        """One line."""
+    def print_line(self, text: str) -> None:
+        """Print a line on stderr."""
         if not self._silent:
             console.print(text, style="dim", markup=False)
 
-    def update(self, tolls: Tolls, seen: Seen) -> None:
-        """Show how far it is."""
-        self._bars.update(self._kills, completed=tolls.struck)
-        self._bars.update(self._events, completed=tolls.tally.acknowledged)
+    def update(self, counts: Counts, samples: HealthSamples) -> None:
+        """Show the progress."""
+        self._bars.update(self._kills, completed=counts.service_kills)
+        self._bars.update(self._events, completed=counts.tally.acknowledged)
         if not console.is_terminal and time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + _LINE_SECONDS
-            lag = "unknown" if seen.lag is None else f"{seen.lag:,}"
-            self.say(
-                f"{time.monotonic() - self._began:4.0f} s  {tolls.struck}/{self._campaign.kills} kills  "
-                f"{tolls.tally.acknowledged:,}/{self._campaign.events:,} events  lag {lag}"
+            lag = "unknown" if samples.lag is None else f"{samples.lag:,}"
+            self.print_line(
+                f"{time.monotonic() - self._began:4.0f} s  {counts.service_kills}/{self._campaign.kills} kills  "
+                f"{counts.tally.acknowledged:,}/{self._campaign.events:,} events  lag {lag}"
             )
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a run found out."""
+    """The result of a run."""
 
     campaign: Campaign
-    tolls: Tolls
-    seen: Seen
+    counts: Counts
+    samples: HealthSamples
     rebuilds: Rebuilds
     rebalances: int
     facts: Facts | None
     digests: list[str]
-    """Of all views, as `recallog verify` prints them: after the chaos, and after one more rebuild."""
+    """The digests of `recallog verify`: after the actions, and after a final rebuild."""
     findings: list[str]
     seconds: dict[str, float]
     folder: Path
@@ -80,19 +80,19 @@ class Report:
         return not self.findings
 
     def figures(self) -> dict[str, Any]:
-        """By what they are of."""
-        tally = self.tolls.tally
+        """All figures by name."""
+        tally = self.counts.tally
         return {
-            **{f"kill -9 of {kind}": count for kind, count in sorted(self.tolls.kills.items())},
-            "two workers away at once": self.tolls.both_down,
-            "workers paused (SIGSTOP)": self.tolls.pauses,
+            **{f"kill -9 of {kind}": count for kind, count in sorted(self.counts.kills.items())},
+            "two workers down at once": self.counts.both_down,
+            "workers paused (SIGSTOP)": self.counts.pauses,
             "rebalances": self.rebalances,
-            "looks at the workers": self.seen.looks,
-            "looks that found one unwell": self.seen.unwell_looks,
+            "health samples": self.samples.total,
+            "health samples with problems": self.samples.unhealthy,
             "rebuilds started": self.rebuilds.started,
             "rebuilds killed": self.rebuilds.killed,
             "rebuilds finished": self.rebuilds.finished,
-            "rebuilds that gave up, a service was away": self.rebuilds.failed,
+            "rebuilds failed, a service was unreachable": self.rebuilds.failed,
             "events acknowledged": tally.acknowledged,
             "events sent twice on purpose": tally.again,
             "contradictions planted": tally.contradictions,
@@ -100,13 +100,13 @@ class Report:
             "unknown outcomes retried": tally.unknown,
             "refused calls retried": tally.unavailable,
             "own writes read": tally.reads,
-            "own writes asked for in vain, views away or behind": tally.reads_refused,
+            "own writes not readable, views unreachable or behind": tally.reads_refused,
             **(_named(self.facts) if self.facts is not None else {}),
             **{f"seconds: {phase}": round(seconds, 1) for phase, seconds in self.seconds.items()},
         }
 
     def print(self) -> None:
-        """For people."""
+        """Print a table, the findings and the verdict."""
         table = Table("figure", header_style="bold")
         table.add_column("value", justify="right")
         for name, value in self.figures().items():
@@ -122,7 +122,7 @@ class Report:
             out.print(f"seed {self.campaign.seed}; logs, histories and data: {self.folder}", markup=False)
 
     def print_json(self) -> None:
-        """For programs."""
+        """Print everything as JSON."""
         document = {
             "seed": self.campaign.seed,
             "clean": self.clean,
@@ -137,7 +137,7 @@ class Report:
 def _named(facts: Facts) -> dict[str, int]:
     return {
         "records in the topic": facts.records,
-        "different events among them": facts.events,
+        "distinct events": facts.events,
         "duplicates in the topic": facts.duplicates,
         "dead letters": facts.dead_letters,
         "spaces": facts.spaces,

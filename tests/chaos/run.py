@@ -1,4 +1,4 @@
-"""A run: the campaign, the wait for the views, the checker, the product's own verification."""
+"""A run: the campaign, the wait for the views, the checker, and `recallog verify`."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ from recallog_schemas.errors import RecallogError
 
 CATCH_UP_SECONDS_MAX = 180.0
 _GROUPS = "recallog."
-"""What the names of the workers' consumer groups begin with."""
+"""The prefix of the names of the workers' consumer groups."""
 COMMAND_SECONDS_MAX = 300.0
 _FINDING_CHARS_MAX = 400
 
@@ -37,7 +37,7 @@ class Failed(Exception):
 
 
 def run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, show: Show) -> Report:
-    """Carry the campaign out on `kafka` and `redis`, both of which run and are new, and check what is left."""
+    """Execute the campaign on `kafka` and `redis`, both new and running, and check the result."""
     seconds: dict[str, float] = {}
     findings: list[str] = []
     facts: Facts | None = None
@@ -45,7 +45,7 @@ def run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, 
 
     @contextmanager
     def timed(phase: str) -> Iterator[None]:
-        show.say(f"{phase} …")
+        show.print_line(f"{phase} …")
         began = time.monotonic()
         try:
             yield
@@ -55,7 +55,7 @@ def run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, 
     with Conductor(campaign, folder, kafka, redis, show.update) as conductor:
         try:
             with timed("chaos"):
-                conductor.carry_out()
+                conductor.run()
             with timed("waiting for the views"):
                 asyncio.run(_caught_up(conductor))
             with timed("checking the history"):
@@ -77,41 +77,41 @@ def run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, 
             findings.append(str(error))
         return Report(
             campaign,
-            conductor.tolls,
-            conductor.watch.seen,
+            conductor.counts,
+            conductor.monitor.samples,
             conductor.rebuilds,
             rebalances(kafka.bootstrap, _GROUPS),
             facts,
             digests,
-            conductor.tolls.findings + findings,
+            conductor.counts.findings + findings,
             seconds,
             folder,
         )
 
 
 async def _caught_up(conductor: Conductor) -> None:
-    """Wait until every partition's views are at its end and every worker says that it is well."""
+    """Wait until the views have processed every partition to its end and every worker is healthy."""
     settings = Settings(ledger=conductor.settings["RECALLOG_LEDGER"], views=conductor.settings["RECALLOG_VIEWS"])
-    give_up = time.monotonic() + CATCH_UP_SECONDS_MAX
-    behind: object = "nothing is known"
+    deadline = time.monotonic() + CATCH_UP_SECONDS_MAX
+    behind: object = "unknown"
     async with Memory.open(settings) as memory:
-        while time.monotonic() < give_up:
+        while time.monotonic() < deadline:
             try:
                 status = await memory.status()
             except RecallogError as error:
                 behind = error
             else:
                 behind = {row.partition: row.lag for row in status.partitions if row.lag or row.generation is None}
-                unwell = {name: _unwell(worker.health()) for name, worker in conductor.workers.items()}
-                if not behind and not any(unwell.values()):
+                problems = {name: _problems(worker.health()) for name, worker in conductor.workers.items()}
+                if not behind and not any(problems.values()):
                     return
-                behind = {"lag by partition": behind, **unwell}
+                behind = {"lag by partition": behind, **problems}
             await asyncio.to_thread(conductor.tick)
     raise Failed(f"after {CATCH_UP_SECONDS_MAX:g} s without chaos the views are not at the ledger's end: {behind}")
 
 
-def _unwell(health: Mapping[str, Any] | None) -> object:
-    return "says nothing" if health is None else health["problems"]
+def _problems(health: Mapping[str, Any] | None) -> object:
+    return "no answer" if health is None else health["problems"]
 
 
 def _evidence(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis) -> Evidence:
@@ -137,7 +137,7 @@ async def _dumps(url: str, partitions: int) -> dict[int, Dump]:
 
 
 def _verify(folder: Path, settings: Mapping[str, str], name: str, findings: list[str]) -> str:
-    """The digest of all views, and a finding for each table that the product itself finds to differ."""
+    """The digest of all views. Adds a finding for each table that the command reports as different."""
     report = _command(folder, settings, name, "verify", "--json", codes=(0, 1))
     findings += [
         f"recallog verify: {table['table']} at {table['checkpoint']}: {table['difference']}"[:_FINDING_CHARS_MAX]
@@ -150,7 +150,7 @@ def _verify(folder: Path, settings: Mapping[str, str], name: str, findings: list
 def _command(
     folder: Path, settings: Mapping[str, str], name: str, *arguments: str, codes: tuple[int, ...] = (0,)
 ) -> Any:
-    """What a command of Recallog prints as JSON."""
+    """The JSON document that a `recallog` command prints."""
     task = Task(recallog(*arguments), folder, folder / f"{name}.log", settings)
     try:
         code = task.wait(COMMAND_SECONDS_MAX)
@@ -158,13 +158,13 @@ def _command(
         raise Failed(f"recallog {arguments[0]} has not ended after {COMMAND_SECONDS_MAX:g} s") from None
     finally:
         task.kill()
-    said = task.log.read_text(errors="replace")
+    output = task.log.read_text(errors="replace")
     if code not in codes:
-        raise Failed(f"recallog {arguments[0]} ended with {code}: {said[-1000:]}")
+        raise Failed(f"recallog {arguments[0]} ended with {code}: {output[-1000:]}")
     try:
-        return json.loads(said)
+        return json.loads(output)
     except ValueError:
-        raise Failed(f"recallog {arguments[0]} printed no JSON: {said[-1000:]}") from None
+        raise Failed(f"recallog {arguments[0]} printed no JSON: {output[-1000:]}") from None
 
 
 def new_seed() -> int:

@@ -23,7 +23,7 @@ def test_killed_again_and_again_nothing_is_lost_doubled_reordered_or_miscounted(
         report = run(campaign, tmp_path, own_kafka(), own_redis(fsync="always"), show)
     report.print()
     assert report.findings == []
-    assert report.tolls.struck == campaign.kills
-    assert report.tolls.tally.acknowledged == campaign.events
+    assert report.counts.service_kills == campaign.kills
+    assert report.counts.tally.acknowledged == campaign.events
     assert report.facts is not None
     assert report.facts.spaces == campaign.spaces

@@ -11,7 +11,7 @@ from chaos import history
 from chaos.campaign import KAFKA, REDIS, Campaign
 from chaos.check import check
 from chaos.events import NUMBER, contradiction, event_of
-from chaos.evidence import Dump, Evidence, Said, dump
+from chaos.evidence import Dump, Evidence, TopicRecord, dump
 from chaos.history import Acknowledged
 from recallog_projections.tables import Table
 from recallog_projections.views import activity, episodic, settings
@@ -23,7 +23,7 @@ SEED, SPACES, EVENTS = 7, ("village", "city"), 60
 BY_SPACE = dict.fromkeys(SPACES, EVENTS)
 
 
-def said() -> list[tuple[str, int, Event, str]]:
+def published() -> list[tuple[str, int, Event, str]]:
     """All events of two spaces that share a partition; some again, and one contradicted."""
     written = []
     for number in range(EVENTS):
@@ -39,16 +39,18 @@ def said() -> list[tuple[str, int, Event, str]]:
 @pytest.fixture
 def evidence() -> Evidence:
     """Of a run in which all went well."""
-    written = said()
+    written = published()
     acknowledged = [
         Acknowledged(space, number, event.id, 0, offset, why)
         for offset, (space, number, event, why) in enumerate(written)
     ]
-    topic = [Said(offset, event.space.encode(), codec.encode(event)) for offset, (*_, event, _) in enumerate(written)]
+    topic = [
+        TopicRecord(offset, event.space.encode(), codec.encode(event)) for offset, (*_, event, _) in enumerate(written)
+    ]
     return Evidence(acknowledged, {0: topic}, {0: views_of(topic)})
 
 
-def views_of(topic: list[Said]) -> Dump:
+def views_of(topic: list[TopicRecord]) -> Dump:
     """What the projector makes of a partition."""
     projector, generation = folded(ledger_at([record.value for record in topic], unique_ids=False))
     return finish(dump(projector.store, generation))
@@ -60,18 +62,18 @@ def found(evidence: Evidence) -> list[str]:
 
 
 def change(evidence: Evidence, table: str, doctor: Callable[[bytes], bytes | None], log: bool = False) -> None:
-    """Put another row, or none, in place of the first one of a table."""
+    """Put another row, or none, in address of the first one of a table."""
     rows = evidence.dumps[0].logs[table] if log else evidence.dumps[0].rows[table]
-    place = min(rows)
-    changed = doctor(rows.pop(place))
+    address = min(rows)
+    changed = doctor(rows.pop(address))
     if changed is not None:
-        rows[place] = changed
+        rows[address] = changed
 
 
 def test_a_run_without_fault_has_no_findings_and_the_figures_of_what_was_sent(evidence: Evidence) -> None:
     facts, findings = check(evidence, BY_SPACE)
     assert findings == []
-    assert (facts.records, facts.duplicates, facts.dead_letters, facts.spaces) == (len(said()), 12, 1, 2)
+    assert (facts.records, facts.duplicates, facts.dead_letters, facts.spaces) == (len(published()), 12, 1, 2)
 
 
 def test_an_acknowledged_event_that_the_topic_lost_is_found(evidence: Evidence) -> None:
@@ -93,18 +95,21 @@ def test_an_event_that_was_never_acknowledged_is_found(evidence: Evidence) -> No
     assert found(evidence) == ["acknowledged"]
 
 
-def test_an_event_that_nobody_has_said_is_found(evidence: Evidence) -> None:
+def test_an_event_that_nobody_published_is_found(evidence: Evidence) -> None:
     stranger = event_of(SEED, "city", EVENTS)
-    evidence.topic[0].append(Said(len(evidence.topic[0]), b"city", codec.encode(stranger)))
+    evidence.topic[0].append(TopicRecord(len(evidence.topic[0]), b"city", codec.encode(stranger)))
     evidence.dumps[0] = views_of(evidence.topic[0])
     assert found(evidence) == ["acknowledged"]
 
 
-def test_two_events_of_a_space_that_have_changed_places_are_found(evidence: Evidence) -> None:
+def test_two_events_of_a_space_that_have_changed_order_are_found(evidence: Evidence) -> None:
     topic = evidence.topic[0]
     firsts = [found for found in evidence.acknowledged if (found.space, found.why) == ("city", history.FIRST)]
     one, other = firsts[20].offset, firsts[21].offset
-    topic[one], topic[other] = Said(one, b"city", topic[other].value), Said(other, b"city", topic[one].value)
+    topic[one], topic[other] = (
+        TopicRecord(one, b"city", topic[other].value),
+        TopicRecord(other, b"city", topic[one].value),
+    )
     evidence.acknowledged = [
         event._replace(offset={one: other, other: one}.get(event.offset, event.offset))
         for event in evidence.acknowledged
@@ -146,7 +151,7 @@ def test_a_memory_that_came_twice_is_found(evidence: Evidence) -> None:
     assert set(found(evidence)) >= {"remembered", "folded"}
 
 
-def test_two_memories_that_have_changed_places_are_found(evidence: Evidence) -> None:
+def test_two_memories_that_have_changed_order_are_found(evidence: Evidence) -> None:
     entries = evidence.dumps[0].logs[episodic.SHARED.name]
     one, other, *_ = sorted(entries)
     entries[one], entries[other] = entries[other], entries[one]
@@ -163,12 +168,12 @@ def test_a_dead_letter_that_should_be_none_is_found(evidence: Evidence) -> None:
     letters = evidence.dumps[0].rows[dead_letters.TABLE.name]
     letter = dead_letters.DeadLetterRow(0, "invalid", "but it is not")
     letters["", "", dead_letters.key_of(0)] = dead_letters.TABLE.encode(letter)
-    assert set(found(evidence)) >= {"parked", "folded"}
+    assert set(found(evidence)) >= {"dead_lettered", "folded"}
 
 
 def test_a_dead_letter_that_is_missing_is_found(evidence: Evidence) -> None:
     evidence.dumps[0].rows[dead_letters.TABLE.name].clear()
-    assert set(found(evidence)) >= {"parked", "folded"}
+    assert set(found(evidence)) >= {"dead_lettered", "folded"}
 
 
 def test_a_setting_that_was_changed_is_found(evidence: Evidence) -> None:
@@ -200,12 +205,12 @@ def test_a_seed_says_the_same_again() -> None:
 @pytest.mark.parametrize("campaign", [Campaign, Campaign.quick])
 def test_a_campaign_has_all_its_kills_and_each_kind_of_them(campaign: Callable[[int], Campaign], seed: int) -> None:
     planned = campaign(seed)
-    kills = [whom for action in planned.actions() if action.deed == "kill" for whom in action.whom]
-    counted = [whom for whom in kills if whom not in planned.producer_names]
+    kills = [targets for action in planned.actions() if action.kind == "kill" for targets in action.targets]
+    counted = [targets for targets in kills if targets not in planned.producer_names]
     assert len(counted) == planned.kills
     assert {REDIS, KAFKA} < set(counted)
-    assert sum(whom in planned.worker_names for whom in counted) >= 4 * planned.kills // 10
-    assert {action.deed for action in planned.actions()} == {"kill", "pause", "rebuild"}
+    assert sum(targets in planned.worker_names for targets in counted) >= 4 * planned.kills // 10
+    assert {action.kind for action in planned.actions()} == {"kill", "pause", "rebuild"}
 
 
 def test_a_history_that_a_kill_cut_off_is_read_up_to_there_and_goes_on(tmp_path: Path) -> None:
