@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from recallog_projections.stores.store import Checkpoint, Generation, Store
+from recallog_projections.stores.store import Checkpoint, Generation, Pointer, Store
 from recallog_schemas.errors import NewDeadLetters, OutOfRange, Rebuilding, ViewsTooNew
 from recallog_streams import dead_letters
 from recallog_streams.projector import GenerationGone, Progress, Projector
@@ -45,12 +45,15 @@ async def current(projector: Projector, partition: int, progress: Progress | Non
     until = (await projector.ledger.ends())[partition]
     lost: Generation | None = None
     while True:
-        active = (await projector.store.pointer(partition)).active
+        pointer = await projector.store.pointer(partition)
+        active = pointer.active
         try:
             if active is not None and active != lost and active.code == projector.fold.code:
                 await projector.catch_up(active, until, progress)
                 return active
-            await complete(projector, await begin(projector, partition), progress, accept=False)
+            begun = await _begin(projector, partition, pointer)
+            if begun is not None:
+                await complete(projector, begun, progress, accept=False)
         except Rebuilding:
             # A cutover went on meanwhile; or the pointer names what the store has lost, which is then built again.
             lost = active if active is not None and await projector.store.checkpoint(active) is None else None
@@ -82,18 +85,29 @@ async def abort(projector: Projector, partition: int) -> Generation | None:
 
 async def begin(projector: Projector, partition: int) -> BuildInProgress:
     """Make a building generation of this code, or join the one that is there. Raises `ViewsTooNew`."""
-    store, mine = projector.store, projector.fold.code
-    wanted = projector.new_generation(partition, (await projector.ledger.ends())[partition])
     while True:
-        pointer = await store.pointer(partition)
-        for known in (pointer.active, pointer.building):
-            if known is not None:
-                _refuse_newer(known.code, mine)
-        if pointer.building is not None and await _is_useless(projector, pointer.building):
-            await store.retire(pointer.building)
-        building = (await store.create(wanted)).building
-        if building is not None and building.code == mine:
-            return BuildInProgress(building, joined=building != wanted)
+        begun = await _begin(projector, partition, await projector.store.pointer(partition))
+        if begun is not None:
+            return begun
+
+
+async def _begin(projector: Projector, partition: int, pointer: Pointer) -> BuildInProgress | None:
+    """`begin` for a caller that has read `pointer`; None where another process has changed that meanwhile.
+
+    In particular, no generation is made beside one that became active after `pointer` was read: two processes that
+    find no views would otherwise build them twice, and replace views that readers already use.
+    """
+    store, mine = projector.store, projector.fold.code
+    for known in (pointer.active, pointer.building):
+        if known is not None:
+            _refuse_newer(known.code, mine)
+    if pointer.building is not None and await _is_useless(projector, pointer.building):
+        await store.retire(pointer.building)
+    wanted = projector.new_generation(partition, (await projector.ledger.ends())[partition])
+    found = await store.create(wanted, replaces=pointer.active)
+    if found.active != pointer.active or found.building is None or found.building.code != mine:
+        return None
+    return BuildInProgress(found.building, joined=found.building != wanted)
 
 
 async def complete(

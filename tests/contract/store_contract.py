@@ -41,7 +41,7 @@ def commit(store: Store, generation: Generation, expected: int, new: int, change
 
 def build(store: Store, generation: Generation, offset: int = -1, changes: Changes | None = None) -> None:
     """Make `generation` the building one and bring it to `offset`."""
-    assert run(store.create(generation)).building == generation
+    assert run(store.create(generation, run(store.pointer(generation.partition)).active)).building == generation
     if offset >= 0:
         assert commit(store, generation, -1, offset, changes) is Outcome.APPLIED
 
@@ -113,7 +113,21 @@ class StoreContract(ABC):
 
     def test_a_generation_is_built_beside_the_active_one(self, store: Store) -> None:
         activate(store, A, 3)
-        assert run(store.create(B)) == Pointer(active=A, building=B)
+        assert run(store.create(B, replaces=A)) == Pointer(active=A, building=B)
+
+    @pytest.mark.parametrize("expected", [None, B])
+    def test_no_generation_is_created_where_another_one_became_active_meanwhile(
+        self, store: Store, expected: Generation | None
+    ) -> None:
+        activate(store, A, 3)
+        assert run(store.create(C, replaces=expected)) == Pointer(active=A)
+        assert run(store.pointer(0)) == Pointer(active=A)
+        assert run(store.checkpoint(C)) is None
+
+    def test_no_generation_is_created_where_the_one_that_it_replaces_is_gone(self, store: Store) -> None:
+        assert run(store.create(B, replaces=A)) == Pointer()
+        assert run(store.pointer(0)) == Pointer()
+        assert run(store.checkpoint(B)) is None
 
     def test_partitions_have_generations_of_their_own(self, store: Store) -> None:
         build(store, A)

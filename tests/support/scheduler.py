@@ -127,9 +127,9 @@ class SteppedStore(Store):
     async def pointer(self, partition: int) -> Pointer:
         return await self._touch(lambda: self._inner.pointer(partition))
 
-    async def create(self, generation: Generation) -> Pointer:
+    async def create(self, generation: Generation, replaces: Generation | None = None) -> Pointer:
         self._created.append(generation)
-        return await self._touch(lambda: self._inner.create(generation))
+        return await self._touch(lambda: self._inner.create(generation, replaces))
 
     async def activate(self, building: Generation, *, unless_beyond: int | None = None) -> bool:
         return await self._touch(lambda: self._inner.activate(building, unless_beyond=unless_beyond))

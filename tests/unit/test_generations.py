@@ -11,7 +11,7 @@ import pytest
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Changes, Rows
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.stores.store import Checkpoint, Outcome, Store
+from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Pointer, Store
 from recallog_projections.views import builtin
 from recallog_projections.views.activity import Activity
 from recallog_schemas import Record, codec
@@ -27,6 +27,10 @@ from support.scheduler import Process, SteppedLedger, SteppedStore
 
 class NewerActivity(Activity):
     version: ClassVar[int] = Activity.version + 1
+
+
+class OlderActivity(Activity):
+    version: ClassVar[int] = Activity.version - 1
 
 
 class Refusing(NewerActivity):
@@ -82,6 +86,33 @@ async def _asked(projector: Projector) -> None:
     await generations.current(projector, 0)
 
 
+@pytest.mark.parametrize("views", ["none", "of older code", "lost"])
+@pytest.mark.parametrize("ahead_by", range(0, 40))
+def test_two_processes_that_find_no_views_build_them_once(
+    ledger: MemoryLedger, store: MemoryStore, views: str, ahead_by: int
+) -> None:
+    """The second one builds and cuts over while the first one stands at any of its calls."""
+    if views == "of older code":
+        finish(generations.current(projector_of(ledger, store, OlderActivity()), 0))
+    elif views == "lost":
+        del store._tables[finish(generations.current(projector_of(ledger, store), 0)).id]
+    found: list[Generation] = []
+
+    async def first() -> None:
+        found.append(await generations.current(projector_of(ledger, stepped(store)), 0))
+
+    process = Process("first", first())
+    for _ in range(ahead_by):
+        if process.alive:
+            process.step()
+    second = finish(generations.current(projector_of(ledger, store), 0))
+    while process.alive:
+        process.step()
+    assert found == [second]
+    assert finish(store.pointer(0)) == Pointer(active=second)
+    assert list(store._tables) == [second.id]
+
+
 def test_the_next_question_folds_only_what_is_new(ledger: MemoryLedger, store: MemoryStore) -> None:
     projector = projector_of(ledger, store)
     first = finish(generations.current(projector, 0))
@@ -128,8 +159,8 @@ def test_code_with_an_older_catalogue_gives_way(ledger: MemoryLedger, store: Mem
 
 def test_a_rebuild_joins_the_one_that_a_crash_left_behind(ledger: MemoryLedger, store: MemoryStore) -> None:
     projector = projector_of(ledger, store)
-    finish(generations.current(projector, 0))
-    left = finish(store.create(projector.new_generation(0, 10))).building
+    active = finish(generations.current(projector, 0))
+    left = finish(store.create(projector.new_generation(0, 10), replaces=active)).building
     assert left is not None
     finish(projector.catch_up(left, 4))
     rebuilt = finish(generations.rebuild(projector_of(ledger, store), 0))
@@ -147,7 +178,8 @@ def test_a_generation_that_other_code_left_unfinished_is_given_up(ledger: Memory
 def test_an_aborted_rebuild_leaves_the_live_views(ledger: MemoryLedger, store: MemoryStore) -> None:
     projector = projector_of(ledger, store)
     active = finish(generations.current(projector, 0))
-    left = finish(store.create(projector.new_generation(0, 10))).building
+    left = finish(store.create(projector.new_generation(0, 10), replaces=active)).building
+    assert left is not None
     assert finish(generations.abort(projector, 0)) == left
     assert finish(generations.abort(projector, 0)) is None
     assert finish(generations.current(projector, 0)) == active

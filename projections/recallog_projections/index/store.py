@@ -83,11 +83,14 @@ class IndexStore(Store):
     async def pointer(self, partition: int) -> Pointer:
         return await self._rows.pointer(partition)
 
-    async def create(self, generation: Generation) -> Pointer:
-        if (pointer := await self._rows.pointer(generation.partition)).building is not None:
+    async def create(self, generation: Generation, replaces: Generation | None = None) -> Pointer:
+        if (pointer := await self._rows.pointer(generation.partition)) != Pointer(active=replaces):
             return pointer
         await self._engine.create(collection_of(generation), self._shape)
-        return await self._rows.create(generation)
+        pointer = await self._rows.create(generation, replaces)
+        if generation not in (pointer.building, pointer.active):
+            await self._engine.drop(collection_of(generation))
+        return pointer
 
     async def activate(self, building: Generation, *, unless_beyond: int | None = None) -> bool:
         return await self._rows.activate(building, unless_beyond=unless_beyond)

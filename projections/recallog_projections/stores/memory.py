@@ -54,9 +54,9 @@ class MemoryStore(Store):
     async def pointer(self, partition: int) -> Pointer:
         return self._pointers.get(partition, Pointer())
 
-    async def create(self, generation: Generation) -> Pointer:
+    async def create(self, generation: Generation, replaces: Generation | None = None) -> Pointer:
         pointer = self._pointers.get(generation.partition, Pointer())
-        if pointer.building is None:
+        if pointer == Pointer(active=replaces):
             self._tables[generation.id] = _Tables()
             pointer = msgspec.structs.replace(pointer, building=generation)
             self._pointers[generation.partition] = pointer

@@ -101,12 +101,13 @@ class RedisStore(Store):
         key = self._partition(partition) + "pointer"
         return _pointer(await self._server.command("HMGET", key, "active-generation", "building-generation"))
 
-    async def create(self, generation: Generation) -> Pointer:
+    async def create(self, generation: Generation, replaces: Generation | None = None) -> Pointer:
         # A separate command, since the key may be on another node. A partition may be listed without a generation.
         await self._server.command("SADD", f"{{{self._namespace}}}:partitions", generation.partition)
         partition, prefix = self._partition(generation.partition), self._prefix(generation)
         keys = (partition + "pointer", partition + "generations", prefix + "checkpoint")
-        arguments = (generation.id, msgspec.json.encode(generation), _pack_checkpoint(Checkpoint()))
+        replaced = b"" if replaces is None else msgspec.json.encode(replaces)
+        arguments = (generation.id, msgspec.json.encode(generation), _pack_checkpoint(Checkpoint()), replaced)
         return _pointer(await self._server.run(_CREATE, 3, *keys, *arguments))
 
     async def activate(self, building: Generation, *, unless_beyond: int | None = None) -> bool:

@@ -90,10 +90,10 @@ class SqliteStore(Store):
     async def pointer(self, partition: int) -> Pointer:
         return await self._run(lambda connection: _pointer(connection, partition))
 
-    async def create(self, generation: Generation) -> Pointer:
+    async def create(self, generation: Generation, replaces: Generation | None = None) -> Pointer:
         def work(connection: sqlite3.Connection) -> Pointer:
             pointer = _pointer(connection, generation.partition)
-            if pointer.building is None:
+            if pointer == Pointer(active=replaces):
                 connection.execute(
                     "INSERT INTO generations (id, partition, checkpoint) VALUES (?, ?, ?)",
                     (generation.id, generation.partition, msgspec.msgpack.encode(Checkpoint())),

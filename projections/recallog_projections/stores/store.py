@@ -112,8 +112,12 @@ class Store(ABC):
         """The generations of `partition`."""
 
     @abstractmethod
-    async def create(self, generation: Generation) -> Pointer:
-        """Make `generation` the building one, with checkpoint -1, unless there is one; return the new pointer."""
+    async def create(self, generation: Generation, replaces: Generation | None = None) -> Pointer:
+        """Make `generation` the building one, with checkpoint -1, and return the new pointer.
+
+        Changes nothing if there is a building generation, or if the active one is not `replaces` (None: there is no
+        active one): a process that read the pointer too early must not build again what another one has just built.
+        """
 
     @abstractmethod
     async def activate(self, building: Generation, *, unless_beyond: int | None = None) -> bool:
