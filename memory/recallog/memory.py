@@ -223,7 +223,7 @@ class Memory:
         for partition, end in enumerate(await self._components.ledger.ends()):
             for views in self._components.groups() if own else [self._components.views]:
                 if end > 0:
-                    await views.access.reading(partition, Position(partition, end - 1), self._progress)
+                    await views.access.catch_up(partition, Position(partition, end - 1), self._progress)
 
     async def episodic(
         self,

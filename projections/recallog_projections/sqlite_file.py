@@ -8,6 +8,7 @@ import asyncio
 import os
 import secrets
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -67,6 +68,7 @@ class SqliteFile:
         self._inode = -1
         self._identity: object = None
         self._closed = False
+        self._in_use = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"recallog-{format.what}")
 
     async def run(self, work: Callable[[sqlite3.Connection], Result], *, write: bool = False) -> Result:
@@ -77,6 +79,15 @@ class SqliteFile:
         if self._closed:
             raise StorageError(f"the memory is closed, and with it the {self._format.what} {self.path}; open it again")
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work, write)
+
+    def run_here(self, work: Callable[[sqlite3.Connection], Result]) -> Result | None:
+        """`run` for a read, in the calling thread; None while another thread uses the file, and once it is closed."""
+        if not self._in_use.acquire(blocking=False):
+            return None
+        try:
+            return None if self._closed else self._transaction(work, write=False)
+        finally:
+            self._in_use.release()
 
     async def close(self) -> None:
         """Close the file; later calls of `run` raise `StorageError`."""
@@ -91,6 +102,10 @@ class SqliteFile:
         return sum(path.stat().st_size for path in (self.path, Path(f"{self.path}-wal")) if path.exists())
 
     def _run(self, work: Callable[[sqlite3.Connection], Result], write: bool) -> Result:
+        with self._in_use:
+            return self._transaction(work, write)
+
+    def _transaction(self, work: Callable[[sqlite3.Connection], Result], write: bool) -> Result:
         with self._translated_errors():
             connection = self._connection or self._open()
             self._check_in_place()

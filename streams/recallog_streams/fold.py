@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, TypeVar, cast
 
@@ -97,7 +97,7 @@ class Fold:
         if len({table.name for table in self.tables}) < len(self.tables):
             raise ProjectionError("two tables of the projections have the same name")
 
-    @property
+    @cached_property
     def code(self) -> str:
         """The versions of the code that writes the rows, as JSON: other code never writes the same generation."""
         versions = {projection.name: projection.version for projection in self._projections}

@@ -124,10 +124,14 @@ class Projector:
         checkpoint = await self.store.checkpoint(generation)
         if checkpoint is None:
             raise GenerationGone(f"the generation {generation.id} is gone")
+        await self.verify_once(generation, checkpoint)
+        return checkpoint
+
+    async def verify_once(self, generation: Generation, checkpoint: Checkpoint) -> None:
+        """`verify_ledger_identity`, the first time that the generation is used here. Raises `LedgerMismatch`."""
         if generation.id not in self._verified:
             await self.verify_ledger_identity(generation.partition, checkpoint)
             self._verified.add(generation.id)
-        return checkpoint
 
     async def process(
         self, generation: Generation, batch: Batch, checkpoint: Checkpoint | None = None

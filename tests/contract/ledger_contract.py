@@ -53,6 +53,10 @@ class LedgerContract(ABC):
     def test_a_new_ledger_ends_at_offset_zero(self, ledger: Ledger) -> None:
         assert run(ledger.ends()) == [0]
 
+    def test_the_end_read_in_this_thread_is_the_end(self, ledger: Ledger) -> None:
+        run(ledger.append(numbered(3)))
+        assert ledger.end_here(0) in (3, None)
+
     def test_positions_are_those_of_the_events_in_their_order(self, ledger: Ledger) -> None:
         assert run(ledger.append(numbered(3))) == [Position(0, 0), Position(0, 1), Position(0, 2)]
 

@@ -470,6 +470,23 @@ class StoreContract(ABC):
         commit(store, A, 0, 1)
         assert (before, run(store.scan(A, "t", limit=3)).checkpoint) == (at(0), at(1))
 
+    # Reading together with the ledger's end.
+
+    def test_an_optimistic_read_finds_what_a_read_of_the_active_generation_finds(self, store: Store) -> None:
+        activate(store, A, 3, Changes({ROW: b"a"}, {LOG: [b"1"]}, {"l": 10}))
+        build(store, B, 5)
+        found = run(store.read_current(0, [ROW], [(LOG, 9)], lambda: 4))
+        assert found in (None, run(store.read(0, [ROW], [(LOG, 9)])))
+
+    @pytest.mark.parametrize("end", [5, None], ids=["behind", "unknown"])
+    def test_an_optimistic_read_that_may_miss_records_finds_nothing(self, store: Store, end: int | None) -> None:
+        activate(store, A, 3, row(b"a"))
+        assert run(store.read_current(0, [ROW], [], lambda: end)) is None
+
+    def test_an_optimistic_read_without_an_active_generation_finds_nothing(self, store: Store) -> None:
+        build(store, A, 3)
+        assert run(store.read_current(0, [], [], lambda: 0)) is None
+
     # Nothing to read.
 
     def test_a_store_without_generations_is_rebuilding(self, store: Store) -> None:

@@ -1,7 +1,10 @@
 """The embedded ledger keeps the contract, outlives its process, and is shared by several."""
 
+import asyncio
+import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -144,3 +147,25 @@ def test_a_ledger_makes_the_folder_that_it_lives_in(tmp_path: Path) -> None:
     run(ledger.append(numbered(1)))
     run(ledger.close())
     assert len(reopened(tmp_path / "a" / "b" / "ledger.db")[0]) == 1
+
+
+def test_the_end_is_read_in_this_thread_unless_another_one_uses_the_file(path: Path) -> None:
+    async def work() -> None:
+        ledger, started, finished = SqliteLedger(path), threading.Event(), threading.Event()
+        await ledger.append(numbered(2))
+        assert ledger.end_here(0) == 2
+
+        def hold(connection: sqlite3.Connection) -> None:
+            started.set()
+            assert finished.wait(30)
+
+        held = asyncio.create_task(ledger._file.run(hold))
+        await asyncio.to_thread(started.wait, 30)
+        assert ledger.end_here(0) is None
+        finished.set()
+        await held
+        assert ledger.end_here(0) == 2
+        await ledger.close()
+        assert ledger.end_here(0) is None
+
+    run(work())

@@ -52,6 +52,13 @@ def test_a_reopened_store_holds_what_it_held(store: SqliteStore, path: Path) -> 
         run(other.close())
 
 
+def test_an_optimistic_read_answers_once_all_below_the_end_is_processed(store: SqliteStore) -> None:
+    activate(store, A, 3, row(b"a"))
+    found = run(store.read_current(0, [RowKey("t", "village", "baker", "k")], [(LOG, 9)], lambda: 4))
+    assert found is not None
+    assert (found.generation, found.checkpoint, list(found.rows)) == (A, at(3), [b"a"])
+
+
 def test_two_stores_on_one_file_fence_each_other(store: SqliteStore, path: Path) -> None:
     other = SqliteStore(path)
     try:

@@ -11,8 +11,9 @@ from recallog_projections.rows import Changes
 from recallog_projections.stores.store import Checkpoint, Chunk, Generation, Outcome, Pointer, ReadResult, Store
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Event, Position
-from recallog_schemas.errors import StorageUnavailable, UnknownOutcome
+from recallog_schemas.errors import Rebuilding, StorageUnavailable, UnknownOutcome
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest
+from support.folding import finish
 
 Result = TypeVar("Result")
 
@@ -84,6 +85,9 @@ class SteppedLedger(Ledger):
         await Pause()
         return await self._inner.ends()
 
+    def end_here(self, partition: int) -> int | None:
+        return finish(self._inner.ends())[partition]
+
     async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         async for batch in self._inner.read(partition, start, until, space=space):
             await Pause()
@@ -154,6 +158,20 @@ class SteppedStore(Store):
         generation: Generation | None = None,
     ) -> ReadResult:
         return await self._touch(lambda: self._inner.read(partition, rows, logs, generation))
+
+    async def read_current(
+        self,
+        partition: int,
+        rows: Sequence[RowKey],
+        logs: Sequence[tuple[LogName, int]],
+        ledger_end: Callable[[], int | None],
+    ) -> ReadResult | None:
+        end = ledger_end()
+        try:
+            found = await self.read(partition, rows, logs)
+        except Rebuilding:
+            return None
+        return found if end is not None and found.checkpoint.offset + 1 >= end else None
 
     async def scan(
         self,

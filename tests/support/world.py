@@ -13,6 +13,7 @@ import msgspec
 
 from recallog.queries import reflections
 from recallog.reading.read_session import ReadSession
+from recallog.reading.view_access import CatchUpOnRead
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_projections.stores.memory import MemoryStore
@@ -219,9 +220,9 @@ class World:
         for _ in range(self.rng.choice((1, 3, 30))):
             (end,), restored = finish(self.ledger.ends()), self.restored
             try:
-                await generations.current(projector, 0)
                 space, agent = self.rng.choice(SPACES), self.rng.choice((*AGENTS, NEVER_SEEN))
-                snapshot = await self._stepped_store.read(0, logs=episodic.logs(space, agent, 1000))
+                reading = await CatchUpOnRead(projector).reading(0, None, None)
+                snapshot = await reading.read(logs=episodic.logs(space, agent, 1000))
             except ViewsTooNew:
                 assert self.upgraded
                 return

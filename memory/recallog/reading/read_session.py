@@ -1,6 +1,6 @@
 """One consistent look at the views, live or past."""
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypedDict, TypeVar
 
@@ -11,31 +11,31 @@ from recallog_projections.tables import Log, LogName, RowKey, Table, Tail
 from recallog_projections.views import episodic
 from recallog_schemas import Position, codec, limits
 from recallog_schemas.views import Remembered
-from recallog_streams import generations
 
 Row = TypeVar("Row", bound=msgspec.Struct)
+
+FirstRead = Callable[[Sequence[RowKey], Sequence[tuple[LogName, int]]], Awaitable[ReadResult]]
+"""Reads rows and log tails of the generation that is to be read."""
 
 
 @dataclass(slots=True)
 class ReadSession:
-    """A generation to read from: the one that is named, else the one that is active when the first read comes."""
+    """Reads of one generation: the one that is given, or the one that the first read finds."""
 
     store: Store
     partition: int
-    generation: Generation | None
-    code: str | None = None
-    """The code that reads; needed where no generation is named, since rows of other code are not for it."""
+    source: Generation | FirstRead
 
     async def read(self, rows: Sequence[RowKey] = (), logs: Sequence[tuple[LogName, int]] = ()) -> ReadResult:
         """Rows and log tails in one atomic call.
 
-        Raises `Rebuilding` where the generation was replaced meanwhile, or is of older code, and `ViewsTooNew`.
+        Raises `Rebuilding` where the generation was replaced meanwhile. The first read raises what `ViewAccess` says.
         """
-        snapshot = await self.store.read(self.partition, rows, logs, self.generation)
-        if self.generation is None:
-            generations.check_readable(snapshot.generation.code, self.code or "")
-            self.generation = snapshot.generation
-        return snapshot
+        if isinstance(self.source, Generation):
+            return await self.store.read(self.partition, rows, logs, self.source)
+        found = await self.source(rows, logs)
+        self.source = found.generation
+        return found
 
     async def snapshot(self, rows: Iterable[RowKey] = (), logs: Iterable[tuple[LogName, int]] = ()) -> "Snapshot":
         """The same, by name."""
@@ -49,7 +49,7 @@ class ReadSession:
 
         Each call to the store reads `items_at_once` rows.
         """
-        generation = self.generation or (await self.read()).generation
+        generation = self.source if isinstance(self.source, Generation) else (await self.read()).generation
         after = None
         while True:
             chunk = await self.store.scan(generation, table, space=space, after=after, limit=items_at_once)

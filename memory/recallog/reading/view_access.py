@@ -1,11 +1,14 @@
-"""Who keeps the views that a question is answered from: the question itself (embedded), or workers (cluster)."""
+"""View access: finds the generation that a query reads, and catches it up (embedded) or waits for workers (cluster)."""
 
 import asyncio
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import partial
 
 from recallog.reading.read_session import ReadSession
-from recallog_projections.stores.store import Checkpoint, Generation
+from recallog_projections.stores.store import Checkpoint, Generation, ReadResult
+from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Position
 from recallog_schemas.errors import Rebuilding, ViewsBehind
 from recallog_streams import generations
@@ -20,10 +23,14 @@ class ViewAccess(ABC):
 
     @abstractmethod
     async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> ReadSession:
-        """What to read from, once it has decided `after`.
+        """A session whose reads show at least the records up to `after`.
 
-        Raises `Rebuilding`, `ViewsTooNew`, `ViewsBehind`, `LedgerMismatch`.
+        This call and the first read raise `Rebuilding`, `ViewsTooNew`, `ViewsBehind`, `LedgerMismatch`.
         """
+
+    @abstractmethod
+    async def catch_up(self, partition: int, to: Position, progress: Progress | None) -> None:
+        """Return once the views have processed `to`. Raises as `reading` does."""
 
     @abstractmethod
     async def active(self, partition: int, progress: Progress | None) -> Generation:
@@ -35,13 +42,29 @@ class ViewAccess(ABC):
 
 
 class CatchUpOnRead(ViewAccess):
-    """Embedded: a query first brings the views up to the ledger's end, so it sees all that was there when it began."""
+    """Embedded: the first read of a query shows all records that the ledger held when the query began.
+
+    It reads optimistically, together with the ledger's end. Only where the views are behind it are they caught up
+    before the rows are read again.
+    """
 
     def __init__(self, projector: Projector) -> None:
         self._projector = projector
 
     async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> ReadSession:
-        return ReadSession(self._projector.store, partition, await self.active(partition, progress))
+        projector, store = self._projector, self._projector.store
+
+        async def first_read(rows: Sequence[RowKey], logs: Sequence[tuple[LogName, int]]) -> ReadResult:
+            found = await store.read_current(partition, rows, logs, partial(projector.ledger.end_here, partition))
+            if found is not None and found.generation.code == projector.fold.code:
+                await projector.verify_once(found.generation, found.checkpoint)
+                return found
+            return await store.read(partition, rows, logs, await self.active(partition, progress))
+
+        return ReadSession(store, partition, first_read)
+
+    async def catch_up(self, partition: int, to: Position, progress: Progress | None) -> None:
+        await self.active(partition, progress)
 
     async def active(self, partition: int, progress: Progress | None) -> Generation:
         return await generations.current(self._projector, partition, progress)
@@ -68,7 +91,16 @@ class WaitForWorkers(ViewAccess):
             self._verified = True
         if after is not None:
             await self._wait(partition, after)
-        return ReadSession(self._store, partition, None, self._code)
+
+        async def first_read(rows: Sequence[RowKey], logs: Sequence[tuple[LogName, int]]) -> ReadResult:
+            found = await self._store.read(partition, rows, logs)
+            generations.check_readable(found.generation.code, self._code)
+            return found
+
+        return ReadSession(self._store, partition, first_read)
+
+    async def catch_up(self, partition: int, to: Position, progress: Progress | None) -> None:
+        await self.reading(partition, to, progress)
 
     async def active(self, partition: int, progress: Progress | None) -> Generation:
         active = (await self._store.pointer(partition)).active

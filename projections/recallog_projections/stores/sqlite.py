@@ -169,13 +169,24 @@ class SqliteStore(Store):
             checkpoint = _checkpoint(connection, wanted) if wanted else None
             if wanted is None or checkpoint is None:
                 raise Rebuilding(f"partition {partition} has no views yet; try again when they are built")
-            number = _number(connection, wanted)
-            return ReadResult(
-                wanted,
-                checkpoint,
-                [_row(connection, number, need) for need in rows],
-                [sqlite_logs.tail(connection, number, name, newest) for name, newest in logs],
-            )
+            return _found(connection, wanted, checkpoint, rows, logs)
+
+        return await self._run(work)
+
+    async def read_current(
+        self,
+        partition: int,
+        rows: Sequence[RowKey],
+        logs: Sequence[tuple[LogName, int]],
+        ledger_end: Callable[[], int | None],
+    ) -> ReadResult | None:
+        def work(connection: sqlite3.Connection) -> ReadResult | None:
+            end = ledger_end()
+            active = _pointer(connection, partition).active
+            checkpoint = _checkpoint(connection, active) if active else None
+            if end is None or active is None or checkpoint is None or checkpoint.offset + 1 < end:
+                return None
+            return _found(connection, active, checkpoint, rows, logs)
 
         return await self._run(work)
 
@@ -228,6 +239,22 @@ def _checkpoint(connection: sqlite3.Connection, generation: Generation) -> Check
 def _number(connection: sqlite3.Connection, generation: Generation) -> int:
     row = connection.execute("SELECT number FROM generations WHERE id = ?", (generation.id,)).fetchone()
     return cast(int, row[0])
+
+
+def _found(
+    connection: sqlite3.Connection,
+    generation: Generation,
+    checkpoint: Checkpoint,
+    rows: Sequence[RowKey],
+    logs: Sequence[tuple[LogName, int]],
+) -> ReadResult:
+    number = _number(connection, generation)
+    return ReadResult(
+        generation,
+        checkpoint,
+        [_row(connection, number, need) for need in rows],
+        [sqlite_logs.tail(connection, number, name, newest) for name, newest in logs],
+    )
 
 
 def _row(connection: sqlite3.Connection, number: int, need: RowKey) -> bytes | None:

@@ -10,7 +10,7 @@ A commit makes these checks in order. They fence stale writers:
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
@@ -161,6 +161,20 @@ class Store(ABC):
 
         Raises `Rebuilding` if that generation does not exist.
         """
+
+    async def read_current(
+        self,
+        partition: int,
+        rows: Sequence[RowKey],
+        logs: Sequence[tuple[LogName, int]],
+        ledger_end: Callable[[], int | None],
+    ) -> ReadResult | None:
+        """`read` of the active generation if it has processed all offsets below `ledger_end()`, else None.
+
+        An optimisation for stores that read in a thread: one call to that thread reads the ledger's end and the rows.
+        `ledger_end` may answer None, and a store may always answer None.
+        """
+        return None
 
     @abstractmethod
     async def scan(

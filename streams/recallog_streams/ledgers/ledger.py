@@ -65,6 +65,13 @@ class Ledger(ABC):
     async def ends(self) -> list[int]:
         """The next offset of each partition."""
 
+    def end_here(self, partition: int) -> int | None:
+        """The next offset of a partition, read in the calling thread, which may be any; None: ask `ends`.
+
+        For `Store.read_current`. A ledger that would have to wait, for example for a server, answers None.
+        """
+        return None
+
     @abstractmethod
     def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         """Batches from `start` up to but not including `until`; with a `space`, only the records of that space.

@@ -69,6 +69,9 @@ class SqliteLedger(Ledger):
     async def ends(self) -> list[int]:
         return [await self._file.run(_end)]
 
+    def end_here(self, partition: int) -> int | None:
+        return self._file.run_here(_end)
+
     async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         while start < until:
             batch = await self._file.run(partial(_read, start=start, until=until, space=space))
