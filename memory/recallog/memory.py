@@ -48,6 +48,7 @@ from recallog_schemas.views import (
     TimelinePage,
     VerifyReport,
 )
+from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.projector import Progress
 
@@ -208,22 +209,28 @@ class Memory:
         """
         return await self._own_reactor().react(space, progress, skip_reflection_loops=skip_reflection_loops)
 
-    async def keep_reacting(self, space: str | None, trouble: Callable[[RecallogError], float]) -> None:
-        """Answer reflections as they fall due, in one space or in all, until cancelled. See `Reactor.go_on`."""
-        await self._own_reactor().go_on(space, trouble)
+    async def keep_reacting(self, space: str | None, on_error: Callable[[RecallogError], float]) -> None:
+        """Answer reflections as they fall due, in one space or in all, until cancelled.
+
+        `on_error` is called with each error and returns the seconds to wait before the next try, or raises to end it.
+        """
+        await self._own_reactor().run(space, on_error)
 
     # Consumers
 
-    async def catch_up(self, *, own: bool = True) -> None:
-        """Wait until the views have processed everything that the ledger holds now.
+    async def catch_up(self, *, own: bool = True, partition: int | None = None) -> None:
+        """Wait until the views have processed everything that the ledger holds now, in one partition or in all.
 
         Embedded, the views are folded here; on a cluster, workers fold them. Includes the views of your own
         projections, unless `own` is false. Raises `ViewsBehind` where the workers of a cluster take too long.
         """
-        for partition, end in enumerate(await self._components.ledger.ends()):
-            for views in self._components.groups() if own else [self._components.views]:
-                if end > 0:
-                    await views.access.catch_up(partition, Position(partition, end - 1), self._progress)
+        groups = self._components.groups() if own else [self._components.views]
+
+        async def of_partition(last: Position) -> None:
+            for views in groups:
+                await views.access.catch_up(last.partition, last, self._progress)
+
+        await gathered(of_partition, await self._last_positions(partition))
 
     async def episodic(
         self,
@@ -497,9 +504,8 @@ class Memory:
         """
         if self._components.index is None:
             return
-        for number, end in enumerate(await self._components.ledger.ends()):
-            if end and partition in (None, number):
-                await self._components.index.wait(number, end - 1, INDEX_WAIT_SECONDS, progress)
+        for last in await self._last_positions(partition):
+            await self._components.index.wait(last.partition, last.offset, INDEX_WAIT_SECONDS, progress)
 
     async def reflection(
         self, space: str, agent: str, *, after: Position | None = None, as_of: AsOf | None = None
@@ -625,15 +631,16 @@ class Memory:
             space, lambda reading: queries.spaces.agent_settings(reading, space, agent), after, as_of
         )
 
-    async def pending(self, space: str | None = None) -> list[PendingTrigger]:
-        """The reflections that are due, of one space or of all, by space and agent."""
+    async def pending(self, space: str | None = None, *, partition: int | None = None) -> list[PendingTrigger]:
+        """The reflections that are due in one space, in all spaces of one partition, or in all, by space and agent."""
 
         async def question(reading: ReadSession) -> list[PendingTrigger]:
             return [trigger async for trigger in queries.reflections.pending(reading, space)]
 
         if space is not None:
             return await self._router.of_space(space, question)
-        return sorted(await self._router.of_all(question), key=lambda trigger: (trigger.space, trigger.agent))
+        found = await self._router.of_all(question, only=partition)
+        return sorted(found, key=lambda trigger: (trigger.space, trigger.agent))
 
     async def spaces(self) -> list[SpaceView]:
         """All spaces, by name."""
@@ -765,6 +772,11 @@ class Memory:
                 self, self._components.ledger, self._make_reflector(), self._components.reactors_lock
             )
         return self._reactor
+
+    async def _last_positions(self, partition: int | None) -> list[Position]:
+        """The position of the last record of each partition that has any, or only of `partition`."""
+        ends = enumerate(await self._components.ledger.ends())
+        return [Position(number, end - 1) for number, end in ends if end and partition in (None, number)]
 
     def _scope(self, space: str, agent: str, as_of: AsOf | None) -> "AgentScope":
         return queries.previews.AgentScope(

@@ -10,12 +10,14 @@ import random
 import time
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 
 from recallog_projections.stores.store import Pointer
 from recallog_schemas import limits
 from recallog_schemas.errors import RecallogError
 from recallog_schemas.views import RebuildReport
 from recallog_streams import generations
+from recallog_streams.concurrency import gathered
 from recallog_streams.generations import BuildInProgress
 from recallog_streams.progress import CombinedProgress
 from recallog_streams.projector import GenerationGone, Progress, Projector
@@ -61,7 +63,7 @@ async def rebuild(name: str, projector: Projector, progress: Progress | None, *,
                 )
             )
 
-    await asyncio.gather(*(work() for _ in range(limits.PARTITIONS_AT_ONCE)))
+    await gathered(lambda _: work(), range(limits.PARTITIONS_AT_ONCE))
     if failures:
         raise failures[0]
     return sorted(reports, key=lambda report: report.partition)
@@ -69,12 +71,12 @@ async def rebuild(name: str, projector: Projector, progress: Progress | None, *,
 
 async def _begin(projector: Projector, partitions: Sequence[int]) -> list[BuildInProgress]:
     """The building generations of a rebuild in progress; without one, new generations of all partitions."""
-    return [await generations.begin(projector, partition) for partition in await concerned(projector, partitions)]
+    return await gathered(partial(generations.begin, projector), await concerned(projector, partitions))
 
 
 async def concerned(projector: Projector, partitions: Sequence[int]) -> dict[int, Pointer]:
     """The partitions, with their generations, that a rebuild would complete: those in progress, or else all."""
-    pointers = {partition: await projector.store.pointer(partition) for partition in partitions}
+    pointers = dict(zip(partitions, await gathered(projector.store.pointer, partitions), strict=True))
     in_progress = {partition: pointer for partition, pointer in pointers.items() if is_joined(projector, pointer)}
     return in_progress or pointers
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from recallog_schemas.errors import IndexUnavailable, ViewsBehind
+from recallog_streams.concurrency import gathered
 
 if TYPE_CHECKING:
     from recallog.index.indexer import Indexer, IndexSnapshot
@@ -86,13 +87,16 @@ class SemanticIndex:
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _decided(self, partition: int) -> tuple[int, int]:
-        """The last offset decided in one partition, and how many in all: an indexer takes one after the other."""
-        rows, found = self.indexer.rows, []
-        for number in range(len(await self.indexer.ledger.ends())):
+        """The last offset processed in one partition, and their sum over all: an indexer takes one after the other."""
+        rows = self.indexer.rows
+
+        async def processed(number: int) -> int:
             pointer = await rows.pointer(number)
             shown = pointer.active or pointer.building
             checkpoint = await rows.checkpoint(shown) if shown is not None else None
-            found.append(checkpoint.offset if checkpoint is not None else -1)
+            return checkpoint.offset if checkpoint is not None else -1
+
+        found = await gathered(processed, range(len(await self.indexer.ledger.ends())))
         return found[partition], sum(found)
 
     def trouble(self) -> str:

@@ -1,5 +1,8 @@
 """Dead letters: listing them, showing one with its bytes, and folding them again."""
 
+from functools import partial
+from itertools import chain
+
 from recallog.components import Components
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.time_travel import travel
@@ -9,6 +12,7 @@ from recallog_schemas.errors import OutOfRange, Rebuilding, RecallogError
 from recallog_schemas.views import DeadLetter, DeadLetterDetail
 from recallog_streams import dead_letters, generations
 from recallog_streams import rebuild as rebuilding
+from recallog_streams.concurrency import gathered
 from recallog_streams.dead_letters import DeadLetterRow
 from recallog_streams.ledgers.ledger import record_at
 from recallog_streams.projector import Progress
@@ -16,20 +20,22 @@ from recallog_streams.projector import Progress
 
 async def list_dead_letters(components: Components, progress: Progress | None) -> list[DeadLetter]:
     """The dead letters of the active generations, after these have caught up with the ledger."""
+    partitions = range(len(await components.ledger.ends()))
     found: list[DeadLetter] = []
     for views in components.groups():
-        for partition in range(len(await components.ledger.ends())):
-            found += [_letter(views, partition, letter) for letter in await _parked(views, partition, progress)]
+        of_views = await gathered(partial(_of_partition, views, progress), partitions)
+        found += chain.from_iterable(of_views)
     return found
 
 
-async def _parked(views: ProjectionGroup, partition: int, progress: Progress | None) -> list[DeadLetterRow]:
+async def _of_partition(views: ProjectionGroup, progress: Progress | None, partition: int) -> list[DeadLetter]:
     while True:
         active = await views.access.active(partition, progress)
         try:
-            return await dead_letters.all_dead_letters(views.store, active)
+            letters = await dead_letters.all_dead_letters(views.store, active)
         except Rebuilding:
             continue  # a rebuild cut over meanwhile
+        return [_letter(views, partition, letter) for letter in letters]
 
 
 async def show_dead_letter(components: Components, at: Position, progress: Progress | None) -> DeadLetterDetail:

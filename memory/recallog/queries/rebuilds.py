@@ -1,11 +1,15 @@
 """Rebuilds of the views and of the index: planning, running and cancelling them."""
 
+from functools import partial
+
 from recallog.components import Components
 from recallog.reading.projection_group import INDEX, ProjectionGroup
+from recallog_projections.stores.store import Generation
 from recallog_schemas.errors import SettingsError
 from recallog_schemas.views import RebuildPlan, RebuildReport
 from recallog_streams import generations
 from recallog_streams import rebuild as rebuilding
+from recallog_streams.concurrency import gathered
 from recallog_streams.projector import Progress
 
 
@@ -52,11 +56,10 @@ async def reindex(components: Components, model: str, progress: Progress | None)
 
 async def abort_rebuild(components: Components, what: str) -> list[str]:
     """Cancel all rebuilds under way, of the views or of the index; the ids of the cancelled generations."""
-    aborted = [
-        await generations.abort(views.builder, partition)
-        for views in await _groups(components, what)
-        for partition in range(len(await components.ledger.ends()))
-    ]
+    partitions = range(len(await components.ledger.ends()))
+    aborted: list[Generation | None] = []
+    for views in await _groups(components, what):
+        aborted += await gathered(partial(generations.abort, views.builder), partitions)
     return [generation.id for generation in aborted if generation is not None]
 
 

@@ -21,7 +21,7 @@ async def verify(components: Components, progress: Progress | None) -> VerifyRep
     ends = await components.ledger.ends()
     for views in [*components.groups(), *await index_group(components, optional=True)]:
         overall = CombinedProgress(progress, dict(enumerate(ends)))
-        for partition in range(len(ends)):
+        for partition in range(len(ends)):  # one at a time: the fresh fold of a partition is held in memory
             active, compared = await _compared(views, partition, overall.of(partition))
             checks += [_check(views, active, table) for table in compared]
     whole = hashlib.sha256("\n".join(check.digest for check in checks).encode()).hexdigest()

@@ -8,14 +8,23 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Any, Protocol
+from itertools import chain
+from typing import Any, NamedTuple, Protocol
 
 from recallog.reactors.reflector import Evidence, ReflectionRequest, Reflector, ask
 from recallog_schemas import Event, Position, codec, limits, triggers
-from recallog_schemas.errors import IdConflict, InvariantViolation, LockTimeout, RecallogError, ReflectorFailed
+from recallog_schemas.errors import (
+    IdConflict,
+    InvalidEvent,
+    InvariantViolation,
+    LockTimeout,
+    RecallogError,
+    ReflectorFailed,
+)
 from recallog_schemas.views import AgentSettingsView, BeliefsView, PendingTrigger, Reaction, ReflectionView
+from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Ledger, record_at
 
 POLL_SECONDS = 0.5
@@ -23,6 +32,9 @@ POLL_SECONDS = 0.5
 REST_SECONDS = 0.05
 """The shortest pause after a look at the triggers. A look that took longer is followed by a pause of the same length,
 so that a busy ledger leaves at least half of the time to others."""
+CHANGED_RECORDS_MAX = 1_000
+"""Up to this many new records of a partition are decoded to learn which spaces have changed. After more, and at the
+start, all spaces of the partition in which agents reflect are looked at."""
 RETRY_SECONDS = 10.0
 """How long a reactor in the background pauses after an error of the reflector or of a store."""
 
@@ -35,11 +47,12 @@ Progress = Callable[[int, int], None]
 class ReactorMemory(Protocol):
     """What a reactor needs of a memory. `recallog.Memory` has these methods."""
 
-    async def catch_up(self, *, own: bool = True) -> None:
-        """Wait until the views have processed all that the ledger holds now; without `own`, the built-in views only."""
+    async def catch_up(self, *, own: bool = True, partition: int | None = None) -> None:
+        """Wait until the views of one partition, or of all, have processed what the ledger holds now; without `own`,
+        only the built-in views."""
 
-    async def pending(self, space: str | None = None) -> list[PendingTrigger]:
-        """The triggers that are pending, of one space or of all, by space and agent."""
+    async def pending(self, space: str | None = None, *, partition: int | None = None) -> list[PendingTrigger]:
+        """The pending triggers of one space, of all spaces in one partition, or of all, by space and agent."""
 
     async def reflection(self, space: str, agent: str) -> ReflectionView:
         """Whether a reflection of `agent` is due, and on which events."""
@@ -74,10 +87,74 @@ class Reactor:
     async def react(
         self, space: str | None = None, progress: Progress | None = None, *, skip_reflection_loops: bool = False
     ) -> list[Reaction]:
-        """Answer the triggers that are pending now, each once; what was done. See `Memory.react`."""
+        """Answer the triggers that are pending now, each once, and return the answers. See `Memory.react`."""
+        scopes = [_Scope(partition, space) for partition in await self._ends(space)]
+        return await self._react(scopes, progress, skip_reflection_loops)
+
+    async def run(
+        self, space: str | None, on_error: Callable[[RecallogError], float], published: asyncio.Event | None = None
+    ) -> None:
+        """Answer triggers as they become pending, in one space or in all, until cancelled.
+
+        After the first look, only spaces that have new events are looked at. `published` is set after each append of
+        this process; every `POLL_SECONDS` the ledger is checked for appends of others. `on_error` is called with each
+        error and returns the seconds to wait before the next try, or raises to end the run.
+        """
+        published = published or asyncio.Event()
+        looked_at: dict[int, int] = {}
+        while True:
+            published.clear()
+            began = time.monotonic()
+            try:
+                ends = await self._ends(space)
+                if ends != looked_at:
+                    scopes = [
+                        scope
+                        for partition, end in ends.items()
+                        for scope in await self._changed(space, partition, looked_at.get(partition, 0), end)
+                    ]
+                    if scopes:
+                        await self._react(scopes, None, skip_reflection_loops=True)
+                    looked_at = ends  # as they were before: events since then, such as the answers, need another look
+                    await asyncio.sleep(max(REST_SECONDS, time.monotonic() - began))
+            except RecallogError as error:
+                await asyncio.sleep(on_error(error))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(published.wait(), POLL_SECONDS)
+
+    async def _ends(self, space: str | None) -> dict[int, int]:
+        """The end of each partition; with a `space`, of its partition only."""
+        ends = dict(enumerate(await self._ledger.ends()))
+        if space is None:
+            return ends
+        await self._ledger.open()
+        partition = self._ledger.partition_of(space)
+        return {partition: ends[partition]}
+
+    async def _changed(self, space: str | None, partition: int, start: int, end: int) -> "list[_Scope]":
+        """Where records from `start` up to `end` may have made reflections due."""
+        if start == end:
+            return []
+        if space is not None or not 0 < start < end <= start + CHANGED_RECORDS_MAX:
+            return [_Scope(partition, space)]
+        changed = set()
+        async for batch in self._ledger.read(partition, start, end):
+            for _, data in batch.records:
+                with suppress(InvalidEvent):
+                    changed.add(codec.decode(data).space)
+        return [_Scope(partition, name) for name in sorted(changed)]
+
+    async def _react(
+        self, scopes: "Sequence[_Scope]", progress: Progress | None, skip_reflection_loops: bool
+    ) -> list[Reaction]:
         async with self._lock():
-            await self._memory.catch_up(own=False)  # an answer that a worker has not seen yet would be given again
-            pending = await self._memory.pending(space)
+            # A trigger that was answered may still be pending in views that are behind.
+            partitions = {scope.partition for scope in scopes}
+            await gathered(lambda partition: self._memory.catch_up(own=False, partition=partition), partitions)
+            pending = sorted(
+                chain.from_iterable(await gathered(self._pending, scopes)),
+                key=lambda trigger: (trigger.space, trigger.agent),
+            )
             reactions = []
             for number, trigger in enumerate(pending):
                 reaction = await self._answer(trigger, skip_reflection_loops)
@@ -86,39 +163,20 @@ class Reactor:
                     progress(number + 1, len(pending))
             return reactions
 
-    async def go_on(
-        self, space: str | None, trouble: Callable[[RecallogError], float], news: asyncio.Event | None = None
-    ) -> None:
-        """Answer what falls due, in one space or in all, until cancelled.
-
-        `trouble` hears of each error, and says for how many seconds to leave it alone; or raises, which ends it.
-        `news` tells of what this process has published; what others publish is looked for now and then.
-        """
-        news = news or asyncio.Event()
-        seen: list[int] | None = None
-        while True:
-            news.clear()
-            began = time.monotonic()
-            try:
-                ends = await self._ledger.ends()
-                if ends != seen:
-                    await self.react(space, skip_reflection_loops=True)
-                    seen = ends  # what was answered meanwhile is looked at once more
-                    await asyncio.sleep(max(REST_SECONDS, time.monotonic() - began))
-            except RecallogError as error:
-                await asyncio.sleep(trouble(error))
-            with suppress(TimeoutError):
-                await asyncio.wait_for(news.wait(), POLL_SECONDS)
+    async def _pending(self, scope: "_Scope") -> list[PendingTrigger]:
+        if scope.space is not None:
+            return await self._memory.pending(scope.space)
+        return await self._memory.pending(partition=scope.partition)
 
     async def _answer(self, pending: PendingTrigger, skip_reflection_loops: bool) -> Reaction | None:
-        """None where it stands no more, or shall go on standing."""
+        """The answer; None for a trigger that is no longer pending, or that is skipped as a reflection loop."""
         due = await self._memory.reflection(pending.space, pending.agent)
         if due.trigger != pending.trigger:
             return None
         if skip_reflection_loops and all(shown.event.kind == "agent.reflected" for shown in due.on):
             return None
         try:
-            answer = await ask(self._reflector, await self._question(due), sleep=self._sleep)
+            answer = await ask(self._reflector, await self._request(due), sleep=self._sleep)
         except ReflectorFailed as failed:
             event = _failed(due, failed.reason)
         else:
@@ -126,17 +184,18 @@ class Reactor:
         try:
             position = await self._memory.publish(event)
         except IdConflict:
-            # Something that answers nothing took the answer's id. Under another one it is an answer all the same.
+            # An event that is no answer has the answer's id. Under another id the answer counts as well: its
+            # causation_id names the trigger.
             event = event.model_copy(update={"id": f"{event.id}/{secrets.token_hex(8)}"})
             position = await self._memory.publish(event)
-        # Somebody else may have been faster: their answer counts.
+        # If another reactor answered first, the position is that of its answer, which is the one that counts.
         data = await record_at(self._ledger, position.partition, position.offset)
         reaction = Reaction.of(codec.decode(data), position) if data is not None else None
         if reaction is None:
             raise InvariantViolation(f"the record at {position} is not the answer that was published")
         return reaction
 
-    async def _question(self, due: ReflectionView) -> ReflectionRequest:
+    async def _request(self, due: ReflectionView) -> ReflectionRequest:
         settings = await self._memory.agent_settings(due.space, due.agent)
         beliefs = (await self._memory.beliefs(due.space, due.agent)).beliefs[-limits.PROMPT_BELIEFS :]
         return ReflectionRequest(
@@ -163,27 +222,35 @@ class Reactor:
         await self._reflector.close()
 
 
+class _Scope(NamedTuple):
+    """Where a reactor looks for pending triggers: in one space, or in all spaces of a partition."""
+
+    partition: int
+    space: str | None
+
+
 class Background:
-    """A reactor that goes on by itself while a memory is open. What goes wrong is logged and tried again."""
+    """A task that runs a reactor while a memory is open. Errors are logged, and what failed is tried again."""
 
     def __init__(self, reactor: Reactor) -> None:
-        self._news = asyncio.Event()
-        self._task = asyncio.create_task(reactor.go_on(None, _left_alone, self._news), name="recallog-reactor")
+        self._published = asyncio.Event()
+        self._task = asyncio.create_task(reactor.run(None, _pause_after, self._published), name="recallog-reactor")
 
     def wake(self) -> None:
-        """Something was published."""
-        self._news.set()
+        """Look at the triggers soon: events have been published."""
+        self._published.set()
 
     async def stop(self) -> None:
+        """Cancel the task and wait for its end."""
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
 
 
-def _left_alone(error: RecallogError) -> float:
-    """Seconds to wait after an error that nobody is told of but the log."""
+def _pause_after(error: RecallogError) -> float:
+    """Log an error; the seconds to wait before the next try."""
     if isinstance(error, LockTimeout):
-        return POLL_SECONDS  # another process reacts
+        return POLL_SECONDS  # not an error: another process is reacting
     _log.warning("%s: %s; trying again in %g s", type(error).__name__, error, RETRY_SECONDS)
     return RETRY_SECONDS
 
@@ -191,7 +258,7 @@ def _left_alone(error: RecallogError) -> float:
 def _failed(due: ReflectionView, reason: str) -> Event:
     trigger = triggers.parse(due.trigger)
     if trigger is None:
-        raise InvariantViolation(f"{due.trigger!r} is no trigger")
+        raise InvariantViolation(f"{due.trigger!r} is not the id of a trigger")
     return Event(
         id=trigger.answer_id,
         space=due.space,

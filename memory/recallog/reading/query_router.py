@@ -1,6 +1,6 @@
 """The query router: finds the views that a query reads, live or past, and repeats the query after a cutover."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from recallog.reading.projection_group import ProjectionGroup
@@ -9,7 +9,7 @@ from recallog.reading.time_travel import AsOf, check_size, travel
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import Position, codec
-from recallog_schemas.errors import DeadLettered, InvariantViolation, Rebuilding
+from recallog_schemas.errors import DeadLettered, InvariantViolation, OutOfRange, Rebuilding
 from recallog_streams import dead_letters, generations
 from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Ledger
@@ -71,9 +71,17 @@ class QueryRouter:
                     raise await views.access.unavailable(partition, error) from error
         raise InvariantViolation("the last try neither answered nor raised")
 
-    async def of_all(self, question: Callable[[ReadSession], Awaitable[list[Result]]]) -> list[Result]:
-        """The answers of all partitions, in their order; several partitions are read at once."""
-        partitions = range(len(await self._ledger.ends()))
+    async def of_all(
+        self, question: Callable[[ReadSession], Awaitable[list[Result]]], *, only: int | None = None
+    ) -> list[Result]:
+        """The results of all partitions, in their order, or of the partition `only`; several are read at once.
+
+        Raises `OutOfRange` if there is no such partition.
+        """
+        partitions: Sequence[int] = range(len(await self._ledger.ends()))
+        if only is not None and only not in partitions:
+            raise OutOfRange(f"there is no partition {only}: the ledger has {len(partitions)}, the first is 0")
+        partitions = partitions if only is None else [only]
         answers = await gathered(lambda partition: self.of_partition(partition, question), partitions)
         return [item for answer in answers for item in answer]
 

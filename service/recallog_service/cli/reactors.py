@@ -124,7 +124,7 @@ async def _go_on(settings: Settings, space: str | None, as_json: bool) -> None:
         where = "all spaces" if space is None else space
         asked = "offline" if settings.reflector == "extractive" else f"by asking {settings.reflector_model}"
         terminal.note(f"answering what falls due in {where}, {asked}; Ctrl-C ends it")
-        await _first_of(_show_answers(memory, begins, space, as_json), memory.keep_reacting(space, _Trouble()))
+        await _first_of(_show_answers(memory, begins, space, as_json), memory.keep_reacting(space, _ReportErrors()))
 
 
 async def _first_of(*works: Coroutine[Any, Any, None]) -> None:
@@ -140,19 +140,19 @@ async def _first_of(*works: Coroutine[Any, Any, None]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class _Trouble:
-    """What may pass is told once, what does not pass by itself is raised."""
+class _ReportErrors:
+    """Prints a temporary error once and returns the seconds to wait; raises any other error."""
 
     def __init__(self) -> None:
-        self._translated_error = ""
+        self._reported = ""
 
     def __call__(self, error: RecallogError) -> float:
         if not error.retryable:
             raise error
-        trouble = "another process is reacting" if isinstance(error, LockTimeout) else str(error)
-        if trouble != self._translated_error:
-            terminal.note(f"{trouble}; going on as soon as it passes")
-            self._translated_error = trouble
+        reason = "another process is reacting" if isinstance(error, LockTimeout) else str(error)
+        if reason != self._reported:
+            terminal.note(f"{reason}; going on as soon as it passes")
+            self._reported = reason
         return POLL_SECONDS if isinstance(error, LockTimeout) else RETRY_SECONDS
 
 

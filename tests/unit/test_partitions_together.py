@@ -1,0 +1,130 @@
+"""What concerns several partitions is done in them together: each partition here waits until the other one is read."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from recallog import Memory
+from recallog.composition import assemble
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.stores.store import Pointer
+from recallog_schemas.errors import OutOfRange, StorageUnavailable
+from recallog_streams.concurrency import gathered
+from support.events import event, run
+from support.partitioned import PartitionedLedger
+
+SECONDS_MAX = 10.0
+
+
+class MeetingStore(MemoryStore):
+    """Once `barrier` is set, the first look at the generations of a partition waits for that of the other one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.barrier: asyncio.Barrier | None = None
+        self._met: set[int] = set()
+
+    def expect_both(self) -> None:
+        self.barrier = asyncio.Barrier(2)
+        self._met.clear()
+
+    async def pointer(self, partition: int) -> Pointer:
+        if self.barrier is not None and partition not in self._met:
+            self._met.add(partition)
+            await self.barrier.wait()
+        return await super().pointer(partition)
+
+
+async def _react(memory: Memory) -> object:
+    return await memory.react()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        Memory.catch_up,
+        Memory.pending,
+        Memory.spaces,
+        Memory.status,
+        Memory.dead_letters,
+        Memory.plan_rebuild,
+        Memory.rebuild,
+        Memory.abort_rebuild,
+        _react,
+    ],
+)
+def test_two_partitions_are_asked_together(ask: Callable[[Memory], Coroutine[Any, Any, object]]) -> None:
+    async def work() -> None:
+        store = MeetingStore()
+        async with Memory(assemble(PartitionedLedger(2), lambda namespace: store)) as memory:
+            await memory.publish_many([event(space="village-0"), event(space="village-1")])
+            await memory.catch_up()
+            store.expect_both()
+            async with asyncio.timeout(SECONDS_MAX):
+                await ask(memory)
+
+    run(work())
+
+
+def test_one_partition_alone_can_be_asked() -> None:
+    async def work() -> None:
+        async with Memory(assemble(PartitionedLedger(2), lambda namespace: MemoryStore())) as memory:
+            wants = [
+                event("agent.configured", space=f"village-{number}", payload={"reflection_threshold": 1})
+                for number in range(4)
+            ]
+            await memory.publish_many([*wants, *(event(space=f"village-{number}") for number in range(4))])
+            odd = await memory.pending(partition=1)
+            assert [trigger.space for trigger in odd] == ["village-1", "village-3"]
+            assert len(await memory.pending()) == 4
+            for unknown in (-1, 2):
+                with pytest.raises(OutOfRange, match="there is no partition"):
+                    await memory.pending(partition=unknown)
+
+    run(work())
+
+
+def test_the_first_error_is_raised_when_the_work_for_the_other_partitions_has_ended() -> None:
+    ended: list[int] = []
+
+    async def work(partition: int, others: asyncio.Event) -> None:
+        if partition == 1:
+            await others.wait()
+            raise StorageUnavailable("partition 1 is away")
+        try:
+            others.set()
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append(partition)
+
+    async def check() -> None:
+        others = asyncio.Event()
+        with pytest.raises(StorageUnavailable, match="partition 1"):
+            async with asyncio.timeout(SECONDS_MAX):
+                await gathered(lambda partition: work(partition, others), range(3))
+        assert sorted(ended) == [0, 2]
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run(check())
+
+
+def test_no_more_partitions_are_worked_on_at_once_than_allowed() -> None:
+    under_way: set[int] = set()
+    most = 0
+
+    async def work(partition: int) -> int:
+        nonlocal most
+        under_way.add(partition)
+        most = max(most, len(under_way))
+        await asyncio.sleep(0)
+        under_way.remove(partition)
+        return partition
+
+    async def check() -> None:
+        assert await gathered(work, range(20), at_once=3) == list(range(20))
+
+    run(check())
+    assert most == 3
