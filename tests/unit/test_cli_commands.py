@@ -318,7 +318,7 @@ def test_entries_shows_whole_events_in_the_order_of_their_ids(home: Path) -> Non
         "e-9  0:9  2026-03-01 12:09:00  baker  agent.thought\n  the right number [bold]9[/]\n"
         "e-0  0:0  2026-03-01 12:00:00  baker  agent.spoke\n  the right number [bold]0[/]\n"
     )
-    assert "2 of the ids name nothing that baker may see" in shown.err
+    assert "2 of the ids are unknown, or of events that baker may not see" in shown.err
     view = clean(recallog("entries", "village", "baker", "e-9", "--json", "--home", home)).json
     assert [shown["event"]["id"] for shown in view["entries"]] == ["e-9"]
     assert recallog("entries", "village", "baker", "e-2", "--home", home).out == "(nothing)\n"
@@ -365,7 +365,7 @@ def test_status_of_a_space(home: Path) -> None:
     detail = clean(recallog("status", "--space", "village", "--json", "--home", home)).json
     assert {kind["name"]: kind["events"] for kind in detail["kinds"]} == {"agent.spoke": 15, "agent.thought": 15}
     assert "miller" in clean(recallog("status", "--space", "village", "--home", home)).out
-    assert "nothing was ever said" in clean(recallog("status", "--space", "nowhere", "--home", home)).out
+    assert "the space has no events" in clean(recallog("status", "--space", "nowhere", "--home", home)).out
 
 
 @pytest.mark.parametrize(

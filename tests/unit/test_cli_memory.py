@@ -227,7 +227,7 @@ def test_explain_shows_nothing_of_what_an_agent_may_not_see(home: Path) -> None:
 def test_explain_ends_with_1_where_there_is_no_such_event(home: Path) -> None:
     result = recallog("explain", "village", "nosuch", "widow", "--home", home)
     assert (result.code, result.out.splitlines()[0]) == (1, "unknown")
-    assert result.err == "the ids there are: recallog tail --space village --json\n"
+    assert result.err == "list the ids: recallog tail --space village --json\n"
     as_json = recallog("explain", "village", "nosuch", "widow", "--json", "--home", home)
     assert (as_json.code, as_json.json["verdict"], as_json.err) == (1, "unknown", "")
     assert recallog("explain", "village", "w-2", "widow", "--as-of", "0:2", "--home", home).code == 1
@@ -289,7 +289,7 @@ def test_context_says_what_does_not_fit_and_what_is_due(home: Path) -> None:
     result = clean(recallog("context", "village", "widow", "--budget-tokens", "20", "--home", home))
     assert re.fullmatch(
         r"about \d+ tokens; [1-9]\d* lines left out\n"
-        r"that is more than 20: what is left is never left out; give it a larger budget\n"
+        r"that exceeds 20, and no other line may be left out: use a larger budget\n"
         r"a reflection is due, and the prompt asks for it: recallog reflection village widow\n",
         result.err,
     )
@@ -328,7 +328,7 @@ def test_a_reflection_that_is_not_due(home: Path) -> None:
 def test_an_agent_that_never_reflects_and_how_to_switch_it_on(home: Path) -> None:
     result = clean(recallog("reflection", "village", "smith", "--home", home))
     assert result.out == "never due: smith has no threshold; 5 events so far\n"
-    (command,) = re.findall(r"switch it on: recallog (.*)", result.err)
+    (command,) = re.findall(r"set a threshold: recallog (.*)", result.err)
     assert command == """publish village smith agent.configured --payload '{"reflection_threshold": 20}'"""
 
 
@@ -442,7 +442,8 @@ def test_status_shows_what_is_due_and_who_does_not_reflect(home: Path) -> None:
     assert "\n1 agent past turn 30 without reflection" in result.out
     assert "\nvillage  smith  31\n" in trimmed(result.out)
     assert result.err == (
-        """switch it on: recallog publish village smith agent.configured --payload '{"reflection_threshold": 20}'\n"""
+        "set a threshold: recallog publish village smith agent.configured "
+        """--payload '{"reflection_threshold": 20}'\n"""
     )
 
 

@@ -353,7 +353,7 @@ def test_tail_follows_until_it_is_stopped(home: Path) -> None:
 def test_react_goes_on_until_it_is_stopped(home: Path, with_signal: signal.Signals, code: int) -> None:
     publish(home, configured("widow", 2), spoke("a", id="e-1"), spoke("b", id="e-2"))
     with running("react", "--follow", "--home", home) as react:
-        react.until("answering what falls due in all spaces, offline; Ctrl-C ends it", "err")
+        react.until("answering due reflections in all spaces, offline; Ctrl-C ends the command", "err")
         react.until("0:3  village  widow  agent.reflected  What stands out of the last 2")
         react.until("  based on e-1, e-2")
         publish_from_elsewhere(home, "c", 1)
@@ -367,7 +367,7 @@ def test_react_goes_on_in_one_space_and_leaves_the_others_alone(home: Path) -> N
     elsewhere = event("agent.configured", space="town", payload={"reflection_threshold": 1})
     publish(home, configured("widow", 1), elsewhere, event(space="town"))
     with running("react", "village", "--follow", "--json", "--home", home) as react:
-        react.until("answering what falls due in village", "err")
+        react.until("answering due reflections in village", "err")
         publish(home, spoke("a"))
         assert json.loads(react.until("agent.reflected"))["agent"] == "widow"
         assert react.stop(signal.SIGTERM) == 0
@@ -388,7 +388,7 @@ def test_react_goes_on_after_a_reflection_that_failed(home: Path) -> None:
     with ChatServer(status(400, "too rude"), belief("It is so.", "e-2")) as server:
         environment = {"RECALLOG_REFLECTOR": server.url, "RECALLOG_REFLECTOR_MODEL": "small"}
         with running("react", "--follow", "--home", home, **environment) as react:
-            react.until("answering what falls due in all spaces, by asking small", "err")
+            react.until("answering due reflections in all spaces, with small", "err")
             react.until("reflection.failed  .*too rude")
             publish(home, spoke("b", id="e-2"))
             react.until("agent.reflected  It is so.")
@@ -409,7 +409,7 @@ def test_react_waits_while_another_process_reacts(home: Path) -> None:
     lock = FileLock(home / "reactors.lock")
     with running("react", "--follow", "--home", home, RECALLOG_LOCK_WAIT_SECONDS="0.2") as react:
         with lock:
-            react.until("another process is reacting; going on as soon as it passes", "err")
+            react.until("another process is reacting; retrying", "err")
         react.until("widow  agent.reflected")
         assert react.stop(signal.SIGTERM) == 0
 

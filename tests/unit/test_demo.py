@@ -34,7 +34,7 @@ def test_the_demo_runs_twice_in_one_folder_and_all_is_as_it_says(tmp_path: Path)
         assert seen["ok"] is True
         assert seen["crash"]["lost"] == seen["crash"]["doubled"] == 0
         assert seen["crash"]["in_ledger"] == len(village.recording())
-        assert seen["asked_without_index_because"] is None
+        assert seen["without_index_because"] is None
         assert seen["recalled_by_knower"][0] == village.PRIVATE_THOUGHT
         assert village.PRIVATE_THOUGHT not in seen["recalled_by_accuser"] + seen["recalled_by_accuser_later"]
         assert seen["digest_before"] == seen["digest_after_rebuild"]
@@ -45,9 +45,9 @@ def test_it_tells_its_story_to_people(tmp_path: Path) -> None:
     result = spawn("demo", "--home", tmp_path / "demo")
     assert result.code == 0
     assert "0 lost, 0 doubled" in result.out
-    assert "is not to be had" not in result.out
+    assert "is unavailable" not in result.out
     assert "DIFFERENT" not in result.out
-    assert "Something above is not as it should be" not in result.out
+    assert "did not give the expected result" not in result.out
 
 
 def test_it_goes_on_by_words_where_the_index_cannot_start(tmp_path: Path) -> None:

@@ -313,10 +313,10 @@ def test_a_result_of_other_questions_is_refused_before_anything_is_asked(tmp_pat
     [
         (["--ablations", "--without", "late"], "--without"),
         (["--ablations", "--index", "off"], "--index off"),
-        ([part for name in sorted(DEFAULT_CHANNELS) for part in ("--without", name)], "nothing is left to rank by"),
-        (["--out", "nowhere/at/all.json"], "there is no folder"),
+        ([part for name in sorted(DEFAULT_CHANNELS) for part in ("--without", name)], "no channel is left"),
+        (["--out", "nowhere/at/all.json"], "does not exist"),
         (["--without", "luck"], "luck"),
-        (["--without", "temporal"], "temporal ranks nothing by default"),
+        (["--without", "temporal"], "temporal is not a default channel"),
         (["--limit", "0"], "limit"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Commands that ask who and what is there."""
+"""`spaces` and `agents`: list the spaces of a memory and the agents of a space."""
 
 import typer
 
@@ -12,7 +12,7 @@ def register(app: typer.Typer) -> None:
 
 
 def spaces_command(home: Home = None, as_json: Json = False) -> None:
-    """All spaces with their counts."""
+    """List all spaces with their counts."""
     spaces = terminal.ask(lambda memory: memory.spaces(), home, as_json=as_json)
     if as_json:
         terminal.print_json(spaces)
@@ -22,7 +22,7 @@ def spaces_command(home: Home = None, as_json: Json = False) -> None:
 
 
 def agents_command(space: Space, home: Home = None, as_json: Json = False) -> None:
-    """Who acted in a space."""
+    """List the agents of a space with their counts."""
     agents = terminal.ask(lambda memory: memory.agents(space), home, as_json=as_json)
     if as_json:
         terminal.print_json(agents)

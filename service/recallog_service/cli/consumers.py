@@ -1,4 +1,4 @@
-"""Commands that ask what agents remember, and what a model is told of it."""
+"""Queries about one agent or space: `episodic`, `timeline`, `salient`, `explain`, `beliefs`, `scene`, `context`."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Agent, At, Home, Json, Space
 
 Query = Annotated[
-    str | None, typer.Argument(help="What the events are to be about; put -- before one that begins with a dash.")
+    str | None, typer.Argument(help="Text that relevance is measured by; put -- before one that begins with a dash.")
 ]
 TopK = Annotated[int | None, typer.Option(min=1, help="How many events; default: the agent's, else 8.")]
 Turn = Annotated[int | None, typer.Option(min=0, help="Turn to measure recency from; default: the space's.")]
@@ -48,7 +48,7 @@ def episodic_command(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """What an agent remembers of late: its own events, those addressed to it, and what all share."""
+    """Show the recent events of an agent: its own, those addressed to it, and shared ones."""
     view = terminal.ask(
         lambda memory: memory.episodic(space, agent, window=window, as_of=terminal.as_of(as_of)), home, as_json=as_json
     )
@@ -61,31 +61,33 @@ def episodic_command(
 def timeline_command(
     space: Space,
     agent: Agent,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Events on the page.")] = 50,
-    before: Annotated[str | None, typer.Option(help="Position that a page before this one ended at.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Number of events on a page.")] = 50,
+    before: Annotated[
+        str | None, typer.Option(metavar="POSITION", help="Only events before this position, for the next page.")
+    ] = None,
     around: Annotated[
-        str | None, typer.Option(metavar="ID", help="Previews of this event and its neighbours instead of a page.")
+        str | None, typer.Option(metavar="ID", help="Show previews of this event and its neighbours instead of a page.")
     ] = None,
     entries_before: Annotated[
-        int, typer.Option(min=0, max=limits.AROUND_EVENTS_MAX, help="With --around: neighbours before it.")
+        int, typer.Option(min=0, max=limits.AROUND_EVENTS_MAX, help="With --around: number of events before it.")
     ] = limits.AROUND_EVENTS,
     entries_after: Annotated[
-        int, typer.Option(min=0, max=limits.AROUND_EVENTS_MAX, help="With --around: neighbours after it.")
+        int, typer.Option(min=0, max=limits.AROUND_EVENTS_MAX, help="With --around: number of events after it.")
     ] = limits.AROUND_EVENTS,
     session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
     kind: Annotated[list[str] | None, typer.Option(help="Only this kind; repeatable.")] = None,
-    since: Annotated[str | None, typer.Option(help="Only from this time on.")] = None,
-    until: Annotated[str | None, typer.Option(help="Only before this time.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Only events from this time on.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only events before this time.")] = None,
     as_of: At = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """All that an agent may see, in order, a page at a time from the newest to older ones, or around one event.
+    """Show the events that an agent may see, in order: the newest page, an older one, or those around one event.
 
-    Around an event previews are shown, with their ids: `recallog entries` shows whole events.
+    With --around the output is previews with ids; `recallog entries` shows whole events.
     """
     if around is not None and before is not None:
-        raise typer.BadParameter("leads from page to page; leave it out with --around", param_hint="--before")
+        raise typer.BadParameter("cannot be combined with --around", param_hint="--before")
 
     async def work(memory: Memory) -> TimelinePage | AroundView:
         span = terminal.moment(since) if since else None, terminal.moment(until) if until else None
@@ -112,13 +114,13 @@ def timeline_command(
 def _print_page(page: TimelinePage) -> None:
     terminal.print_lines(lines(page.items) or "(nothing)")
     if page.older is not None:
-        terminal.note(f"older ones: --before {page.older}")
+        terminal.note(f"older events: --before {page.older}")
     if page.kept_from is not None:
-        terminal.note(f"kept from {page.kept_from} on; what is older is in the ledger: recallog tail")
+        terminal.note(f"the views hold events from {page.kept_from} on; for older ones use recallog tail")
 
 
 def _print_around(view: AroundView) -> None:
-    """Each with its id, by which `recallog entries` shows the whole of it; the one that was asked about stands out."""
+    """Print each event with its id, and the requested one in bold."""
     for event in view.events:
         anchor = event is view.anchor
         terminal.print_lines(f"{'>' if anchor else ' '} {event.id}  {event.line()}", "bold" if anchor else "")
@@ -134,7 +136,7 @@ def salient_command(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """What matters most to an agent now: relevant to the query, recent, important. Oldest first."""
+    """Show the events that matter most to an agent now by relevance, recency and importance, oldest first."""
     view = terminal.ask(
         lambda memory: memory.salient(space, agent, query, top_k=top_k, turn=turn, as_of=terminal.as_of(as_of)),
         home,
@@ -149,16 +151,16 @@ def salient_command(
 
 def explain_command(
     space: Space,
-    event_id: Annotated[str, typer.Argument(help="The event's id.")],
+    event_id: Annotated[str, typer.Argument(help="Id of the event.")],
     agent: Agent,
-    query: Annotated[str | None, typer.Option(help="What the events are to be about.")] = None,
+    query: Annotated[str | None, typer.Option(help="Text that relevance is measured by.")] = None,
     top_k: TopK = None,
     turn: Turn = None,
     as_of: At = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Whether an agent has an event before its eyes, and why, or why not. Ends with 1 where there is no such event."""
+    """Explain why an agent remembers an event, or why not. The exit code is 1 if there is no such event."""
     found = terminal.ask(
         lambda memory: memory.explain(
             space, event_id, agent, query=query, top_k=top_k, turn=turn, as_of=terminal.as_of(as_of)
@@ -177,19 +179,19 @@ def explain_command(
             terminal.print_lines(f"  {found.sum()}")
             terminal.print_lines(f"  rank {found.rank:,} of {found.considered:,} by salience in turn {found.turn:,}")
         if unknown:
-            terminal.note(f"the ids there are: recallog tail --space {space} --json")
+            terminal.note(f"list the ids: recallog tail --space {space} --json")
     raise typer.Exit(1 if unknown else 0)
 
 
 def beliefs_command(
     space: Space,
-    agent: Annotated[str, typer.Argument(help="Whose beliefs.")],
-    reader: Annotated[str | None, typer.Option(help="Only those that this agent may see.")] = None,
+    agent: Agent,
+    reader: Annotated[str | None, typer.Option(help="Only the beliefs that this agent may see.")] = None,
     as_of: At = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """What an agent has come to believe by its reflections, and the events that each belief rests on."""
+    """Show the beliefs of an agent, and the events that each belief is based on."""
     view = terminal.ask(
         lambda memory: memory.beliefs(space, agent, reader, as_of=terminal.as_of(as_of)), home, as_json=as_json
     )
@@ -204,13 +206,13 @@ def beliefs_command(
 
 
 def print_based_on(ids: Sequence[str]) -> None:
-    """The evidence of the belief that was printed last."""
+    """Print the evidence of the belief that was printed last."""
     if ids:
         terminal.print_lines(f"  based on {', '.join(ids)}", "dim")
 
 
 def scene_command(space: Space, as_of: At = None, home: Home = None, as_json: Json = False) -> None:
-    """What all agents of a space have before their eyes: the newest shared event of each scene kind, oldest first."""
+    """Show the scene of a space: the newest shared event of each scene kind, oldest first."""
     view = terminal.ask(lambda memory: memory.scene(space, as_of=terminal.as_of(as_of)), home, as_json=as_json)
     if as_json:
         terminal.print_json(view)
@@ -220,20 +222,22 @@ def scene_command(space: Space, as_of: At = None, home: Home = None, as_json: Js
 
 def context_command(
     space: Space,
-    agent: Annotated[str, typer.Argument(help="Whose prompt.")],
-    scene: Annotated[str | None, typer.Option(help="What is before its eyes; default: the space's scene.")] = None,
-    query: Annotated[str | None, typer.Option(help="What memories are to be about; default: the scene.")] = None,
-    extra: Annotated[str | None, typer.Option(help="More to tell it.")] = None,
-    output_format: Annotated[str | None, typer.Option(help="The form of its answer; it comes last.")] = None,
+    agent: Agent,
+    scene: Annotated[str | None, typer.Option(help="Text of the scene; default: the space's scene.")] = None,
+    query: Annotated[str | None, typer.Option(help="Text that the memories are chosen by; default: the scene.")] = None,
+    extra: Annotated[str | None, typer.Option(help="Additional text for the prompt.")] = None,
+    output_format: Annotated[
+        str | None, typer.Option(help="Text that describes the form of the answer; the last part of the prompt.")
+    ] = None,
     budget_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Leave out what is cheapest to lose until it fits.")
+        int | None, typer.Option(min=1, help="Leave out the least important lines until the prompt fits.")
     ] = None,
     turn: Turn = None,
     as_of: At = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """The prompt of an agent, ready for a model. Stdout holds the prompt and nothing else."""
+    """Print the prompt of an agent for a model. Stdout contains only the prompt."""
     prompt = terminal.ask(
         lambda memory: memory.context(
             space,
@@ -258,9 +262,9 @@ def context_command(
     terminal.print_exactly(prompt)
     terminal.note(f"about {prompt.tokens:,} tokens; {prompt.dropped:,} lines left out")
     if prompt.degraded is not None:
-        terminal.note(f"what was recalled is not all that it could be: {prompt.degraded}")
+        terminal.note(f"the recalled memories are degraded: {prompt.degraded}")
     if budget_tokens is not None and prompt.tokens > budget_tokens:
-        terminal.note(f"that is more than {budget_tokens:,}: what is left is never left out; give it a larger budget")
+        terminal.note(f"that exceeds {budget_tokens:,}, and no other line may be left out: use a larger budget")
     if prompt.reflection.due:
         terminal.note(f"a reflection is due, and the prompt asks for it: recallog reflection {space} {agent}")
 

@@ -1,4 +1,4 @@
-"""The command that brings a ledger elsewhere."""
+"""`copy`: appends the events of one ledger to another."""
 
 from typing import Annotated
 
@@ -11,17 +11,18 @@ from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Json
 from recallog_streams.migration import copy
 
-Place = Annotated[str, typer.Argument(help="A folder, or kafka://host:9092/topic.")]
+LedgerAddress = Annotated[str, typer.Argument(help="A folder, or kafka://host:9092/topic.")]
 
 
 def register(app: typer.Typer) -> None:
     app.command("copy", epilog="Example: recallog copy ./memory kafka://127.0.0.1:9092/recallog.events")(copy_command)
 
 
-def copy_command(source: Place, target: Place, as_json: Json = False) -> None:
-    """Append every event of one ledger to another, with its id: a folder to a cluster, or back.
+def copy_command(source: LedgerAddress, target: LedgerAddress, as_json: Json = False) -> None:
+    """Append every event of one ledger to another with its id, for example of a folder to a cluster.
 
-    Safe to run again. The target's views are built from it: by its workers, or by the next query in a folder.
+    It can be interrupted and run again. The views of the target are updated by its
+    workers, or in a folder by the next query.
     """
 
     def left_out(position: Position, why: str) -> None:

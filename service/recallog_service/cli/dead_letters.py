@@ -1,4 +1,4 @@
-"""Commands for records that the views could not apply."""
+"""`dead-letters`: lists, shows and retries records that could not be applied to the views."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from recallog_schemas.views import DeadLetter
 from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home, Json
 
-_group = typer.Typer(help="Records that could not be applied: their bytes stay in the ledger.", no_args_is_help=True)
+_group = typer.Typer(help="List, show or retry records that could not be applied.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 @_group.command("list", epilog="Example: recallog dead-letters list")
 def list_command(home: Home = None, as_json: Json = False) -> None:
-    """All of them, with their reasons."""
+    """List all dead letters with their reasons."""
 
     async def work() -> list[DeadLetter]:
         with terminal.opened(home) as (memory, _):
@@ -30,9 +30,11 @@ def list_command(home: Home = None, as_json: Json = False) -> None:
 
 @_group.command("show", epilog="Example: recallog dead-letters show 0:41")
 def show_command(
-    position: Annotated[str, typer.Argument(help="Its position.")], home: Home = None, as_json: Json = False
+    position: Annotated[str, typer.Argument(help="Position of the dead letter, for example 0:41.")],
+    home: Home = None,
+    as_json: Json = False,
 ) -> None:
-    """One of them with its content."""
+    """Show one dead letter with its content."""
 
     async def work() -> None:
         with terminal.opened(home) as (memory, _):
@@ -49,7 +51,10 @@ def show_command(
 
 @_group.command("retry", epilog="Example: recallog dead-letters retry")
 def retry_command(home: Home = None, as_json: Json = False) -> None:
-    """Build the views again, if at least one would be applied now. Nothing is ever applied out of order."""
+    """Rebuild the views if at least one dead letter can be applied now.
+
+    A rebuild applies all records in order. The exit code is 1 if dead letters remain.
+    """
 
     async def work() -> tuple[int, list[DeadLetter]]:
         with terminal.opened(home) as (memory, _), terminal.bar("rebuilding") as advance:

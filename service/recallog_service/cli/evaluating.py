@@ -1,4 +1,4 @@
-"""Commands that measure how well is remembered, on public questions with known answers."""
+"""`eval`: measures recall on public data sets of questions with known answers."""
 
 import hashlib
 import tempfile
@@ -48,7 +48,7 @@ _HEADINGS = ("R@5", "R@10", "R@20", "MRR")
 
 
 class Report(View):
-    """What the command prints as JSON: all but the single answers, which `--out` keeps."""
+    """The JSON output of the command: a result without the single answers, which `--out` writes."""
 
     file: str
     file_sha256: str
@@ -62,11 +62,11 @@ class Report(View):
 
 @dataclass(slots=True)
 class _Asker:
-    """Asks the memory, and keeps why an answer went by keywords only."""
+    """Queries the memory, and collects the reasons of answers that used keywords only."""
 
     memory: Memory
     channels: frozenset[str] | None = None
-    """None: those that rank where nobody says."""
+    """None for the default channels."""
     degraded: list[str] = field(default_factory=list)
 
     async def ask(self, space: str, agent: str, question: str) -> list[str]:
@@ -80,45 +80,50 @@ class _Asker:
     "locomo", epilog="Example: recallog eval locomo locomo10.json --out today.json --against yesterday.json"
 )
 def locomo_command(
-    file: Annotated[Path, typer.Argument(help="LoCoMo's conversations with their questions.")],
+    file: Annotated[Path, typer.Argument(help="File of LoCoMo conversations with questions.")],
     home: Annotated[
         Path | None,
         typer.Option(
-            "--home", help="Folder of the memory, kept for the next run.", show_default="a new one, removed at the end"
+            "--home",
+            help="Folder of the memory, reused by the next run.",
+            show_default="a temporary folder",
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write all answers and figures there.")] = None,
-    against: Annotated[Path | None, typer.Option(help="Compare with an earlier --out, question by question.")] = None,
-    without: Annotated[
-        list[Channel] | None, typer.Option(help="Rank without this channel of the default ones; repeatable.")
+    out: Annotated[Path | None, typer.Option(help="File for all answers and figures.")] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="File of an earlier --out, compared question by question.")
     ] = None,
+    without: Annotated[list[Channel] | None, typer.Option(help="Leave out this default channel; repeatable.")] = None,
     ablations: Annotated[
-        bool, typer.Option("--ablations", help="Also with one channel less or more, and without the index.")
+        bool, typer.Option("--ablations", help="Also run with one channel fewer or more, and without the index.")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="So many questions, spread over the file.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Number of questions, spread evenly over the file.")] = None,
     index: Annotated[
-        str | None, typer.Option(help="embedded, off, or an address.", show_default="as RECALLOG_INDEX says")
+        str | None,
+        typer.Option(help="embedded, off, or the URL of a Qdrant server.", show_default="RECALLOG_INDEX"),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """How much of the evidence of LoCoMo's questions is recalled.
+    """Measure how much of the evidence of LoCoMo's questions is recalled.
 
-    The file is ingested as `recallog ingest --format locomo` does it, into a memory of its own. One of the two
-    speakers asks each question by `recall`. Reported are the mean part of the evidence (ids of turns) among the first
-    5, 10 and 20 hits, the mean reciprocal rank of the first one, and the time of a question once the index is there.
-    Ends with 1 where answers went by keywords only although an index was asked for.
+    The file is ingested as by `recallog ingest --format locomo` into a separate
+    memory. One of the two speakers asks each question by `recall`. The report has
+    the mean fraction of the evidence (ids of turns) among the first 5, 10 and 20
+    hits, the mean reciprocal rank of the first one, and the latency of a query
+    without indexing. The exit code is 1 if answers used keywords only although an
+    index was requested.
     """
     dropped = frozenset(without or ())
-    if idle := dropped - DEFAULT_CHANNELS:
-        raise typer.BadParameter(f"{', '.join(sorted(idle))} ranks nothing by default", param_hint="--without")
+    if unused := dropped - DEFAULT_CHANNELS:
+        raise typer.BadParameter(f"{', '.join(sorted(unused))} is not a default channel", param_hint="--without")
     channels = DEFAULT_CHANNELS - dropped if dropped else None
     if channels is not None and not channels:
-        raise typer.BadParameter("nothing is left to rank by", param_hint="--without")
+        raise typer.BadParameter("no channel is left", param_hint="--without")
     if ablations and (dropped or index == OFF):
-        raise typer.BadParameter("begins with the default channels and the index; leave out --without and --index off")
+        raise typer.BadParameter("--ablations cannot be combined with --without or --index off")
     text = _bytes(file)
     if out is not None and not out.absolute().parent.is_dir():
-        raise typer.BadParameter(f"there is no folder {out.absolute().parent}", param_hint="--out")
+        raise typer.BadParameter(f"the folder {out.absolute().parent} does not exist", param_hint="--out")
 
     async def work() -> tuple[Result, Comparison | None]:
         questions = locomo_questions.read(text)
@@ -144,7 +149,7 @@ def locomo_command(
         terminal.print_json(Report(**shared, against=change))
     else:
         _print(done, change, against)
-    raise typer.Exit(1 if _degraded_unasked(done.used, done.summary) else 0)
+    raise typer.Exit(1 if _unexpectedly_degraded(done.used, done.summary) else 0)
 
 
 def _bytes(file: Path) -> bytes:
@@ -155,9 +160,9 @@ def _bytes(file: Path) -> bytes:
 
 
 def _spread(questions: Sequence[Question], limit: int | None) -> tuple[Question, ...]:
-    """At most `limit` questions, spread evenly, so that a quick look sees all conversations and categories."""
+    """At most `limit` questions, spread evenly, so that a small run covers all conversations and categories."""
     if not questions:
-        raise InvalidEvent("no question of the file has evidence among its turns")
+        raise InvalidEvent("no question of the file has evidence that is a turn")
     count = len(questions) if limit is None else min(limit, len(questions))
     return tuple(questions[index * len(questions) // count] for index in range(count))
 
@@ -167,13 +172,13 @@ def _folder(home: Path | None) -> Iterator[Path]:
     if home is not None:
         yield home
         return
-    # A process that keeps the index may outlive the memory by a moment; that must not cost the figures.
+    # The index service may write to the folder for a moment after the memory is closed.
     with tempfile.TemporaryDirectory(prefix="recallog-eval-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
 def _settings(folder: Path, index: str | None) -> Settings:
-    """Always a folder's: a cluster that the environment names is none of an evaluation's business."""
+    """The settings of a folder, even if the environment names a cluster."""
     given: dict[str, Any] = {"home": folder, "ledger": None, "views": None}
     if index is not None:
         given["index"] = index
@@ -187,14 +192,14 @@ async def _ingest(text: bytes, folder: Path) -> None:
                 memory, locomo.read(text), unit="conversation", batch=_BATCH_EVENTS, progress=advance
             )  # fmt: skip
             if done.problems:
-                raise InvalidEvent(f"{done.problems[0].message}. Evaluate in another --home, or in none")
+                raise InvalidEvent(f"{done.problems[0].message}. Use another --home, or leave it out")
             await memory.catch_up()
 
 
 async def _all_runs(
     questions: Sequence[Question], folder: Path, index: str | None, channels: frozenset[str] | None, ablations: bool
 ) -> tuple[Used, tuple[Answered, ...], Summary, tuple[Ablation, ...]]:
-    """The run that was asked for, and with `ablations` those with one channel less or more, and without the index."""
+    """The requested run; with `ablations` also those with one channel fewer or more, and without the index."""
     runs = []
     with terminal.bar("building views") as advance:
         settings = _settings(folder, index)
@@ -218,7 +223,7 @@ async def _run(asker: _Asker, questions: Sequence[Question], label: str) -> tupl
     with terminal.bar("indexing") as advance:
         await asker.memory.catch_up_index(advance)
     first = {question.space: question for question in reversed(questions)}
-    for question in first.values():  # untimed: the first question of all loads the models
+    for question in first.values():  # not measured: the first query loads the models
         await asker.ask(question.space, question.asker, question.text)
     asker.degraded.clear()
     with terminal.bar(label, "questions") as advance:
@@ -237,42 +242,42 @@ def _ablation(
     return Ablation(name=name, used=used, summary=summary, against_default=result.compared(before, after))
 
 
-def _degraded_unasked(used: Used, summary: Summary) -> bool:
-    """Whether answers went by keywords only though the vectors were to rank them: these are not the figures meant."""
+def _unexpectedly_degraded(used: Used, summary: Summary) -> bool:
+    """Whether answers used keywords only although an index and channels with vectors were requested."""
     vectors = used.channels is None or not {Channel.SEMANTIC, Channel.LATE}.isdisjoint(used.channels)
     return summary.degraded > 0 and vectors and used.index != OFF
 
 
-# What people read
+# Output as text
 
 
 def _print(done: Result, change: Comparison | None, against: Path | None) -> None:
     summary = done.summary
     rows: list[tuple[str, Figures | None]] = []
     rows += [(f"{category} {CATEGORIES[category]}", figures) for category, figures in summary.by_category.items()]
-    rows += [("1 to 4", summary.overall), (f"{ADVERSARIAL} {CATEGORIES[ADVERSARIAL]}, apart", summary.adversarial)]
+    rows += [("1 to 4", summary.overall), (f"{ADVERSARIAL} {CATEGORIES[ADVERSARIAL]}", summary.adversarial)]
     terminal.print_table(
         ("category", "questions", *_HEADINGS),
         [(name, f"{figures.questions:,}", *_cells(figures)) for name, figures in rows if figures is not None],
     )
     terminal.out.print(
-        f"\na question takes {summary.latency_ms_p50:,.1f} ms (p50), {summary.latency_ms_p95:,.1f} ms (p95)"
+        f"\nlatency of a query: {summary.latency_ms_p50:,.1f} ms (p50), {summary.latency_ms_p95:,.1f} ms (p95)"
     )
     if done.skipped or done.unresolved:
         terminal.note(
-            f"{done.skipped:,} questions have no evidence among the turns and were skipped; {done.unresolved:,} ids of "
-            "evidence are no turns"
+            f"{done.skipped:,} questions without evidence among the turns were skipped; {done.unresolved:,} evidence "
+            "ids are not turns"
         )
     if change is not None:
         _print_change(change, f"against {against}")
     if done.ablations:
         _print_ablations(done)
     if change is not None or done.ablations:
-        terminal.note("* the 95 % interval of the change excludes 0, tested question by question; R@k in points")
+        terminal.note("* the 95 % interval of the change excludes 0 (paired bootstrap); R@k in percentage points")
     if summary.degraded:
-        style = "red" if _degraded_unasked(done.used, summary) else "dim"
+        style = "red" if _unexpectedly_degraded(done.used, summary) else "dim"
         terminal.err.print(
-            f"{summary.degraded:,} of {len(done.answers):,} answers went by keywords only: {summary.degraded_because}",
+            f"{summary.degraded:,} of {len(done.answers):,} answers used keywords only: {summary.degraded_because}",
             style=style, markup=False,
         )  # fmt: skip
 
@@ -316,7 +321,7 @@ def _print_ablations(done: Result) -> None:
 
 
 def _cells(figures: Figures | None) -> tuple[str, ...]:
-    """Recall in per cent, MRR as it is."""
+    """Recall in percent, MRR as a fraction."""
     if figures is None:
         return ("-",) * len(MEASURES)
     return (
@@ -333,5 +338,5 @@ def _interval(paired: Paired, measure: str) -> str:
 
 
 def _signed(value: float, measure: str) -> str:
-    """Recall in percentage points, MRR as it is."""
+    """Recall in percentage points, MRR as a fraction."""
     return f"{value:+.3f}" if measure == "mrr" else f"{value * 100:+.1f}"

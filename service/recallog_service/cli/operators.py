@@ -1,4 +1,4 @@
-"""Commands that look after the ledger and its views."""
+"""Commands of operators: `export`, `status`, `verify`, `rebuild` and `reindex`."""
 
 import sys
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home, Json
 
 _SHOWN_MAX = 10
-"""Agents that a status names; --json names more."""
+"""Agents that `status` lists; with --json it lists more."""
 
 
 def register(app: typer.Typer) -> None:
@@ -32,7 +32,7 @@ def export_command(
     space: Annotated[str | None, typer.Option(help="Only this space.")] = None,
     home: Home = None,
 ) -> None:
-    """The ledger as JSON Lines, which `recallog ingest` reads back to an equal ledger."""
+    """Write the ledger as JSON Lines, from which `recallog ingest` restores it."""
 
     async def work() -> int:
         refused = 0
@@ -62,11 +62,13 @@ def export_command(
 
 
 def status_command(
-    space: Annotated[str | None, typer.Option(help="One space by agents, sessions and kinds.")] = None,
+    space: Annotated[
+        str | None, typer.Option(help="Show the agents, sessions and kinds of this space instead.")
+    ] = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """How far the views are, what they hold, and what could not be applied."""
+    """Show the size and progress of the views, dead letters, and due reflections."""
 
     async def question(memory: Memory) -> Status | SpaceDetail:
         return await memory.space(space) if space else await memory.status()
@@ -82,7 +84,7 @@ def status_command(
 
 def _print_space(detail: SpaceDetail) -> None:
     if detail.space is None:
-        terminal.out.print("nothing was ever said there")
+        terminal.out.print("the space has no events")
         return
     space = detail.space
     terminal.out.print(f"{space.space}: {space.events:,} events, from {space.first} to {space.last}")
@@ -115,16 +117,16 @@ def _print_status(status: Status) -> None:
             for row in status.partitions
         ],
     )
-    _print_standing(status)
+    _print_pending(status)
     _print_unreflected(status)
     if any(row.lag for row in status.partitions):
-        behind = "workers fold" if status.ledger.startswith("kafka:") else "the next query folds"
-        terminal.note(f"{behind} what is behind")
+        folded_by = "workers" if status.ledger.startswith("kafka:") else "the next query"
+        terminal.note(f"the lag is processed by {folded_by}")
     if any(row.dead_letters for row in status.partitions):
-        terminal.note("what could not be applied: recallog dead-letters list")
+        terminal.note("list the dead letters: recallog dead-letters list")
 
 
-def _print_standing(status: Status) -> None:
+def _print_pending(status: Status) -> None:
     if not status.pending:
         return
     one = status.pending_total == 1
@@ -144,12 +146,12 @@ def _print_unreflected(status: Status) -> None:
     one = status.unreflected_total == 1
     terminal.out.print(
         f"\n{status.unreflected_total:,} {'agent' if one else 'agents'} past turn {limits.UNREFLECTED_TURNS} without "
-        "reflection: what their window no longer holds is lost on them"
+        "reflection: they do not remember events that have left their window"
     )
     shown = status.unreflected[:_SHOWN_MAX]
     terminal.print_table(("space", "agent", "turn"), [(agent.space, agent.agent, f"{agent.turn:,}") for agent in shown])
     _print_more(status.unreflected_total - len(shown))
-    terminal.note(f"switch it on: {switch_on(shown[0].space, shown[0].agent)}")
+    terminal.note(f"set a threshold: {set_threshold(shown[0].space, shown[0].agent)}")
 
 
 def _print_more(count: int) -> None:
@@ -157,16 +159,16 @@ def _print_more(count: int) -> None:
         terminal.out.print(f"and {count:,} more: recallog status --json")
 
 
-def switch_on(space: str, agent: str) -> str:
-    """The command that makes `agent` owe reflections."""
+def set_threshold(space: str, agent: str) -> str:
+    """The command that lets reflections of `agent` fall due."""
     return f"recallog publish {space} {agent} agent.configured --payload '{{\"reflection_threshold\": 20}}'"
 
 
 def verify_command(home: Home = None, as_json: Json = False) -> None:
-    """Fold the ledger afresh and compare every row of every view with it."""
+    """Fold the ledger again and compare every row of every view with the result."""
 
     async def work() -> VerifyReport:
-        with terminal.opened(home) as (memory, _), terminal.bar("folding afresh") as advance:
+        with terminal.opened(home) as (memory, _), terminal.bar("folding") as advance:
             async with memory:
                 return await memory.verify(advance)
 
@@ -179,7 +181,7 @@ def verify_command(home: Home = None, as_json: Json = False) -> None:
 
 
 def print_verified(report: VerifyReport) -> None:
-    """The report in words: the digest, or the first row that differs in each table."""
+    """Print the digest, or the first row that differs in each table."""
     for table in report.tables:
         if table.difference is not None:
             terminal.out.print(f"[bold red]differs[/] {table.difference.address()}")
@@ -189,11 +191,11 @@ def print_verified(report: VerifyReport) -> None:
     if report.clean:
         terminal.out.print(f"[green]clean[/] {report.records:,} records, {rows:,} rows, digest {report.digest[:16]}")
     else:
-        terminal.out.print("The ledger is right by definition. Build the views again: recallog rebuild")
+        terminal.out.print("The ledger is the source of truth. Build the views again: recallog rebuild")
 
 
 def _around_the_difference(found: str | None, expected: str | None, width: int = 100) -> tuple[str, str]:
-    """Both rows, cut to where they begin to differ."""
+    """Both rows, cut to the part where they begin to differ."""
     if found is None or expected is None:
         return found or "(no such row)", expected or "(no such row)"
     same = next((n for n, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b), 0)
@@ -210,18 +212,18 @@ class Rebuilt(StrEnum):
 
 
 def rebuild_command(
-    what: Annotated[Rebuilt, typer.Argument(help="The views, or the semantic index.")] = Rebuilt.VIEWS,
-    accept: Annotated[bool, typer.Option("--accept", help="Cut over although new dead letters appeared.")] = False,
-    abort: Annotated[bool, typer.Option("--abort", help="Give up the rebuild under way.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be rebuilt, and do nothing.")] = False,
+    what: Annotated[Rebuilt, typer.Argument(help="The views or the semantic index.")] = Rebuilt.VIEWS,
+    accept: Annotated[bool, typer.Option("--accept", help="Cut over even if there are new dead letters.")] = False,
+    abort: Annotated[bool, typer.Option("--abort", help="Cancel the running rebuild.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan without rebuilding.")] = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Fold everything from offset zero beside what is live, then cut over. Safe to kill and to run again.
+    """Rebuild the views or the index from offset zero beside the live ones, then cut over.
 
-    The index takes the vectors of texts that have not changed from the live one.
-
-    On a cluster it can be run several times at once: the processes share the partitions.
+    It can be interrupted and run again. A rebuild of the index reuses the vectors of
+    unchanged texts. On a cluster several processes may run it at once and share the
+    partitions.
     """
 
     async def work() -> None:
@@ -242,15 +244,18 @@ def rebuild_command(
 def reindex_command(
     model: Annotated[
         str | None,
-        typer.Option(help="minilm, sentence-transformers[:FOLDER], onnx:FOLDER, or http(s)://host/v1#model."),
+        typer.Option(help="minilm, sentence-transformers[:FOLDER], onnx:FOLDER or http(s)://host/v1#model."),
     ] = None,
-    abort: Annotated[bool, typer.Option("--abort", help="Give up the move under way.")] = False,
+    abort: Annotated[bool, typer.Option("--abort", help="Cancel the running change of the model.")] = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Move the semantic index to another model. The old one answers meanwhile. Safe to kill and to run again."""
+    """Rebuild the semantic index with another model while the old one answers.
+
+    It can be interrupted and run again.
+    """
     if (model is None) is not abort:
-        raise typer.BadParameter("either --model, or --abort")
+        raise typer.BadParameter("give either --model or --abort")
 
     async def work() -> None:
         with terminal.opened(home) as (memory, _), terminal.bar("reindexing") as advance:
@@ -268,7 +273,7 @@ def _print_aborted(aborted: Sequence[str], *, as_json: bool) -> None:
     if as_json:
         terminal.print_json({"aborted": aborted})
     else:
-        terminal.out.print(f"given up: {', '.join(aborted)}" if aborted else "no rebuild is under way")
+        terminal.out.print(f"cancelled: {', '.join(aborted)}" if aborted else "no rebuild is running")
 
 
 def _print_rebuilt(reports: Sequence[RebuildReport], *, as_json: bool) -> None:
@@ -295,4 +300,4 @@ def _print_plan(plans: Sequence[RebuildPlan], *, as_json: bool) -> None:
             for plan in plans
         ],
     )
-    terminal.note("nothing was done; without --dry-run these would be folded from offset zero")
+    terminal.note("dry run: nothing was changed")

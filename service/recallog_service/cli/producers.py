@@ -1,4 +1,4 @@
-"""Commands that write: publish and ingest."""
+"""`publish` and `ingest`: write events to the ledger."""
 
 import json
 import sys
@@ -34,16 +34,16 @@ def register(app: typer.Typer) -> None:
 
 def publish_command(
     space: Annotated[str, typer.Argument(help="Space, or - to read one event as JSON from stdin.")],
-    agent: Annotated[str | None, typer.Argument(help="Who acted.")] = None,
+    agent: Annotated[str | None, typer.Argument(help="Agent that acted.")] = None,
     kind: Annotated[str | None, typer.Argument(help="Kind, for example agent.spoke.")] = None,
-    text: Annotated[str | None, typer.Argument(help="The payload's text.")] = None,
-    payload: Annotated[str | None, typer.Option(help="The whole payload as a JSON object.")] = None,
-    turn: Annotated[int, typer.Option(help="The space's step counter.")] = 0,
-    session: Annotated[str | None, typer.Option(help="Run inside the space.")] = None,
-    at: Annotated[str | None, typer.Option(help="When it happened; default: now.")] = None,
-    id: Annotated[str | None, typer.Option(help="Idempotency key; default: a new UUIDv7.")] = None,  # noqa: A002
-    audience: Annotated[list[str] | None, typer.Option(help="Who else sees it; repeatable.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Validate only, write nothing.")] = False,
+    text: Annotated[str | None, typer.Argument(help="Text of the payload.")] = None,
+    payload: Annotated[str | None, typer.Option(help="Payload as a JSON object.")] = None,
+    turn: Annotated[int, typer.Option(help="Turn of the space.")] = 0,
+    session: Annotated[str | None, typer.Option(help="Session inside the space.")] = None,
+    at: Annotated[str | None, typer.Option(metavar="TIME", help="Time of the event; default: now.")] = None,
+    id: Annotated[str | None, typer.Option(help="Id that makes repeats harmless; default: a UUIDv7.")] = None,  # noqa: A002
+    audience: Annotated[list[str] | None, typer.Option(help="Another agent that may see it; repeatable.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Validate the event without writing it.")] = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
@@ -52,7 +52,7 @@ def publish_command(
     async def work() -> None:
         if space == "-":
             if any(value is not None for value in (agent, kind, text, payload, session, at, id, audience)) or turn:
-                raise typer.BadParameter("with - the whole event comes from stdin; leave out all else but --dry-run")
+                raise typer.BadParameter("with - the event is read from stdin; only --dry-run may be given with it")
             event = codec.parse(sys.stdin.buffer.read())
         else:
             fields = {
@@ -92,22 +92,26 @@ def _payload(text: str | None, payload: str | None) -> dict[str, Any]:
 
 def ingest_command(
     file: Annotated[str, typer.Argument(help="File to read, or - for stdin.")],
-    format: Annotated[Format, typer.Option(help="What the file holds.")] = Format.JSONL,  # noqa: A002
+    format: Annotated[Format, typer.Option(help="Format of the file.")] = Format.JSONL,  # noqa: A002
     space: Annotated[str | None, typer.Option(help="Space, or prefix of the spaces, for chat and locomo.")] = None,
-    messages_key: Annotated[str, typer.Option(help="Where a chat's messages are, for example traj.")] = "messages",
-    start: Annotated[str | None, typer.Option(help="From where missing times count up.")] = None,
-    keep_going: Annotated[bool, typer.Option("--keep-going", help="Skip what is broken and list it.")] = False,
+    messages_key: Annotated[str, typer.Option(help="Field of a chat's messages, for example traj.")] = "messages",
+    start: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Time from which missing times count up; default: 2000-01-01.")
+    ] = None,
+    keep_going: Annotated[bool, typer.Option("--keep-going", help="Skip and list items that are refused.")] = False,
     acknowledge: Annotated[
-        bool, typer.Option("--acknowledge", help="Print position and id of each event once it is durable.")
+        bool, typer.Option("--acknowledge", help="Print the position and id of each event once it is durable.")
     ] = False,
-    batch: Annotated[int, typer.Option(min=1, max=10_000, help="Events in one durable write; 1 for live pipes.")] = 500,
+    batch: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Events per durable write; use 1 for a live pipe.")
+    ] = 500,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Read a file of events or conversations into the ledger.
+    """Write the events or conversations of a file to the ledger.
 
-    Running it again adds nothing, and an interrupted one can be repeated. By default it stops at the first broken
-    line: those before it are in.
+    A second run adds nothing, so an interrupted run can be repeated. By default it
+    stops at the first item that is refused, after writing those before it.
     """
 
     async def work() -> Ingested:
@@ -131,13 +135,13 @@ def ingest_command(
         for problem in result.problems:
             terminal.err.print(problem.message, markup=False, style="red")
         terminal.out.print(
-            f"{result.added:,} events added, {result.known:,} were there already, {len(result.problems):,} refused, "
+            f"{result.added:,} events added, {result.known:,} known already, {len(result.problems):,} refused, "
             f"{result.spaces:,} spaces"
         )
         if result.stopped:
             terminal.err.print(
-                "stopped there; what stands before it is in. Mend it and run the same command again, or skip what is "
-                "broken with --keep-going"
+                "stopped there; the events before it are in the ledger. Correct it and run the same command again, or "
+                "skip refused items with --keep-going"
             )
     raise typer.Exit(1 if result.problems else 0)
 

@@ -1,4 +1,4 @@
-"""Commands about what agents owe: whether a reflection is due, and answering those that are."""
+"""`reflection` and `react`: show whether a reflection is due, and answer due reflections."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping
@@ -14,8 +14,8 @@ from recallog_schemas.errors import LockTimeout, RecallogError
 from recallog_schemas.views import Reaction, ReflectionView, lines
 from recallog_service.cli import terminal
 from recallog_service.cli.consumers import print_based_on
-from recallog_service.cli.operators import switch_on
-from recallog_service.cli.terminal import At, Home, Json, Space, harmless
+from recallog_service.cli.operators import set_threshold
+from recallog_service.cli.terminal import Agent, At, Home, Json, Space, harmless
 
 _FAILED = "reflection.failed"
 
@@ -27,32 +27,32 @@ def register(app: typer.Typer) -> None:
 
 def reflection_command(
     space: Space,
-    agent: Annotated[str, typer.Argument(help="Who may owe one.")],
+    agent: Agent,
     as_of: At = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Whether an agent owes a reflection, since when, and on what."""
+    """Show whether a reflection of an agent is due, since when, and on which events."""
     view = terminal.ask(
         lambda memory: memory.reflection(space, agent, as_of=terminal.as_of(as_of)), home, as_json=as_json
     )
     if as_json:
         terminal.print_json(view)
     else:
-        _print_owed(view)
+        _print_reflection(view)
 
 
-def _print_owed(view: ReflectionView) -> None:
+def _print_reflection(view: ReflectionView) -> None:
     since_last = "so far" if view.last is None else f"since the last one at {view.last}"
     if view.threshold is None:
         terminal.print_lines(f"never due: {view.agent} has no threshold; {view.events:,} events {since_last}")
-        terminal.note(f"switch it on: {switch_on(view.space, view.agent)}")
+        terminal.note(f"set a threshold: {set_threshold(view.space, view.agent)}")
         return
     count = f"{view.events:,} of {view.threshold:,} events {since_last}"
     if not view.due:
         terminal.print_lines(f"not due: {count}")
         return
-    since = "longer than the views keep" if view.since is None else f"since {view.since}"
+    since = "since before the first event in the views" if view.since is None else f"since {view.since}"
     terminal.print_lines(f"due {since}: {count}", "bold")
     terminal.print_lines(lines(view.on))
     if view.events > len(view.on):
@@ -62,35 +62,38 @@ def _print_owed(view: ReflectionView) -> None:
 
 def react_command(
     space: Annotated[str | None, typer.Argument(help="Only this space; default: all.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what falls due, until Ctrl-C.")] = False,
+    follow_due: Annotated[
+        bool, typer.Option("--follow", "-f", help="Also answer what falls due later, until Ctrl-C.")
+    ] = False,
     reflector: Annotated[
         str | None,
         typer.Option(
             envvar="RECALLOG_REFLECTOR",
             metavar="NAME_OR_URL",
-            help="extractive: quotes the events, offline. A URL: the model behind it is asked, over the network.",
+            help="extractive (quotes events, offline), or the URL of a model server.",
             show_default="extractive",
         ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(envvar="RECALLOG_REFLECTOR_MODEL", help="The model to ask, where it is a URL.")
+        str | None,
+        typer.Option(envvar="RECALLOG_REFLECTOR_MODEL", help="Name of the model, if the reflector is a URL."),
     ] = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Answer the reflections that are due, each once, with what the agent comes to believe.
+    """Answer due reflections, each once, by publishing beliefs of the agents.
 
-    With a URL as the reflector, texts leave this machine: what the agents saw,
-    private thoughts too, is sent to that host (one that speaks OpenAI's chat
-    completions). Its API key comes from RECALLOG_REFLECTOR_API_KEY alone.
+    With a URL as the reflector, texts leave this machine: the events of the agents,
+    including private thoughts, are sent to that host, which must support OpenAI's
+    chat completions. The API key is read from RECALLOG_REFLECTOR_API_KEY.
 
-    Ends with 1 where a reflection failed (that is recorded, and the agents go on),
-    with 3 where the reflector's settings are wrong or another process is reacting.
-    With --follow it goes on after failures.
+    The exit code is 1 if a reflection failed (the failure is recorded as its
+    answer), and 3 if the reflector's settings are wrong or another process is
+    reacting. With --follow the command continues after failures.
     """
 
     async def ready() -> Settings:
-        """The settings, once all views are built, with a bar."""
+        """The settings, after building the views with a progress bar."""
         with terminal.opened(home) as (memory, _):
             async with memory:
                 await memory.pending(space)
@@ -101,11 +104,11 @@ def react_command(
             with terminal.bar("reflecting", "reflections") as advance:
                 return await memory.react(space, advance)
 
-    async def go_on() -> None:
-        await _go_on(await ready(), space, as_json)
+    async def follow_triggers() -> None:
+        await _follow(await ready(), space, as_json)
 
-    if follow:
-        terminal.run_until_stopped(go_on, as_json=as_json)
+    if follow_due:
+        terminal.run_until_stopped(follow_triggers, as_json=as_json)
         return
     reactions = terminal.run(work, as_json=as_json)
     if as_json:
@@ -117,18 +120,20 @@ def react_command(
     raise typer.Exit(1 if any(reaction.kind == _FAILED for reaction in reactions) else 0)
 
 
-async def _go_on(settings: Settings, space: str | None, as_json: bool) -> None:
-    """Answer what falls due, and show the answers that the ledger holds, until cancelled or in an error for good."""
+async def _follow(settings: Settings, space: str | None, as_json: bool) -> None:
+    """Answer what falls due and print new answers of the ledger, until cancelled or until a permanent error."""
     async with Memory.open(settings) as memory:
         begins = dict(enumerate(await memory.ledger_ends()))
         where = "all spaces" if space is None else space
-        asked = "offline" if settings.reflector == "extractive" else f"by asking {settings.reflector_model}"
-        terminal.note(f"answering what falls due in {where}, {asked}; Ctrl-C ends it")
-        await _first_of(_show_answers(memory, begins, space, as_json), memory.keep_reacting(space, _ReportErrors()))
+        reflector = "offline" if settings.reflector == "extractive" else f"with {settings.reflector_model}"
+        terminal.note(f"answering due reflections in {where}, {reflector}; Ctrl-C ends the command")
+        await _until_first_ends(
+            _show_answers(memory, begins, space, as_json), memory.keep_reacting(space, _ReportErrors())
+        )
 
 
-async def _first_of(*works: Coroutine[Any, Any, None]) -> None:
-    """Do all of them until the first one ends, and with it the others."""
+async def _until_first_ends(*works: Coroutine[Any, Any, None]) -> None:
+    """Run all coroutines until the first one ends, then cancel the others."""
     tasks = [asyncio.create_task(work) for work in works]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -141,18 +146,18 @@ async def _first_of(*works: Coroutine[Any, Any, None]) -> None:
 
 
 class _ReportErrors:
-    """Prints a temporary error once and returns the seconds to wait; raises any other error."""
+    """Prints an error that a retry may solve, once; raises any other error. Returns the seconds until the retry."""
 
     def __init__(self) -> None:
-        self._reported = ""
+        self._printed = ""
 
     def __call__(self, error: RecallogError) -> float:
         if not error.retryable:
             raise error
-        reason = "another process is reacting" if isinstance(error, LockTimeout) else str(error)
-        if reason != self._reported:
-            terminal.note(f"{reason}; going on as soon as it passes")
-            self._reported = reason
+        problem = "another process is reacting" if isinstance(error, LockTimeout) else str(error)
+        if problem != self._printed:
+            terminal.note(f"{problem}; retrying")
+            self._printed = problem
         return POLL_SECONDS if isinstance(error, LockTimeout) else RETRY_SECONDS
 
 

@@ -1,4 +1,4 @@
-"""Commands that ask what answers a question: whole memories at once, or previews first and the whole of a few."""
+"""`recall`, `search` and `entries`: find memories by a question, as whole texts or previews, and show events by id."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 
 class Channel(StrEnum):
-    """What can rank memories, in the order in which tables show it."""
+    """The channels that can rank memories, in the order in which tables show them."""
 
     SEMANTIC = SEMANTIC
     KEYWORD = KEYWORD
@@ -42,32 +42,36 @@ class Channel(StrEnum):
 
 
 class Fusion(StrEnum):
-    """How channels become one score."""
+    """The ways to combine the channels into one score."""
 
     WEIGHTED = WEIGHTED
     RRF = RRF
 
 
 Query = Annotated[str, typer.Argument(help="The question; put -- before one that begins with a dash.")]
-Author = Annotated[str | None, typer.Option(help="Only what this agent said.")]
+Author = Annotated[str | None, typer.Option(help="Only events by this agent.")]
 Kind = Annotated[list[str] | None, typer.Option(help="Only this kind; repeatable.")]
 Session = Annotated[str | None, typer.Option(help="Only this session.")]
-Since = Annotated[str | None, typer.Option(help="Only from this time on.")]
-Until = Annotated[str | None, typer.Option(help="Only before this time.")]
-MinSimilarity = Annotated[float | None, typer.Option(help="Only with at least this cosine, where one is known.")]
-Fused = Annotated[Fusion, typer.Option(help="How channels become one score.")]
+Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only events from this time on.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only events before this time.")]
+MinSimilarity = Annotated[float | None, typer.Option(help="Minimum cosine of hits whose cosine is known.")]
+Fused = Annotated[Fusion, typer.Option(help="How the channels are combined into one score.")]
 Channels = Annotated[
     list[Channel] | None,
-    typer.Option("--channel", help="Rank by this; repeatable.", show_default=", ".join(sorted(DEFAULT_CHANNELS))),
+    typer.Option(
+        "--channel", help="Rank by this channel; repeatable.", show_default=", ".join(sorted(DEFAULT_CHANNELS))
+    ),
 ]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Result with what the index has by now.")]
-After = Annotated[str | None, typer.Option(help="Answer with this position (0:41) in the views.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until the index contains all events.")]
+After = Annotated[
+    str | None, typer.Option(metavar="POSITION", help="Wait until the views contain this position, for example 0:41.")
+]
 Index = Annotated[
     str | None,
     typer.Option(
         "--index",
         envvar="RECALLOG_INDEX",
-        help="embedded, off, or a Qdrant server.",
+        help="embedded, off, or the URL of a Qdrant server.",
         show_default="embedded; off on a cluster",
     ),
 ]
@@ -87,7 +91,7 @@ def recall_command(
     space: Space,
     agent: Agent,
     query: Query,
-    top_k: Annotated[int, typer.Option(min=1, max=limits.RECALL_HITS_MAX, help="How many memories.")] = (
+    top_k: Annotated[int, typer.Option(min=1, max=limits.RECALL_HITS_MAX, help="Number of memories.")] = (
         limits.RECALL_HITS
     ),
     author: Author = None,
@@ -101,12 +105,15 @@ def recall_command(
     no_wait: NoWait = False,
     after: After = None,
     as_of: At = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Say of each hit what its score is the sum of.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Print the parts of each hit's score.")] = False,
     home: Home = None,
     index: Index = None,
     as_json: Json = False,
 ) -> None:
-    """What an agent remembers that answers a question, best first. Waits until the index has all that was published."""
+    """Find the memories of an agent that best answer a question, best first.
+
+    Waits until the index contains all published events, unless --no-wait is given.
+    """
 
     async def question(memory: Memory) -> RecallView:
         chosen = _chosen(author, kind, session, since, until, min_similarity, fusion, channel, after, as_of)
@@ -117,8 +124,8 @@ def recall_command(
         terminal.print_json(view)
         return
     for hit in view.hits:
-        said = hit.event
-        terminal.print_lines(f"{hit.score:.3f}  {said.at:%Y-%m-%d %H:%M:%S}  {said.agent}  {one_line(hit.text)}")
+        event = hit.event
+        terminal.print_lines(f"{hit.score:.3f}  {event.at:%Y-%m-%d %H:%M:%S}  {event.agent}  {one_line(hit.text)}")
         if explain:
             for line in _why(hit, view):
                 terminal.print_lines(f"       {line}", "dim")
@@ -129,7 +136,9 @@ def search_command(
     space: Space,
     agent: Agent,
     query: Query,
-    limit: Annotated[int, typer.Option(help=f"How many previews, 1 to {limits.SEARCH_HITS_MAX}.")] = limits.SEARCH_HITS,
+    limit: Annotated[
+        int, typer.Option(help=f"Number of previews, 1 to {limits.SEARCH_HITS_MAX}.")
+    ] = limits.SEARCH_HITS,
     author: Author = None,
     kind: Kind = None,
     session: Session = None,
@@ -145,9 +154,10 @@ def search_command(
     index: Index = None,
     as_json: Json = False,
 ) -> None:
-    """The same in short: ids, previews, and what each whole text would cost in tokens.
+    """Find memories as `recall` does, and print ids, previews and the size of each text in tokens.
 
-    `recallog timeline --around ID` shows what was said around one of them, `recallog entries` whole events.
+    `recallog timeline --around ID` shows the events around a hit, and `recallog
+    entries` shows whole events.
     """
 
     async def question(memory: Memory) -> SearchPage:
@@ -173,7 +183,7 @@ def entries_command(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Whole events by their ids, in the order of the ids. What the agent may not see is left out."""
+    """Show whole events by id, in the order of the ids. Events that the agent may not see are left out."""
     view = terminal.ask(
         lambda memory: memory.entries(space, agent, ids, as_of=terminal.as_of(as_of)), home, as_json=as_json
     )
@@ -181,14 +191,14 @@ def entries_command(
         terminal.print_json(view)
         return
     for shown in view.entries:
-        said = shown.event
-        head = f"{said.id}  {shown.position}  {said.at:%Y-%m-%d %H:%M:%S}  {said.agent}  {said.kind}"
+        event = shown.event
+        head = f"{event.id}  {shown.position}  {event.at:%Y-%m-%d %H:%M:%S}  {event.agent}  {event.kind}"
         terminal.print_lines(head, "bold")
         terminal.print_lines("\n".join(f"  {line}" for line in shown.text.splitlines()))
     if not view.entries:
         terminal.print_lines("(nothing)")
     if absent := len(dict.fromkeys(ids)) - len(view.entries):
-        terminal.note(f"{absent:,} of the ids name nothing that {agent} may see")
+        terminal.note(f"{absent:,} of the ids are unknown, or of events that {agent} may not see")
 
 
 class _Chosen(TypedDict):
@@ -218,7 +228,7 @@ def _chosen(
     after: str | None,
     as_of: str | None,
 ) -> _Chosen:
-    """Options as arguments. Raises `InvalidEvent` or `OutOfRange` for a time or a position that is none."""
+    """The options as arguments. Raises `InvalidEvent` for an invalid time, and `OutOfRange` for an invalid position."""
     return {
         "author": author,
         "kinds": kinds or None,
@@ -242,8 +252,10 @@ def _ask(
     wait: bool,
     as_json: bool,
 ) -> Result:
-    """The memory's answer, once the index has all that the ledger holds now. One that cannot be had is not waited for:
-    the answer itself says what it lacks."""
+    """The answer of the memory, once the index contains all present events if `wait` is set.
+
+    An unavailable index is not waited for; the answer says that it is degraded.
+    """
 
     async def work() -> Result:
         with terminal.opened(home, index=index) as (memory, _):
@@ -260,12 +272,12 @@ def _ask(
 
 
 def _short(hit: SearchHit) -> str:
-    written = f"{hit.score:.4f}  {hit.id}  {hit.at:%Y-%m-%d %H:%M:%S}  {hit.agent}  {hit.kind}  ~{hit.tokens:,} tokens"
-    return f"{written}  {one_line(hit.preview)}"
+    head = f"{hit.score:.4f}  {hit.id}  {hit.at:%Y-%m-%d %H:%M:%S}  {hit.agent}  {hit.kind}  ~{hit.tokens:,} tokens"
+    return f"{head}  {one_line(hit.preview)}"
 
 
 def _why(hit: RecallHit, view: RecallView) -> Iterable[str]:
-    """Its score as a sum, then where it lies and who knew it."""
+    """The score of a hit as a sum, then its id, position and source."""
     parts = [f"{name} {value:.3f}" for name, value in hit.parts.items() if value]
     yield f"{' + '.join(parts)} = {hit.score:.3f}"
     cosine = "" if hit.similarity is None else f"; cosine {hit.similarity:.3f}"
@@ -276,7 +288,7 @@ def _why(hit: RecallHit, view: RecallView) -> Iterable[str]:
 
 
 def _print_end(view: Recalled, found: bool) -> None:
-    """What answered, and what the answer lacks."""
+    """Print what computed the answer, and whether it is degraded."""
     if not found:
         terminal.print_lines("(nothing)")
     by = f"{view.considered:,} memories compared by {', '.join(view.channels)} ({view.fusion})"

@@ -1,4 +1,4 @@
-"""Commands for the published schemas and the kinds of events."""
+"""`schema`: exports the JSON Schemas and lists the kinds of events."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,7 @@ from recallog_schemas.views import Catalogue, KindsView
 from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home, Json
 
-_group = typer.Typer(help="The JSON Schemas of events, payloads and views; the kinds of events.", no_args_is_help=True)
+_group = typer.Typer(help="Export the JSON Schemas, or list the kinds of events.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -20,10 +20,10 @@ def register(app: typer.Typer) -> None:
 
 @_group.command("export", epilog="Example: recallog schema export --output schemas/json")
 def export_command(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path("schemas/json"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")] = Path("schemas/json"),
     as_json: Json = False,
 ) -> None:
-    """Write the JSON Schemas, one file each."""
+    """Write the JSON Schemas of events, payloads and views, one file each."""
     written = export.write(output)
     if as_json:
         terminal.print_json({"written": [str(path) for path in written]})
@@ -34,12 +34,12 @@ def export_command(
 @_group.command("kinds", epilog="Example: recallog schema kinds --space village")
 def kinds_command(
     space: Annotated[
-        str | None, typer.Option("--space", help="Only the kinds of one space, with `shared` as it sets it.")
+        str | None, typer.Option("--space", help="Only the kinds of this space, with its shared kinds.")
     ] = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """All kinds of events, of the catalogue and declared: importance, who sees them, text and payload fields."""
+    """List all kinds, of the catalogue and declared ones: importance, visibility, text rule and payload fields."""
 
     async def kinds(memory: Memory) -> Catalogue | KindsView:
         if space is not None:

@@ -1,4 +1,4 @@
-"""The demo command: it tells the village's story on the terminal."""
+"""`demo`: runs the demo and prints each of its steps."""
 
 import sys
 import tempfile
@@ -25,15 +25,17 @@ def register(app: typer.Typer) -> None:
 
 
 def demo_command(
-    home: Annotated[Path, typer.Option(help="Folder of the demo; it is kept.")] = Path(".recallog/demo"),
+    home: Annotated[Path, typer.Option(help="Folder of the demo, which stays for later commands.")] = Path(
+        ".recallog/demo"
+    ),
     as_json: Json = False,
 ) -> None:
-    """A village, a missing chest, a wrong belief, and a memory that survives a kill -9. Takes a few seconds."""
+    """Run the demo: a village, a missing chest, a wrong belief, and a memory that survives kill -9."""
 
     async def work() -> dict[str, Any]:
         await village.remove_earlier_run(home)
-        tell = _Silent() if as_json else _Teller()
-        return await _story(home, tell)
+        printer = _Silent() if as_json else _Printer()
+        return await _story(home, printer)
 
     seen = terminal.run(work, as_json=as_json)
     if as_json:
@@ -41,33 +43,33 @@ def demo_command(
     raise typer.Exit(0 if seen["ok"] else 1)
 
 
-async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
-    tell.beginning()
-    with terminal.bar("the village lives") as advance:
+async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
+    printer.beginning()
+    with terminal.bar("ingesting") as advance:
         crash = await village.crash_and_repeat(home, advance)
-    tell.crash(crash)
+    printer.crash(crash)
     async with Memory.open(village.settings(home)) as memory:
         accuser, knower = await village.side_by_side(memory)
         knowing = await village.who_knows(memory, village.PRIVATE_THOUGHT)
-        tell.scene(accuser, knower, knowing)
+        printer.scene(accuser, knower, knowing)
         wrong = await village.reflected(memory, village.WRONG_BELIEF)
         better = await village.reflected(memory, village.BETTER_BELIEF)
-        tell.reflections(wrong, better)
+        printer.reflections(wrong, better)
         then = await village.belief_at(memory, village.TURN_OF_THE_WRONG_BELIEF)
         later = await village.belief_at(memory, village.TURN_OF_THE_BETTER_ONE)
-        tell.beliefs(then.line(), later.line())
+        printer.beliefs(then.line(), later.line())
         why = await village.why_remembered(memory)
-        tell.explanation(why)
+        printer.explanation(why)
         prompt = await village.prompt(memory)
-        tell.prompt(prompt)
+        printer.prompt(prompt)
         with tempfile.TemporaryDirectory(prefix="recallog-demo-") as folder, terminal.bar("indexing") as advance:
-            asked = await village.recall_in_other_words(Path(folder), advance)
-        tell.asked(asked)
+            recalled = await village.recall_in_other_words(Path(folder), advance)
+        printer.recall(recalled)
         before = await memory.verify()
         damaged = await village.corrupt_and_verify(home, memory)
-        tell.damage(damaged)
+        printer.damage(damaged)
         rebuilt = await village.delete_and_rebuild(home, memory)
-        tell.rebuilt(before, rebuilt)
+        printer.rebuilt(before, rebuilt)
     found = [table.difference.address() for table in damaged.tables if table.difference]
     ok = (
         crash.lost == crash.doubled == 0
@@ -79,12 +81,12 @@ async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
         and why.verdict == "remembered"
         and why.memory is not None
         and prompt.tokens <= village.PROMPT_TOKENS
-        and asked.as_expected
+        and recalled.as_expected
         and len(found) == 1
         and rebuilt.clean
         and rebuilt.digest == before.digest
     )
-    tell.ending(home, ok)
+    printer.ending(home, ok)
     return {
         "ok": ok,
         "home": str(home),
@@ -96,20 +98,20 @@ async def _story(home: Path, tell: "_Teller") -> dict[str, Any]:
         "belief_later_based_on": list(later.based_on),
         "why_remembered": why.sum(),
         "prompt_tokens": prompt.tokens,
-        "asked": village.IN_OTHER_WORDS,
-        "asked_without_index_because": asked.without_index,
-        "recalled_by_words": [hit.event.id for hit in asked.by_words.hits],
-        "recalled_by_knower": [hit.event.id for hit in asked.knower.hits],
-        "recalled_by_accuser": [hit.event.id for hit in asked.accuser.hits],
-        "recalled_by_accuser_later": [hit.event.id for hit in asked.later.hits],
+        "question": village.IN_OTHER_WORDS,
+        "without_index_because": recalled.without_index,
+        "recalled_by_words": [hit.event.id for hit in recalled.by_words.hits],
+        "recalled_by_knower": [hit.event.id for hit in recalled.knower.hits],
+        "recalled_by_accuser": [hit.event.id for hit in recalled.accuser.hits],
+        "recalled_by_accuser_later": [hit.event.id for hit in recalled.later.hits],
         "damage_found_at": found,
         "digest_before": before.digest,
         "digest_after_rebuild": rebuilt.digest,
     }
 
 
-class _Teller:
-    """The story on a terminal."""
+class _Printer:
+    """Prints the steps on a terminal."""
 
     def beginning(self) -> None:
         events = village.recording()
@@ -165,11 +167,11 @@ class _Teller:
 
     def explanation(self, why: Explanation) -> None:
         _heading("5  Why does he remember this?")
-        out.print(f"Turn {why.turn}. Somebody asks the smith: {village.QUESTION} Before his eyes is:")
+        out.print(f"Turn {why.turn}. The smith is asked: {village.QUESTION} He remembers:")
         if why.memory is not None:
             out.print(f"  {why.memory.line()}", markup=False, style="green")
         out.print(f"  {why.sum()}", style="bold")
-        out.print(f"  {why.why}{'' if why.in_episodic else f'; a window of {why.window} had let go of it'}.")
+        out.print(f"  {why.why}{'' if why.in_episodic else f'; it had left his window of {why.window} events'}.")
 
     def prompt(self, prompt: Context) -> None:
         _heading("6  The prompt that he gets")
@@ -178,32 +180,28 @@ class _Teller:
             soft_wrap=False,
         )
 
-    def asked(self, asked: village.Recalled) -> None:
+    def recall(self, recalled: village.Recalled) -> None:
         _heading("7  Ask the village")
-        if asked.without_index is None:
-            out.print(
-                f"A second fold of {asked.memories} events: an index of what they mean, kept by a process of its own."
-            )
+        if recalled.without_index is None:
+            out.print(f"A semantic index of {recalled.memories} events, maintained by a separate process.")
         else:
-            out.print(
-                f"The index of what words mean is not to be had: {asked.without_index}", markup=False, style="red"
-            )
-            out.print("So words alone are compared.")
-        out.print("Right after the scene of chapter 2 somebody asks, in words that nobody has used:")
+            out.print(f"The semantic index is unavailable: {recalled.without_index}", markup=False, style="red")
+            out.print("Only words are compared.")
+        out.print("Right after the scene of chapter 2, a question in words that no event contains:")
         out.print(f"  {village.IN_OTHER_WORDS}", markup=False, style="bold")
-        if not asked.by_words.hits:
-            out.print("By its words the teacher remembers nothing about that.", end="")
-        if asked.without_index is None:
-            out.print(" By its meaning, best of all:")
-            self._recalled(asked.knower.hits[:1], "yellow")
-            out.print("The widow is asked the same. She cannot see that thought, and her best is beside the point:")
-            self._recalled(asked.accuser.hits[:1], "red")
+        if not recalled.by_words.hits:
+            out.print("By words, nothing that the teacher remembers matches.", end="")
+        if recalled.without_index is None:
+            out.print(" By meaning, this matches best:")
+            self._hits(recalled.knower.hits[:1], "yellow")
+            out.print("The same question to the widow. She cannot see that thought, and her best match is unrelated:")
+            self._hits(recalled.accuser.hits[:1], "red")
         else:
             out.print()
-        out.print("Twenty turns later the teacher has testified, and the widow knows:")
-        self._recalled(asked.later.hits[:1], "green")
+        out.print("Twenty turns later the teacher has testified, and the widow's best match is:")
+        self._hits(recalled.later.hits[:1], "green")
 
-    def _recalled(self, hits: Sequence[RecallHit], style: str) -> None:
+    def _hits(self, hits: Sequence[RecallHit], style: str) -> None:
         for hit in hits:
             out.print(f"  {hit.line()}", markup=False, style=style)
             parts = [f"{name} {value:.3f}" for name, value in hit.parts.items() if abs(value) >= 0.0005]
@@ -211,18 +209,18 @@ class _Teller:
 
     def damage(self, report: VerifyReport) -> None:
         _heading("8  Somebody edits a memory")
-        out.print("One row of a view was changed on purpose, straight in the file. `recallog verify`:")
+        out.print("One row of a view was changed directly in the file. `recallog verify`:")
         print_verified(report)
 
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None:
-        _heading("9  Throw every view away")
+        _heading("9  Delete every view")
         out.print("The views were deleted and folded again from offset zero.")
         out.print(f"  digest before the damage  {before.digest}\n  digest after the rebuild  {after.digest}")
         same = "[green]equal[/]" if before.digest == after.digest else "[red]DIFFERENT[/]"
         out.print(f"  {same}: memory is a function of the ledger.")
 
     def ending(self, home: Path, ok: bool) -> None:
-        _heading("Next" if ok else "[red]Something above is not as it should be[/]")
+        _heading("Next" if ok else "[red]A step above did not give the expected result[/]")
         command = Path(sys.argv[0]).absolute()
         name = str(command.relative_to(Path.cwd())) if command.is_relative_to(Path.cwd()) else "recallog"
         out.print("Who took the chest? Follow the teacher's thoughts, look inside, then try your own chat log:\n")
@@ -234,11 +232,11 @@ class _Teller:
             f"{name} ingest your-chat.json --format chat --space mine",
         ):
             out.print(f"  {line}", markup=False, style="bold")
-        out.print(f"\nThe folder {home} is kept.")
+        out.print(f"\nThe folder {home} contains the memory of the demo.")
 
 
-class _Silent(_Teller):
-    """Nothing but the result, for --json."""
+class _Silent(_Printer):
+    """Prints nothing, for --json."""
 
     def beginning(self) -> None: ...
     def crash(self, crash: village.Crash) -> None: ...
@@ -247,7 +245,7 @@ class _Silent(_Teller):
     def beliefs(self, then: str, later: str) -> None: ...
     def explanation(self, why: Explanation) -> None: ...
     def prompt(self, prompt: Context) -> None: ...
-    def asked(self, asked: village.Recalled) -> None: ...
+    def recall(self, recalled: village.Recalled) -> None: ...
     def damage(self, report: VerifyReport) -> None: ...
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None: ...
     def ending(self, home: Path, ok: bool) -> None: ...

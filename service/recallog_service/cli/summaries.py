@@ -3,7 +3,7 @@
 COMMANDS = {
     "demo": (
         "story",
-        "A village, a missing chest, a wrong belief, and a memory that survives a kill -9. Takes a few seconds.",
+        "Run the demo: a village, a missing chest, a wrong belief, and a memory that survives kill -9.",
     ),
     "publish": (
         "producers",
@@ -11,63 +11,63 @@ COMMANDS = {
     ),
     "ingest": (
         "producers",
-        "Read a file of events or conversations into the ledger.",
+        "Write the events or conversations of a file to the ledger.",
     ),
     "episodic": (
         "consumers",
-        "What an agent remembers of late: its own events, those addressed to it, and what all share.",
+        "Show the recent events of an agent: its own, those addressed to it, and shared ones.",
     ),
     "timeline": (
         "consumers",
-        "All that an agent may see, in order, a page at a time from the newest to older ones, or around one event.",
+        "Show the events that an agent may see, in order: the newest page, an older one, or those around one event.",
     ),
     "salient": (
         "consumers",
-        "What matters most to an agent now: relevant to the query, recent, important. Oldest first.",
+        "Show the events that matter most to an agent now by relevance, recency and importance, oldest first.",
     ),
     "explain": (
         "consumers",
-        "Whether an agent has an event before its eyes, and why, or why not. Ends with 1 where there is no such event.",
+        "Explain why an agent remembers an event, or why not. The exit code is 1 if there is no such event.",
     ),
     "beliefs": (
         "consumers",
-        "What an agent has come to believe by its reflections, and the events that each belief rests on.",
+        "Show the beliefs of an agent, and the events that each belief is based on.",
     ),
     "scene": (
         "consumers",
-        "What all agents of a space have before their eyes: the newest shared event of each scene kind, oldest first.",
+        "Show the scene of a space: the newest shared event of each scene kind, oldest first.",
     ),
     "context": (
         "consumers",
-        "The prompt of an agent, ready for a model. Stdout holds the prompt and nothing else.",
+        "Print the prompt of an agent for a model. Stdout contains only the prompt.",
     ),
     "recall": (
         "recalling",
-        "What an agent remembers that answers a question, best first. Waits until the index has all that was published.",
+        "Find the memories of an agent that best answer a question, best first.",
     ),
     "search": (
         "recalling",
-        "The same in short: ids, previews, and what each whole text would cost in tokens.",
+        "Find memories as `recall` does, and print ids, previews and the size of each text in tokens.",
     ),
     "entries": (
         "recalling",
-        "Whole events by their ids, in the order of the ids. What the agent may not see is left out.",
+        "Show whole events by id, in the order of the ids. Events that the agent may not see are left out.",
     ),
     "spaces": (
         "activity",
-        "All spaces with their counts.",
+        "List all spaces with their counts.",
     ),
     "agents": (
         "activity",
-        "Who acted in a space.",
+        "List the agents of a space with their counts.",
     ),
     "reflection": (
         "reactors",
-        "Whether an agent owes a reflection, since when, and on what.",
+        "Show whether a reflection of an agent is due, since when, and on which events.",
     ),
     "react": (
         "reactors",
-        "Answer the reflections that are due, each once, with what the agent comes to believe.",
+        "Answer due reflections, each once, by publishing beliefs of the agents.",
     ),
     "watch": (
         "watching",
@@ -79,39 +79,39 @@ COMMANDS = {
     ),
     "export": (
         "operators",
-        "The ledger as JSON Lines, which `recallog ingest` reads back to an equal ledger.",
+        "Write the ledger as JSON Lines, from which `recallog ingest` restores it.",
     ),
     "status": (
         "operators",
-        "How far the views are, what they hold, and what could not be applied.",
+        "Show the size and progress of the views, dead letters, and due reflections.",
     ),
     "verify": (
         "operators",
-        "Fold the ledger afresh and compare every row of every view with it.",
+        "Fold the ledger again and compare every row of every view with the result.",
     ),
     "rebuild": (
         "operators",
-        "Fold everything from offset zero beside what is live, then cut over. Safe to kill and to run again.",
+        "Rebuild the views or the index from offset zero beside the live ones, then cut over.",
     ),
     "reindex": (
         "operators",
-        "Move the semantic index to another model. The old one answers meanwhile. Safe to kill and to run again.",
+        "Rebuild the semantic index with another model while the old one answers.",
     ),
     "copy": (
         "copying",
-        "Append every event of one ledger to another, with its id: a folder to a cluster, or back.",
+        "Append every event of one ledger to another with its id, for example of a folder to a cluster.",
     ),
     "worker": (
         "workers",
-        "Keep the views of a cluster up to date, until SIGTERM. Any number of workers share the partitions.",
+        "Maintain the views of a cluster until SIGTERM. Any number of workers share the partitions.",
     ),
     "indexer": (
         "workers",
-        "Keep a semantic index on a Qdrant server up to date, until SIGTERM. Any number share a cluster's partitions.",
+        "Maintain the index of a cluster on a Qdrant server until SIGTERM. Any number of indexers share the partitions.",
     ),
     "dead-letters": (
         "dead_letters",
-        "Records that could not be applied: their bytes stay in the ledger.",
+        "List, show or retry records that could not be applied.",
     ),
     "eval": (
         "evaluating",
@@ -119,6 +119,6 @@ COMMANDS = {
     ),
     "schema": (
         "schema",
-        "The JSON Schemas of events, payloads and views; the kinds of events.",
+        "Export the JSON Schemas, or list the kinds of events.",
     ),
 }

@@ -1,4 +1,4 @@
-"""Generates `recallog_service.cli.summaries`: `python -m recallog_service.cli.summarize`."""
+"""Generates `recallog_service.cli.summaries`: run `python -m recallog_service.cli.summarize`."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What all commands share: their options, how they run, show progress, print answers and fail."""
+"""Common parts of all commands: options, running, progress bars, output and errors."""
 
 import asyncio
 import json
@@ -28,21 +28,21 @@ Home = Annotated[
     Path | None,
     typer.Option("--home", envvar="RECALLOG_HOME", help="Folder of the memory.", show_default=".recallog"),
 ]
-Space = Annotated[str, typer.Argument(help="Space.")]
-Agent = Annotated[str, typer.Argument(help="Whose memory.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Space = Annotated[str, typer.Argument(help="Name of the space.")]
+Agent = Annotated[str, typer.Argument(help="Name of the agent.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 At = Annotated[str | None, typer.Option("--as-of", help="Answer from the past: a position (0:41) or a time.")]
 
 _WIDTH_OF_A_FILE = 10_000
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
-# Without emoji: what somebody said is shown as it was said, and ":apple:" is no apple.
+# Without emoji: texts are printed unchanged, also ":apple:".
 out = Console(highlight=False, soft_wrap=True, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = False) -> Result:
-    """The result of a command, or one clear error and its exit code."""
+    """The result of `work`. A `RecallogError` is printed and ends the command with its exit code."""
     try:
         return asyncio.run(work())
     except RecallogError as error:
@@ -52,7 +52,7 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = Fals
         name = f"RECALLOG_{first['loc'][0]}".upper()
         fail(InvalidEvent(f"{name}: {first['msg']}"), as_json=as_json, code=2)
     except BrokenPipeError:
-        raise  # whoever reads our output has enough: typer ends the command without a word
+        raise  # the reader of the output has closed it: typer ends the command without a message
     except OSError as error:
         fail(StorageUnavailable(f"the output cannot be written: {error.strerror or error}"), as_json=as_json)
     except KeyboardInterrupt:
@@ -60,7 +60,7 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = Fals
 
 
 def ask(question: Callable[[Memory], Awaitable[Result]], home: Path | None, *, as_json: bool = False) -> Result:
-    """The memory's answer to one question, or one clear error and its exit code."""
+    """The answer of the memory in `home` to one query; errors as in `run`."""
 
     async def work() -> Result:
         with opened(home) as (memory, _):
@@ -71,17 +71,17 @@ def ask(question: Callable[[Memory], Awaitable[Result]], home: Path | None, *, a
 
 
 def run_until_stopped(work: Callable[[], Coroutine[Any, Any, None]], *, as_json: bool = False) -> None:
-    """Run a command that goes on until somebody ends it: with 130 after Ctrl-C, with 0 after a SIGTERM."""
+    """Run a command that ends by Ctrl-C with exit code 130, or by SIGTERM with exit code 0."""
 
     async def stoppable() -> None:
-        going_on = asyncio.ensure_future(work())
-        with suppress(NotImplementedError):  # Windows knows no such signal
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, going_on.cancel)
+        task = asyncio.ensure_future(work())
+        with suppress(NotImplementedError):  # Windows does not support it
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         try:
-            await going_on
+            await task
         except asyncio.CancelledError:
             this = asyncio.current_task()
-            if this is None or this.cancelling():  # Ctrl-C cancels all, SIGTERM only what goes on
+            if this is None or this.cancelling():  # Ctrl-C cancels this task too, SIGTERM only the inner one
                 raise
 
     run(stoppable, as_json=as_json)
@@ -97,7 +97,7 @@ def fail(error: RecallogError, *, as_json: bool = False, code: int | None = None
 
 
 def settings(home: Path | None, **more: Any) -> Settings:
-    """The environment's settings, and over them those of options that were given."""
+    """The settings of the environment, overridden by the options that were given."""
     return Settings(**{name: value for name, value in {"home": home, **more}.items() if value is not None})
 
 
@@ -105,9 +105,9 @@ def settings(home: Path | None, **more: Any) -> Settings:
 def opened(
     home: Path | None, label: str = "building views", **more: Any
 ) -> Iterator[tuple[Memory, Callable[[int, int], None]]]:
-    """A memory whose long work shows a progress bar on a terminal, and the bar for more of it.
+    """A memory with a progress bar for building views, and the function that advances the bar.
 
-    `more` are settings of other options.
+    `more` are settings from other options.
     """
     with bar(label) as advance:
         yield Memory.open(settings(home, **more), progress=advance), advance
@@ -115,7 +115,7 @@ def opened(
 
 @contextmanager
 def bar(label: str, unit: str = "events") -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on stderr that appears with the first call of (done, total); none where nobody would see it."""
+    """A progress bar on stderr; it appears with the first call of (done, total), and only on a terminal."""
     texts = (TextColumn("{task.description}"), TextColumn(unit))
     columns = (texts[0], BarColumn(), MofNCompleteColumn(), texts[1], TimeRemainingColumn())
     progress = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
@@ -135,7 +135,7 @@ def bar(label: str, unit: str = "events") -> Iterator[Callable[[int, int], None]
 
 
 def print_json(answer: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document."""
     if isinstance(answer, BaseModel):
         text = answer.model_dump_json()
     elif isinstance(answer, dict):
@@ -149,17 +149,17 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title:
     table = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*(Text(harmless(str(cell))) for cell in row))
-    # A table in a pipe or a file is as wide as its rows; only a terminal's edge may cut them.
+    # In a pipe or a file a table is as wide as its rows; only a terminal limits its width.
     (out if out.is_terminal else Console(width=_WIDTH_OF_A_FILE, highlight=False, emoji=False)).print(table)
 
 
 def print_lines(text: str, style: str = "") -> None:
-    """Text as it is: brackets are no markup, and control characters of what somebody said do nothing here."""
+    """Print text without markup, and with control characters written out."""
     out.print(harmless(text), markup=False, style=style)
 
 
 def print_exactly(text: str) -> None:
-    """Text for a program's eyes: to the character in a pipe or a file, and as harmless as all else on a terminal."""
+    """Print text unchanged to a pipe or a file, and with control characters written out to a terminal."""
     if out.is_terminal:
         print_lines(text)
     else:
@@ -167,30 +167,30 @@ def print_exactly(text: str) -> None:
 
 
 def print_json_line(document: dict[str, Any]) -> None:
-    """One JSON document of several, for a reader that does not want to wait."""
+    """Print one JSON document on a line and flush it."""
     sys.stdout.write(json.dumps(document) + "\n")
     sys.stdout.flush()
 
 
 def note(text: str) -> None:
-    """Something beside the answer, on stderr."""
+    """Print a remark on stderr."""
     err.print(harmless(text), markup=False, style="dim")
 
 
 def harmless(text: str) -> str:
-    """Text whose control characters are written out."""
+    """The text with its control characters written out, for example "\\\\x1b"."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def as_of(text: str | None) -> AsOf | None:
-    """A position or a time, as written on the command line. Raises `OutOfRange` or `InvalidEvent`."""
+    """Parse a position or a time. Raises `OutOfRange` or `InvalidEvent`."""
     if text is None:
         return None
     return Position.parse(text) if text.replace(":", "").isdecimal() else moment(text)
 
 
 def moment(text: str) -> datetime:
-    """An ISO time; without a zone it is UTC. Raises `InvalidEvent`."""
+    """Parse an ISO 8601 time; without a zone it is UTC. Raises `InvalidEvent`."""
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:

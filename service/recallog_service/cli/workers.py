@@ -1,4 +1,4 @@
-"""The commands that keep the views and the index of a cluster."""
+"""`worker` and `indexer`: the processes that maintain the views and the index of a cluster."""
 
 import asyncio
 import logging
@@ -22,17 +22,19 @@ def register(app: typer.Typer) -> None:
 
 def worker_command(
     port: Annotated[
-        int | None, typer.Option(envvar="RECALLOG_WORKER_PORT", help="Of /health and /metrics.", show_default="6066")
+        int | None,
+        typer.Option(envvar="RECALLOG_WORKER_PORT", help="Port of /health and /metrics.", show_default="6066"),
     ] = None,
     host: Annotated[
-        str | None, typer.Option(envvar="RECALLOG_WORKER_HOST", help="Where they listen.", show_default="127.0.0.1")
+        str | None,
+        typer.Option(envvar="RECALLOG_WORKER_HOST", help="Address on which they listen.", show_default="127.0.0.1"),
     ] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
-    """Keep the views of a cluster up to date, until SIGTERM. Any number of workers share the partitions.
+    """Maintain the views of a cluster until SIGTERM. Any number of workers share the partitions.
 
-    Needs RECALLOG_LEDGER and RECALLOG_VIEWS. A worker may be killed at any moment: the others take over, and nothing
-    is lost or counted twice.
+    Needs RECALLOG_LEDGER and RECALLOG_VIEWS. A worker may be killed at any moment:
+    the others take over its partitions, and nothing is lost or counted twice.
     """
     try:
         import faust
@@ -51,10 +53,11 @@ def worker_command(
 
 
 def indexer_command() -> None:
-    """Keep a semantic index on a Qdrant server up to date, until SIGTERM. Any number share a cluster's partitions.
+    """Maintain the index of a cluster on a Qdrant server until SIGTERM. Any number of indexers share the partitions.
 
-    Needs RECALLOG_INDEX, and the cluster's RECALLOG_LEDGER and RECALLOG_VIEWS. An index in the folder keeps itself. An
-    indexer may be killed at any moment: another takes over, and what it was writing is written again.
+    Needs RECALLOG_LEDGER, RECALLOG_VIEWS and RECALLOG_INDEX. An index in a folder
+    needs no indexer. An indexer may be killed at any moment: another one takes over
+    and repeats its last batch.
     """
 
     async def work() -> None:
@@ -66,11 +69,11 @@ def indexer_command() -> None:
         try:
             if made.index is None or not (settings.index or "").startswith("http"):
                 raise SettingsError(
-                    "an indexer keeps an index on a Qdrant server: set RECALLOG_INDEX=http://host:6333. One in the "
-                    "folder is kept by a process of its own, which recall starts"
+                    "an indexer maintains an index on a Qdrant server: set RECALLOG_INDEX=http://host:6333. An index "
+                    "in a folder is maintained by a process that recall starts"
                 )
             logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-            logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells of each request
+            logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs each request
             await made.ledger.open()
             await made.index.indexer.run(stopping)
         finally:
