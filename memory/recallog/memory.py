@@ -1,5 +1,7 @@
 """The facade: publish events, query what agents remember, rebuild and verify the views."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from datetime import datetime
 from os import PathLike
@@ -8,9 +10,8 @@ from typing import TYPE_CHECKING, Self, TypeVar, overload
 
 import msgspec
 
-from recallog import composition, queries, retrieval
+from recallog import composition, queries, reactors, retrieval
 from recallog.components import Components
-from recallog.reactors.reactor import Background, Reactor
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.query_router import QueryRouter
 from recallog.reading.read_session import ReadSession
@@ -21,33 +22,6 @@ from recallog_projections.projection import Projection
 from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent, ProjectionError, RecallogError
-from recallog_schemas.views import (
-    AgentSettingsView,
-    AgentView,
-    AroundView,
-    BeliefsView,
-    DeadLetter,
-    DeadLetterDetail,
-    EntriesView,
-    EpisodicView,
-    Explanation,
-    KindsView,
-    KindView,
-    PendingTrigger,
-    Reaction,
-    RebuildPlan,
-    RebuildReport,
-    RecallView,
-    ReflectionView,
-    SalientView,
-    SceneView,
-    SearchPage,
-    SpaceDetail,
-    SpaceView,
-    Status,
-    TimelinePage,
-    VerifyReport,
-)
 from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.projector import Progress
@@ -56,8 +30,36 @@ if TYPE_CHECKING:
     from recallog.queries.context import Context
     from recallog.queries.previews import AgentScope
     from recallog.queries.salient import SalienceQuery
+    from recallog.reactors.reactor import Background, Reactor
     from recallog.reactors.reflector import Reflector
     from recallog.retrieval.reranker import Reranker
+    from recallog_schemas.views import (
+        AgentSettingsView,
+        AgentView,
+        AroundView,
+        BeliefsView,
+        DeadLetter,
+        DeadLetterDetail,
+        EntriesView,
+        EpisodicView,
+        Explanation,
+        KindsView,
+        KindView,
+        PendingTrigger,
+        Reaction,
+        RebuildPlan,
+        RebuildReport,
+        RecallView,
+        ReflectionView,
+        SalientView,
+        SceneView,
+        SearchPage,
+        SpaceDetail,
+        SpaceView,
+        Status,
+        TimelinePage,
+        VerifyReport,
+    )
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 
@@ -83,8 +85,8 @@ class Memory:
         *,
         progress: Progress | None = None,
         reactors: bool = False,
-        reflector: "Reflector | None" = None,
-        reranker: "Reranker | None" = None,
+        reflector: Reflector | None = None,
+        reranker: Reranker | None = None,
     ) -> None:
         """A memory of components that were built elsewhere, for example by `recallog.composition.assemble`.
 
@@ -110,8 +112,8 @@ class Memory:
         projections: Sequence[Projection] = (),
         progress: Progress | None = None,
         reactors: bool = False,
-        reflector: "Reflector | None" = None,
-        reranker: "Reranker | None" = None,
+        reflector: Reflector | None = None,
+        reranker: Reranker | None = None,
     ) -> Self:
         """A memory in the folder `home`, which is created with the first use; else as the settings say.
 
@@ -142,8 +144,8 @@ class Memory:
         *,
         projections: Sequence[Projection] = (),
         reactors: bool = False,
-        reflector: "Reflector | None" = None,
-        reranker: "Reranker | None" = None,
+        reflector: Reflector | None = None,
+        reranker: Reranker | None = None,
     ) -> Self:
         """A memory that needs no folder and ends with this object: for tests and notebooks.
 
@@ -155,7 +157,7 @@ class Memory:
 
     async def __aenter__(self) -> Self:
         if self._reactors:
-            self._background = Background(self._own_reactor())
+            self._background = reactors.reactor.Background(self._own_reactor())
         return self
 
     async def __aexit__(
@@ -568,7 +570,7 @@ class Memory:
         turn: int | None = None,
         after: Position | None = None,
         as_of: AsOf | None = None,
-    ) -> "Context":
+    ) -> Context:
         """The prompt of `agent`: a `str` that also says what it was computed at, and whether a reflection is due.
 
         `scene` defaults to the scene view. Memory is the agent's window or, with `use_salience`, what is salient to
@@ -768,7 +770,7 @@ class Memory:
 
     def _own_reactor(self) -> Reactor:
         if self._reactor is None:
-            self._reactor = Reactor(
+            self._reactor = reactors.reactor.Reactor(
                 self, self._components.ledger, self._make_reflector(), self._components.reactors_lock
             )
         return self._reactor
@@ -778,14 +780,14 @@ class Memory:
         ends = enumerate(await self._components.ledger.ends())
         return [Position(number, end - 1) for number, end in ends if end and partition in (None, number)]
 
-    def _scope(self, space: str, agent: str, as_of: AsOf | None) -> "AgentScope":
+    def _scope(self, space: str, agent: str, as_of: AsOf | None) -> AgentScope:
         return queries.previews.AgentScope(
             self._components.ledger, space, agent, self._log_events, as_of, self._progress
         )
 
     def _salience_query(
         self, agent: str, query: str | None, top_k: int | None, turn: int | None, as_of: AsOf | None
-    ) -> "SalienceQuery":
+    ) -> SalienceQuery:
         codec.check_name(agent, "agent")
         if top_k is not None and not 1 <= top_k <= self._log_events:
             raise InvalidEvent(f"top_k: between 1 and {self._log_events:,}, not {top_k}", path="top_k")

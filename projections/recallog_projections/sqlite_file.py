@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from filelock import FileLock
-
 from recallog_schemas import limits
 from recallog_schemas.errors import (
     LockTimeout,
@@ -189,6 +187,8 @@ class SqliteFile:
         `instead_of` is the inode of a file that it replaces. Processes that have that file open detect it at their next
         use.
         """
+        from filelock import FileLock  # needed only here: opening an existing file takes no lock
+
         self.path.parent.mkdir(parents=True, exist_ok=True)
         aside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.new")
         try:

@@ -4,41 +4,37 @@ Each module is imported when it is first used, as `queries.<module>`: a process 
 import what scores, recalls or verifies.
 """
 
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
+from recallog_schemas.lazy_exports import lazy_exports
+
 if TYPE_CHECKING:
-    from recallog.queries import (
-        context,
-        dead_letters,
-        explain,
-        previews,
-        rebuilds,
-        reflections,
-        salient,
-        spaces,
-        status,
-        timeline,
-        verification,
+    from recallog.queries import context as context
+    from recallog.queries import dead_letters as dead_letters
+    from recallog.queries import explain as explain
+    from recallog.queries import previews as previews
+    from recallog.queries import rebuilds as rebuilds
+    from recallog.queries import reflections as reflections
+    from recallog.queries import salient as salient
+    from recallog.queries import spaces as spaces
+    from recallog.queries import status as status
+    from recallog.queries import timeline as timeline
+    from recallog.queries import verification as verification
+else:
+    __getattr__, __dir__, __all__ = lazy_exports(
+        __name__,
+        {},
+        submodules=[
+            "context",
+            "dead_letters",
+            "explain",
+            "previews",
+            "rebuilds",
+            "reflections",
+            "salient",
+            "spaces",
+            "status",
+            "timeline",
+            "verification",
+        ],
     )
-
-__all__ = [
-    "context",
-    "dead_letters",
-    "explain",
-    "previews",
-    "rebuilds",
-    "reflections",
-    "salient",
-    "spaces",
-    "status",
-    "timeline",
-    "verification",
-]
-
-
-def __getattr__(name: str) -> ModuleType:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.{name}")

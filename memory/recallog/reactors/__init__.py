@@ -1,1 +1,20 @@
-"""Reactors: code that answers triggers with new events, and the reflectors that write the answers."""
+"""Reactors: code that answers triggers with new events, and the reflectors that write the answers.
+
+Each module is imported when it is first used, as `reactors.<module>`.
+"""
+
+from typing import TYPE_CHECKING
+
+from recallog_schemas.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from recallog.reactors import endpoint as endpoint
+    from recallog.reactors import extractive as extractive
+    from recallog.reactors import reactor as reactor
+    from recallog.reactors import reflector as reflector
+else:
+    __getattr__, __dir__, __all__ = lazy_exports(
+        __name__,
+        {},
+        submodules=["endpoint", "extractive", "reactor", "reflector"],
+    )

@@ -3,17 +3,17 @@
 Each module is imported when it is first used, as `retrieval.<module>`: only recall needs numpy.
 """
 
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
+from recallog_schemas.lazy_exports import lazy_exports
+
 if TYPE_CHECKING:
-    from recallog.retrieval import by_index, query, recall
-
-__all__ = ["by_index", "query", "recall"]
-
-
-def __getattr__(name: str) -> ModuleType:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.{name}")
+    from recallog.retrieval import by_index as by_index
+    from recallog.retrieval import query as query
+    from recallog.retrieval import recall as recall
+else:
+    __getattr__, __dir__, __all__ = lazy_exports(
+        __name__,
+        {},
+        submodules=["by_index", "query", "recall"],
+    )

@@ -1,70 +1,78 @@
 """The views that consumers and operators read, one module per subject. Each names the checkpoint of its data."""
 
-from recallog_schemas.views.base import ComputedAt, Remembered, View, lines, one_line
-from recallog_schemas.views.dead_letters import DeadLetter, DeadLetterDetail
-from recallog_schemas.views.episodic import EpisodicView, TimelinePage
-from recallog_schemas.views.kinds import Catalogue, KindsView, KindView
-from recallog_schemas.views.maintenance import CopyReport, RebuildPlan, RebuildReport
-from recallog_schemas.views.previews import AroundView, EntriesView, Preview, SearchHit, SearchPage
-from recallog_schemas.views.recall import Recalled, RecallHit, RecallView
-from recallog_schemas.views.reflection import (
-    Belief,
-    BeliefsView,
-    Counted,
-    PendingTrigger,
-    Reaction,
-    ReflectionView,
-    Unreflected,
-)
-from recallog_schemas.views.salience import Explanation, Salient, SalientView
-from recallog_schemas.views.scene import SceneView
-from recallog_schemas.views.settings import AgentSettingsView
-from recallog_schemas.views.spaces import AgentView, SpaceDetail, SpaceView
-from recallog_schemas.views.status import PartitionStatus, Status
-from recallog_schemas.views.verification import Difference, TableCheck, VerifyReport
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AgentSettingsView",
-    "AgentView",
-    "AroundView",
-    "Belief",
-    "BeliefsView",
-    "Catalogue",
-    "ComputedAt",
-    "CopyReport",
-    "Counted",
-    "DeadLetter",
-    "DeadLetterDetail",
-    "Difference",
-    "EntriesView",
-    "EpisodicView",
-    "Explanation",
-    "KindView",
-    "KindsView",
-    "PartitionStatus",
-    "PendingTrigger",
-    "Preview",
-    "Reaction",
-    "RebuildPlan",
-    "RebuildReport",
-    "RecallHit",
-    "RecallView",
-    "Recalled",
-    "ReflectionView",
-    "Remembered",
-    "Salient",
-    "SalientView",
-    "SceneView",
-    "SearchHit",
-    "SearchPage",
-    "SpaceDetail",
-    "SpaceView",
-    "Status",
-    "TableCheck",
-    "TimelinePage",
-    "Unreflected",
-    "VerifyReport",
-    "View",
-    "lines",
-    "one_line",
-]
+from recallog_schemas.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from recallog_schemas.views.base import ComputedAt as ComputedAt
+    from recallog_schemas.views.base import Remembered as Remembered
+    from recallog_schemas.views.base import View as View
+    from recallog_schemas.views.base import lines as lines
+    from recallog_schemas.views.base import one_line as one_line
+    from recallog_schemas.views.dead_letters import DeadLetter as DeadLetter
+    from recallog_schemas.views.dead_letters import DeadLetterDetail as DeadLetterDetail
+    from recallog_schemas.views.episodic import EpisodicView as EpisodicView
+    from recallog_schemas.views.episodic import TimelinePage as TimelinePage
+    from recallog_schemas.views.kinds import Catalogue as Catalogue
+    from recallog_schemas.views.kinds import KindsView as KindsView
+    from recallog_schemas.views.kinds import KindView as KindView
+    from recallog_schemas.views.maintenance import CopyReport as CopyReport
+    from recallog_schemas.views.maintenance import RebuildPlan as RebuildPlan
+    from recallog_schemas.views.maintenance import RebuildReport as RebuildReport
+    from recallog_schemas.views.previews import AroundView as AroundView
+    from recallog_schemas.views.previews import EntriesView as EntriesView
+    from recallog_schemas.views.previews import Preview as Preview
+    from recallog_schemas.views.previews import SearchHit as SearchHit
+    from recallog_schemas.views.previews import SearchPage as SearchPage
+    from recallog_schemas.views.recall import Recalled as Recalled
+    from recallog_schemas.views.recall import RecallHit as RecallHit
+    from recallog_schemas.views.recall import RecallView as RecallView
+    from recallog_schemas.views.reflection import Belief as Belief
+    from recallog_schemas.views.reflection import BeliefsView as BeliefsView
+    from recallog_schemas.views.reflection import Counted as Counted
+    from recallog_schemas.views.reflection import PendingTrigger as PendingTrigger
+    from recallog_schemas.views.reflection import Reaction as Reaction
+    from recallog_schemas.views.reflection import ReflectionView as ReflectionView
+    from recallog_schemas.views.reflection import Unreflected as Unreflected
+    from recallog_schemas.views.salience import Explanation as Explanation
+    from recallog_schemas.views.salience import Salient as Salient
+    from recallog_schemas.views.salience import SalientView as SalientView
+    from recallog_schemas.views.scene import SceneView as SceneView
+    from recallog_schemas.views.settings import AgentSettingsView as AgentSettingsView
+    from recallog_schemas.views.spaces import AgentView as AgentView
+    from recallog_schemas.views.spaces import SpaceDetail as SpaceDetail
+    from recallog_schemas.views.spaces import SpaceView as SpaceView
+    from recallog_schemas.views.status import PartitionStatus as PartitionStatus
+    from recallog_schemas.views.status import Status as Status
+    from recallog_schemas.views.verification import Difference as Difference
+    from recallog_schemas.views.verification import TableCheck as TableCheck
+    from recallog_schemas.views.verification import VerifyReport as VerifyReport
+else:
+    __getattr__, __dir__, __all__ = lazy_exports(
+        __name__,
+        {
+            "recallog_schemas.views.base": ["ComputedAt", "Remembered", "View", "lines", "one_line"],
+            "recallog_schemas.views.dead_letters": ["DeadLetter", "DeadLetterDetail"],
+            "recallog_schemas.views.episodic": ["EpisodicView", "TimelinePage"],
+            "recallog_schemas.views.kinds": ["Catalogue", "KindsView", "KindView"],
+            "recallog_schemas.views.maintenance": ["CopyReport", "RebuildPlan", "RebuildReport"],
+            "recallog_schemas.views.previews": ["AroundView", "EntriesView", "Preview", "SearchHit", "SearchPage"],
+            "recallog_schemas.views.recall": ["Recalled", "RecallHit", "RecallView"],
+            "recallog_schemas.views.reflection": [
+                "Belief",
+                "BeliefsView",
+                "Counted",
+                "PendingTrigger",
+                "Reaction",
+                "ReflectionView",
+                "Unreflected",
+            ],
+            "recallog_schemas.views.salience": ["Explanation", "Salient", "SalientView"],
+            "recallog_schemas.views.scene": ["SceneView"],
+            "recallog_schemas.views.settings": ["AgentSettingsView"],
+            "recallog_schemas.views.spaces": ["AgentView", "SpaceDetail", "SpaceView"],
+            "recallog_schemas.views.status": ["PartitionStatus", "Status"],
+            "recallog_schemas.views.verification": ["Difference", "TableCheck", "VerifyReport"],
+        },
+    )

@@ -4,11 +4,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cached_property
 from pathlib import Path
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING
 
 from recallog_schemas.errors import LockTimeout, StorageReadOnly
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 _POLL_SECONDS = 0.002
 
@@ -20,7 +23,12 @@ class FolderLock:
         self._path = path
         self._wait_seconds = wait_seconds
         self._among_tasks = asyncio.Lock()
-        self._among_processes = FileLock(path, timeout=0)
+
+    @cached_property
+    def _among_processes(self) -> "FileLock":
+        from filelock import FileLock  # a query that finds the views up to date takes no lock
+
+        return FileLock(self._path, timeout=0)
 
     @asynccontextmanager
     async def __call__(self) -> AsyncIterator[None]:
@@ -32,6 +40,8 @@ class FolderLock:
                 self._among_processes.release()
 
     async def _acquire(self) -> None:
+        from filelock import Timeout
+
         give_up = time.monotonic() + self._wait_seconds
         while True:
             try:

@@ -1,0 +1,102 @@
+"""What a user implements or builds to extend Recallog: ports, their messages, and adapters to build on.
+
+See docs/extending.md. `ProjectionDriver`, which tests a projection, is in `recallog.testing`.
+"""
+
+from typing import TYPE_CHECKING
+
+from recallog_schemas.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from recallog.components import Components as Components
+    from recallog.components import Lock as Lock
+    from recallog.composition import assemble as assemble
+    from recallog.reactors.reflector import Evidence as Evidence
+    from recallog.reactors.reflector import ReflectionAnswer as ReflectionAnswer
+    from recallog.reactors.reflector import ReflectionRequest as ReflectionRequest
+    from recallog.reactors.reflector import Reflector as Reflector
+    from recallog.retrieval.reranker import Reranker as Reranker
+    from recallog_projections.index.embedders.embedder import Embedder as Embedder
+    from recallog_projections.index.embedders.embedder import Embedding as Embedding
+    from recallog_projections.index.embedders.embedder import Passage as Passage
+    from recallog_projections.index.embedders.embedder import Vectors as Vectors
+    from recallog_projections.index.engines.engine import Engine as Engine
+    from recallog_projections.index.engines.engine import Filter as Filter
+    from recallog_projections.index.engines.engine import Hit as Hit
+    from recallog_projections.index.engines.engine import Point as Point
+    from recallog_projections.index.engines.engine import Search as Search
+    from recallog_projections.index.engines.engine import Shape as Shape
+    from recallog_projections.index.engines.engine import Sparse as Sparse
+    from recallog_projections.index.engines.engine import Stored as Stored
+    from recallog_projections.projection import Projection as Projection
+    from recallog_projections.rows import Changes as Changes
+    from recallog_projections.rows import Rows as Rows
+    from recallog_projections.stores.memory import MemoryStore as MemoryStore
+    from recallog_projections.stores.sqlite import SqliteStore as SqliteStore
+    from recallog_projections.stores.store import Checkpoint as Checkpoint
+    from recallog_projections.stores.store import Chunk as Chunk
+    from recallog_projections.stores.store import Generation as Generation
+    from recallog_projections.stores.store import Outcome as Outcome
+    from recallog_projections.stores.store import Pointer as Pointer
+    from recallog_projections.stores.store import ReadResult as ReadResult
+    from recallog_projections.stores.store import Store as Store
+    from recallog_projections.stores.store import StoredRow as StoredRow
+    from recallog_projections.stores.store import is_beyond as is_beyond
+    from recallog_projections.stores.store import ordinal_key as ordinal_key
+    from recallog_projections.stores.store import outcome_of as outcome_of
+    from recallog_projections.tables import Log as Log
+    from recallog_projections.tables import LogName as LogName
+    from recallog_projections.tables import RowKey as RowKey
+    from recallog_projections.tables import Table as Table
+    from recallog_projections.tables import Tail as Tail
+    from recallog_schemas.event import Record as Record
+    from recallog_streams.ledgers.ledger import Batch as Batch
+    from recallog_streams.ledgers.ledger import Ledger as Ledger
+    from recallog_streams.ledgers.ledger import Manifest as Manifest
+    from recallog_streams.ledgers.ledger import check_append as check_append
+    from recallog_streams.ledgers.ledger import is_repeat as is_repeat
+    from recallog_streams.ledgers.memory import MemoryLedger as MemoryLedger
+    from recallog_streams.ledgers.sqlite import SqliteLedger as SqliteLedger
+else:
+    __getattr__, __dir__, __all__ = lazy_exports(
+        __name__,
+        {
+            "recallog.components": ["Components", "Lock"],
+            "recallog.composition": ["assemble"],
+            "recallog.reactors.reflector": ["Evidence", "ReflectionAnswer", "ReflectionRequest", "Reflector"],
+            "recallog.retrieval.reranker": ["Reranker"],
+            "recallog_projections.index.embedders.embedder": ["Embedder", "Embedding", "Passage", "Vectors"],
+            "recallog_projections.index.engines.engine": [
+                "Engine",
+                "Filter",
+                "Hit",
+                "Point",
+                "Search",
+                "Shape",
+                "Sparse",
+                "Stored",
+            ],
+            "recallog_projections.projection": ["Projection"],
+            "recallog_projections.rows": ["Changes", "Rows"],
+            "recallog_projections.stores.memory": ["MemoryStore"],
+            "recallog_projections.stores.sqlite": ["SqliteStore"],
+            "recallog_projections.stores.store": [
+                "Checkpoint",
+                "Chunk",
+                "Generation",
+                "Outcome",
+                "Pointer",
+                "ReadResult",
+                "Store",
+                "StoredRow",
+                "is_beyond",
+                "ordinal_key",
+                "outcome_of",
+            ],
+            "recallog_projections.tables": ["Log", "LogName", "RowKey", "Table", "Tail"],
+            "recallog_schemas.event": ["Record"],
+            "recallog_streams.ledgers.ledger": ["Batch", "Ledger", "Manifest", "check_append", "is_repeat"],
+            "recallog_streams.ledgers.memory": ["MemoryLedger"],
+            "recallog_streams.ledgers.sqlite": ["SqliteLedger"],
+        },
+    )
