@@ -19,7 +19,7 @@ demo: install ## run the village: events in, a crash, two memories, beliefs, "wh
 	@$(BIN)/recallog demo
 
 test: install ## run all tests; a real Kafka and Redis are started if Java and Maven, or Docker, are installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 # A separate venv, because torch takes some GB. Git and the linter ignore it.
 .venv-st/.installed: pyproject.toml
@@ -50,8 +50,8 @@ bench: install ## measure the embedded form, print a table and write build/bench
 bench-cluster: install ## measure on a real Kafka and Redis, print a table and write build/bench-cluster.json
 	$(BIN)/python -m benchmarks.cluster
 
-eval: install ## measure recall on questions with known answers: make eval FILE=../shared/data/locomo-tuning.json
-	@test -n "$(FILE)" || { echo "FILE is missing. Example: make eval FILE=../shared/data/locomo-tuning.json" >&2; exit 2; }
+eval: install ## measure recall on questions with known answers: make eval FILE=locomo.json
+	@test -n "$(FILE)" || { echo "FILE is missing. Example: make eval FILE=locomo.json" >&2; exit 2; }
 	@test -f "$(FILE)" || { echo "$(FILE) does not exist" >&2; exit 2; }
 	@$(BIN)/recallog eval locomo "$(FILE)" $(ARGS)
 

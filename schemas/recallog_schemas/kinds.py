@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -259,6 +259,7 @@ def text_of(name: str, payload: Mapping[str, Any]) -> str:
     return kind_of(name).text(payload)
 
 
+@cache
 def digest() -> str:
     """16 hex digits that change whenever a row of the catalogue does; generations of views record it.
 

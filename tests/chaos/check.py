@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 from chaos.events import NUMBER, PLANTED
 from chaos.evidence import Dump, Evidence, TopicRecord, as_store
-from chaos.fold import OfSpaces
 from chaos.history import CONTRADICTION
 from recallog_projections.views import activity, episodic
 from recallog_streams import dead_letters
@@ -204,7 +203,7 @@ def folded(partition: Partition) -> Iterator[str]:
     expected = oracle.expect([record.value for record in partition.records], unique_ids=False)
     store, generation = finish(as_store(partition.dump))
     try:
-        check_views(store, generation, OfSpaces(expected))
+        check_views(store, generation, expected)
     except AssertionError as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         yield f"not the oracle's fold: {where.name}, {where.line} {' '.join(map(str, error.args))[:300]}".strip()

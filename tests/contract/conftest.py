@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from live.conftest import docker_answers
+from support import notices
 
 _CONTAINER_SECONDS = 120
-_STOOD_IN = pytest.StashKey[bool]()
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +28,11 @@ def qdrant_url(request: pytest.FixtureRequest) -> Iterator[str | None]:
         with _container() as url:
             yield url
     else:
-        request.config.stash[_STOOD_IN] = True
+        notices.add(
+            request.config,
+            "the engine's suite did NOT run on a Qdrant server",
+            "the client's local mode was used: set RECALLOG_TEST_QDRANT=http://host:6333, or start Docker",
+        )
         yield None
 
 
@@ -49,12 +53,3 @@ def _container() -> Iterator[str]:
     ready = LogMessageWaitStrategy("Qdrant HTTP listening on").with_startup_timeout(_CONTAINER_SECONDS)
     with container.waiting_for(ready):
         yield f"http://{container.get_container_host_ip()}:{container.get_exposed_port(6333)}"
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """A stand-in is easily taken for the real thing."""
-    if config.stash.get(_STOOD_IN, False):
-        terminalreporter.section("the engine's suite did NOT run on a Qdrant server", sep="!", red=True, bold=True)
-        terminalreporter.line(
-            "the client's local mode stood in: set RECALLOG_TEST_QDRANT=http://host:6333, or start Docker", red=True
-        )

@@ -1,24 +1,13 @@
 """Real conversations through the command line: twice, and the second time adds nothing."""
 
 import json
-import os
 from pathlib import Path
 
-import pytest
-
+from support import real_data
 from support.cli import recallog
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
-
-
-def data(name: str) -> Path:
-    """A file of the data beside the project. Where it is absent: a failure in CI, a skip elsewhere."""
-    path = DATA / name
-    if not path.exists():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{path} is absent, and in CI it must be there")
-        pytest.skip(f"SKIPPED LOUDLY: {path} is absent, so real data was not tested")
-    return path
+AIRLINE = "taubench-airline.json"
+CHAT = ("--format", "chat", "--messages-key", "traj")
 
 
 def ingested_twice(home: Path, *arguments: object) -> int:
@@ -41,14 +30,14 @@ def verified(home: Path) -> dict[str, int]:
 
 
 def test_locomo_is_a_space_for_each_conversation(tmp_path: Path) -> None:
-    added = ingested_twice(tmp_path, data("locomo-tuning.json"), "--format", "locomo")
+    added = ingested_twice(tmp_path, real_data.path("locomo-tuning.json"), "--format", "locomo")
     spaces = verified(tmp_path)
     assert len(spaces) == 3
     assert sum(spaces.values()) == added == 1451 + 2 * 70 + 3  # turns, sessions' beginnings and ends, settings
 
 
 def test_both_speakers_of_locomo_remember_what_either_says(tmp_path: Path) -> None:
-    ingested_twice(tmp_path, data("locomo-tuning.json"), "--format", "locomo")
+    ingested_twice(tmp_path, real_data.path("locomo-tuning.json"), "--format", "locomo")
     (space, *_) = verified(tmp_path)
     agents = [agent["name"] for agent in recallog("agents", space, "--json", "--home", tmp_path).json]
     speakers = [agent for agent in agents if agent != "narrator"]
@@ -62,11 +51,11 @@ def test_both_speakers_of_locomo_remember_what_either_says(tmp_path: Path) -> No
 
 
 def test_taubench_is_200_spaces(tmp_path: Path) -> None:
-    arguments = [data("taubench-airline.json"), "--format", "chat", "--messages-key", "traj", "--space", "airline"]
+    arguments = [real_data.path(AIRLINE), *CHAT, "--space", "airline"]
     added = ingested_twice(tmp_path, *arguments)
     spaces = verified(tmp_path)
     assert len(spaces) == 200
-    runs = json.loads(data("taubench-airline.json").read_bytes())
+    runs = json.loads(real_data.path(AIRLINE).read_bytes())
     messages = [message for run in runs for message in run["traj"]]
     said = sum(bool(message["content"]) for message in messages if message["role"] != "tool")
     calls = sum(len(message.get("tool_calls") or []) for message in messages)
@@ -77,9 +66,7 @@ def test_taubench_is_200_spaces(tmp_path: Path) -> None:
 
 
 def test_a_real_ledger_is_exported_and_ingested_to_an_equal_one(tmp_path: Path) -> None:
-    recallog(
-        "ingest", data("taubench-airline.json"), "--format", "chat", "--messages-key", "traj", "--home", tmp_path / "a"
-    )
+    recallog("ingest", real_data.path(AIRLINE), *CHAT, "--home", tmp_path / "a")
     recallog("export", "--output", tmp_path / "a.jsonl", "--home", tmp_path / "a")
     assert recallog("ingest", tmp_path / "a.jsonl", "--home", tmp_path / "b").code == 0
     recallog("export", "--output", tmp_path / "b.jsonl", "--home", tmp_path / "b")

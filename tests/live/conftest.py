@@ -20,11 +20,12 @@ from deploy.local.kafka.jars import kafka_version
 from deploy.local.ports import free_port
 from deploy.local.redis import Fsync
 
+from support import notices
+
 KAFKA_IMAGE = f"apache/kafka:{kafka_version()}"
 REDIS_IMAGE = "redis:7.4-alpine"
 
 _CONTAINER_SECONDS = 120
-_DID_NOT_RUN = pytest.StashKey[dict[str, str]]()
 
 Server = TypeVar("Server", bound=LocalServer)
 
@@ -50,7 +51,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
         with _kafka_container() as bootstrap:
             yield bootstrap
     else:
-        server = _started(LocalKafka(tmp_path_factory.mktemp("kafka")), request.config)
+        server = _started(LocalKafka(tmp_path_factory.mktemp("kafka"), short_lived=True), request.config)
         yield server.bootstrap
         server.stop()
 
@@ -76,7 +77,8 @@ def own_kafka(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
     with ExitStack() as running:
 
         def start(*, settings: dict[str, str] | None = None) -> LocalKafka:
-            server = _started(LocalKafka(tmp_path_factory.mktemp("own-kafka"), settings=settings), request.config)
+            folder = tmp_path_factory.mktemp("own-kafka")
+            server = _started(LocalKafka(folder, settings=settings, short_lived=True), request.config)
             running.callback(server.kill)  # its data is thrown away: nothing to close in order
             return server
 
@@ -173,12 +175,5 @@ def _started(server: Server, config: pytest.Config) -> Server:
 def _cannot_run(name: str, why: str, config: pytest.Config) -> NoReturn:
     if os.environ.get("CI", "").lower() in {"1", "true"}:
         pytest.fail(f"CI=true, and the live tests have no {name}: {why}", pytrace=False)
-    config.stash.setdefault(_DID_NOT_RUN, {})[name] = why
+    notices.add(config, "the live tests did NOT run", f"no {name}: {why}")
     pytest.skip(f"no {name}: {why}")
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """A skip is easily overlooked: say at the end that what was promised was not tested here."""
-    for name, why in config.stash.get(_DID_NOT_RUN, {}).items():
-        terminalreporter.section("the live tests did NOT run", sep="!", red=True, bold=True)
-        terminalreporter.line(f"no {name}: {why}", red=True)

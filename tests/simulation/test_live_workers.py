@@ -45,6 +45,7 @@ class World:
         self.lively = True
         self.workers: dict[asyncio.Task[None], tuple[LiveProjector, FeedInMemory]] = {}
         self.copies: list[dict[str, Any]] = []
+        self._expected: dict[int, Expected] = {}
         self._stepped_ledger = SteppedLedger(self.ledger, self.fails)
         self._stepped_store = SteppedStore(self.store, self.fails, [])
 
@@ -55,7 +56,10 @@ class World:
         return Projector(self._stepped_ledger, self._stepped_store, builtin.projections())
 
     def expected(self, until: int | None = None) -> Expected:
-        return expect(self.ledger.values()[:until], unique_ids=False)
+        values = self.ledger.values()[:until]
+        if len(values) not in self._expected:  # a record never changes: one answer for each offset
+            self._expected[len(values)] = expect(values, unique_ids=False)
+        return self._expected[len(values)]
 
     def come(self) -> None:
         """One more worker, which is assigned nothing yet."""

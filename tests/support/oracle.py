@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 SHARED_BY_DEFAULT = {"world.observed", "judge.verdict", "user.injected", "run.started", "agent.reflected"}
@@ -78,15 +78,15 @@ class Said:
     declared: dict[str, Any] = field(default_factory=dict)
     """What its space had declared about its kind when it was said."""
 
-    @property
+    @cached_property
     def space(self) -> str:
         return str(self.fields["space"])
 
-    @property
+    @cached_property
     def agent(self) -> str:
         return str(self.fields["agent"])
 
-    @property
+    @cached_property
     def kind(self) -> str:
         return str(self.fields["kind"])
 
@@ -164,7 +164,7 @@ class Owed:
 
 @dataclass
 class Expected:
-    """What the views must say of the records below one offset."""
+    """What the views must say of the records below one offset. Nothing is added once it has been asked."""
 
     counted: list[Said] = field(default_factory=list)
     """All that is neither parked nor a repeat."""
@@ -176,9 +176,20 @@ class Expected:
     declared: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     """By space and kind."""
 
+    @cached_property
+    def _by_space(self) -> dict[str, list[Said]]:
+        spaces: dict[str, list[Said]] = {}
+        for said in self.counted:
+            spaces.setdefault(said.space, []).append(said)
+        return spaces
+
+    def in_space(self, space: str) -> list[Said]:
+        """The events of `space` that count, in ledger order. Spaces share nothing."""
+        return self._by_space.get(space, [])
+
     def memories(self, space: str, agent: str) -> list[Said]:
         """What `agent` may see, in ledger order."""
-        return [said for said in self.counted if said.space == space and said.memorable and said.is_seen_by(agent)]
+        return [said for said in self.in_space(space) if said.memorable and said.is_seen_by(agent)]
 
     def visible(self, space: str, agent: str) -> list[tuple[int, bytes]]:
         """Where that lies, and its bytes."""
@@ -186,12 +197,11 @@ class Expected:
 
     @property
     def spaces(self) -> list[str]:
-        return sorted({said.space for said in self.counted})
+        return sorted(self._by_space)
 
     def agents(self, space: str) -> list[str]:
         """Everybody who acted in `space` or was addressed there."""
-        names = {name for said in self.counted if said.space == space for name in [said.agent, *(said.audience or [])]}
-        return sorted(names)
+        return sorted({name for said in self.in_space(space) for name in [said.agent, *(said.audience or [])]})
 
     def spans(self, what: str) -> dict[tuple[str, str], tuple[int, int, int]]:
         """By space and `what` ("agent", "kind" or "session"): number of events, first and last offset."""
@@ -218,8 +228,8 @@ class Expected:
         """What `agent` is set to, None where that is the default."""
         set_to = [
             said.payload[field]
-            for said in self.counted
-            if (said.space, said.agent, said.kind) == (space, agent, "agent.configured") and field in said.payload
+            for said in self.in_space(space)
+            if said.kind == "agent.configured" and said.agent == agent and field in said.payload
         ]
         return set_to[-1] if set_to else None
 
@@ -227,8 +237,8 @@ class Expected:
         """The kinds of the scene, each once."""
         set_to = [
             said.payload["scene_kinds"]
-            for said in self.counted
-            if (said.space, said.kind) == (space, "space.configured") and "scene_kinds" in said.payload
+            for said in self.in_space(space)
+            if said.kind == "space.configured" and "scene_kinds" in said.payload
         ]
         kinds = set_to[-1] if set_to and set_to[-1] is not None else ["world.observed", "run.started"]
         return [kind for number, kind in enumerate(kinds) if kind not in kinds[:number]]
@@ -237,7 +247,7 @@ class Expected:
 
     def clock(self, space: str) -> int:
         """The highest turn of the space, that of bookkeeping too."""
-        return max([said.turn for said in self.counted if said.space == space and said.happened], default=0)
+        return max([said.turn for said in self.in_space(space) if said.happened], default=0)
 
     def ranked(self, space: str, agent: str, query: str = "", turn: int | None = None) -> list[Scored]:
         """The newest events that `agent` may see, the strongest first and of equal ones the newer first."""
@@ -272,9 +282,7 @@ class Expected:
         since: int | None = None
         last: int | None = None
         ordinal = 0
-        for said in self.counted:
-            if said.space != space:
-                continue
+        for said in self.in_space(space):
             if said.agent == agent and said.kind in ANSWERS:
                 older = [trigger_of(space, agent, number) for number in range(ordinal)]
                 if said.happened and said.fields.get("causation_id") not in older:
@@ -297,7 +305,7 @@ class Expected:
 
     def scene(self, space: str) -> list[Said]:
         """The newest shared event of each of the scene's kinds, in ledger order."""
-        shared = [said for said in self.counted if said.space == space and said.memorable and said.shared]
+        shared = [said for said in self.in_space(space) if said.memorable and said.shared]
         newest = {said.kind: said for said in shared}
         return sorted(
             [newest[kind] for kind in self.scene_kinds(space) if kind in newest], key=lambda said: said.offset

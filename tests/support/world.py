@@ -97,6 +97,7 @@ class World:
         self.projectors: list[Projector] = []
         self.processes: list[Process] = []
         self.copies: list[dict[str, Any]] = []
+        self._expected: dict[int, Expected] = {}
         self._stepped_ledger = SteppedLedger(self.ledger, self.fails)
         self._stepped_store = SteppedStore(self.store, self.fails, self.created)
 
@@ -112,9 +113,10 @@ class World:
     def expected(self, until: int | None = None) -> Expected:
         """What the oracle says of the records below `until`, or of all."""
         values = self.ledger.values()[:until]
-        if self.picky:
-            return expect(values, unique_ids=self.ledger.unique_ids, refuses=refuses)
-        return expect(values, unique_ids=self.ledger.unique_ids)
+        if len(values) not in self._expected:  # a record never changes: one answer for each offset
+            refused = refuses if self.picky else lambda _: False
+            self._expected[len(values)] = expect(values, unique_ids=self.ledger.unique_ids, refuses=refused)
+        return self._expected[len(values)]
 
     def fails(self) -> bool:
         return self.rng.random() < self.failures

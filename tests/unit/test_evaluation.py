@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import json
 import math
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,10 +17,8 @@ from recallog_service.cli.evaluating import Channel
 from recallog_service.evaluation import locomo_questions, metrics, result
 from recallog_service.evaluation.locomo_questions import Question, Questions
 from recallog_service.evaluation.result import Answered, Result, Used
+from support import real_data
 from support.cli import recallog
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-
 
 # Questions
 
@@ -353,11 +350,7 @@ def test_a_run_is_reported_kept_and_compared_with_itself(tmp_path: Path, file: P
 
 
 def recorded() -> bytes:
-    path = DATA / "locomo-tuning.json"
-    if not path.exists():
-        missing = f"{path} is absent: the LoCoMo questions were not read"
-        pytest.fail(missing) if os.environ.get("CI") == "true" else pytest.skip(missing)
-    return path.read_bytes()
+    return real_data.path("locomo-tuning.json").read_bytes()
 
 
 def test_of_497_real_questions_383_of_categories_1_to_4_have_evidence() -> None:

@@ -1,11 +1,9 @@
 """Chat: what is said, which tools were used with what result, and which space and time each conversation gets."""
 
 import json
-import os
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +11,8 @@ import pytest
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import EventTooLarge, InvalidEvent
 from recallog_service.formats import DEFAULT_START, Item, chat
+from support import real_data
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 Message = dict[str, Any]
@@ -449,11 +447,7 @@ def runs() -> list[Event]:
 
 
 def airline() -> bytes:
-    path = DATA / "taubench-airline.json"
-    if not path.exists():
-        missing = f"{path} is absent: real agent runs were not read"
-        pytest.fail(missing) if os.environ.get("CI") == "true" else pytest.skip(missing)
-    return path.read_bytes()
+    return real_data.path("taubench-airline.json").read_bytes()
 
 
 def test_all_recorded_runs_are_read_without_an_error(runs: list[Event]) -> None:

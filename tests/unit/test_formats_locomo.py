@@ -1,11 +1,9 @@
 """LoCoMo: sessions, turns and pictures of a conversation; ids that an evaluation can map to evidence."""
 
 import json
-import os
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +12,8 @@ from recallog_schemas import Event, codec
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.kinds import DEFAULT_SHARED_KINDS
 from recallog_service.formats import Item, locomo
+from support import real_data
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 DATE = "1:56 pm on 8 May, 2023"
 BEGINS = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
@@ -215,11 +213,7 @@ def tuning() -> list[Event]:
 
 
 def recorded() -> bytes:
-    path = DATA / "locomo-tuning.json"
-    if not path.exists():
-        missing = f"{path} is absent: the LoCoMo conversations were not read"
-        pytest.fail(missing) if os.environ.get("CI") == "true" else pytest.skip(missing)
-    return path.read_bytes()
+    return real_data.path("locomo-tuning.json").read_bytes()
 
 
 def test_all_sessions_and_turns_are_read_without_an_error(tuning: list[Event]) -> None:

@@ -48,6 +48,13 @@ SETTINGS = {
     "broker.session.timeout.ms": "1000",
     "broker.heartbeat.interval.ms": "100",
 }
+FEW_THREADS = {
+    "num.network.threads": "1",
+    "num.io.threads": "2",
+    "background.threads": "2",
+    "num.recovery.threads.per.data.dir": "1",
+    "log.cleaner.dedupe.buffer.size": str(8 * 1024 * 1024),
+}
 
 
 class LocalKafka(LocalServer):
@@ -57,16 +64,23 @@ class LocalKafka(LocalServer):
     port_names: ClassVar[tuple[str, ...]] = ("server", "controller")
 
     def __init__(
-        self, folder: Path | str, *, settings: dict[str, str] | None = None, dies_with_starter: bool = True
+        self,
+        folder: Path | str,
+        *,
+        settings: dict[str, str] | None = None,
+        short_lived: bool = False,
+        dies_with_starter: bool = True,
     ) -> None:
         """
         Args:
             folder: the folder of its data and its log.
             settings: broker settings that override `SETTINGS`, e.g. {"log.retention.ms": "1000"}.
+            short_lived: use less CPU time to start and have a lower throughput, for tests.
             dies_with_starter: see `LocalServer`.
         """
         super().__init__(folder, dies_with_starter=dies_with_starter)
-        self._settings = {**SETTINGS, **(settings or {})}
+        self._settings = {**SETTINGS, **(FEW_THREADS if short_lived else {}), **(settings or {})}
+        self._java_options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") if short_lived else ()
 
     @property
     def bootstrap(self) -> str:
@@ -75,6 +89,7 @@ class LocalKafka(LocalServer):
 
     def _command(self) -> list[str]:
         program = [str(java()), "-Xms128m", f"-Xmx{HEAP_MB}m", "-XX:ActiveProcessorCount=2", "-Djava.awt.headless=true"]
+        program += self._java_options
         program += [f"-Dlog4j2.configurationFile={_LOG4J}", "-cp", f"{kafka_jars()}/*"]
         properties = self.folder / "server.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in self._all_settings().items()))
