@@ -155,7 +155,10 @@ def _check_reflections(store: Store, generation: Generation, expected: Expected)
 
 
 def _check_due_rows(store: Store, generation: Generation, expected: Expected) -> None:
-    """Each agent with a threshold has one row in the table of due work, and no other agent has any."""
+    """Each agent with a threshold has one row in the table of due work, and no other agent has any.
+
+    The row says with how many shared events the agent falls due; of an agent that is due, with how many it fell due.
+    """
     reflecting = [
         (space, agent)
         for space in expected.spaces
@@ -164,6 +167,14 @@ def _check_due_rows(store: Store, generation: Generation, expected: Expected) ->
     ]
     rows = rows_of(store, generation, reflection.DUE.name)
     assert sorted((space, agent) for space, _, agent in rows) == sorted(reflecting)
+    for space, due_at, agent in rows:
+        owed = expected.reflection(space, agent)
+        shared = sum(said.space == space and said.memorable and said.shared for said in expected.counted)
+        if owed.due:
+            assert int(due_at) <= shared
+        else:
+            assert owed.threshold is not None
+            assert int(due_at) == shared + owed.threshold - len(owed.counted)
     spaces = rows_of(store, generation, reflection.SPACES.name)
     counted = {place[0]: reflection.SPACES.decode(data).agents for place, data in spaces.items()}
     assert counted == Counter(space for space, _ in reflecting)

@@ -1,0 +1,158 @@
+"""The garbage collector is the process's: a fold pauses it only where nothing else can run, and always resumes it."""
+
+import asyncio
+import gc
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from recallog_projections.tables import LogName, RowKey
+from recallog_projections.views import builtin
+from recallog_schemas import codec
+from recallog_streams.collector import uncollected
+from recallog_streams.fold import Fold
+from recallog_streams.ledgers.ledger import Batch
+from support.events import numbered, run
+
+
+@pytest.fixture(autouse=True)
+def enabled() -> Iterator[None]:
+    gc.enable()
+    yield
+    gc.enable()
+
+
+async def _fold(states: list[bool]) -> None:
+    """Fold events of agents, each of whose rows has to be fetched; `states`: whether the collector ran meanwhile."""
+    fold = Fold(builtin.projections(), unique_ids=False)
+
+    async def fetch(rows: Sequence[RowKey], logs: Sequence[LogName]) -> tuple[Sequence[bytes | None], Sequence[int]]:
+        states.append(gc.isenabled())
+        await asyncio.sleep(0)
+        states.append(gc.isenabled())
+        return [None] * len(rows), [0] * len(logs)
+
+    events = [each.model_copy(update={"agent": f"agent {number}"}) for number, each in enumerate(numbered(100))]
+    records = [(number, codec.encode(each)) for number, each in enumerate(events)]
+    await fold.process(Batch(0, 0, len(records), records), fold.new_rows(), fetch)
+
+
+def test_the_collector_runs_whenever_a_fold_awaits_and_after_it() -> None:
+    states: list[bool] = []
+    run(_fold(states))
+    assert len(states) > 10
+    assert all(states)
+    assert gc.isenabled()
+
+
+def test_it_is_paused_while_projections_are_applied() -> None:
+    states: list[bool] = []
+
+    class Watching(type(builtin.projections()[0])):  # type: ignore[misc]
+        def apply(self, *args: object) -> None:
+            states.append(gc.isenabled())
+
+    fold = Fold([Watching()], unique_ids=True)
+
+    async def fetch(rows: Sequence[RowKey], logs: Sequence[LogName]) -> tuple[Sequence[bytes | None], Sequence[int]]:
+        return [None] * len(rows), [0] * len(logs)
+
+    records = [(number, codec.encode(each)) for number, each in enumerate(numbered(3))]
+    run(fold.process(Batch(0, 0, 3, records), fold.new_rows(), fetch))
+    assert states == [False] * 3
+
+
+def test_a_collector_that_the_user_has_disabled_stays_disabled() -> None:
+    states: list[bool] = []
+    gc.disable()
+    run(_fold(states))
+    assert not any(states)
+    assert not gc.isenabled()
+
+
+def test_a_fold_that_fails_resumes_the_collector() -> None:
+    fold = Fold(builtin.projections(), unique_ids=True)
+
+    async def fetch(rows: Sequence[RowKey], logs: Sequence[LogName]) -> tuple[Sequence[bytes | None], Sequence[int]]:
+        raise ConnectionError("the store is away")
+
+    with pytest.raises(ConnectionError):
+        run(fold.process(Batch(0, 0, 1, [(0, codec.encode(numbered(1)[0]))]), fold.new_rows(), fetch))
+    assert gc.isenabled()
+    with pytest.raises(ZeroDivisionError), uncollected():
+        raise ZeroDivisionError
+    assert gc.isenabled()
+
+
+def test_a_nested_pause_ends_with_the_outer_one() -> None:
+    with uncollected():
+        with uncollected():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_a_thread_s_pause_ends_with_its_block_though_another_thread_s_has_begun_in_it() -> None:
+    entered, left = threading.Event(), threading.Event()
+    states: list[bool] = []
+
+    def other() -> None:
+        with uncollected():
+            entered.set()
+            assert left.wait(10)
+            states.append(gc.isenabled())
+        states.append(gc.isenabled())
+
+    thread = threading.Thread(target=other)
+    with uncollected():
+        thread.start()
+        assert entered.wait(10)
+    assert gc.isenabled()
+    left.set()
+    thread.join(10)
+    assert states == [True, True]
+
+
+def test_threads_that_fold_at_once_leave_the_collector_enabled() -> None:
+    def work() -> None:
+        for _ in range(20_000):
+            with uncollected():
+                pass
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert gc.isenabled()
+
+
+def _works_in_a_process_of_its_own() -> None:
+    states: list[bool] = []
+    asyncio.run(_fold(states))
+    os._exit(0 if states and all(states) and gc.isenabled() else 1)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("start", ["spawn", "fork"])
+def test_a_process_of_its_own_folds_with_its_collector_resumed(start: str) -> None:
+    """A forked child does not inherit the pause of a thread that folds in its parent."""
+    process = multiprocessing.get_context(start).Process(target=_works_in_a_process_of_its_own)
+    began, end = threading.Event(), threading.Event()
+
+    def parent() -> None:
+        with uncollected():
+            began.set()
+            assert end.wait(60)
+
+    folding = threading.Thread(target=parent)
+    folding.start()
+    assert began.wait(10)
+    process.start()
+    process.join(60)
+    end.set()
+    folding.join(10)
+    assert process.exitcode == 0
