@@ -29,7 +29,7 @@ from recallog_projections.index.engines.engine import (
     Search,
     Shape,
     Sparse,
-    Stored,
+    StoredPoint,
 )
 from recallog_schemas.errors import IndexLost
 from support.events import one_loop, run
@@ -83,13 +83,13 @@ def everything(space: str, *readers: str) -> Filter:
     return Filter(space, [EVERYBODY, *readers])
 
 
-def ids(found: Collection[Hit | Point | Stored]) -> list[str]:
+def ids(found: Collection[Hit | Point | StoredPoint]) -> list[str]:
     return [point.id for point in found]
 
 
-def pages(engine: Engine, collection: str, limit: int) -> list[Stored]:
+def pages(engine: Engine, collection: str, limit: int) -> list[StoredPoint]:
     """All points, page by page."""
-    found: list[Stored] = []
+    found: list[StoredPoint] = []
     while page := run(engine.scroll(collection, found[-1].id if found else None, limit)):
         assert len(page) <= limit
         found += page
@@ -363,8 +363,8 @@ class EngineContract(ABC):
         written = point(new_space(), 4)
         run(engine.upsert(shared, [written]))
         named = run(engine.retrieve(shared, [written.id], payload=["offset", "unknown"]))[written.id]
-        assert named == Stored(written.id, {"offset": 4})
-        assert run(engine.retrieve(shared, [written.id], payload=[]))[written.id] == Stored(written.id, {})
+        assert named == StoredPoint(written.id, {"offset": 4})
+        assert run(engine.retrieve(shared, [written.id], payload=[]))[written.id] == StoredPoint(written.id, {})
 
     def test_points_are_scrolled_in_the_order_of_their_ids(self, engine: Engine, collection: str) -> None:
         written = [point("village", n) for n in range(25)]
@@ -383,7 +383,7 @@ class EngineContract(ABC):
         run(engine.upsert(collection, [written]))
         (bare,) = run(engine.scroll(collection, None, 10))
         (full,) = run(engine.scroll(collection, None, 10, vectors=True))
-        assert bare == Stored(written.id, written.payload)
+        assert bare == StoredPoint(written.id, written.payload)
         assert full.dense is not None
         assert full.sparse is not None
         assert full.token_vectors is None

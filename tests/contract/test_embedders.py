@@ -288,11 +288,11 @@ def test_a_folder_says_how_to_pool_and_how_much_to_read(tmp_path: Path, config: 
 @pytest.mark.parametrize(
     ("file", "content", "complaint"),
     [
-        ("1_Pooling/config.json", '{"pooling_mode": "max"}', "only mean and cls are known"),
+        ("1_Pooling/config.json", '{"pooling_mode": "max"}', "only mean and cls are supported"),
         ("1_Pooling/config.json", "{", "cannot be read"),
-        ("sentence_bert_config.json", "[1]", "no JSON object"),
+        ("sentence_bert_config.json", "[1]", "not a JSON object"),
         ("modules.json", "{}{}", "cannot be read"),
-        ("modules.json", "[1]", "no list of objects"),
+        ("modules.json", "[1]", "not a list of objects"),
     ],
 )
 def test_a_folder_that_cannot_be_run_is_refused_at_once(
@@ -347,7 +347,7 @@ def test_a_damaged_folder_is_refused_when_it_is_loaded(tmp_path: Path, file: str
 @pytest.mark.parametrize("damaged", ["MINILM_SHA256", "TOKENIZER_SHA256"])
 def test_weights_that_are_not_those_that_were_pinned_are_refused(monkeypatch: pytest.MonkeyPatch, damaged: str) -> None:
     monkeypatch.setattr(onnx, damaged, "0" * 64)
-    with pytest.raises(SettingsError, match="is not the file that is expected"):
+    with pytest.raises(SettingsError, match="is not the expected file"):
         OnnxEmbedder().embed([Passage("Bread.")])
 
 
@@ -418,9 +418,7 @@ def test_a_text_that_is_refused_for_its_length_is_halved_alone() -> None:
 
 def test_a_short_text_that_is_refused_is_a_matter_for_the_operator() -> None:
     with EmbeddingServer(*[status(400, f"no model small for {KEY}")] * 2) as server:
-        with pytest.raises(
-            SettingsError, match=r"answers 400.* does not take this text for small: .*no model"
-        ) as refused:
+        with pytest.raises(SettingsError, match=r"answers 400.* refuses this text for small: .*no model") as refused:
             asked(server)
     assert KEY not in str(refused.value)
     assert len(server.requests) == 1
@@ -439,7 +437,7 @@ def test_a_busy_or_broken_endpoint_may_answer_later(code: int) -> None:
         (401, "check the key"),
         (403, "check the key"),
         (404, "check the URL and the model"),
-        (415, "does not take this text"),
+        (415, "refuses this text"),
     ],
 )
 def test_a_wrong_configuration_says_what_to_do(code: int, advice: str) -> None:
@@ -459,14 +457,14 @@ def test_redirects_are_not_followed() -> None:
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (Reply(body=b"<html>Welcome</html>"), "no list of embeddings: <html>"),
-        (Reply(body=b'{"data": [{"embedding": "AAAA"}]}'), "no list of embeddings"),
-        (Reply(body=b"[" * 100_000), "no list of embeddings"),
+        (Reply(body=b"<html>Welcome</html>"), "other than a list of embeddings: <html>"),
+        (Reply(body=b'{"data": [{"embedding": "AAAA"}]}'), "other than a list of embeddings"),
+        (Reply(body=b"[" * 100_000), "other than a list of embeddings"),
         (listed([]), "0 embeddings for 1 texts"),
         (listed([{"index": 1, "embedding": [1.0]}]), "1 embeddings for 1 texts"),
         (listed([{"index": 0, "embedding": []}]), "embeddings of"),
-        (listed([{"index": 0, "embedding": [0, 0]}]), "nothing but zeros"),
-        (Reply(body=b'{"data": [{"embedding": [1e999]}]}'), "no"),
+        (listed([{"index": 0, "embedding": [0, 0]}]), "only zeros"),
+        (Reply(body=b'{"data": [{"embedding": [1e999]}]}'), "a list of embeddings"),
         (Reply(body=KEY.encode() * 50), r"\*\*\*"),
     ],
 )
@@ -509,7 +507,7 @@ def test_an_endpoint_that_is_down_is_a_failure_that_may_pass() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         endpoint = EndpointEmbedder(f"http://127.0.0.1:{unused.getsockname()[1]}", "small")
-        with pytest.raises(EmbedderUnavailable, match=r"cannot be reached.*check that it runs"):
+        with pytest.raises(EmbedderUnavailable, match=r"cannot be reached.*check that it is running"):
             endpoint.embed([Passage("Bread.")])
         endpoint.close()
 
@@ -519,7 +517,7 @@ def test_a_url_model_or_key_of_which_no_request_can_be_made_is_refused_without_s
         with pytest.raises(SettingsError) as refused:
             EndpointEmbedder(url, "small")
         assert "cret" not in str(refused.value)
-    with pytest.raises(SettingsError, match="no model is named"):
+    with pytest.raises(SettingsError, match="names no model"):
         EndpointEmbedder("http://localhost", " ")
     with pytest.raises(SettingsError, match="copy it again") as refused:
         EndpointEmbedder("http://localhost", "small", "sk-\nsecret")

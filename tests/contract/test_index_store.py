@@ -17,7 +17,7 @@ from recallog.index.indexer import Indexer
 from recallog.index.semantic_index import SemanticIndex
 from recallog_projections.index.embedders.embedder import Embedding, Passage
 from recallog_projections.index.engines.edge import EdgeEngine
-from recallog_projections.index.engines.engine import Point, Sparse, Stored
+from recallog_projections.index.engines.engine import Point, Sparse, StoredPoint
 from recallog_projections.index.store import IndexStore
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
@@ -86,7 +86,7 @@ class Village:
         assert isinstance(store, IndexStore)
         return store
 
-    async def points(self) -> dict[str, Stored]:
+    async def points(self) -> dict[str, StoredPoint]:
         """All that the engine holds of the active generation."""
         stored = await self.engine.scroll(await collection(self.indexing), None, 1000, vectors=True)
         return {point.id: point for point in stored}
@@ -120,7 +120,7 @@ def in_a_village(home: Path, work: Callable[[Village], Awaitable[None]], **how: 
     run(whole())
 
 
-def assert_same(found: dict[str, Stored], expected: dict[str, Stored]) -> None:
+def assert_same(found: dict[str, StoredPoint], expected: dict[str, StoredPoint]) -> None:
     assert found.keys() == expected.keys()
     for key, point in expected.items():
         assert found[key].payload == point.payload
@@ -139,7 +139,7 @@ def test_a_document_for_each_event_with_words_is_in_the_engine_and_verify_is_cle
         points = await found.points()
         assert len(points) == DOCUMENTS
         assert all(point.dense is not None and point.sparse is not None for point in points.values())
-        assert (await found.store()).made.embedded == DOCUMENTS
+        assert (await found.store()).counts.embedded == DOCUMENTS
         assert await found.differences() == []
 
     in_a_village(tmp_path, work)
@@ -266,7 +266,7 @@ def test_a_question_in_between_is_answered_by_words_and_says_so(tmp_path: Path) 
 
 def test_a_rebuild_takes_all_vectors_over_and_gives_an_equal_index(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
-        before, made, old = await found.points(), (await found.store()).made, await collection(found.indexing)
+        before, made, old = await found.points(), (await found.store()).counts, await collection(found.indexing)
         digests = [check.digest for check in (await found.memory.verify()).tables]
         (report,) = await found.memory.rebuild(what="index")
         assert (report.views, report.records) == ("index", len(EVENTS))
@@ -370,7 +370,7 @@ def test_a_move_that_failed_half_way_goes_on_where_it_was(tmp_path: Path) -> Non
 # Verification.
 
 
-async def holding(found: Village, kept: Iterable[Stored]) -> None:
+async def holding(found: Village, kept: Iterable[StoredPoint]) -> None:
     """The engine has these points and no others."""
     name = await collection(found.indexing)
     shape = (await found.store())._shape
@@ -379,7 +379,7 @@ async def holding(found: Village, kept: Iterable[Stored]) -> None:
     await found.engine.upsert(name, [as_written(point) for point in kept])
 
 
-def as_written(point: Stored, **changed: Any) -> Point:
+def as_written(point: StoredPoint, **changed: Any) -> Point:
     assert point.dense is not None
     assert point.sparse is not None
     token_vectors = (
@@ -433,7 +433,7 @@ def test_a_damaged_point_says_what_to_do_and_a_rebuild_heals_it(tmp_path: Path) 
             await found.memory.verify()
         await found.memory.rebuild(what="index")
         assert_same(await found.points(), points)
-        assert (await found.store()).made.reused == DOCUMENTS - 1
+        assert (await found.store()).counts.reused == DOCUMENTS - 1
 
     in_a_village(tmp_path, work)
 

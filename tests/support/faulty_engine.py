@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from recallog_projections.index.engines.engine import Engine, Filter, Hit, Point, Search, Shape, Stored
+from recallog_projections.index.engines.engine import Engine, Filter, Hit, Point, Search, Shape, StoredPoint
 
 
 class FaultyEngine(Engine):
@@ -52,11 +52,13 @@ class FaultyEngine(Engine):
 
     async def retrieve(
         self, collection: str, ids: Sequence[str], *, payload: Collection[str] | None = None, vectors: bool = False
-    ) -> dict[str, Stored]:
+    ) -> dict[str, StoredPoint]:
         self._fails(self.before, "retrieve")
         return await self.engine.retrieve(collection, ids, payload=payload, vectors=vectors)
 
-    async def scroll(self, collection: str, after: str | None, limit: int, *, vectors: bool = False) -> list[Stored]:
+    async def scroll(
+        self, collection: str, after: str | None, limit: int, *, vectors: bool = False
+    ) -> list[StoredPoint]:
         self._fails(self.before, "scroll")
         return await self.engine.scroll(collection, after, limit, vectors=vectors)
 

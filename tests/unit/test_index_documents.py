@@ -275,4 +275,4 @@ def test_the_limits_are_those_that_the_oracle_knows() -> None:
 @given(st.integers(0, 2**32))
 def test_a_document_comes_back_from_its_payload_as_it_was(seed: int) -> None:
     for document in documents_of(random_ledger(random.Random(seed), 20, unique_ids=True)):
-        assert documents.of_payload(documents.payload(document)) == document
+        assert documents.from_payload(documents.payload(document)) == document

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recallog.retrieval import by_words
 from recallog_projections.index import points, terms
-from recallog_projections.index.terms import FUNCTION_WORDS, number, sparse, stem, weights
+from recallog_projections.index.terms import FUNCTION_WORDS, dimension, sparse, stem, weights
 
 # Terms.
 
@@ -110,7 +110,7 @@ def test_no_term_counts_against_a_text_and_a_rarer_one_counts_more(counts: tuple
 
 
 def test_a_term_has_the_same_dimension_on_every_machine() -> None:
-    assert number("mill") == 1_754_568_488
+    assert dimension("mill") == 1_754_568_488
 
 
 @given(st.dictionaries(st.text(max_size=5), st.floats(0.1, 3), max_size=50))

@@ -90,7 +90,7 @@ class SearchAll(msgspec.Struct, tag=True):
 
 
 class Retrieve(msgspec.Struct, tag=True):
-    """-> dict[str, Stored]"""
+    """-> dict[str, StoredPoint]"""
 
     collection: str
     ids: Sequence[str]
@@ -99,7 +99,7 @@ class Retrieve(msgspec.Struct, tag=True):
 
 
 class Scroll(msgspec.Struct, tag=True):
-    """-> list[Stored]"""
+    """-> list[StoredPoint]"""
 
     collection: str
     after: str | None

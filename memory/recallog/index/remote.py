@@ -19,7 +19,7 @@ from recallog.index import messages
 from recallog.settings import Settings
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.engines.edge import collections_in, disk_bytes
-from recallog_projections.index.engines.engine import Engine, Filter, Hit, Point, Search, Shape, Stored
+from recallog_projections.index.engines.engine import Engine, Filter, Hit, Point, Search, Shape, StoredPoint
 from recallog_schemas.errors import IndexUnavailable
 
 START_SECONDS = 20.0
@@ -190,13 +190,17 @@ class RemoteEngine(Engine):
 
     async def retrieve(
         self, collection: str, ids: Sequence[str], *, payload: Collection[str] | None = None, vectors: bool = False
-    ) -> dict[str, Stored]:
+    ) -> dict[str, StoredPoint]:
         call = messages.Retrieve(collection, ids, None if payload is None else list(payload), vectors)
-        stored: dict[str, Stored] = await self._call(call, dict[str, Stored])
+        stored: dict[str, StoredPoint] = await self._call(call, dict[str, StoredPoint])
         return stored
 
-    async def scroll(self, collection: str, after: str | None, limit: int, *, vectors: bool = False) -> list[Stored]:
-        stored: list[Stored] = await self._call(messages.Scroll(collection, after, limit, vectors), list[Stored])
+    async def scroll(
+        self, collection: str, after: str | None, limit: int, *, vectors: bool = False
+    ) -> list[StoredPoint]:
+        stored: list[StoredPoint] = await self._call(
+            messages.Scroll(collection, after, limit, vectors), list[StoredPoint]
+        )
         return stored
 
     async def count(self, collection: str, filter: Filter | None = None) -> int:  # noqa: A002

@@ -57,7 +57,7 @@ async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms)
     ]
     vectors = embedding.token_vectors[used]
     spans = [embedding.token_spans[number] for number in used]
-    return Embedding(points.focused(embedding.vector, vectors), spans, vectors)
+    return Embedding(points.blended(embedding.vector, vectors), spans, vectors)
 
 
 async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> list[int]:
@@ -137,7 +137,7 @@ def _solved(asked: Sequence[str], found: Sequence[Hit]) -> dict[str, float]:
 def _weights(hit: Hit, asked: Sequence[str]) -> dict[str, float]:
     """The stored weight of each of the terms `asked` that a hit has."""
     stored = _stored(hit)
-    return {term: stored[number] for term in asked if (number := terms.number(term)) in stored}
+    return {term: stored[dimension] for term in asked if (dimension := terms.dimension(term)) in stored}
 
 
 def _stored(hit: Hit) -> dict[int, float]:
@@ -181,16 +181,16 @@ async def _scored(
     searches = [Search(these, len(ids), dense=dense, exact=True, payload=_FIELDS, with_sparse=True)]
     # One search for each token of the query, so that scores of neighbours can be combined token by token.
     searches += [
-        Search(these, len(ids), token_vectors=piece[None, :])
-        for piece in (late_interaction if late_interaction is not None else ())
+        Search(these, len(ids), token_vectors=token[None, :])
+        for token in (late_interaction if late_interaction is not None else ())
     ]
     hits = await index.engine.search(index.collection, searches)
-    worth = [(terms.number(term), weight) for term, weight in idf.items()]
+    worth = [(terms.dimension(term), weight) for term, weight in idf.items()]
     found = {hit.id: _candidate(hit, worth, meaning=SEMANTIC in query.channels) for hit in hits[0]}
     if late_interaction is not None:
         scores = {key: [0.0] * len(late_interaction) for key in found}
-        for number, of_piece in enumerate(hits[1:]):
-            for hit in of_piece:
+        for number, of_token in enumerate(hits[1:]):
+            for hit in of_token:
                 if hit.id in scores:
                     scores[hit.id][number] = max(0.0, hit.score)
         for key, each in found.items():

@@ -1,1 +1,1 @@
-"""The semantic index: embedders, the engine that holds the vectors, and the projection that says what is indexed."""
+"""The semantic index: the projection of documents, embedders, engines, and the store that connects them."""

@@ -1,5 +1,6 @@
-"""What is indexed: each remembered event that says something becomes one document, which embedders and engine make a
-point of. A pure projection like all others, so that a rebuild and a verification give the same documents.
+"""The projection of the semantic index: one document for each memorable event with a text.
+
+The store of the index turns documents into points of the engine.
 """
 
 import hashlib
@@ -22,54 +23,55 @@ SHARED = (EVERYBODY,)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-_SHARED_ALONG = re.compile(r"\s*\[[^\]]*\]\s*$")
+_TRAILING_BRACKETS = re.compile(r"\s*\[[^\]]*\]\s*$")
 
 
 class Document(msgspec.Struct, frozen=True):
-    """One memory as it is indexed."""
+    """One memory in the index."""
 
     space: str
     agent: str
     kind: str
     readers: tuple[str, ...]
-    """Who may see it: agents, or `EVERYBODY`."""
+    """The names of the agents that may see it, or `EVERYBODY`."""
     session: str
-    """"" where it has none: those of a space follow each other like one session."""
+    """The session's id, "" without one: the documents of a space without a session form one session."""
     ordinal: int
     """Its ordinal among the documents of its session."""
     is_question: bool
-    """Whether it ends in a question mark: what follows is likely the answer."""
+    """Whether its text is a question: the next document is likely the answer."""
     turn: int
     at: int
     """Microseconds since 1970."""
     offset: int
     event: str
-    """Its bytes in the ledger, which are JSON."""
+    """The JSON of the event in the ledger."""
     before: str
-    """The end of what was said before it in its session, as far as all its readers could see it: "author: text"."""
+    """The end of "author: text" of the previous document of its session that all its readers may see; "" without one.
+    """
     importance: float = kinds.DEFAULT_IMPORTANCE
-    """From 0 to 1, of its kind when it was said."""
+    """From 0 to 1, that of its kind when the event was folded."""
     text: str | None = None
-    """By the declaration of its kind; None: that of `Event.text`."""
+    """The text by the declaration of its kind; None means `Event.text`."""
 
 
-class Said(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One of the last things said in a session."""
+class Excerpt(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The end of a recent document of a session."""
 
     ordinal: int
     readers: tuple[str, ...]
-    words: str
-    """The end of "author: text"."""
+    text: str
+    """The last `limits.INDEX_BEFORE_CHARS` characters of "author: text"."""
 
 
 class Session(msgspec.Struct, frozen=True, array_like=True):
-    """How far a session is, and what was said in it last."""
+    """The number of documents of a session, and the ends of the newest ones."""
 
     documents: int
-    shared: Said | None
-    """The last that everybody could see."""
-    others: tuple[Said, ...]
-    """The last that only some could see, oldest first."""
+    shared: Excerpt | None
+    """Of the newest one that all agents may see."""
+    others: tuple[Excerpt, ...]
+    """Of the newest ones that only some agents may see, oldest first; at most `limits.INDEX_OTHERS_KEPT`."""
 
 
 DOCUMENTS = Table("index.document", Document, write_only=True)
@@ -77,10 +79,10 @@ SESSIONS = Table("index.session", Session)
 
 
 class Index:
-    """Fold of every remembered event that has words into a document.
+    """Fold of every memorable event with a text into a document.
 
-    What stands before a document is what each of its readers could see: a vector must not carry what somebody else
-    thought in between.
+    A document's `before` is text that all its readers may see, so that no vector depends on an event that one of them
+    must not see.
     """
 
     name: ClassVar[str] = "index"
@@ -88,7 +90,7 @@ class Index:
     tables = (DOCUMENTS, SESSIONS)
 
     def __init__(self, made_with: Mapping[str, Any]) -> None:
-        """`made_with` says what makes points of the documents; an index made with something else is another index."""
+        """`made_with` identifies the embedder and the version of points. If it differs, the index is rebuilt."""
         self.made_with = dict(made_with)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
@@ -125,22 +127,22 @@ class Index:
             text=settings.declared_text(space, event),
         )
         rows.put(DOCUMENTS, document, "", key=point_id(event.space, name, session.documents))
-        said = f"{event.agent}: {words[-limits.INDEX_BEFORE_CHARS :]}"[-limits.INDEX_BEFORE_CHARS :]
-        rows.put(SESSIONS, _gone_on(session, Said(session.documents, readers, said)), event.space, name)
+        end = f"{event.agent}: {words[-limits.INDEX_BEFORE_CHARS :]}"[-limits.INDEX_BEFORE_CHARS :]
+        rows.put(SESSIONS, _next(session, Excerpt(session.documents, readers, end)), event.space, name)
 
 
 def clean(text: str) -> str:
-    """`text` without the half surrogate pairs that JSON can name and no model can read, and without space around it."""
+    """`text` without leading and trailing white space, and with "?" for lone surrogates, which JSON can contain."""
     return text.encode("utf-8", "replace").decode().strip()
 
 
 def is_question(words: str) -> bool:
-    """Whether `words` end in a question; what is shared along with them, in brackets, is passed over."""
-    return _SHARED_ALONG.sub("", words).endswith("?")
+    """Whether `words` end with a question mark. A last part in brackets, such as a shared image, is ignored."""
+    return _TRAILING_BRACKETS.sub("", words).endswith("?")
 
 
 def point_id(space: str, session: str, ordinal: int) -> str:
-    """The id of a document's point: whoever knows one of a session can name its neighbours."""
+    """The id (a UUID) of a document's point. The neighbours of a document can be read by their ids."""
     digest = hashlib.blake2b(digest_size=16)
     for part in (space, session, str(ordinal)):
         digest.update(part.encode() + b"\0")
@@ -148,13 +150,13 @@ def point_id(space: str, session: str, ordinal: int) -> str:
 
 
 def payload(document: Document) -> dict[str, Any]:
-    """A document as the engine keeps it."""
+    """The payload of a document's point."""
     return {**msgspec.structs.asdict(document), "readers": list(document.readers)}
 
 
-def of_payload(kept: Mapping[str, Any]) -> Document:
-    """The document that the engine keeps. Raises `msgspec.ValidationError` where it is none."""
-    return msgspec.convert(dict(kept), Document)
+def from_payload(fields: Mapping[str, Any]) -> Document:
+    """The document in a point's payload. Raises `msgspec.ValidationError` for other payloads."""
+    return msgspec.convert(dict(fields), Document)
 
 
 def _readers(event: Event, space: SpaceSettings | None) -> tuple[str, ...]:
@@ -164,15 +166,15 @@ def _readers(event: Event, space: SpaceSettings | None) -> tuple[str, ...]:
 
 
 def _before(session: Session, readers: Sequence[str]) -> str:
-    """The last thing said that all of `readers` could see."""
-    seen = [said for said in session.others if set(readers) <= set(said.readers)]
+    """The newest excerpt that all of `readers` may see; "" without one."""
+    seen = [excerpt for excerpt in session.others if set(readers) <= set(excerpt.readers)]
     if session.shared is not None:
         seen.append(session.shared)
-    return max(seen, key=lambda said: said.ordinal).words if seen else ""
+    return max(seen, key=lambda excerpt: excerpt.ordinal).text if seen else ""
 
 
-def _gone_on(session: Session, said: Said) -> Session:
-    if said.readers == SHARED:
-        return Session(session.documents + 1, said, session.others)
-    others = (*session.others, said)[-limits.INDEX_OTHERS_KEPT :]
+def _next(session: Session, excerpt: Excerpt) -> Session:
+    if excerpt.readers == SHARED:
+        return Session(session.documents + 1, excerpt, session.others)
+    others = (*session.others, excerpt)[-limits.INDEX_OTHERS_KEPT :]
     return Session(session.documents + 1, session.shared, others)

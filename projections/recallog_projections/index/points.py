@@ -1,4 +1,4 @@
-"""From a document to the point that stands for it: what its vector reads, its terms, and its word-pieces."""
+"""The point of a document: the passage to embed, its vectors, and the weights of its terms."""
 
 import re
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ import numpy as np
 from recallog_projections.index import documents, terms
 from recallog_projections.index.documents import Document
 from recallog_projections.index.embedders.embedder import Embedding, Passage, Vectors
-from recallog_projections.index.engines.engine import Point, Stored
+from recallog_projections.index.engines.engine import Point, StoredPoint
 from recallog_schemas import codec
 
 VERSION = 3
-"""Raised whenever the same document would give another point: the index is then built again."""
+"""To be raised whenever the same document would give another point. The index is then rebuilt."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = (
@@ -30,42 +30,42 @@ _MONTHS = (
     "October",
     "November",
     "December",
-)  # not as the locale has them: the same document must give the same terms everywhere
+)  # not those of the locale: the same document must have the same terms on every machine
 _AUTHOR = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._@/-]*: ")
 _WORD = re.compile(r"[^\W_]+")
 
 
 def text_of(document: Document) -> str:
-    """What the event says."""
+    """The text of a document."""
     text = document.text if document.text is not None else codec.decode(document.event.encode()).text
     return documents.clean(text)
 
 
 def passage(document: Document, *, token_vectors: bool) -> Passage:
-    """What the vector of a document reads: what was said before it, a line break, and "author: text".
+    """The passage to embed for a document: `before`, a line break, and "author: text".
 
-    Its word-pieces, where they are wanted, are those of its own text.
+    With `token_vectors` the tokens of its own text are requested too.
     """
     lead = f"{document.before}\n{document.agent}: " if document.before else f"{document.agent}: "
     return Passage(lead + text_of(document), len(lead) if token_vectors else None)
 
 
-def point(key: str, document: Document, embedding: Embedding, *, keep_token_vectors: bool) -> Point:
-    """The point `key` of a document; unless `keep_token_vectors` its word-pieces shape its vector alone."""
+def point(key: str, document: Document, embedding: Embedding, *, with_token_vectors: bool) -> Point:
+    """The point `key` of a document. Without `with_token_vectors` tokens only contribute to the dense vector."""
     text = passage(document, token_vectors=True).text
-    token_vectors = embedding.token_vectors[list(_content(text, embedding))]
+    token_vectors = embedding.token_vectors[list(_content_tokens(text, embedding))]
     return _point(
         key,
         document,
-        focused(embedding.vector, token_vectors),
-        token_vectors if keep_token_vectors else token_vectors[:0],
+        blended(embedding.vector, token_vectors),
+        token_vectors if with_token_vectors else token_vectors[:0],
     )
 
 
-def focused(vector: Vectors, token_vectors: Vectors) -> Vectors:
-    """The mean of a text's vector and of that of its own content words, of length 1.
+def blended(vector: Vectors, token_vectors: Vectors) -> Vectors:
+    """The sum of a passage's vector and the mean vector of its own content words, both of length 1, scaled to length 1.
 
-    The first hears what was said around them, the second does not; together they find what neither finds alone.
+    `vector` is (dimension,) and includes the preceding text; `token_vectors` is (n, dimension) without it.
     """
     if not len(token_vectors):
         return vector
@@ -74,45 +74,47 @@ def focused(vector: Vectors, token_vectors: Vectors) -> Vectors:
     return both / max(float(np.linalg.norm(both)), 1e-9)
 
 
-def is_same(kept: Stored, document: Document) -> bool:
-    """Whether the vectors of a point that is kept are those of `document`."""
+def can_reuse(stored: StoredPoint, document: Document) -> bool:
+    """Whether the vectors of a stored point are those of `document`: the passages are the same."""
     try:
-        before = documents.of_payload(kept.payload)
+        before = documents.from_payload(stored.payload)
     except msgspec.ValidationError:
-        return False  # of an older version, which kept something else
+        return False  # the payload is of an older version
     return passage(before, token_vectors=False) == passage(document, token_vectors=False)
 
 
-def again(kept: Stored, document: Document) -> Point:
-    """The point of a document whose vectors are kept already."""
-    if kept.dense is None:
-        raise ValueError(f"the vectors of {kept.id} were not asked for")
-    token_vectors = kept.token_vectors if kept.token_vectors is not None else np.empty((0, len(kept.dense)), np.float32)
-    return _point(kept.id, document, kept.dense, token_vectors)
+def reuse(stored: StoredPoint, document: Document) -> Point:
+    """The point of a document with the vectors of a stored point, which must have been read with its vectors."""
+    if stored.dense is None:
+        raise ValueError(f"the vectors of {stored.id} were not read")
+    token_vectors = stored.token_vectors
+    if token_vectors is None:
+        token_vectors = np.empty((0, len(stored.dense)), np.float32)
+    return _point(stored.id, document, stored.dense, token_vectors)
 
 
 def terms_of(text: str, at: int) -> list[str]:
-    """The terms that what was said at a moment (microseconds since 1970) is found by: its date's, and its words'."""
+    """The terms of a text: those of its date (`at` in microseconds since 1970, UTC), then those of its words."""
     moment = _EPOCH + timedelta(microseconds=at)
     return [*terms.terms(f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"), *terms.terms(text)]
 
 
 def weights_of(document: Document) -> dict[str, float]:
-    """The weight of each term of a document. What is only taken up from the one before it says less about this one."""
-    heard = frozenset(terms.terms(_AUTHOR.sub("", document.before)))
-    return terms.repeated_term_discount(terms.weights(terms_of(text_of(document), document.at)), heard)
+    """The BM25 weight of each term of a document, discounted for terms that the preceding text has too."""
+    preceding = frozenset(terms.terms(_AUTHOR.sub("", document.before)))
+    return terms.repeated_term_discount(terms.weights(terms_of(text_of(document), document.at)), preceding)
 
 
 def content_words(text: str) -> Iterator[tuple[int, int, str]]:
-    """The content words of `text`: first character, the one behind the last, and the lower-case word."""
+    """The content words of `text` as (start, end, word in lower case), in characters, end exclusive."""
     for found in _WORD.finditer(text):
         word = found.group().lower()
         if word not in terms.FUNCTION_WORDS:
             yield found.start(), found.end(), word
 
 
-def _content(text: str, embedding: Embedding) -> Iterator[int]:
-    """Which pieces belong to content words."""
+def _content_tokens(text: str, embedding: Embedding) -> Iterator[int]:
+    """The indexes of the tokens that belong to content words."""
     words = content_words(text)
     word = next(words, None)
     for number, (start, end) in enumerate(embedding.token_spans):

@@ -1,9 +1,9 @@
-"""The store of the index: what other stores do with rows, and documents become points of the engine.
+"""The store of the index: rows in another store, documents as points of the engine.
 
-The engine has no transactions. A commit writes its points first, under ids that the same documents always get, and
-waits until they are durable; then comes the commit of the rows and the checkpoint, which is atomic and fenced as ever.
-Cut off in between, it is made again and writes the same points. A generation whose collection is gone answers no
-checkpoint: to those who keep it, it is lost with its store, and they build it anew.
+The engine has no transactions. A commit first writes its points, whose ids follow from their documents, and waits until
+they are durable; then it commits rows and checkpoint in the other store, atomically and fenced. If it is interrupted in
+between, it is repeated and writes the same points. A generation whose collection is gone has no checkpoint: it counts
+as lost and is rebuilt.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import msgspec
 from recallog_projections.index import documents, points
 from recallog_projections.index.documents import DOCUMENTS, Document, Index
 from recallog_projections.index.embedders.embedder import Embedder, Embedding
-from recallog_projections.index.engines.engine import Engine, Point, Shape, Stored
+from recallog_projections.index.engines.engine import Engine, Point, Shape, StoredPoint
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import (
     Checkpoint,
@@ -34,48 +34,48 @@ from recallog_schemas.errors import IndexLost, Rebuilding, StorageCorrupt
 
 
 class MadeWith(msgspec.Struct, frozen=True):
-    """What makes the points of an index."""
+    """The embedder and the version that make the points of an index."""
 
     embedder: str
-    """As the settings name it: "minilm"."""
+    """The embedder's name in the settings, for example "minilm"."""
     model: str
-    """What it is: with other weights the vectors would be others."""
+    """The identity of its model, which differs for other weights."""
     token_vectors: bool = True
-    """Whether points carry a vector for each content word-piece."""
+    """Whether points have a vector for each token of a content word."""
     points: int = points.VERSION
 
 
 def made_with(code: str) -> MadeWith:
-    """What a generation's points are made with, by its code."""
+    """The `MadeWith` in the code of a generation."""
     return msgspec.convert(json.loads(code)["made_with"][Index.name], MadeWith)
 
 
 def collection_of(generation: Generation) -> str:
-    """The collection that holds the points of a generation."""
+    """The name of the collection with the points of a generation."""
     return f"{generation.partition}-{generation.id}"
 
 
 @dataclass(slots=True)
-class Made:
-    """What has been indexed, for those who measure."""
+class DocumentCounts:
+    """How many documents a store has indexed since it was opened."""
 
     embedded: int = 0
     reused: int = 0
-    """Documents whose vectors an older generation already had."""
+    """Documents whose vectors were taken from the active generation."""
 
 
 class IndexStore(Store):
-    """Keeps the rows of the index in `rows`, and its documents in `engine`."""
+    """Stores the rows of the index in the store `rows`, and its documents in `engine`."""
 
     remote: ClassVar[bool] = False
 
     def __init__(self, rows: Store, engine: Engine, embedder: Embedder, *, token_vectors: bool = True) -> None:
-        """With `token_vectors`, and an embedder that gives them, points carry a vector for each content word-piece."""
+        """With `token_vectors`, if the embedder has them, points have a vector for each token of a content word."""
         self._rows = rows
         self._engine = engine
         self._embedder = embedder
         self._shape = Shape(embedder.dimension, token_vectors and embedder.token_vectors)
-        self.made = Made()
+        self.counts = DocumentCounts()
 
     async def remember_manifest(self, manifest: bytes) -> bytes:
         return await self._rows.remember_manifest(manifest)
@@ -101,9 +101,9 @@ class IndexStore(Store):
     async def collect_garbage(self, partition: int) -> None:
         await self._rows.collect_garbage(partition)
         pointer = await self._rows.pointer(partition)
-        kept = {collection_of(known) for known in (pointer.active, pointer.building) if known is not None}
+        referenced = {collection_of(known) for known in (pointer.active, pointer.building) if known is not None}
         for name in await self._engine.collections():
-            if name.startswith(f"{partition}-") and name not in kept:
+            if name.startswith(f"{partition}-") and name not in referenced:
                 await self._engine.drop(name)
 
     async def checkpoint(self, generation: Generation) -> Checkpoint | None:
@@ -112,9 +112,9 @@ class IndexStore(Store):
         return await self._rows.checkpoint(generation)
 
     async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
-        rows = {ordinal: data for ordinal, data in changes.rows.items() if ordinal[0] != DOCUMENTS.name}
-        added = {ordinal[3]: data for ordinal, data in changes.rows.items() if ordinal[0] == DOCUMENTS.name}
-        if added and await self._rows.checkpoint(generation) == expected:  # or else the commit will be refused
+        rows = {row_key: data for row_key, data in changes.rows.items() if row_key[0] != DOCUMENTS.name}
+        added = {row_key[3]: data for row_key, data in changes.rows.items() if row_key[0] == DOCUMENTS.name}
+        if added and await self._rows.checkpoint(generation) == expected:  # otherwise the commit will be refused
             try:
                 await self._add(generation, {key: DOCUMENTS.decode(data) for key, data in added.items() if data})
             except IndexLost:
@@ -143,17 +143,17 @@ class IndexStore(Store):
             return await self._rows.scan(generation, table, space=space, after=after, limit=limit)
         checkpoint = await self._rows.checkpoint(generation)
         if checkpoint is None:
-            raise Rebuilding(f"the generation {generation.id} is gone")
+            raise Rebuilding(f"the generation {generation.id} is gone; read again")
         items: list[StoredRow] = []
-        behind, last = after[2] if after else None, False
+        last_id, last = after[2] if after else None, False
         while not items and not last:
             try:
-                stored = await self._engine.scroll(collection_of(generation), behind, limit)
+                stored = await self._engine.scroll(collection_of(generation), last_id, limit)
             except IndexLost as error:
                 raise Rebuilding(str(error)) from error
             items = [item for point in stored if (item := _item(point, checkpoint)) is not None]
             last = len(stored) < limit
-            behind = stored[-1].id if stored else behind
+            last_id = stored[-1].id if stored else last_id
         return Chunk(checkpoint, items, last)
 
     async def size_bytes(self) -> int:
@@ -163,15 +163,15 @@ class IndexStore(Store):
         await self._rows.close()
 
     async def _add(self, generation: Generation, added: dict[str, Document]) -> None:
-        known = await self._known(generation, added)
-        new = {key: document for key, document in added.items() if key not in known}
+        reused = await self._reusable(generation, added)
+        new = {key: document for key, document in added.items() if key not in reused}
         embeddings = await asyncio.to_thread(self._embed, list(new.values())) if new else []
-        made = dict(zip(new, embeddings, strict=True))
-        self.made.embedded += len(new)
-        self.made.reused += len(known)
-        kept = self._shape.token_vectors
+        embedded = dict(zip(new, embeddings, strict=True))
+        self.counts.embedded += len(new)
+        self.counts.reused += len(reused)
+        with_tokens = self._shape.token_vectors
         written = [
-            known.get(key) or points.point(key, document, made[key], keep_token_vectors=kept)
+            reused.get(key) or points.point(key, document, embedded[key], with_token_vectors=with_tokens)
             for key, document in added.items()
         ]
         await self._engine.upsert(collection_of(generation), written)
@@ -181,8 +181,8 @@ class IndexStore(Store):
             [points.passage(document, token_vectors=self._embedder.token_vectors) for document in added]
         )
 
-    async def _known(self, generation: Generation, added: dict[str, Document]) -> dict[str, Point]:
-        """The points whose vectors the active generation has made already, of the same text by the same model."""
+    async def _reusable(self, generation: Generation, added: dict[str, Document]) -> dict[str, Point]:
+        """The points whose vectors the active generation has, computed from the same passage by the same model."""
         active = (await self._rows.pointer(generation.partition)).active
         if active is None or active == generation or made_with(active.code) != made_with(generation.code):
             return {}
@@ -191,16 +191,16 @@ class IndexStore(Store):
         except IndexLost:
             return {}
         return {
-            key: points.again(kept, added[key])
-            for key, kept in stored.items()
-            if kept.dense is not None and points.is_same(kept, added[key])
+            key: points.reuse(point, added[key])
+            for key, point in stored.items()
+            if point.dense is not None and points.can_reuse(point, added[key])
         }
 
 
-def _item(point: Stored, checkpoint: Checkpoint) -> StoredRow | None:
-    """A point as a row of `DOCUMENTS`; None for one that was written before the checkpoint which answers for it."""
+def _item(point: StoredPoint, checkpoint: Checkpoint) -> StoredRow | None:
+    """A point as a row of `DOCUMENTS`; None for a point beyond the checkpoint, whose commit is not complete."""
     try:
-        document = documents.of_payload(point.payload)
+        document = documents.from_payload(point.payload)
     except msgspec.ValidationError as error:
         raise StorageCorrupt(
             f"the point {point.id} of the index is damaged ({error}). Build it again: recallog rebuild index"

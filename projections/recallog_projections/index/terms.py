@@ -1,9 +1,9 @@
-"""The terms of a text as keywords compare them: stems of its content words, and their BM25 weights.
+"""The terms of a text for the channel `keyword`: stems of its content words, and their BM25 weights.
 
-BM25 (Robertson and Zaragoza, 2009): a term that a text has tf times weighs
-tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average length)), times the term's idf among the texts that the asker
-may see. The engine knows the idf when it is asked; what is stored must not depend on other texts, so that the average
-length is a constant. With b as low as here it hardly matters.
+BM25 (Robertson and Zaragoza, 2009): a term that occurs tf times in a text has the weight
+tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average length)), times its idf among the texts that the agent may see.
+The engine computes the idf for each query. Stored weights must not depend on other texts, so that the average length is
+a constant; with a low b it has little influence.
 """
 
 import re
@@ -20,10 +20,10 @@ from recallog_projections.index.engines.engine import Sparse
 K1 = 0.9
 B = 0.4
 AVERAGE_TERMS = 25.0
-REPEATED_TERM_WEIGHT = 0.6
-"""The share of its weight that a term loses which was said just before."""
+REPEATED_TERM_DISCOUNT = 0.6
+"""The share of its weight that a term loses if the preceding text has it too."""
 
-# Function words: they say how, not about what. Question words are among them, and what is left of "don't" and "it'll".
+# Function words, including question words and the parts of "don't" and "it'll".
 FUNCTION_WORDS = frozenset(
     """
     a an the this that these those such same other another each every either neither both all any some no none
@@ -44,13 +44,13 @@ FUNCTION_WORDS = frozenset(
 
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f]{2,}")
-"""Runs of scripts that put no space between words; pairs of their characters stand for words."""
+"""Runs of scripts without spaces between words. Each pair of adjacent characters is a term."""
 
 _threads = local()
 
 
 def terms(text: str) -> list[str]:
-    """The content terms of `text` in order, repeated as often as they stand there."""
+    """The content terms of `text` in order, with repetitions."""
     found: list[str] = []
     for word in _WORD.findall(text.lower()):
         if word.isascii():
@@ -66,8 +66,8 @@ def _of_other_script(word: str) -> Iterable[str]:
     for run in _UNSPACED.finditer(word):
         if run.start() > end:
             yield stem(word[end : run.start()])
-        for place in range(run.start(), run.end() - 1):
-            yield word[place : place + 2]
+        for start in range(run.start(), run.end() - 1):
+            yield word[start : start + 2]
         end = run.end()
     if end < len(word):
         yield stem(word[end:])
@@ -78,13 +78,13 @@ def stem(word: str) -> str:
     """The Snowball stem of a lower-case word."""
     stemmer = getattr(_threads, "stemmer", None)
     if stemmer is None:
-        stemmer = _threads.stemmer = Stemmer.Stemmer("english", 0)  # not to be shared by threads
+        stemmer = _threads.stemmer = Stemmer.Stemmer("english", 0)  # a stemmer is not thread-safe
     return str(stemmer.stemWord(word))
 
 
 @lru_cache(maxsize=65_536)
-def number(term: str) -> int:
-    """The dimension of a term in sparse vectors: 32 bits of its digest. Two of 100,000 terms share one, on average."""
+def dimension(term: str) -> int:
+    """The dimension of a term in sparse vectors: 32 bits of its digest. Of 100,000 terms, about one pair shares one."""
     return int.from_bytes(blake2b(term.encode(), digest_size=4).digest(), "big")
 
 
@@ -95,14 +95,17 @@ def weights(found: Iterable[str]) -> dict[str, float]:
     return {term: count * (K1 + 1) / (count + floor) for term, count in counts.items()}
 
 
-def repeated_term_discount(weighted: Mapping[str, float], heard: Set[str]) -> dict[str, float]:
-    """Weights where the terms that were `heard` just before count less: who takes up a word did not bring it up."""
-    return {term: weight * (1 - REPEATED_TERM_WEIGHT) if term in heard else weight for term, weight in weighted.items()}
+def repeated_term_discount(weighted: Mapping[str, float], preceding: Set[str]) -> dict[str, float]:
+    """The weights, reduced by `REPEATED_TERM_DISCOUNT` for terms that the preceding text has too."""
+    return {
+        term: weight * (1 - REPEATED_TERM_DISCOUNT) if term in preceding else weight
+        for term, weight in weighted.items()
+    }
 
 
 def sparse(weighted: dict[str, float]) -> Sparse:
     """Weighted terms as a sparse vector."""
     dimensions: dict[int, float] = {}
     for term, weight in weighted.items():
-        dimensions[number(term)] = dimensions.get(number(term), 0.0) + weight
+        dimensions[dimension(term)] = dimensions.get(dimension(term), 0.0) + weight
     return Sparse(list(dimensions), list(dimensions.values()))

@@ -1,7 +1,7 @@
 """The embedder port: texts in, vectors out.
 
-A vector is of length 1, so that a dot product is a cosine. The word-pieces' own vectors come out of the same forward
-pass: late interaction costs no second model.
+Vectors have length 1, so that a dot product is a cosine. The vectors of tokens come from the same forward pass, so that
+late interaction needs no second model.
 """
 
 from abc import ABC, abstractmethod
@@ -17,44 +17,45 @@ Vectors: TypeAlias = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text to embed, and the part of it whose word-pieces are asked for."""
+    """A text to embed, and the part of it whose tokens are requested."""
 
     text: str
     tokens_from: int | None = None
-    """The first character of that part, which reaches to the end; None: no pieces are asked for."""
+    """The first character of that part, which extends to the end; None requests no tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """What a model makes of one passage."""
+    """The vectors of one passage."""
 
     vector: Vectors
     """(dimension,), of length 1."""
     token_spans: Sequence[tuple[int, int]]
-    """Of each word-piece asked for, its first character in the passage's text and the one behind its last."""
+    """The (start, end) of each requested token in characters of the passage's text, end exclusive."""
     token_vectors: Vectors
     """(len(token_spans), dimension): the last layer's state of each, of length 1."""
 
 
 class Embedder(ABC):
-    """Makes vectors of texts. One call at a time; callers run it in a thread of its own, since it takes its time."""
+    """Computes vectors of texts. Calls block and must not overlap; callers run them in a thread."""
 
     model: str
-    """The index's identity: it changes whenever the same text would give another vector."""
+    """The identity of the model. It changes whenever the same text would give another vector."""
     dimension: int
+    """The length of vectors."""
     token_vectors: bool
-    """Whether it gives the vectors of word-pieces; where not, late interaction is left out."""
+    """Whether it computes vectors of tokens. Without them recall has no late interaction."""
     leaves_machine: bool = False
-    """Whether texts are sent elsewhere."""
+    """Whether texts are sent to another machine."""
 
     @abstractmethod
     def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
-        """One embedding a passage, in order; a text longer than the model reads is cut at its end.
+        """One embedding per passage, in order. A text that is too long for the model is cut at its end.
 
-        The same passage gives the same vector whatever else is in the call, up to rounding (cosine > 0.999). Raises
-        `EmbedderUnavailable`: trying again later may help.
+        A passage has the same vector whatever the other passages are, except for rounding (cosine > 0.999). Raises
+        `EmbedderUnavailable`, which is retryable.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the model."""
+        """Release the model."""

@@ -1,6 +1,6 @@
-"""An embedder that asks a model behind an OpenAI-compatible embeddings endpoint: texts are sent there.
+"""The embedder of an OpenAI-compatible embeddings endpoint, to which texts are sent.
 
-One attempt a call: who asks again, and when, is the caller's to decide.
+It makes one attempt per call; retries are up to the caller.
 """
 
 import re
@@ -20,28 +20,28 @@ from recallog_schemas.errors import EmbedderUnavailable, SettingsError
 
 _PATH = "/embeddings"
 _TEXTS_MAX = 32
-"""In one request: what text-embeddings-inference takes unless it is told otherwise. Others take more."""
+"""Texts in one request: the default limit of text-embeddings-inference. Other servers accept more."""
 _TEXT_CHARS_MAX = limits.STORED_TEXT_CHARS_MAX
 _TEXT_CHARS_MIN = 256
-"""A text this short is refused for another reason than its length."""
+"""A text of this length or less is not refused for its length."""
 _REPLY_BYTES_MAX = 16 * 1024 * 1024
 """32 vectors of 8,192 numbers take about 6 MB."""
 _EXCERPT_CHARS_MAX = 200
-_STAND_IN = "."
-"""Sent for a text without words, which many endpoints refuse."""
+_EMPTY_TEXT = "."
+"""Sent instead of a blank text, which many endpoints refuse."""
 _BUSY = frozenset({408, 409, 425, 429})
 _TOO_LONG = frozenset({400, 413, 422})
-"""How endpoints refuse a text that is longer than the model reads; some say so of other things too."""
-_KEY_REFUSED = "it refuses the API key; check the key and what it may use"
-_NOT_THERE = "there is no such path or no such model; check the URL and the model's name"
-_OPERATOR_ACTS = {
+"""Status codes for a text that is too long for the model. Some endpoints use them for other errors too."""
+_KEY_REFUSED = "it refuses the API key; check the key and its permissions"
+_NOT_FOUND = "the path or the model does not exist; check the URL and the model's name"
+_CONFIGURATION_ERRORS = {
     401: _KEY_REFUSED,
-    402: "the account behind the API key has to be paid for",
+    402: "the account of the API key requires a payment",
     403: _KEY_REFUSED,
-    404: _NOT_THERE,
-    405: _NOT_THERE,
-    407: "the proxy on the way to it refuses; check the proxy's settings",
-    410: _NOT_THERE,
+    404: _NOT_FOUND,
+    405: _NOT_FOUND,
+    407: "the proxy refuses the request; check the proxy's settings",
+    410: _NOT_FOUND,
 }
 _KEY = re.compile(r"[!-~]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -53,28 +53,28 @@ class _Item(msgspec.Struct):
 
 
 class _Reply(msgspec.Struct):
-    """What is read of a reply."""
+    """The fields of a reply that are read."""
 
     data: list[_Item]
 
 
 class _Refused(Exception):
-    """The endpoint takes this request's texts in no case."""
+    """The endpoint refuses the texts of this request."""
 
 
 class EndpointEmbedder(Embedder):
-    """Asks `model_name` at `url`, which is one of
+    """Requests embeddings of `model_name` at `url`, which is one of
 
-    - a host, `http://localhost:8000`: asked at `/v1/embeddings`;
-    - a base, `https://api.example.com/v1` or any other path: asked at that path + `/embeddings`;
-    - the full path, ending in `/embeddings`: asked as it is. A query, such as `?api-version=…`, is always kept.
+    - a host, `http://localhost:8000`: requests go to `/v1/embeddings`;
+    - a base path, for example `https://api.example.com/v1`: requests go to that path + `/embeddings`;
+    - a full path that ends in `/embeddings`. A query string, such as `?api-version=…`, is always sent.
 
-    `dimension` is what the model gives; unless told, one request finds it out. `timeout_seconds` is for each request.
-    Redirects are not followed: the key and the texts go to the named host alone. A `client` that is given stays the
-    caller's to close.
+    `dimension` is the length of the model's vectors; without it, one request determines it. `timeout_seconds` is the
+    limit of each request. Redirects are not followed, so that the key and the texts go to the named host only. The
+    caller closes a `client` that it passes.
 
-    A text is cut at 8,000 characters, and halved for as long as the endpoint refuses it, down to 256. What an operator
-    must change raises `SettingsError`; no error shows the key.
+    A text is cut to 8,000 characters, and while the endpoint refuses it, to half its length, down to 256. An error in
+    the configuration raises `SettingsError`. No error shows the key.
     """
 
     token_vectors = False
@@ -90,7 +90,7 @@ class EndpointEmbedder(Embedder):
         timeout_seconds: float = 30.0,
         client: httpx.Client | None = None,
     ) -> None:
-        """Raises `SettingsError` for a URL, model or key that no request can be made of."""
+        """Raises `SettingsError` for an invalid URL, model or key."""
         try:
             self._url = endpoint_url(url, _PATH)
         except ValueError as error:
@@ -98,7 +98,9 @@ class EndpointEmbedder(Embedder):
         # For errors: a query may hold a key.
         self._shown = str(self._url.copy_with(query=None))
         if not model_name.strip():
-            raise SettingsError(f"no model is named for {self._shown}; give the name of one that it serves")
+            raise SettingsError(
+                f"the setting names no model for {self._shown}; give the name of a model that it serves"
+            )
         self._model_name = model_name.strip()
         self.model = f"{self._model_name}@{self._url.netloc.decode()}"
         self._dimension = dimension
@@ -106,10 +108,10 @@ class EndpointEmbedder(Embedder):
         self._api_key = SecretStr((api_key or "").strip())
         self._headers = httpx.Headers({"accept-encoding": "identity"})
         if self._api_key:
-            # Checked here, since the HTTP library's own complaint would show the key.
+            # Checked here, since the error of the HTTP library would show the key.
             if not _KEY.fullmatch(self._api_key.get_secret_value()):
                 raise SettingsError(
-                    f"the API key for {self._shown} holds blanks or characters beyond ASCII; copy it again"
+                    f"the API key for {self._shown} contains blanks or non-ASCII characters; copy it again"
                 )
             self._headers["authorization"] = f"Bearer {self._api_key.get_secret_value()}"
         self._given_client = client
@@ -120,7 +122,7 @@ class EndpointEmbedder(Embedder):
 
     @property
     def dimension(self) -> int:  # type: ignore[override]
-        """Asks the endpoint, unless it was told or has answered before; raises what `embed` raises."""
+        """The length of vectors. Sends one request unless it is known; raises as `embed` does."""
         return self._dimension or self._vectors(["dimension"]).shape[1]
 
     def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
@@ -132,7 +134,7 @@ class EndpointEmbedder(Embedder):
         return embeddings
 
     def close(self) -> None:
-        """Let go of connections. A later call makes new ones."""
+        """Close the connections. A later call opens new ones."""
         if self._own_client is not None:
             self._own_client.close()
             self._own_client = None
@@ -143,7 +145,7 @@ class EndpointEmbedder(Embedder):
             return self._read(self._reply(texts), len(texts))
         except _Refused as refused:
             if len(texts) > 1:
-                # One by one: a text's vector must not hang on how long the others are.
+                # One by one, since a text's vector must not depend on the length of the others.
                 return np.vstack([self._vectors([text]) for text in texts])
             (text,) = texts
             if len(text) <= _TEXT_CHARS_MIN:
@@ -158,7 +160,7 @@ class EndpointEmbedder(Embedder):
             raise self._too_slow() from error
         except httpx.HTTPError as error:
             reason = f"{self._shown} cannot be reached ({self._excerpt(str(error) or type(error).__name__)})"
-            raise EmbedderUnavailable(f"{reason}; check that it runs") from error
+            raise EmbedderUnavailable(f"{reason}; check that it is running") from error
         if not response.is_success:
             raise self._refused(response, body)
         return body
@@ -179,7 +181,7 @@ class EndpointEmbedder(Embedder):
                 body += chunk
                 if len(body) > _REPLY_BYTES_MAX:
                     break
-                # The library's own timeout starts anew with each piece that arrives.
+                # The timeout of the library starts again with each chunk.
                 if time.monotonic() > deadline:
                     raise self._too_slow()
         return response, bytes(body)
@@ -197,38 +199,40 @@ class EndpointEmbedder(Embedder):
         if code in _BUSY or code >= 500:
             return EmbedderUnavailable(f"{status}: it is busy or broken; try again later")
         if code < 400:
-            place = self._excerpt(response.headers.get("location", ""))
-            return SettingsError(f"{status} {place}: redirects are not followed; set the URL it leads to")
-        if code in _OPERATOR_ACTS:
-            return SettingsError(f"{status}: {_OPERATOR_ACTS[code]}")
-        said = f"{status}: it does not take this text for {self._model_name}: {self._excerpt(_text(body))}"
-        return _Refused(said) if code in _TOO_LONG else SettingsError(said)
+            target = self._excerpt(response.headers.get("location", ""))
+            return SettingsError(f"{status} {target}: redirects are not followed; use the URL of the target")
+        if code in _CONFIGURATION_ERRORS:
+            return SettingsError(f"{status}: {_CONFIGURATION_ERRORS[code]}")
+        message = f"{status}: it refuses this text for {self._model_name}: {self._excerpt(_text(body))}"
+        return _Refused(message) if code in _TOO_LONG else SettingsError(message)
 
     def _read(self, body: bytes, texts: int) -> Vectors:
         """The vectors in the body of a successful response, in the order of the texts."""
         if len(body) > _REPLY_BYTES_MAX:
-            raise self._nonsense(f"a reply of more than {_REPLY_BYTES_MAX:,} bytes")
+            raise self._invalid_reply(f"a reply of more than {_REPLY_BYTES_MAX:,} bytes")
         try:
             items = msgspec.json.decode(body, type=_Reply).data
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            raise self._nonsense(f"what is no list of embeddings: {self._excerpt(_text(body))}") from None
-        order = [place if item.index is None else item.index for place, item in enumerate(items)]
+            raise self._invalid_reply(
+                f"something other than a list of embeddings: {self._excerpt(_text(body))}"
+            ) from None
+        order = [n if item.index is None else item.index for n, item in enumerate(items)]
         if sorted(order) != list(range(texts)):
-            raise self._nonsense(f"{len(items)} embeddings for {texts} texts, or the same one twice")
+            raise self._invalid_reply(f"{len(items)} embeddings for {texts} texts, or the same one twice")
         lengths = {len(item.embedding) for item in items}
         if len(lengths) != 1 or 0 in lengths:
-            raise self._nonsense(f"embeddings of {sorted(lengths)} numbers")
+            raise self._invalid_reply(f"embeddings of {sorted(lengths)} numbers")
         found = lengths.pop()
         if self._dimension is not None and found != self._dimension:
             raise SettingsError(
-                f"{self._model_name} at {self._shown} gives vectors of {found} numbers, not {self._dimension}: it is"
+                f"{self._model_name} at {self._shown} returns vectors of {found} numbers, not {self._dimension}: it is"
                 " another model; give it another name"
             )
         vectors = np.zeros((texts, found), np.float64)
-        for place, item in zip(order, items, strict=True):
-            vectors[place] = item.embedding
+        for row, item in zip(order, items, strict=True):
+            vectors[row] = item.embedding
         if not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
-            raise self._nonsense("an embedding of nothing but zeros, or one that is not finite")
+            raise self._invalid_reply("an embedding of only zeros, or one that is not finite")
         self._dimension = found
         return unit(vectors)
 
@@ -237,21 +241,21 @@ class EndpointEmbedder(Embedder):
             f"{self._shown} has not answered within {self._timeout_seconds:g} s; it may be busy, or the model slow"
         )
 
-    def _nonsense(self, what: str) -> EmbedderUnavailable:
+    def _invalid_reply(self, what: str) -> EmbedderUnavailable:
         return EmbedderUnavailable(f"{self._model_name} at {self._shown} answered {what}")
 
     def _excerpt(self, text: str) -> str:
-        """The beginning of what the other side said, fit for an error: one line, and never with the key in it."""
+        """The beginning of the endpoint's text for an error: one line, without the key."""
         key = self._api_key.get_secret_value()
         line = " ".join(_CONTROL.sub(" ", text.replace(key, "***") if key else text).split())
         return line if len(line) <= _EXCERPT_CHARS_MAX else line[: _EXCERPT_CHARS_MAX - 1] + "…"
 
 
 def _sendable(text: str) -> str:
-    """What is sent for `text`: half surrogate pairs become "?"."""
-    return text[:_TEXT_CHARS_MAX].encode("utf-8", "replace").decode() if text.strip() else _STAND_IN
+    """The text to send for `text`: cut to its limit, with "?" for lone surrogates."""
+    return text[:_TEXT_CHARS_MAX].encode("utf-8", "replace").decode() if text.strip() else _EMPTY_TEXT
 
 
 def _text(body: bytes) -> str:
-    # Some bytes more than an excerpt has characters: a key that is cut in half would not be found in it.
+    # More bytes than an excerpt has characters, since a key that is cut in two would not be found.
     return body[: 64 * _EXCERPT_CHARS_MAX].decode("utf-8", "replace")

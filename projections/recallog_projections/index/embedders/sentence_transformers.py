@@ -1,6 +1,6 @@
-"""An embedder for any model that the package sentence-transformers can load from this machine.
+"""The embedder of models that the package sentence-transformers can load from this machine.
 
-It is the extra `recallog[sentence-transformers]`, since it brings torch. Nothing is ever fetched.
+It needs the extra `recallog[sentence-transformers]`, which installs torch. Nothing is downloaded.
 """
 
 import hashlib
@@ -26,10 +26,10 @@ TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f41157
 
 _BATCH_TEXTS_MAX = 16
 _CALL_TEXTS_MAX = 64
-"""Whose states are held at once: 256 pieces of 64 texts take 25 MB at 384 dimensions."""
+"""Texts whose token vectors are in memory at once: 64 texts of 256 tokens take 25 MB at 384 dimensions."""
 _CHARS_PER_TOKEN_MAX = 64
 _OTHER_FORMS = frozenset({"onnx", "openvino"})
-"""Folders with the same model for other programs."""
+"""Folders with the same model in other formats."""
 _INSTALL = "pip install 'recallog[sentence-transformers]'"
 
 
@@ -42,21 +42,21 @@ class _Model:
     token_vectors: bool
     chars_max: int
     prompt: str
-    """What the model wants in front of every text."""
+    """Prepended to every text."""
 
 
 class SentenceTransformersEmbedder(Embedder):
-    """Runs all-MiniLM-L6-v2, or the model that `name` names: a folder, or a model in Hugging Face's cache.
+    """Runs all-MiniLM-L6-v2, or the model `name`: a folder, or a model in Hugging Face's cache.
 
-    `threads` is torch's number of threads, which the whole process shares; torch's own choice unless given. The model
-    is loaded at the first call, or when the `dimension` or `token_vectors` of a named one is asked for, and again at
-    the first call after `close`. Loading, and the identity of a named model, raise `SettingsError` for a missing
-    package or model, and for weights that are not those that were pinned.
+    `threads` sets torch's number of threads for the whole process; by default torch chooses it. The model is loaded at
+    the first call, or when `dimension` or `token_vectors` of a named model is read, and again after `close`. Loading,
+    and reading the `model` of a named one, raise `SettingsError` for a missing package or model, and for weights that
+    differ from the pinned ones.
     """
 
     def __init__(self, name: str | None = None, *, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
-            raise SettingsError(f"an embedder computes with at least one thread, not {threads}")
+            raise SettingsError(f"an embedder needs at least one thread, not {threads}")
         self._name = name
         self._threads = threads
         self._loaded: _Model | None = None
@@ -125,7 +125,7 @@ class SentenceTransformersEmbedder(Embedder):
         )
 
     def _embeddings(self, model: _Model, passages: Sequence[Passage]) -> list[Embedding]:
-        # Some versions strip white space and some do not; spans are counted from what is left.
+        # Only some versions strip white space. It is stripped here, and spans are shifted accordingly.
         texts = [passage.text[: model.chars_max].encode("utf-8", "replace").decode() for passage in passages]
         with_states = model.token_vectors and any(passage.tokens_from is not None for passage in passages)
         rows = _encoded(model.transformer, [text.strip() for text in texts], with_states)
@@ -136,9 +136,9 @@ class SentenceTransformersEmbedder(Embedder):
     @staticmethod
     def _embedding(model: _Model, row: dict[str, Any], text: str, passage: Passage) -> Embedding:
         vector = unit(row["sentence_embedding"].float().numpy())
-        nothing = Embedding(vector, [], np.zeros((0, len(vector)), np.float32))
+        without_tokens = Embedding(vector, [], np.zeros((0, len(vector)), np.float32))
         if not model.token_vectors or passage.tokens_from is None:
-            return nothing
+            return without_tokens
         split = model.transformer.tokenizer(
             model.prompt + text.strip(),
             truncation=True,
@@ -146,13 +146,13 @@ class SentenceTransformersEmbedder(Embedder):
             return_offsets_mapping=True,
             return_special_tokens_mask=True,
         )
-        # Where the prompt ends and what has been stripped begins.
+        # From offsets in the stripped text after the prompt to characters of the passage.
         shift = len(text) - len(text.lstrip()) - len(model.prompt)
         first = max(passage.tokens_from, shift + len(model.prompt))
-        places, spans = spans_from(first, split["offset_mapping"], split["special_tokens_mask"], shift)
+        indexes, spans = spans_from(first, split["offset_mapping"], split["special_tokens_mask"], shift)
         # Some tokenizers pad in front.
         states = row["token_embeddings"][row["attention_mask"].bool()].float().numpy()
-        return Embedding(vector, spans, unit(states[places])) if places else nothing
+        return Embedding(vector, spans, unit(states[indexes])) if indexes else without_tokens
 
 
 def _encoded(transformer: Any, texts: list[str], with_states: bool) -> list[dict[str, Any]]:
@@ -165,7 +165,7 @@ def _encoded(transformer: Any, texts: list[str], with_states: bool) -> list[dict
 
 @contextmanager
 def _without_progress_bar() -> Iterator[None]:
-    """Loading draws one, into whatever a command is printing."""
+    """Suppress the progress bar of loading, which would appear in the output of a command."""
     logging = _package("transformers.utils.logging")
     was_on = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
@@ -199,22 +199,22 @@ def _folder(name: str) -> Path:
 
 
 def _cached(name: str) -> Path:
-    """Where Hugging Face's cache has a model."""
+    """The folder of a model in Hugging Face's cache."""
     hub = _package("huggingface_hub")
     for known_as in (name,) if "/" in name else (name, f"sentence-transformers/{name}"):
         try:
             return Path(hub.snapshot_download(known_as, local_files_only=True))
         except (OSError, ValueError):
-            # Not there, or no name of a model.
+            # Not in the cache, or not a valid name.
             continue
     raise SettingsError(
-        f"there is neither a folder {name} nor such a model in Hugging Face's cache on this machine; nothing is fetched"
-        " here, so download it first, for example with `hf download`"
+        f"there is neither a folder {name} nor such a model in Hugging Face's cache on this machine; models are not"
+        " downloaded automatically, so download it first, for example with `hf download`"
     )
 
 
 def _identity(folder: Path) -> str:
-    """12 hexadecimal digits of all that decides about a vector."""
+    """12 hexadecimal digits of all files that determine a vector."""
     digests = [
         (path.relative_to(folder).as_posix(), file_sha256(path))
         for path in sorted(folder.rglob("*"))
@@ -222,5 +222,5 @@ def _identity(folder: Path) -> str:
         and not _OTHER_FORMS & set(path.relative_to(folder).parts)
     ]
     if not digests:
-        raise SettingsError(f"{folder} holds no model; name a folder that sentence-transformers has saved")
+        raise SettingsError(f"{folder} contains no model; name a folder that sentence-transformers has saved")
     return hashlib.sha256(json.dumps(digests).encode()).hexdigest()[:12]

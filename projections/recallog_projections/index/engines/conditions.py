@@ -1,5 +1,4 @@
-"""What adapters do alike: a filter as the few conditions that it is made of, searches that need no engine, and what
-their library's points say."""
+"""Code shared by the adapters of Qdrant: the conditions of a filter, empty searches, and the conversion of results."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -7,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from recallog_projections.index.engines.engine import Filter, Hit, Search, Sparse, Stored
+from recallog_projections.index.engines.engine import Filter, Hit, Search, Sparse, StoredPoint
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """The field, or one of its elements, is one of `values`; of no values, nothing passes."""
+    """The field, or one of its elements, is one of `values`. Without values nothing matches."""
 
     field: str
     values: list[str]
@@ -29,14 +28,14 @@ class Between:
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
-    """The point is one of these; of none, nothing passes."""
+class IdIn:
+    """The point's id is one of `ids`. Without ids nothing matches."""
 
     ids: Collection[str]
 
 
-def conditions(filter: Filter) -> Iterator[AnyOf | Between | OneOf]:  # noqa: A002
-    """What must all hold, the space first."""
+def conditions(filter: Filter) -> Iterator[AnyOf | Between | IdIn]:  # noqa: A002
+    """The conditions of `filter`, all of which must hold; the space comes first."""
     yield AnyOf("space", [filter.space])
     yield AnyOf("readers", [*filter.readers])
     if filter.agents is not None:
@@ -50,26 +49,26 @@ def conditions(filter: Filter) -> Iterator[AnyOf | Between | OneOf]:  # noqa: A0
     if filter.offset_until is not None:
         yield Between("offset", at_most=filter.offset_until)
     if filter.ids is not None:
-        yield OneOf(filter.ids)
+        yield IdIn(filter.ids)
 
 
 def finds_nothing(search: Search) -> bool:
-    """Whether no point can answer, where engines fail or differ: no hit is wanted, or nothing is looked for."""
+    """Whether the search is empty (a limit of 0, no terms, or no tokens). Engines fail or differ on these."""
     if search.limit <= 0 or (search.sparse is not None and not len(search.sparse.indices)):
         return True
     return search.token_vectors is not None and not len(search.token_vectors)
 
 
 def hit(point: Any) -> Hit:
-    """A scored point of either library, which name its parts alike."""
+    """The `Hit` of a scored point of either library; their attributes have the same names."""
     return Hit(str(point.id), point.score, point.payload or {}, _sparse(_vectors(point).get("terms")))
 
 
-def stored(record: Any) -> Stored:
-    """A record of either library."""
+def stored(record: Any) -> StoredPoint:
+    """The `StoredPoint` of a record of either library."""
     vectors = _vectors(record)
     dense, token_vectors = vectors.get("dense"), vectors.get("token_vectors")
-    return Stored(
+    return StoredPoint(
         str(record.id),
         record.payload or {},
         None if dense is None else np.asarray(dense, np.float32),
@@ -79,7 +78,7 @@ def stored(record: Any) -> Stored:
 
 
 def _vectors(found: Any) -> dict[str, Any]:
-    vectors = found.vector  # the embedded library makes it anew each time that it is asked for
+    vectors = found.vector  # read once: the embedded library builds it at each access
     return vectors if isinstance(vectors, dict) else {}
 
 

@@ -1,12 +1,13 @@
-"""Collections in this process and its folder: `qdrant-edge-py`, the engine of a Qdrant server as a library.
+"""The engine in this process: collections in a folder, with `qdrant-edge-py`, the engine of a Qdrant server as a
+library.
 
-<folder>/<collection>/          a shard, whole and in use
-<folder>/<collection>.new/      one that is being made; left behind by a crash, it is thrown away
-<folder>/<collection>.dropped/  one that is being deleted
-<folder>/.lock                  held while shards are made and deleted
+<folder>/<collection>/          a complete shard
+<folder>/<collection>.new/      a shard that is being created; after a crash it is deleted
+<folder>/<collection>.dropped/  a shard that is being deleted
+<folder>/.lock                  held while shards are created and deleted
 
-No graph is built (only `optimize` would), so that every search is exact: 100,000 points of a space take some 25 ms.
-Every call of the library keeps the whole process waiting, which is why points are written in small slices.
+No graph is built (only `optimize` would build one), so that every search is exact: it takes about 25 ms for a space of
+100,000 points. A call of the library blocks all threads of the process, so that points are written in small slices.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from filelock import FileLock, Timeout
 from recallog_projections.index.engines.conditions import (
     AnyOf,
     Between,
-    OneOf,
+    IdIn,
     conditions,
     finds_nothing,
     hit,
@@ -42,29 +43,29 @@ from recallog_projections.index.engines.engine import (
     Search,
     Shape,
     Sparse,
-    Stored,
+    StoredPoint,
 )
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolation
 
 SLICE_POINTS = 50
-"""Points of one call: 15 to 30 ms on a busy 2-core machine, in which nothing else of the process runs."""
+"""Points of one call: 15 to 30 ms on a busy 2-core machine, during which no other thread of the process runs."""
 
 FLUSH_POINTS = 2_000
-"""Points after which what the write-ahead log holds goes into the shard's own files.
+"""Points after which the write-ahead log is flushed into the shard's files.
 
-A flush takes 0.3 to 0.6 s however little there is to do. Without any, the log grows for ever (30 KB a point), and
-opening after a crash writes all its points again.
+A flush takes 0.3 to 0.6 s even for few points. Without flushes the log grows without bound (30 KB per point), and
+opening the shard after a crash writes all its points again.
 """
 
 FREE_BYTES_MIN = 256 * 1024 * 1024
-"""The library writes through memory maps: on a full disk, the system kills the process instead of failing a call."""
+"""The library writes through memory maps: on a full disk the system kills the process."""
 
 READ_AHEAD_BYTES_MAX = 2 * 1024 * 1024 * 1024
-"""Of vectors of word-pieces and payloads: some 300,000 memories."""
+"""Token vectors and payloads of about 300,000 memories."""
 
 _ADVISED_BYTES = 128 * 1024
-"""Of one piece of advice; of a longer one Linux takes no more than the disk's read-ahead."""
+"""Per call of posix_fadvise; of a longer range Linux reads no more than the disk's read-ahead."""
 _READ_AHEAD = ("vector_storage-token_vectors", "payload_storage")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
@@ -72,42 +73,42 @@ Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
-class _Open:
-    """A shard in use."""
+class _OpenShard:
+    """An open shard."""
 
     shard: qdrant.EdgeShard
     inode: int
-    """Of its folder, to see that it was deleted, or is another one by now."""
+    """Of its folder, to detect that the folder was deleted or replaced."""
     unflushed_points: int = FLUSH_POINTS
-    """What a crash has left in the log is unknown, so that the first write after opening flushes."""
+    """The first write after opening flushes, since the log may hold points from before a crash."""
 
 
 def disk_bytes(folder: Path) -> int:
-    """What a folder takes on the disk: its files have holes."""
+    """The blocks that a folder takes on disk, in bytes. Its files are sparse."""
     size = 0
     for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # a shard's own threads rename and delete
+        with suppress(FileNotFoundError):  # threads of the library rename and delete files
             size += path.lstat().st_blocks * 512
     return size
 
 
 def collections_in(folder: Path) -> set[str]:
-    """The names of a folder's collections. Any process may look, whoever has them open."""
+    """The names of the collections in a folder, also of those that another process has open."""
     if not folder.exists():
         return set()
     return {entry.name for entry in folder.iterdir() if entry.is_dir() and _NAME.fullmatch(entry.name)}
 
 
 class EdgeEngine(Engine):
-    """The collections of one folder, which one process uses at a time.
+    """The collections of one folder. One process at a time can have a collection open.
 
-    Every call may raise `IndexUnavailable`: another process has the collection open, the disk is full, or its files are
-    damaged. What `upsert` wrote survives `kill -9` and, since the write-ahead log is synced, a power cut.
+    Every method may raise `IndexUnavailable`: another process has the collection open, the disk is full, or files are
+    damaged. Points survive `kill -9` and, since `upsert` syncs the write-ahead log, a power cut.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenShard] = {}
         self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recallog-index")
 
@@ -121,7 +122,7 @@ class EdgeEngine(Engine):
         await self._run(self._drop, collection)
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
-        """As in `Engine`. Searches get their turn between slices; a crash in between leaves whole slices."""
+        """As in `Engine`. Searches can run between slices; a crash leaves complete slices."""
         await self._run(self._shard, collection)
         for start in range(0, len(points), SLICE_POINTS):
             await self._run(self._upsert, collection, points[start : start + SLICE_POINTS])
@@ -133,17 +134,19 @@ class EdgeEngine(Engine):
 
     async def retrieve(
         self, collection: str, ids: Sequence[str], *, payload: Collection[str] | None = None, vectors: bool = False
-    ) -> dict[str, Stored]:
+    ) -> dict[str, StoredPoint]:
         return await self._run(self._retrieve, collection, ids, payload, vectors)
 
-    async def scroll(self, collection: str, after: str | None, limit: int, *, vectors: bool = False) -> list[Stored]:
+    async def scroll(
+        self, collection: str, after: str | None, limit: int, *, vectors: bool = False
+    ) -> list[StoredPoint]:
         return await self._run(self._scroll, collection, after, limit, vectors)
 
     async def count(self, collection: str, filter: Filter | None = None) -> int:  # noqa: A002
         return await self._run(self._count, collection, filter)
 
     async def size_bytes(self) -> int:
-        """The blocks that the folder's files take; they are sparse, and longer than that."""
+        """The blocks that the folder takes on disk, in bytes."""
         return await self._run(disk_bytes, self._folder)
 
     async def close(self) -> None:
@@ -159,20 +162,20 @@ class EdgeEngine(Engine):
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work, *arguments)
 
     def _work(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        with self._named_errors():
+        with self._translated_errors():
             return work(*arguments)
 
-    # What follows runs in the thread.
+    # The methods below run in the thread.
 
     def _create(self, collection: str, shape: Shape) -> None:
         with self._locked():
-            ordinal = self._place(collection)
-            if ordinal.exists():
+            path = self._path(collection)
+            if path.exists():
                 return
-            self._clear()
-            making = self._folder / f"{collection}.new"
-            making.mkdir()
-            shard = qdrant.EdgeShard.create(str(making), _config(shape))
+            self._delete_leftovers()
+            new = self._folder / f"{collection}.new"
+            new.mkdir()
+            shard = qdrant.EdgeShard.create(str(new), _config(shape))
             for field in KEYWORD_FIELDS:
                 keyword = qdrant.KeywordIndexParams(is_tenant=field == "space")
                 shard.update(qdrant.UpdateOperation.create_field_index(field, keyword))
@@ -181,23 +184,23 @@ class EdgeEngine(Engine):
                 shard.update(qdrant.UpdateOperation.create_field_index(field, integer))
             shard.flush()
             shard.close()
-            making.rename(ordinal)
+            new.rename(path)
             _sync_file(self._folder)
 
     def _drop(self, collection: str) -> None:
-        ordinal = self._place(collection)
-        if not ordinal.exists():
+        path = self._path(collection)
+        if not path.exists():
             return
         with self._locked():
-            self._clear()
+            self._delete_leftovers()
             if found := self._open.pop(collection, None):
                 found.shard.close()
-            ordinal.rename(self._folder / f"{collection}.dropped")
+            path.rename(self._folder / f"{collection}.dropped")
             _sync_file(self._folder)
-            self._clear()
+            self._delete_leftovers()
 
-    def _clear(self) -> None:
-        """Throw away what was being made or deleted when a process died."""
+    def _delete_leftovers(self) -> None:
+        """Delete shards whose creation or deletion was interrupted."""
         for entry in self._folder.iterdir():
             if entry.suffix in (".new", ".dropped"):
                 shutil.rmtree(entry)
@@ -205,7 +208,7 @@ class EdgeEngine(Engine):
     def _upsert(self, collection: str, points: Sequence[Point]) -> None:
         if shutil.disk_usage(self._folder).free < FREE_BYTES_MIN:
             raise IndexUnavailable(
-                f"less than {FREE_BYTES_MIN >> 20} MiB are left on the disk of {self._folder}: free some of it"
+                f"less than {FREE_BYTES_MIN >> 20} MiB are free on the disk of {self._folder}: free some space"
             )
         found = self._shard(collection)
         found.shard.update(qdrant.UpdateOperation.upsert_points([_written(point) for point in points]))
@@ -215,33 +218,33 @@ class EdgeEngine(Engine):
             found.unflushed_points = 0
 
     def _sync(self, collection: str) -> None:
-        """Make what was written outlast a power cut: the library itself leaves its log to the system's cache."""
-        _sync_log(self._place(collection) / "wal")
-        self._shard(collection)  # or the collection was deleted meanwhile
+        """Sync the write-ahead log, which the library leaves in the system's cache, so that it survives a power cut."""
+        _sync_log(self._path(collection) / "wal")
+        self._shard(collection)  # raises if the collection was deleted meanwhile
 
     def _search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         shard = self._shard(collection).shard
-        asked = [number for number, search in enumerate(searches) if not finds_nothing(search)]
+        numbers = [number for number, search in enumerate(searches) if not finds_nothing(search)]
         found: list[list[Hit]] = [[] for _ in searches]
-        if asked:
+        if numbers:
             filters = _Filters()
-            requests = [_request(searches[number], filters) for number in asked]
+            requests = [_request(searches[number], filters) for number in numbers]
             answers = shard.query_batch(qdrant.QueryBatchRequest(requests))
-            for number, scored in zip(asked, answers, strict=True):
+            for number, scored in zip(numbers, answers, strict=True):
                 found[number] = _hits(scored, searches[number])
         return found
 
     def _retrieve(
         self, collection: str, ids: Sequence[str], payload: Collection[str] | None, vectors: bool
-    ) -> dict[str, Stored]:
+    ) -> dict[str, StoredPoint]:
         shard = self._shard(collection).shard
         with_payload: bool | list[str] = True if payload is None else list(payload) or False
         records = shard.retrieve(list(dict.fromkeys(ids)), with_payload, vectors)
         return {str(record.id): stored(record) for record in records}
 
-    def _scroll(self, collection: str, after: str | None, limit: int, vectors: bool) -> list[Stored]:
+    def _scroll(self, collection: str, after: str | None, limit: int, vectors: bool) -> list[StoredPoint]:
         shard = self._shard(collection).shard
-        # The library begins with the id it is given, so that one more is read, and that one left out.
+        # The library includes `after`, so that one more point is read, and `after` is left out.
         more = 0 if after is None else 1
         request = qdrant.ScrollRequest(offset=after, limit=limit + more, with_payload=True, with_vector=vectors)
         records, _ = shard.scroll(request)
@@ -253,14 +256,14 @@ class EdgeEngine(Engine):
 
     def _close(self) -> None:
         while self._open:
-            with self._named_errors():
+            with self._translated_errors():
                 self._open.popitem()[1].shard.close()
 
-    def _shard(self, collection: str) -> _Open:
-        ordinal = self._place(collection)
+    def _shard(self, collection: str) -> _OpenShard:
+        path = self._path(collection)
         found = self._open.get(collection)
         try:
-            inode = ordinal.stat().st_ino
+            inode = path.stat().st_ino
         except FileNotFoundError:
             inode = -1
         if found is not None and found.inode == inode:
@@ -269,16 +272,18 @@ class EdgeEngine(Engine):
             del self._open[collection]
             found.shard.close()
         if inode == -1:
-            raise IndexLost(f"the semantic index {ordinal} is not there; it is built anew")
-        opened = _Open(_loaded(ordinal), inode)
+            raise IndexLost(f"the semantic index {path} does not exist; it is rebuilt")
+        opened = _OpenShard(_loaded(path), inode)
         self._open[collection] = opened
-        with suppress(OSError):  # it is advice, and the library's own threads rename and delete
-            _read_ahead(ordinal / "segments")
+        with suppress(OSError):  # reading ahead is optional, and threads of the library rename and delete files
+            _read_ahead(path / "segments")
         return opened
 
-    def _place(self, collection: str) -> Path:
+    def _path(self, collection: str) -> Path:
         if not _NAME.fullmatch(collection):
-            raise InvariantViolation(f"{collection!r} is no collection's name: 1 to 128 letters, digits, _ and -")
+            raise InvariantViolation(
+                f"{collection!r} is not the name of a collection: 1 to 128 letters, digits, _ and -"
+            )
         return self._folder / collection
 
     @contextmanager
@@ -289,42 +294,42 @@ class EdgeEngine(Engine):
                 yield
         except Timeout as error:
             raise IndexUnavailable(
-                f"another process has been making or deleting a semantic index in {self._folder} for "
+                f"another process has been creating or deleting a semantic index in {self._folder} for "
                 f"{limits.LOCK_WAIT_SECONDS:g} s; try again when it is done"
             ) from error
 
     @contextmanager
-    def _named_errors(self) -> Iterator[None]:
-        """The library raises bare `Exception`s, and a panic where it meets damaged files."""
+    def _translated_errors(self) -> Iterator[None]:
+        """The library raises instances of `Exception`, and `PanicException` for damaged files."""
         try:
             yield
         except (IndexUnavailable, InvariantViolation):
             raise
         except Exception as error:
-            raise IndexUnavailable(f"the semantic index in {self._folder} did not do as asked: {error}") from error
+            raise IndexUnavailable(f"a call of the semantic index in {self._folder} failed: {error}") from error
         except BaseException as error:
             if type(error).__name__ != "PanicException":
                 raise
             raise IndexUnavailable(f"the semantic index in {self._folder} failed: {error}") from error
 
 
-def _loaded(ordinal: Path) -> qdrant.EdgeShard:
+def _loaded(path: Path) -> qdrant.EdgeShard:
     try:
-        return qdrant.EdgeShard.load(str(ordinal))
+        return qdrant.EdgeShard.load(str(path))
     except Exception as error:
         if "WouldBlock" in str(error):
             raise IndexUnavailable(
-                f"the semantic index {ordinal} is open elsewhere: one process uses it at a time; close the other"
+                f"the semantic index {path} is open in another process: close that one, since only one can use it"
             ) from error
         raise IndexUnavailable(
-            f"the semantic index {ordinal} cannot be opened: {error}. Delete that folder, and it is built anew"
+            f"the semantic index {path} cannot be opened: {error}. Delete that folder, and the index is rebuilt"
         ) from error
 
 
 def _read_ahead(folder: Path) -> None:
-    """Have the system read into its cache what the library reads piece by piece, a disk's wait for each memory.
+    """Have the system read the files into its cache, since the library reads them in many small pieces.
 
-    When it opens a collection, the library drops what was cached of it: the first questions took ten times as long.
+    Opening a collection drops its cached pages. Without reading ahead the first queries took ten times as long.
     """
     if not hasattr(os, "posix_fadvise"):  # macOS
         return
@@ -340,9 +345,9 @@ def _read_ahead(folder: Path) -> None:
 
 
 def _written_parts(file: int) -> Iterator[tuple[int, int]]:
-    """The parts of a sparse file that hold anything, as start and length."""
+    """The parts of a sparse file that contain data, as (start, length) in bytes."""
     end = 0
-    with suppress(OSError):  # behind the last one
+    with suppress(OSError):  # after the last part
         while True:
             start = os.lseek(file, end, os.SEEK_DATA)
             end = os.lseek(file, start, os.SEEK_HOLE)
@@ -350,7 +355,7 @@ def _written_parts(file: int) -> Iterator[tuple[int, int]]:
 
 
 def _sync_log(folder: Path) -> None:
-    """Sync all files of a write-ahead log, whose own thread renames them as they are begun and full."""
+    """Sync all files of a write-ahead log. A thread of the library renames them meanwhile."""
     while folder.exists():
         with suppress(FileNotFoundError):
             for path in (*folder.iterdir(), folder):
@@ -367,11 +372,11 @@ def _sync_file(path: Path) -> None:
 
 
 def _config(shape: Shape) -> qdrant.EdgeConfig:
-    # The embedder's vectors are of length 1, which makes the dot product the cosine.
+    # The embedder's vectors have length 1, so that the dot product is the cosine.
     vectors = {"dense": qdrant.EdgeVectorParams(size=shape.dimension, distance=qdrant.Distance.Dot)}
     if shape.token_vectors:
-        # Dot and not Cosine, which would take a question's weights off its pieces. 8 bits a number: half of float16's
-        # disk, and an error of 1e-3 in a sum over eight pieces. Cold: read where asked for, not all when opened.
+        # Dot and not Cosine, which would remove the weights of the query's tokens. 8 bits per number: half the disk
+        # space of float16, with an error of 1e-3 in a sum over eight tokens. Cold: read on demand, not when opened.
         vectors["token_vectors"] = qdrant.EdgeVectorParams(
             size=shape.dimension,
             distance=qdrant.Distance.Dot,
@@ -393,25 +398,25 @@ def _written(point: Point) -> qdrant.Point:
 
 
 class _Filters:
-    """The filters of one batch, whose searches share a few: one of hundreds of ids takes a millisecond to make."""
+    """The filters of one batch. Searches share filters: one with hundreds of ids takes 1 ms to build."""
 
     def __init__(self) -> None:
-        self._made: list[tuple[Filter, qdrant.Filter]] = []
+        self._built: list[tuple[Filter, qdrant.Filter]] = []
 
     def of(self, filter: Filter) -> qdrant.Filter:  # noqa: A002
-        for known, made in self._made:
+        for known, built in self._built:
             if known == filter:
-                return made
+                return built
         must, should = [], []
         for condition in conditions(filter):
             if isinstance(condition, AnyOf) and condition.field == "readers" and condition.values:
-                # The same as a list of values: 10 % quicker by vectors, and twice as quick by terms.
+                # Equivalent to a list of values, but 10 % faster for vectors and twice as fast for terms.
                 should = [_condition(AnyOf(condition.field, [value])) for value in condition.values]
             else:
                 must.append(_condition(condition))
-        made = qdrant.Filter(must=must, should=should)
-        self._made.append((filter, made))
-        return made
+        built = qdrant.Filter(must=must, should=should)
+        self._built.append((filter, built))
+        return built
 
 
 def _request(search: Search, filters: _Filters) -> qdrant.QueryRequest:
@@ -423,7 +428,7 @@ def _request(search: Search, filters: _Filters) -> qdrant.QueryRequest:
     elif search.token_vectors is not None:
         using, vector = "token_vectors", search.token_vectors.tolist()
     else:
-        raise InvariantViolation("a search is by dense, sparse or pieces")
+        raise InvariantViolation("a search needs one of dense, sparse and token_vectors")
     idf = None if search.corpus is None else qdrant.IdfParams(corpus=filters.of(search.corpus))
     return qdrant.QueryRequest(
         limit=search.limit,
@@ -436,22 +441,22 @@ def _request(search: Search, filters: _Filters) -> qdrant.QueryRequest:
 
 
 def _hits(found: Sequence[qdrant.ScoredPoint], search: Search) -> list[Hit]:
-    """What a search found. A point's properties are made each time they are asked for, so only where they are there."""
+    """The hits of a search. Unused properties are not read: the library builds them at each access."""
     if not search.payload and not search.with_sparse:
         return [Hit(str(point.id), point.score) for point in found]
     return [hit(point) for point in found]
 
 
-def _condition(condition: AnyOf | Between | OneOf) -> "qdrant.ConditionType":  # in the stubs alone
+def _condition(condition: AnyOf | Between | IdIn) -> "qdrant.ConditionType":  # defined only in the stubs
     match condition:
-        case AnyOf(field, [value]):  # which is cheaper than a list of one
+        case AnyOf(field, [value]):  # cheaper than a list of one value
             return qdrant.FieldCondition(field, match=qdrant.MatchValue(value))
         case AnyOf(field, values):
             return qdrant.FieldCondition(field, match=qdrant.MatchAny(values))
         case Between(field, at_least, below, at_most):
             # Numbers go as floats, which are exact up to 2**53: offsets, and microseconds until the year 2255.
             return qdrant.FieldCondition(field, range=qdrant.RangeFloat(gte=at_least, lt=below, lte=at_most))
-        case OneOf(ids):
+        case IdIn(ids):
             return qdrant.HasIdCondition(set(ids))
 
 

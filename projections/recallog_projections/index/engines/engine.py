@@ -1,7 +1,7 @@
-"""The engine port: collections of points, which Qdrant keeps and searches.
+"""The engine port: collections of points, stored and searched by Qdrant.
 
-A collection holds one generation of one index. Points are written by id, and writing one again replaces it, so that a
-commit which was cut off can simply be made again.
+A collection holds one generation of one index. Writing a point replaces the one with the same id, so that an
+interrupted commit can be repeated.
 """
 
 from abc import ABC, abstractmethod
@@ -14,20 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 EVERYBODY = "*"
-"""The reader of what all agents of a space may see. No agent can be named so."""
+"""The reader in points that all agents of a space may see. It is not a valid name of an agent."""
 
 KEYWORD_FIELDS = ("space", "readers", "agent", "kind", "session")
 INTEGER_FIELDS = ("offset", "at")
-"""Fields of the payload that filters name; the engine indexes them, `space` as the tenant."""
+"""Fields of the payload that filters use. The engine indexes them, `space` as the tenant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the vectors of a collection are. A collection's shape never changes."""
+    """The vectors of the points of a collection. A collection's shape never changes."""
 
     dimension: int
     token_vectors: bool
-    """Whether points also have a vector for each word-piece (a multivector, for late interaction)."""
+    """Whether points also have a vector for each token (a multivector, for late interaction)."""
 
 
 class Sparse(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -40,27 +40,27 @@ class Sparse(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is written for one memory."""
+    """The point of one memory, to be written."""
 
     id: str
     """A UUID."""
     dense: NDArray[np.float32]
     """(dimension,), of length 1."""
     sparse: Sparse
-    """Term weights; the engine multiplies them by the idf of the question's corpus."""
+    """Term weights. The engine multiplies them by the idf over the corpus of a search."""
     token_vectors: NDArray[np.float32]
-    """(n, dimension), each of length 1; n may be 0, and the rest is then still found."""
+    """(n, dimension), each of length 1; n may be 0."""
     payload: Mapping[str, Any]
     """Strings, integers, booleans, and `readers`, a list of strings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which points may answer; what is None lets all pass. It is part of every search, never applied after."""
+    """Which points a search may return. A field that is None matches all points. Engines filter while they search."""
 
     space: str
     readers: Collection[str]
-    """A point passes whose readers are one of these: the agent who asks, and `EVERYBODY`."""
+    """Matches points with at least one of these readers: the agent of the query, and `EVERYBODY`."""
     agents: Collection[str] | None = None
     kinds: Collection[str] | None = None
     session: str | None = None
@@ -83,20 +83,21 @@ class Search:
     dense: NDArray[np.float32] | None = None
     """(dimension,): the score is the dot product. Exact below the engine's threshold, else by its graph."""
     sparse: Sparse | None = None
-    """The score is the sum over shared dimensions of weight * weight * idf, idf over `corpus`."""
+    """The score is the sum over shared dimensions of weight * weight * idf, with the idf over `corpus`."""
     token_vectors: NDArray[np.float32] | None = None
-    """(n, dimension): the score is the sum over these of the best dot product with one of the point's pieces."""
+    """(n, dimension): the score is the sum over these of the highest dot product with a token of the point."""
     corpus: Filter | None = None
-    """The points whose idf counts: ln(1 + (N - df + 0.5) / (df + 0.5)). None: those of the whole collection."""
+    """The points over which idf = ln(1 + (N - df + 0.5) / (df + 0.5)) is computed; None means all of the collection."""
     exact: bool = False
+    """Whether the search must not use the graph."""
     payload: Collection[str] = ()
-    """Fields of the payload that hits bring along."""
+    """Fields of the payload to return with hits."""
     with_sparse: bool = False
-    """Whether hits bring their sparse vector along."""
+    """Whether to return the sparse vectors of hits."""
 
 
 class Hit(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
-    """A point that was found."""
+    """A point that a search found, with the requested fields."""
 
     id: str
     score: float
@@ -105,8 +106,8 @@ class Hit(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=F
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """A point as it is kept."""
+class StoredPoint:
+    """A point as it is stored; vectors are None unless they were requested."""
 
     id: str
     payload: Mapping[str, Any]
@@ -116,25 +117,25 @@ class Stored:
 
 
 class Engine(ABC):
-    """Keeps and searches collections. Every call may raise `IndexUnavailable`: trying again later may help."""
+    """Stores and searches collections. Every method may raise `IndexUnavailable`, which is retryable."""
 
     @abstractmethod
     async def create(self, collection: str, shape: Shape) -> None:
-        """Make an empty collection, unless it is there."""
+        """Create an empty collection unless it exists."""
 
     @abstractmethod
     async def collections(self) -> set[str]:
-        """The names of all that are there."""
+        """The names of all collections."""
 
     @abstractmethod
     async def drop(self, collection: str) -> None:
-        """Delete a collection; none of that name is fine."""
+        """Delete a collection if it exists."""
 
     @abstractmethod
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
-        """Write points, each instead of one of the same id. They are durable, and found, on return.
+        """Write points; each replaces the one with the same id. They are durable and searchable on return.
 
-        Raises `IndexLost` where there is no such collection: writing must never make one.
+        Raises `IndexLost` if the collection does not exist: writing never creates one.
         """
 
     @abstractmethod
@@ -144,21 +145,23 @@ class Engine(ABC):
     @abstractmethod
     async def retrieve(
         self, collection: str, ids: Sequence[str], *, payload: Collection[str] | None = None, vectors: bool = False
-    ) -> dict[str, Stored]:
-        """Points by id, those that are there; with the payload's fields named, or all. Raises `IndexLost`."""
+    ) -> dict[str, StoredPoint]:
+        """The existing points with these ids, with the fields `payload` or all fields. Raises `IndexLost`."""
 
     @abstractmethod
-    async def scroll(self, collection: str, after: str | None, limit: int, *, vectors: bool = False) -> list[Stored]:
-        """Up to `limit` points with all their payload, in order of their ids behind `after`. Raises `IndexLost`."""
+    async def scroll(
+        self, collection: str, after: str | None, limit: int, *, vectors: bool = False
+    ) -> list[StoredPoint]:
+        """Up to `limit` points with ids greater than `after`, in order of id, with payload. Raises `IndexLost`."""
 
     @abstractmethod
     async def count(self, collection: str, filter: Filter | None = None) -> int:  # noqa: A002
-        """How many points pass, exactly. Raises `IndexLost`."""
+        """The exact number of points that match `filter`, or of all. Raises `IndexLost`."""
 
     @abstractmethod
     async def size_bytes(self) -> int | None:
-        """What it takes on its medium; None where it does not tell."""
+        """The size on disk; None if the engine does not report it."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""

@@ -1,4 +1,4 @@
-"""Collections on a Qdrant server, for the cluster form: from version 1.19, which knows the idf of one space."""
+"""The engine on a Qdrant server, for the cluster form: version 1.19 or later, which computes idf per space."""
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
@@ -16,7 +16,7 @@ from qdrant_client.http.exceptions import ApiException, ResponseHandlingExceptio
 from recallog_projections.index.engines.conditions import (
     AnyOf,
     Between,
-    OneOf,
+    IdIn,
     conditions,
     finds_nothing,
     hit,
@@ -32,24 +32,25 @@ from recallog_projections.index.engines.engine import (
     Search,
     Shape,
     Sparse,
-    Stored,
+    StoredPoint,
 )
 from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolation, SettingsError
 
 VERSION_MIN = (1, 19)
-"""The first server that computes idf over the points of a filter. An older one would weigh words by other tenants'."""
+"""The first version that computes idf over the points of a filter. Older ones use the points of all tenants."""
 
 VERSION_OF_TURBO8 = (1, 20)
-"""The first server that stores vectors with 8 bits a number; on an older one, word-pieces take twice the disk."""
+"""The first version that stores vectors with 8 bits per number. On older ones token vectors take twice the disk space.
+"""
 
 REPLY_SECONDS = 15
 
 UPSERT_NUMBERS = 500_000
-"""Vector components that one request carries: 11 MB of JSON, and a server takes 32 MB."""
+"""Numbers of vectors in one request: 11 MB of JSON, and a server accepts 32 MB."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _PREFIX = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_ADDRESS = "write https://host:6333, with ?api_key=… behind it where the server asks for one, percent-encoded"
+_ADDRESS = "write https://host:6333, with ?api_key=… at the end if the server needs a key, percent-encoded"
 
 Result = TypeVar("Result")
 
@@ -57,9 +58,10 @@ Result = TypeVar("Result")
 class ServerEngine(Engine):
     """The collections `prefix`.* of the server at `url`: http(s)://host[:port][/path][?api_key=…], port 6333.
 
-    Or of `client`, which it then closes, and `url` names in messages. Calls raise `IndexUnavailable` where the server
-    cannot be reached, does not answer in time or refuses; `SettingsError` where it is older than 1.19. Whatever was cut
-    off can be made again. Raises `SettingsError` where `url` or `prefix` is none.
+    With `client`, it uses and finally closes that client, and `url` only appears in messages. Methods raise
+    `IndexUnavailable` if the server cannot be reached, does not answer in time, or refuses, and `SettingsError` if it
+    is older than 1.19. All of them can be repeated after a failure. The constructor raises `SettingsError` if `url` or
+    `prefix` is invalid.
     """
 
     def __init__(self, url: str, prefix: str = "recallog", *, client: AsyncQdrantClient | None = None) -> None:
@@ -80,7 +82,7 @@ class ServerEngine(Engine):
             parsed = urlsplit(url)
             options = parse_qs(parsed.query, strict_parsing=True) if parsed.query else {}
             host, port = parsed.hostname, parsed.port or 6333
-        except ValueError:  # without its text, which may show a part of the key
+        except ValueError:  # without the text of the error, which may show a part of the key
             raise SettingsError(f"not the address of a Qdrant server: {_ADDRESS}") from None
         if parsed.scheme not in ("http", "https") or not host or parsed.username or options.keys() - {"api_key"}:
             raise SettingsError(f"not the address of a Qdrant server: {_ADDRESS}")
@@ -91,18 +93,18 @@ class ServerEngine(Engine):
             prefix=parsed.path.rstrip("/") or None,
             api_key=self._secret or None,
             timeout=REPLY_SECONDS,
-            check_compatibility=False,  # it asks the server at once, in a thread; `_checked` does better
+            check_compatibility=False,  # it would query the server now, in a thread; `_checked` does so later
         )
 
     async def create(self, collection: str, shape: Shape) -> None:
-        """As in `Engine`. Creating it again makes what a creation that was cut off has not made."""
+        """As in `Engine`. A second call completes an interrupted one."""
         name = self._name(collection)
         version = await self._checked()
         if not await self._run(lambda: self._client.collection_exists(name)):
             try:
                 await self._run(lambda: self._client.create_collection(name, **_parameters(shape, version)))
             except IndexUnavailable:
-                # Another process may have come first.
+                # Another process may have created it meanwhile.
                 if not await self._run(lambda: self._client.collection_exists(name)):
                     raise
         indexed = (await self._run(lambda: self._client.get_collection(name))).payload_schema
@@ -131,29 +133,31 @@ class ServerEngine(Engine):
     async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         name = self._name(collection)
         await self._checked()
-        asked = [number for number, search in enumerate(searches) if not finds_nothing(search)]
-        requests = [_request(searches[number]) for number in asked]
+        numbers = [number for number, search in enumerate(searches) if not finds_nothing(search)]
+        requests = [_request(searches[number]) for number in numbers]
         found: list[list[Hit]] = [[] for _ in searches]
         if not requests:
             await self._require(name)
             return found
         answers = await self._run(lambda: self._client.query_batch_points(name, requests))
-        for number, answer in zip(asked, answers, strict=True):
+        for number, answer in zip(numbers, answers, strict=True):
             found[number] = [hit(point) for point in answer.points]
         return found
 
     async def retrieve(
         self, collection: str, ids: Sequence[str], *, payload: Collection[str] | None = None, vectors: bool = False
-    ) -> dict[str, Stored]:
+    ) -> dict[str, StoredPoint]:
         name = self._name(collection)
         with_payload: bool | list[str] = True if payload is None else list(payload) or False
         wanted = list(dict.fromkeys(ids))
         records = await self._run(lambda: self._client.retrieve(name, wanted, with_payload, vectors))
         return {str(record.id): stored(record) for record in records}
 
-    async def scroll(self, collection: str, after: str | None, limit: int, *, vectors: bool = False) -> list[Stored]:
+    async def scroll(
+        self, collection: str, after: str | None, limit: int, *, vectors: bool = False
+    ) -> list[StoredPoint]:
         name = self._name(collection)
-        # The server begins with the id it is given, so that one more is read, and that one left out.
+        # The server includes `after`, so that one more point is read, and `after` is left out.
         more = limit if after is None else limit + 1
         records, _ = await self._run(
             lambda: self._client.scroll(name, limit=more, offset=after, with_payload=True, with_vectors=vectors)
@@ -166,7 +170,7 @@ class ServerEngine(Engine):
         return (await self._run(lambda: self._client.count(name, wanted, exact=True))).count
 
     async def size_bytes(self) -> None:
-        """A server does not tell."""
+        """None: a server does not report it."""
 
     async def close(self) -> None:
         if not self._closed:
@@ -175,36 +179,38 @@ class ServerEngine(Engine):
 
     def _name(self, collection: str) -> str:
         if not _NAME.fullmatch(collection):
-            raise InvariantViolation(f"{collection!r} is no collection's name: 1 to 128 letters, digits, _ and -")
+            raise InvariantViolation(
+                f"{collection!r} is not the name of a collection: 1 to 128 letters, digits, _ and -"
+            )
         return self._prefix + collection
 
     def _is_ours(self, name: str) -> bool:
         return name.startswith(self._prefix)
 
     async def _require(self, name: str) -> None:
-        """Raises `IndexLost` where there is no such collection, in calls that ask the server for nothing else."""
+        """Raises `IndexLost` if the collection does not exist, for calls that send no other request."""
         if not await self._run(lambda: self._client.collection_exists(name)):
             raise self._lost()
 
     async def _checked(self) -> tuple[int, int]:
-        """The server's version, asked once. Raises `SettingsError` where that is too old."""
+        """The server's version, requested once. Raises `SettingsError` if it is too old."""
         if self._version is None:
-            said = (await self._run(self._client.info)).version
-            found = re.match(r"(\d+)\.(\d+)", said)
+            reported = (await self._run(self._client.info)).version
+            found = re.match(r"(\d+)\.(\d+)", reported)
             version = (int(found[1]), int(found[2])) if found else (0, 0)
             if version < VERSION_MIN:
                 raise SettingsError(
-                    f"the Qdrant at {self._address} is {said}; the semantic index needs {VERSION_MIN[0]}."
-                    f"{VERSION_MIN[1]} or later, which weighs a space's words by that space alone: upgrade the server"
+                    f"the Qdrant at {self._address} is {reported}; the semantic index needs {VERSION_MIN[0]}."
+                    f"{VERSION_MIN[1]} or later, which computes idf per space: upgrade the server"
                 )
             self._version = version
         return self._version
 
     async def _run(self, call: Callable[[], Awaitable[Result]]) -> Result:
-        """What `call` answers. All calls may be repeated, and are, once: idle connections break unnoticed."""
+        """The result of `call`, which is repeated once after a network error: idle connections break unnoticed."""
         if self._closed:
             raise IndexUnavailable("the memory is closed, and with it its semantic index; open it again")
-        with self._named_errors():
+        with self._translated_errors():
             try:
                 return await call()
             except ResponseHandlingException as error:
@@ -213,7 +219,7 @@ class ServerEngine(Engine):
             return await call()
 
     @contextmanager
-    def _named_errors(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except UnexpectedResponse as error:
@@ -228,13 +234,13 @@ class ServerEngine(Engine):
             ) from error
         except (ApiException, QdrantException) as error:
             raise IndexUnavailable(
-                f"the Qdrant at {self._address} did not do as asked ({self._safe(str(error))}); try again later"
+                f"the Qdrant at {self._address} failed a call ({self._safe(str(error))}); try again later"
             ) from error
         except ValueError as error:
             if re.fullmatch(r"Collection \S+ not found", str(error)):  # the client's local mode
                 raise self._lost() from error
             raise IndexUnavailable(
-                f"what answers at {self._address} is no Qdrant: check that the address is right"
+                f"the server at {self._address} is not a Qdrant: check that the address is right"
             ) from error
 
     def _translated_error(self, error: UnexpectedResponse) -> IndexUnavailable:
@@ -243,22 +249,20 @@ class ServerEngine(Engine):
             return self._lost()
         if error.status_code in (401, 403):
             return IndexUnavailable(
-                f"the Qdrant at {self._address} refuses the API key, or the lack of one: give it as ?api_key=…"
+                f"the Qdrant at {self._address} refuses the API key, or needs one: give it as ?api_key=…"
             )
-        return IndexUnavailable(
-            f"the Qdrant at {self._address} answers {error.status_code}: {text[:300]}; its log says more"
-        )
+        return IndexUnavailable(f"the Qdrant at {self._address} answers {error.status_code}: {text[:300]}; see its log")
 
     def _lost(self) -> IndexLost:
-        return IndexLost(f"the semantic index is no longer on the Qdrant at {self._address}; it is built anew")
+        return IndexLost(f"the semantic index is no longer on the Qdrant at {self._address}; it is rebuilt")
 
     def _safe(self, text: str) -> str:
         return text.replace(self._secret, "***").replace(quote(self._secret), "***") if self._secret else text
 
 
 def _parameters(shape: Shape, version: tuple[int, int]) -> dict[str, Any]:
-    # A graph for each space and none over all, as every search is within a space; small spaces are searched whole.
-    # The embedder's vectors are of length 1, which makes the dot product the cosine.
+    # A graph for each space and none over all, since every search is within one space. Small spaces are searched
+    # exactly. The embedder's vectors have length 1, so that the dot product is the cosine.
     vectors = {
         "dense": qdrant.VectorParams(
             size=shape.dimension,
@@ -267,8 +271,8 @@ def _parameters(shape: Shape, version: tuple[int, int]) -> dict[str, Any]:
         )
     }
     if shape.token_vectors:
-        # Dot and not Cosine, which would take a question's weights off its pieces. They only ever rank some hundred
-        # points that were found otherwise, so that they need no graph and no memory.
+        # Dot and not Cosine, which would remove the weights of the query's tokens. They only rank some hundred points
+        # that other searches found, so that they need no graph and no memory.
         vectors["token_vectors"] = qdrant.VectorParams(
             size=shape.dimension,
             distance=qdrant.Distance.DOT,
@@ -298,7 +302,7 @@ def _payload_indexes() -> dict[str, qdrant.KeywordIndexParams | qdrant.IntegerIn
 
 
 def _requests(points: Sequence[Point]) -> Iterator[list[qdrant.PointStruct]]:
-    """The points in parts that a server takes; one point alone may be more than that."""
+    """The points in parts of at most `UPSERT_NUMBERS` numbers, or of a single larger point."""
     part: list[qdrant.PointStruct] = []
     numbers = 0
     for point in points:
@@ -332,7 +336,7 @@ def _request(search: Search) -> qdrant.QueryRequest:
     elif search.token_vectors is not None:
         using, vector = "token_vectors", search.token_vectors.tolist()
     else:
-        raise InvariantViolation("a search is by dense, sparse or pieces")
+        raise InvariantViolation("a search needs one of dense, sparse and token_vectors")
     return qdrant.QueryRequest(
         query=qdrant.NearestQuery(nearest=vector),
         using=using,
@@ -348,7 +352,7 @@ def _filter(filter: Filter) -> qdrant.Filter:  # noqa: A002
     return qdrant.Filter(must=[_condition(condition) for condition in conditions(filter)])
 
 
-def _condition(condition: AnyOf | Between | OneOf) -> qdrant.FieldCondition | qdrant.HasIdCondition:
+def _condition(condition: AnyOf | Between | IdIn) -> qdrant.FieldCondition | qdrant.HasIdCondition:
     match condition:
         case AnyOf(field, [value]):
             return qdrant.FieldCondition(key=field, match=qdrant.MatchValue(value=value))
@@ -357,7 +361,7 @@ def _condition(condition: AnyOf | Between | OneOf) -> qdrant.FieldCondition | qd
         case Between(field, at_least, below, at_most):
             # Numbers go as floats, which are exact up to 2**53: offsets, and microseconds until the year 2255.
             return qdrant.FieldCondition(key=field, range=qdrant.Range(gte=at_least, lt=below, lte=at_most))
-        case OneOf(ids):
+        case IdIn(ids):
             return qdrant.HasIdCondition(has_id=list(ids))
 
 
