@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from recallog_projections.index.engines.engine import Search as Search
     from recallog_projections.index.engines.engine import Shape as Shape
     from recallog_projections.index.engines.engine import Sparse as Sparse
-    from recallog_projections.index.engines.engine import Stored as Stored
+    from recallog_projections.index.engines.engine import StoredPoint as StoredPoint
     from recallog_projections.projection import Projection as Projection
     from recallog_projections.rows import Changes as Changes
     from recallog_projections.rows import Rows as Rows
@@ -74,7 +74,7 @@ else:
                 "Search",
                 "Shape",
                 "Sparse",
-                "Stored",
+                "StoredPoint",
             ],
             "recallog_projections.projection": ["Projection"],
             "recallog_projections.rows": ["Changes", "Rows"],
