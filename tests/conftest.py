@@ -1,4 +1,4 @@
-"""Shared by all tiers of tests."""
+"""Configuration of all tests."""
 
 import os
 from pathlib import Path
@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, settings
 
 from support import notices, real_data
 
-# A developer's own memory is none of the tests' business.
+# Tests must not use the memory of the developer.
 for _name in [name for name in os.environ if name.startswith("RECALLOG_") and not name.startswith("RECALLOG_TEST_")]:
     del os.environ[_name]
-# Most tests ask nothing of the index; those that do say so, since it is a process with a model.
+# Most tests do not need the index, which is a process with a model; those that do enable it.
 os.environ["RECALLOG_INDEX"] = "off"
 
-# Shared assertions report what they compared, as those of a test module do.
+# Assertions in shared modules report the compared values, as those in test modules do.
 pytest.register_assert_rewrite(
     "contract.engine_contract",
     "contract.ledger_contract",
@@ -24,7 +24,7 @@ pytest.register_assert_rewrite(
     "support.folding",
 )
 
-# A slow machine is no failure; the same examples every time, so that a red build is red again on the next machine.
+# No deadline, since machines differ in speed, and the same examples in every run, so that a failure repeats.
 settings.register_profile("recallog", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("recallog")
 

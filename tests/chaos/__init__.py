@@ -16,7 +16,6 @@ monitor      samples the health of the workers during the run
 rebalances   counts the rebalances
 evidence     the topic, the history and the rows of the views, each read independently
 check        finds contradictions in the evidence
-fold         the oracle, computed for one space at a time
 run          all steps of a run
 report       figures and findings, for people and for programs
 """

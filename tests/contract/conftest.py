@@ -1,6 +1,6 @@
-"""Where the engine's suite finds a Qdrant: in RECALLOG_TEST_QDRANT, else in Docker, else the client's local mode.
+"""The Qdrant of the engine's tests: from RECALLOG_TEST_QDRANT, else from Docker, else the client's local mode.
 
-Local mode is another implementation, in Python: that it stood in is said in the summary.
+Local mode is a different implementation, in Python. The summary says if it was used.
 """
 
 import os
@@ -21,7 +21,7 @@ _CONTAINER_SECONDS = 120
 
 @pytest.fixture(scope="session")
 def qdrant_url(request: pytest.FixtureRequest) -> Iterator[str | None]:
-    """The address of a real Qdrant, shared by the session: use prefixes of your own. None: there is none."""
+    """The address of a real Qdrant, shared by the session, so that tests use unique prefixes; None if there is none."""
     if given := os.environ.get("RECALLOG_TEST_QDRANT"):
         yield given
     elif docker_answers():
@@ -30,7 +30,7 @@ def qdrant_url(request: pytest.FixtureRequest) -> Iterator[str | None]:
     else:
         notices.add(
             request.config,
-            "the engine's suite did NOT run on a Qdrant server",
+            "the engine's tests did NOT run on a Qdrant server",
             "the client's local mode was used: set RECALLOG_TEST_QDRANT=http://host:6333, or start Docker",
         )
         yield None
@@ -38,7 +38,7 @@ def qdrant_url(request: pytest.FixtureRequest) -> Iterator[str | None]:
 
 @cache
 def _image() -> str:
-    """The one that docker-compose.yml runs."""
+    """The image in docker-compose.yml."""
     compose = Path(__file__).parents[2] / "docker-compose.yml"
     return str(yaml.safe_load(compose.read_text())["services"]["qdrant"]["image"])
 

@@ -24,7 +24,7 @@ from recallog_projections.index.engines.server import ServerEngine
 from recallog_schemas import codec
 from support.events import MOMENT, one_loop, run
 from support.indexing import catch_up, indexing_of, memory_with
-from support.oracle import Said, expect
+from support.oracle import ExpectedEvent, expect
 
 # Local mode takes payload indexes and search parameters for a mistake of ours.
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect", "ignore:Local mode performs exact")
@@ -94,7 +94,7 @@ class Story:
         spaces = (f"village-{number}", f"city-{number}")
         return cls([_event(chance, chance.choice((spaces[0], *spaces))) for _ in range(size)], spaces)
 
-    def visible(self, space: str, agent: str, as_of: AsOf | None) -> list[Said]:
+    def visible(self, space: str, agent: str, as_of: AsOf | None) -> list[ExpectedEvent]:
         """What `agent` may see, with offsets of this story: 0 is its first event."""
         until = self.offsets.index(as_of.offset) + 1 if isinstance(as_of, Position) else len(self.events)
         values = [codec.encode(event) for event in self.events[:until]]
@@ -155,7 +155,7 @@ class Filters:
         }
         return cls(**{name: value for name, value in every.items() if chance.random() < 0.25})  # type: ignore[arg-type]
 
-    def pass_(self, said: Said) -> bool:
+    def pass_(self, said: ExpectedEvent) -> bool:
         at = datetime.fromisoformat(said.fields["at"])
         return (
             (self.author is None or said.agent == self.author)

@@ -1,4 +1,4 @@
-"""Where the live tests find Kafka and Redis: in the environment, else in Docker, else as processes started here.
+"""Kafka and Redis of the live tests: from the environment, else from Docker, else as local processes.
 
 Nothing starts before a selected test asks for it, and nothing runs after the session. Without any of the three, the
 live tests are skipped, and the summary says so; with CI=true they fail.
@@ -31,20 +31,20 @@ Server = TypeVar("Server", bound=LocalServer)
 
 
 class NewKafka(Protocol):
-    """Starts a Kafka of its own on a fresh folder; the arguments are those of `LocalKafka`."""
+    """Starts a new Kafka in a new folder; the arguments are those of `LocalKafka`."""
 
     def __call__(self, *, settings: dict[str, str] | None = None) -> LocalKafka: ...
 
 
 class NewRedis(Protocol):
-    """Starts a Redis of its own on a fresh folder; the arguments are those of `LocalRedis`."""
+    """Starts a new Redis in a new folder; the arguments are those of `LocalRedis`."""
 
     def __call__(self, *, fsync: Fsync = "always", snapshots: bool = False) -> LocalRedis: ...
 
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Bootstrap servers of a real Kafka, shared by the session: use topics and groups of your own, never kill it."""
+    """Bootstrap servers of a real Kafka, shared by the session: use unique topics and groups, and never kill it."""
     if given := os.environ.get("RECALLOG_TEST_KAFKA"):
         yield given
     elif docker_answers():
@@ -58,7 +58,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
 
 @pytest.fixture(scope="session")
 def redis_url(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[str]:
-    """URL of a real Redis, shared by the session: use key prefixes of your own, never flush or kill it."""
+    """URL of a real Redis, shared by the session: use unique key prefixes, and never flush or kill it."""
     if given := os.environ.get("RECALLOG_TEST_REDIS"):
         yield given
     elif docker_answers():
@@ -72,14 +72,14 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
 
 @pytest.fixture(scope="module")
 def own_kafka(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[NewKafka]:
-    """Makes Kafkas that a test may kill: always local processes, each on a fresh folder, stopped after the module."""
+    """Starts Kafkas that a test may kill: local processes, each in a new folder, stopped after the module."""
 
     with ExitStack() as running:
 
         def start(*, settings: dict[str, str] | None = None) -> LocalKafka:
             folder = tmp_path_factory.mktemp("own-kafka")
             server = _started(LocalKafka(folder, settings=settings, short_lived=True), request.config)
-            running.callback(server.kill)  # its data is thrown away: nothing to close in order
+            running.callback(server.kill)  # its data is discarded, so a clean stop is not needed
             return server
 
         yield start
@@ -87,7 +87,7 @@ def own_kafka(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
 
 @pytest.fixture(scope="module")
 def own_redis(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[NewRedis]:
-    """Makes Redises that a test may kill: always local processes, each on a fresh folder, stopped after the module."""
+    """Starts Redis servers that a test may kill: local processes, each in a new folder, stopped after the module."""
 
     with ExitStack() as running:
 
@@ -111,8 +111,8 @@ def topic() -> str:
 
 @cache
 def docker_answers() -> bool:
-    """Whether a Docker engine can run containers for us; a client alone cannot."""
-    # In a process of its own: docker-py leaves a socket open when nobody answers, and warnings are errors here.
+    """Whether a Docker engine can run containers; a client alone cannot."""
+    # In a separate process: docker-py leaves a socket open if there is no answer, and warnings are errors here.
     ask = "import docker; docker.from_env(timeout=5).ping()"
     return subprocess.run([sys.executable, "-c", ask], capture_output=True, check=False).returncode == 0
 
@@ -123,7 +123,7 @@ def _kafka_container() -> Iterator[str]:
         from testcontainers.core.container import DockerContainer
         from testcontainers.core.wait_strategies import LogMessageWaitStrategy
 
-    # The same port inside and outside: a broker tells its clients where it is before anybody can ask Docker.
+    # The same port inside and outside, since the broker's advertised address must be known before it starts.
     port = free_port()
     container = DockerContainer(KAFKA_IMAGE).with_bind_ports(port, port)
     host = container.get_container_host_ip()

@@ -20,7 +20,7 @@ from recallog_schemas.views import AroundView, SearchPage
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import MOMENT
 from support.folding import NEVER_SEEN, finish, folded, reading_of
-from support.oracle import Expected, Said, expect, understood
+from support.oracle import Expected, ExpectedEvent, expect, understood
 from support.random_events import AGENTS, SPACES, random_ledger
 
 READERS = (*AGENTS, "ghost", NEVER_SEEN)
@@ -79,7 +79,7 @@ def memories(draw: st.DrawFn) -> Recorded:
     return Recorded(values, unique_ids, draw(st.sampled_from((1, 2, 5, 2_000))), by)
 
 
-def with_id(seen: list[Said], wanted: str) -> int | None:
+def with_id(seen: list[ExpectedEvent], wanted: str) -> int | None:
     return next((place for place, said in enumerate(seen) if said.fields["id"] == wanted), None)
 
 

@@ -22,7 +22,7 @@ from recallog_streams.live import CHECK_SECONDS, LiveProjector
 from recallog_streams.partition_task import BACKOFF_SECONDS_MAX
 from recallog_streams.projector import Projector
 from support.folding import check_views, remembered
-from support.group_in_memory import FeedInMemory
+from support.group_in_memory import InMemoryGroup
 from support.oracle import Expected, expect
 from support.random_events import AGENTS, SPACES, poison, random_event
 from support.scheduler import SteppedLedger, SteppedStore
@@ -43,7 +43,7 @@ class World:
         self.failures = rng.choice((0.0, 0.005, 0.05))
         self.stale = rng.choice((0.0, 0.1))
         self.lively = True
-        self.workers: dict[asyncio.Task[None], tuple[LiveProjector, FeedInMemory]] = {}
+        self.workers: dict[asyncio.Task[None], tuple[LiveProjector, InMemoryGroup]] = {}
         self.copies: list[dict[str, Any]] = []
         self._expected: dict[int, Expected] = {}
         self._stepped_ledger = SteppedLedger(self.ledger, self.fails)
@@ -63,7 +63,7 @@ class World:
 
     def come(self) -> None:
         """One more worker, which is assigned nothing yet."""
-        feed = FeedInMemory(
+        feed = InMemoryGroup(
             self.ledger,
             batch_records=self.rng.choice((1, 4)),
             assigned=False,

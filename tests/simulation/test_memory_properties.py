@@ -24,7 +24,7 @@ from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from support.events import MOMENT, event
 from support.folding import NEVER_SEEN, all_rows, finish, folded, ledger_at, reading_of
-from support.oracle import BOOKKEEPING, Expected, Owed, Said, expect, trigger_of
+from support.oracle import BOOKKEEPING, Expected, ExpectedEvent, ExpectedReflection, expect, trigger_of
 from support.random_events import AGENTS, SPACES, random_ledger
 
 SEEDS = st.integers(0, 2**32)
@@ -78,14 +78,14 @@ def places(found: Sequence[Remembered]) -> list[tuple[int, str]]:
     return [(shown.position.offset, shown.text) for shown in found]
 
 
-def said_at(wanted: Sequence[Said]) -> list[tuple[int, str]]:
+def said_at(wanted: Sequence[ExpectedEvent]) -> list[tuple[int, str]]:
     return [(said.offset, said.text) for said in wanted]
 
 
 def check_salience(recorded: Recorded, space: str, agent: str, asked: SalienceQuery) -> None:
     view = finish(salient.salient(recorded.reading, None, space, agent, asked, KEPT))
     wanted = recorded.expected.salient(space, agent, asked.text, asked.turn, asked.top_k)
-    assert places(view.memories) == said_at([one.said for one in wanted])
+    assert places(view.memories) == said_at([one.event for one in wanted])
     for found, one in zip(view.memories, wanted, strict=True):
         terms = (found.score, found.relevance, found.recency, found.importance)
         assert terms == pytest.approx((one.score, one.relevance, one.recency, one.importance), rel=0, abs=1e-12)
@@ -93,22 +93,22 @@ def check_salience(recorded: Recorded, space: str, agent: str, asked: SalienceQu
     assert view.turn == (recorded.expected.clock(space) if asked.turn is None else asked.turn)
 
 
-def check_reflection(view: ReflectionView, owed: Owed, turn: int) -> None:
+def check_reflection(view: ReflectionView, reflection: ExpectedReflection, turn: int) -> None:
     since, last = view.since and view.since.offset, view.last and view.last.offset
-    assert (view.due, view.threshold, view.events) == (owed.due, owed.threshold, len(owed.counted))
-    assert (since, last, view.trigger, view.turn) == (owed.since, owed.last, owed.trigger, turn)
-    assert places(view.on) == said_at(owed.counted[-limits.REFLECTION_EVENTS :])
+    assert (view.due, view.threshold, view.events) == (reflection.due, reflection.threshold, len(reflection.counted))
+    assert (since, last, view.trigger, view.turn) == (reflection.since, reflection.last, reflection.trigger, turn)
+    assert places(view.on) == said_at(reflection.counted[-limits.REFLECTION_EVENTS :])
 
 
 def check_all_reflections(recorded: Recorded) -> None:
     pending = []
     for space in sorted(SPACES):
         for agent in sorted(READERS):
-            owed = recorded.expected.reflection(space, agent)
+            reflection = recorded.expected.reflection(space, agent)
             view = finish(reflections.reflection_of(recorded.reading, space, agent, KEPT))
-            check_reflection(view, owed, recorded.expected.clock(space))
-            if owed.due:
-                pending.append((space, agent, owed.trigger, len(owed.counted), owed.threshold))
+            check_reflection(view, reflection, recorded.expected.clock(space))
+            if reflection.due:
+                pending.append((space, agent, reflection.trigger, len(reflection.counted), reflection.threshold))
     assert finish(all_standing(recorded.reading)) == pending
     of_the_city = [trigger for trigger in pending if trigger[0] == "city"]
     assert finish(all_standing(recorded.reading, "city")) == of_the_city
@@ -209,7 +209,7 @@ def test_a_prompt_shows_what_its_agent_did_last(recorded: Recorded) -> None:
             assert history in prompt if done else "ACTION HISTORY" not in prompt
 
 
-def lines_of(said: Sequence[Said]) -> list[str]:
+def lines_of(said: Sequence[ExpectedEvent]) -> list[str]:
     return [f"[turn {one.turn:03d}][{one.kind}] {' '.join(one.text.splitlines())}" for one in said]
 
 
@@ -236,7 +236,7 @@ def check_reason(recorded: Recorded, asked_about: Event, agent: str, asked: Sali
     if offset not in seen:
         check_nothing_is_shown(found, [said for said in expected.counted if said.offset == offset])
         return
-    rank = 1 + [one.said.offset for one in ranked].index(offset)
+    rank = 1 + [one.event.offset for one in ranked].index(offset)
     newer = len([other for other in seen if other > offset])
     in_episodic = newer < (expected.setting(space, agent, "window") or 8)
     in_salient = rank <= (asked.top_k or expected.top_k(space, agent))
@@ -250,7 +250,7 @@ def check_reason(recorded: Recorded, asked_about: Event, agent: str, asked: Sali
     assert found.memory.score == pytest.approx(ranked[rank - 1].score, rel=0, abs=1e-12)
 
 
-def check_nothing_is_shown(found: Explanation, counted: Sequence[Said]) -> None:
+def check_nothing_is_shown(found: Explanation, counted: Sequence[ExpectedEvent]) -> None:
     if not counted:
         assert found.verdict == "dead_letter"
     else:
@@ -332,8 +332,8 @@ def test_of_more_events_than_the_views_keep_the_newest_are_ranked(
 def test_of_more_events_than_the_views_keep_all_are_counted_though_since_when_is_known_no_more(
     long_run: Recorded,
 ) -> None:
-    owed = long_run.expected.reflection("village", "baker")
+    reflection = long_run.expected.reflection("village", "baker")
     view = finish(reflections.reflection_of(long_run.reading, "village", "baker", KEPT))
-    assert (view.due, view.events, view.trigger) == (True, len(owed.counted), owed.trigger)
-    assert (owed.since, view.since) == (owed.counted[2].offset, None)
-    assert places(view.on) == said_at(owed.counted[-20:])
+    assert (view.due, view.events, view.trigger) == (True, len(reflection.counted), reflection.trigger)
+    assert (reflection.since, view.since) == (reflection.counted[2].offset, None)
+    assert places(view.on) == said_at(reflection.counted[-20:])

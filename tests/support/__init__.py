@@ -1,1 +1,1 @@
-"""What the suites share: builders of events, an independent oracle, a scheduler of simulated processes."""
+"""Common parts of the tests: builders of events, an independent oracle, a scheduler of simulated processes."""

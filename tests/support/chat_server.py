@@ -21,7 +21,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client sent. The names of headers are in lower case."""
+    """A request of a client. The names of headers are in lower case."""
 
     path: str
     headers: Mapping[str, str]
@@ -40,15 +40,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One turn of the script. The body's length is announced as it is, unless `headers` say otherwise."""
+    """One step of the script. `Content-Length` is the length of the body, unless `headers` contain another one."""
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     silent: bool = False
-    """Not even a status line."""
+    """Close the connection without a status line."""
     hangs: bool = False
-    """After what it sends the connection stays open until the client hangs up."""
+    """Keep the connection open after the reply until the client closes it."""
 
 
 HANGS = Reply(silent=True, hangs=True)
@@ -64,7 +64,7 @@ def status(code: int, text: str = "", **headers: str) -> Reply:
 
 
 def completion(content: Any, finish_reason: str | None = "stop", **message: Any) -> Reply:
-    """A chat completion whose message has `content`, whatever that is."""
+    """A chat completion whose message has any `content`."""
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": content, **message},
@@ -74,18 +74,18 @@ def completion(content: Any, finish_reason: str | None = "stop", **message: Any)
 
 
 def belief(text: str, *based_on: str) -> Reply:
-    """A proper answer."""
+    """A valid answer."""
     return completion(json.dumps({"belief": text, "based_on": based_on}))
 
 
-def _proper(request: Request) -> Reply:
+def _valid_answer(request: Request) -> Reply:
     return belief(f"I have seen {len(request.evidence)} things.", *request.evidence)
 
 
 class _Connections(socketserver.ThreadingTCPServer):
-    """Knows its open connections, so that it can hang up on clients that still wait when it ends."""
+    """Tracks open connections, so that it can close those of waiting clients when it ends."""
 
-    # Threads are waited for, so that none outlives its test.
+    # Threads are joined, so that none outlives its test.
     daemon_threads = False
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
@@ -100,7 +100,7 @@ class _Connections(socketserver.ThreadingTCPServer):
         self.open.discard(request)
         super().shutdown_request(request)
 
-    def hang_up(self) -> None:
+    def close_connections(self) -> None:
         for connection in list(self.open):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -126,13 +126,13 @@ class ChatServer:
     ) -> None:
         self._server.shutdown()
         self._thread.join()
-        self._server.hang_up()
+        self._server.close_connections()
         self._server.server_close()
 
     def _next(self, request: Request) -> Reply:
         with self._lock:
             self.requests.append(request)
-            return next(self._script, None) or _proper(request)
+            return next(self._script, None) or _valid_answer(request)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         server = self
@@ -141,7 +141,7 @@ class ChatServer:
             def do_POST(self) -> None:
                 content = self.rfile.read(int(self.headers["Content-Length"]))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                # A client may be gone already: that is what some tests are about.
+                # The client may have closed the connection; some tests do.
                 with contextlib.suppress(ConnectionError):
                     self._play(server._next(Request(self.path, headers, json.loads(content))))
 

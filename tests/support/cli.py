@@ -1,4 +1,4 @@
-"""The command line, called as a user calls it: in this process where that does, else in one of its own."""
+"""Runs the command line in this process, or in a new one where a test needs that."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from recallog_service.cli import app
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a command printed, and what it ended with."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -37,7 +37,7 @@ def recallog(*arguments: object, stdin: str | bytes | None = None, **environment
 
 
 def environment_of(**more: str) -> Mapping[str, str]:
-    """This process's environment without settings of ours."""
+    """The environment of this process without RECALLOG_ variables, and with `more`."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("RECALLOG_")}
     return plain | more
 
@@ -59,7 +59,7 @@ main()
 def spawn(
     *arguments: object, stdin: bytes = b"", cwd: Path | None = None, as_nobody: bool = False, **environment: str
 ) -> Result:
-    """Run a command in a process of its own; `as_nobody` needs root, and the folder as the last argument."""
+    """Run a command in a new process. `as_nobody` needs root, and the folder as the last argument."""
     command = ["-c", _AS_NOBODY] if as_nobody else ["-m", "recallog_service"]
     done = subprocess.run(
         [sys.executable, *command, *map(str, arguments)],

@@ -1,4 +1,4 @@
-"""Events, in as few words as a test can say them."""
+"""Short builders of events, and helpers to run coroutines."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -18,13 +18,13 @@ _runners: list[asyncio.Runner] = []
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of `work`, from a test that is a plain function."""
+    """The result of a coroutine, for tests that are plain functions."""
     return _runners[-1].run(work) if _runners else asyncio.run(work)
 
 
 @contextmanager
 def one_loop() -> Iterator[None]:
-    """Every `run` within it shares one event loop, as connections to a service need it."""
+    """Calls of `run` within it share one event loop, which connections to a service need."""
     with asyncio.Runner() as runner:
         _runners.append(runner)
         try:
@@ -34,7 +34,7 @@ def one_loop() -> Iterator[None]:
 
 
 def after(home: Path, events: Sequence[Event], ask: Callable[[Memory], Awaitable[Result]]) -> Result:
-    """What a memory in `home` answers once `events` are published."""
+    """The answer of a memory in `home` after `events` are published."""
 
     async def work() -> Result:
         async with Memory.open(home) as memory:
@@ -45,7 +45,7 @@ def after(home: Path, events: Sequence[Event], ask: Callable[[Memory], Awaitable
 
 
 def event(kind: str = "agent.spoke", *, space: str = "village", agent: str = "baker", **fields: Any) -> Event:
-    """An event with a payload that its kind allows."""
+    """An event; the default payload is a text."""
     fields.setdefault("payload", {"text": "Bread!"})
     return Event(space=space, agent=agent, kind=kind, **fields)
 

@@ -1,4 +1,4 @@
-"""A real engine that somebody pulls the plug of."""
+"""A real engine whose calls can be made to fail."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,7 +6,7 @@ from recallog_projections.index.engines.engine import Engine, Filter, Hit, Point
 
 
 class FaultyEngine(Engine):
-    """`engine`, whose calls that are named in `before` raise instead, and those in `after` once they are done."""
+    """Calls named in `before` raise instead of running; calls named in `after` run and then raise."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -14,13 +14,13 @@ class FaultyEngine(Engine):
         self.after: dict[str, Exception] = {}
 
     def down(self, error: Exception) -> None:
-        """Every call raises."""
+        """Make every call raise."""
         self.before = dict.fromkeys(
             ("create", "collections", "drop", "upsert", "search", "retrieve", "scroll", "count", "size_bytes"), error
         )
 
     def up(self) -> None:
-        """All works again."""
+        """Make every call succeed again."""
         self.before, self.after = {}, {}
 
     def _fails(self, faults: dict[str, Exception], call: str) -> None:

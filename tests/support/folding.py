@@ -26,7 +26,7 @@ SETTINGS = tuple(settings.AgentSettings.__struct_fields__)
 
 
 def finish(work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of a coroutine whose parts are all in memory, without an event loop."""
+    """The result of a coroutine that works in memory only, without an event loop."""
     try:
         while True:
             work.send(None)
@@ -48,7 +48,7 @@ def folded(
     until: int | None = None,
     remember_until: datetime | None = None,
 ) -> tuple[Projector, Generation]:
-    """A fresh generation that has decided everything below `until`, or below the ledger's end."""
+    """A new generation that has processed everything below `until`, or below the ledger's end."""
     ours = builtin.projections() if projections is None else projections
     projector = Projector(ledger, MemoryStore(), ours, remember_until=remember_until)
     generation = finish(projector.store.create(projector.new_generation(0, 0))).building
@@ -58,7 +58,7 @@ def folded(
 
 
 def reading_of(projector: Projector, generation: Generation) -> ReadSession:
-    """What queries read from."""
+    """A read session of the generation."""
     return ReadSession(projector.store, generation.partition, generation)
 
 
@@ -74,21 +74,21 @@ def rows_of(store: Store, generation: Generation, table: str) -> dict[tuple[str,
     return found
 
 
-def parked_offsets(store: Store, generation: Generation) -> list[int]:
-    return [parked.offset for parked in finish(dead_letters.all_dead_letters(store, generation))]
+def dead_letter_offsets(store: Store, generation: Generation) -> list[int]:
+    return [letter.offset for letter in finish(dead_letters.all_dead_letters(store, generation))]
 
 
 def remembered(snapshot: ReadResult) -> list[tuple[int, bytes]]:
-    """What a reader of `episodic.logs` got, merged."""
+    """The merged entries of a read of `episodic.logs`."""
     return [(memory.offset, memory.data) for memory in episodic.merge(*snapshot.logs)]
 
 
 def check_views(store: Store, generation: Generation, expected: Expected) -> None:
-    """Assert that the views of `generation` are what the oracle says, table by table and agent by agent."""
-    assert parked_offsets(store, generation) == expected.parked
+    """Assert that the views of `generation` equal the oracle's, table by table and agent by agent."""
+    assert dead_letter_offsets(store, generation) == expected.dead_letters
     (count,) = finish(store.read(0, [RowKey(dead_letters.COUNT.name, "")], generation=generation)).rows
     counted = dead_letters.DeadLetterCount() if count is None else dead_letters.COUNT.decode(count)
-    assert (counted.total, counted.future) == (len(expected.parked), len(expected.future))
+    assert (counted.total, counted.future) == (len(expected.dead_letters), len(expected.future))
     for space in [*expected.spaces, "nowhere"]:
         for agent in [*expected.agents(space), NEVER_SEEN]:
             snapshot = finish(store.read(0, logs=episodic.logs(space, agent, 10_000), generation=generation))
@@ -143,14 +143,14 @@ def _check_clocks(store: Store, generation: Generation, expected: Expected) -> N
 
 
 def _check_reflections(store: Store, generation: Generation, expected: Expected) -> None:
-    """Exactly one trigger stands for each agent that owes a reflection, and none for any other."""
-    owing = []
+    """Exactly one trigger is pending for each agent whose reflection is due, and none for any other agent."""
+    due = []
     for space in expected.spaces:
         for agent in expected.agents(space):
-            owed = expected.reflection(space, agent)
-            if owed.due:
-                owing.append((space, agent, owed.trigger, len(owed.counted)))
-    assert finish(_standing(ReadSession(store, generation.partition, generation))) == owing
+            reflection = expected.reflection(space, agent)
+            if reflection.due:
+                due.append((space, agent, reflection.trigger, len(reflection.counted)))
+    assert finish(_pending(ReadSession(store, generation.partition, generation))) == due
     _check_due_rows(store, generation, expected)
 
 
@@ -180,5 +180,5 @@ def _check_due_rows(store: Store, generation: Generation, expected: Expected) ->
     assert counted == Counter(space for space, _ in reflecting)
 
 
-async def _standing(reading: ReadSession) -> list[tuple[str, str, str, int]]:
+async def _pending(reading: ReadSession) -> list[tuple[str, str, str, int]]:
     return [(found.space, found.agent, found.trigger, found.events) async for found in reflections.pending(reading)]

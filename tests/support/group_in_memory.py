@@ -1,4 +1,4 @@
-"""A consumer group in memory: hands out the records of a `MemoryLedger` to whoever is assigned its one partition."""
+"""A consumer group in memory: delivers the records of a `MemoryLedger` while its partition is assigned."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
@@ -13,8 +13,8 @@ def never() -> bool:
     return False
 
 
-class FeedInMemory(RecordSource):
-    """One member. A test assigns and revokes; it can have polls fail, and stale batches handed out."""
+class InMemoryGroup(RecordSource):
+    """One member. A test assigns and revokes partitions; it can make polls fail, or deliver outdated batches."""
 
     def __init__(
         self,
@@ -33,9 +33,9 @@ class FeedInMemory(RecordSource):
         self.running = False
         self.starts = 0
         self.next: int | None = None
-        """The offset that follows; None where it was not sought since it was assigned."""
+        """The next offset; None if there was no seek since the assignment."""
         self.no_longer: set[int] = set()
-        """Partitions that `lost` tells of next."""
+        """Partitions that the next call of `lost` returns."""
 
     def assign(self, *partitions: int) -> None:
         if partitions == () or not self.assignment:

@@ -24,25 +24,25 @@ WAIT_SECONDS = 60.0
 
 
 def toys(*names: str) -> dict[str, ToyEmbedder]:
-    """Embedders by the names that settings would give them."""
+    """Toy embedders by their names in settings."""
     return {name: ToyEmbedder(name) for name in names or ("toy",)}
 
 
 def indexing_of(
     ledger: Ledger, engine: Engine, embedders: Mapping[str, ToyEmbedder] | None = None, rows: Store | None = None
 ) -> Indexer:
-    """The index of `ledger`, whose first generation is made with the first of `embedders`."""
+    """An indexer of `ledger`, whose first generation uses the first of `embedders`."""
     known = embedders or toys()
     return Indexer(ledger, rows or MemoryStore(), engine, known.__getitem__, next(iter(known)))
 
 
 async def catch_up(indexing: Indexer, partition: int = 0) -> Generation:
-    """The active generation, at the ledger's end: built first where there is none."""
+    """The active generation at the ledger's end; it is built if there is none."""
     return await (await indexing.views(partition)).access.active(partition, None)
 
 
 async def collection(indexing: Indexer) -> str:
-    """The collection that answers now."""
+    """The collection of the active generation."""
     active = (await indexing.rows.pointer(0)).active
     assert active is not None
     return collection_of(active)
@@ -50,7 +50,7 @@ async def collection(indexing: Indexer) -> str:
 
 @asynccontextmanager
 async def running(indexing: Indexer) -> AsyncIterator[None]:
-    """The index follows the ledger meanwhile."""
+    """Runs the indexer in the background."""
     stopping = StopSignal()
     work = asyncio.create_task(indexing.run(stopping))
     try:
@@ -61,7 +61,7 @@ async def running(indexing: Indexer) -> AsyncIterator[None]:
 
 
 async def until(holds: Callable[[], Awaitable[bool]], what: str) -> None:
-    """Wait for a condition. Fails where it does not come true in `WAIT_SECONDS`."""
+    """Wait for a condition. Fails if it is not true within `WAIT_SECONDS`."""
     try:
         async with asyncio.timeout(WAIT_SECONDS):
             while not await holds():
@@ -71,7 +71,7 @@ async def until(holds: Callable[[], Awaitable[bool]], what: str) -> None:
 
 
 def memory_with(home: Path, index: Callable[[Ledger], Indexer]) -> Memory:
-    """A memory in `home` that asks an index of this process."""
+    """A memory in `home` with an index in this process."""
     components = compose(Settings(home=home, index="off"))
     indexer = index(components.ledger)
     return Memory(replace(components, index=SemanticIndex(lambda: indexer)))

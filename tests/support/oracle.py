@@ -1,7 +1,7 @@
-"""What every view must be, worked out by brute force from the ledger's bytes alone.
+"""The expected content of every view, computed by brute force from the bytes of the ledger.
 
-It shares no code with the fold: JSON is read with `json.loads`, the rules are those of docs and memory model, written
-down once more in the slowest and plainest way. It judges only what the suites write; a full schema it is not.
+It shares no code with the fold: JSON is parsed with `json.loads`, and the rules of the documentation are implemented in
+the simplest way. It handles the events that the tests write; it is not a complete schema.
 """
 
 import hashlib
@@ -65,18 +65,18 @@ KIND = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 
 
 @dataclass(frozen=True)
-class Said:
-    """One event that counts."""
+class ExpectedEvent:
+    """One event that the views contain: neither a dead letter nor a repeat."""
 
     offset: int
     data: bytes
     fields: dict[str, Any]
     shared: bool
-    """Its kind was shared when it was said, and it is addressed to nobody."""
+    """Whether its kind was shared when it was appended, and it has no audience."""
     happened: bool
-    """By the moment that is asked about."""
+    """Whether it happened by the time for which the views are computed."""
     declared: dict[str, Any] = field(default_factory=dict)
-    """What its space had declared about its kind when it was said."""
+    """The space's declaration of its kind when it was appended."""
 
     @cached_property
     def space(self) -> str:
@@ -140,7 +140,7 @@ class Said:
 class Scored:
     """One event with its salience."""
 
-    said: Said
+    event: ExpectedEvent
     score: float
     relevance: float
     recency: float
@@ -148,15 +148,15 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class Owed:
-    """Where an agent stands with its reflections."""
+class ExpectedReflection:
+    """The state of an agent's reflections."""
 
     due: bool
     threshold: int | None
-    counted: list[Said]
+    counted: list[ExpectedEvent]
     """The events since its last answer."""
     since: int | None
-    """The offset from which on it has been due without a break."""
+    """The offset since which it has been due without interruption."""
     ordinal: int
     last: int | None
     trigger: str | None
@@ -164,36 +164,36 @@ class Owed:
 
 @dataclass
 class Expected:
-    """What the views must say of the records below one offset. Nothing is added once it has been asked."""
+    """The expected views of the records below one offset. No event may be added after the first query."""
 
-    counted: list[Said] = field(default_factory=list)
-    """All that is neither parked nor a repeat."""
-    parked: list[int] = field(default_factory=list)
+    counted: list[ExpectedEvent] = field(default_factory=list)
+    """All events that are neither dead letters nor repeats."""
+    dead_letters: list[int] = field(default_factory=list)
     future: list[int] = field(default_factory=list)
-    """Those of the parked ones that only newer code can judge."""
+    """The dead letters that only newer code can read."""
     repeated: list[int] = field(default_factory=list)
     shared_kinds: dict[str, list[str] | None] = field(default_factory=dict)
     declared: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     """By space and kind."""
 
     @cached_property
-    def _by_space(self) -> dict[str, list[Said]]:
-        spaces: dict[str, list[Said]] = {}
-        for said in self.counted:
-            spaces.setdefault(said.space, []).append(said)
+    def _by_space(self) -> dict[str, list[ExpectedEvent]]:
+        spaces: dict[str, list[ExpectedEvent]] = {}
+        for event in self.counted:
+            spaces.setdefault(event.space, []).append(event)
         return spaces
 
-    def in_space(self, space: str) -> list[Said]:
-        """The events of `space` that count, in ledger order. Spaces share nothing."""
+    def in_space(self, space: str) -> list[ExpectedEvent]:
+        """The events of `space` in ledger order."""
         return self._by_space.get(space, [])
 
-    def memories(self, space: str, agent: str) -> list[Said]:
-        """What `agent` may see, in ledger order."""
-        return [said for said in self.in_space(space) if said.memorable and said.is_seen_by(agent)]
+    def memories(self, space: str, agent: str) -> list[ExpectedEvent]:
+        """The events that `agent` may see, in ledger order."""
+        return [event for event in self.in_space(space) if event.memorable and event.is_seen_by(agent)]
 
     def visible(self, space: str, agent: str) -> list[tuple[int, bytes]]:
-        """Where that lies, and its bytes."""
-        return [(said.offset, said.data) for said in self.memories(space, agent)]
+        """The offsets and bytes of the events that `agent` may see."""
+        return [(event.offset, event.data) for event in self.memories(space, agent)]
 
     @property
     def spaces(self) -> list[str]:
@@ -201,21 +201,21 @@ class Expected:
 
     def agents(self, space: str) -> list[str]:
         """Everybody who acted in `space` or was addressed there."""
-        return sorted({name for said in self.in_space(space) for name in [said.agent, *(said.audience or [])]})
+        return sorted({name for event in self.in_space(space) for name in [event.agent, *(event.audience or [])]})
 
     def spans(self, what: str) -> dict[tuple[str, str], tuple[int, int, int]]:
         """By space and `what` ("agent", "kind" or "session"): number of events, first and last offset."""
         offsets: dict[tuple[str, str], list[int]] = {}
-        for said in self.counted:
-            if getattr(said, what) is not None:
-                offsets.setdefault((said.space, getattr(said, what)), []).append(said.offset)
+        for event in self.counted:
+            if getattr(event, what) is not None:
+                offsets.setdefault((event.space, getattr(event, what)), []).append(event.offset)
         return {place: (len(found), found[0], found[-1]) for place, found in offsets.items()}
 
     def last_turns(self) -> dict[tuple[str, str], int]:
         """By space and agent: the highest turn in which it acted."""
         turns: dict[tuple[str, str], int] = {}
-        for said in self.counted:
-            turns[said.space, said.agent] = max(said.turn, turns.get((said.space, said.agent), 0))
+        for event in self.counted:
+            turns[event.space, event.agent] = max(event.turn, turns.get((event.space, event.agent), 0))
         return turns
 
     def totals(self) -> tuple[int, int, int]:
@@ -227,18 +227,18 @@ class Expected:
     def setting(self, space: str, agent: str, field: str) -> Any:
         """What `agent` is set to, None where that is the default."""
         set_to = [
-            said.payload[field]
-            for said in self.in_space(space)
-            if said.kind == "agent.configured" and said.agent == agent and field in said.payload
+            event.payload[field]
+            for event in self.in_space(space)
+            if event.kind == "agent.configured" and event.agent == agent and field in event.payload
         ]
         return set_to[-1] if set_to else None
 
     def scene_kinds(self, space: str) -> list[str]:
         """The kinds of the scene, each once."""
         set_to = [
-            said.payload["scene_kinds"]
-            for said in self.in_space(space)
-            if said.kind == "space.configured" and "scene_kinds" in said.payload
+            event.payload["scene_kinds"]
+            for event in self.in_space(space)
+            if event.kind == "space.configured" and "scene_kinds" in event.payload
         ]
         kinds = set_to[-1] if set_to and set_to[-1] is not None else ["world.observed", "run.started"]
         return [kind for number, kind in enumerate(kinds) if kind not in kinds[:number]]
@@ -247,7 +247,7 @@ class Expected:
 
     def clock(self, space: str) -> int:
         """The highest turn of the space, that of bookkeeping too."""
-        return max([said.turn for said in self.in_space(space) if said.happened], default=0)
+        return max([event.turn for event in self.in_space(space) if event.happened], default=0)
 
     def ranked(self, space: str, agent: str, query: str = "", turn: int | None = None) -> list[Scored]:
         """The newest events that `agent` may see, the strongest first and of equal ones the newer first."""
@@ -256,14 +256,14 @@ class Expected:
         weights |= self.setting(space, agent, "salience_weights") or {}
         asked = set(query.lower().split())
         scored = []
-        for said in self.memories(space, agent)[-EVENTS_KEPT:]:
-            words = set(said.text.lower().split())
+        for event in self.memories(space, agent)[-EVENTS_KEPT:]:
+            words = set(event.text.lower().split())
             relevance = len(asked & words) / len(asked | words) if asked and words else 0.0
-            recency = math.exp(-0.1 * max(0, now - said.turn))
-            terms = (relevance, recency, said.importance)
+            recency = math.exp(-0.1 * max(0, now - event.turn))
+            terms = (relevance, recency, event.importance)
             score = sum(weights[name] * term for name, term in zip(weights, terms, strict=True))
-            scored.append(Scored(said, score, *terms))
-        return sorted(scored, key=lambda one: (-one.score, -one.said.offset))
+            scored.append(Scored(event, score, *terms))
+        return sorted(scored, key=lambda one: (-one.score, -one.event.offset))
 
     def top_k(self, space: str, agent: str) -> int:
         return self.setting(space, agent, "salience_top_k") or 8
@@ -273,52 +273,56 @@ class Expected:
     ) -> list[Scored]:
         """The strongest, in ledger order."""
         strongest = self.ranked(space, agent, query, turn)[: top_k or self.top_k(space, agent)]
-        return sorted(strongest, key=lambda one: one.said.offset)
+        return sorted(strongest, key=lambda one: one.event.offset)
 
-    def reflection(self, space: str, agent: str) -> Owed:
-        """Record by record, as somebody would who keeps a tally."""
-        tally: list[Said] = []
+    def reflection(self, space: str, agent: str) -> ExpectedReflection:
+        """The state after a count record by record."""
+        tally: list[ExpectedEvent] = []
         threshold: int | None = None
         since: int | None = None
         last: int | None = None
         ordinal = 0
-        for said in self.in_space(space):
-            if said.agent == agent and said.kind in ANSWERS:
+        for event in self.in_space(space):
+            if event.agent == agent and event.kind in ANSWERS:
                 older = [trigger_of(space, agent, number) for number in range(ordinal)]
-                if said.happened and said.fields.get("causation_id") not in older:
-                    tally, last, ordinal = [], said.offset, ordinal + 1
-            elif said.memorable and said.is_seen_by(agent):
-                tally.append(said)
-            if said.agent == agent and said.kind == "agent.configured" and "reflection_threshold" in said.payload:
-                threshold = said.payload["reflection_threshold"]
+                if event.happened and event.fields.get("causation_id") not in older:
+                    tally, last, ordinal = [], event.offset, ordinal + 1
+            elif event.memorable and event.is_seen_by(agent):
+                tally.append(event)
+            if event.agent == agent and event.kind == "agent.configured" and "reflection_threshold" in event.payload:
+                threshold = event.payload["reflection_threshold"]
             if threshold is None or len(tally) < threshold:
                 since = None
             elif since is None:
-                since = said.offset
+                since = event.offset
         due = since is not None
-        return Owed(due, threshold, tally, since, ordinal, last, trigger_of(space, agent, ordinal) if due else None)
-
-    def beliefs(self, space: str, agent: str, reader: str | None = None) -> list[Said]:
-        """The newest reflections of `agent`; of those the ones that `reader` may see."""
-        own = [said for said in self.memories(space, agent) if (said.agent, said.kind) == (agent, "agent.reflected")]
-        return [said for said in own[-BELIEFS_KEPT:] if reader is None or said.is_seen_by(reader)]
-
-    def scene(self, space: str) -> list[Said]:
-        """The newest shared event of each of the scene's kinds, in ledger order."""
-        shared = [said for said in self.in_space(space) if said.memorable and said.shared]
-        newest = {said.kind: said for said in shared}
-        return sorted(
-            [newest[kind] for kind in self.scene_kinds(space) if kind in newest], key=lambda said: said.offset
+        return ExpectedReflection(
+            due, threshold, tally, since, ordinal, last, trigger_of(space, agent, ordinal) if due else None
         )
 
-    def visitors(self, space: str, agent: str) -> list[Said]:
-        """What visitors said last that `agent` may see."""
-        return [said for said in self.memories(space, agent) if said.role == "visitor"][-VISITOR_EVENTS:]
+    def beliefs(self, space: str, agent: str, reader: str | None = None) -> list[ExpectedEvent]:
+        """Those of the newest reflections of `agent` that `reader` may see."""
+        own = [
+            event for event in self.memories(space, agent) if (event.agent, event.kind) == (agent, "agent.reflected")
+        ]
+        return [event for event in own[-BELIEFS_KEPT:] if reader is None or event.is_seen_by(reader)]
 
-    def actions(self, space: str, agent: str) -> list[Said]:
-        """What `agent` did, among the newest that it may see."""
+    def scene(self, space: str) -> list[ExpectedEvent]:
+        """The newest shared event of each of the scene's kinds, in ledger order."""
+        shared = [event for event in self.in_space(space) if event.memorable and event.shared]
+        newest = {event.kind: event for event in shared}
+        return sorted(
+            [newest[kind] for kind in self.scene_kinds(space) if kind in newest], key=lambda event: event.offset
+        )
+
+    def visitors(self, space: str, agent: str) -> list[ExpectedEvent]:
+        """The newest events of visitors that `agent` may see."""
+        return [event for event in self.memories(space, agent) if event.role == "visitor"][-VISITOR_EVENTS:]
+
+    def actions(self, space: str, agent: str) -> list[ExpectedEvent]:
+        """The actions of `agent` among the newest events that it may see."""
         newest = self.memories(space, agent)[-ACTIONS_AMONG:]
-        return [said for said in newest if said.role == "action" and said.agent == agent][-ACTIONS_SHOWN:]
+        return [event for event in newest if event.role == "action" and event.agent == agent][-ACTIONS_SHOWN:]
 
 
 def declared_text(rule: str, payload: dict[str, Any]) -> str:
@@ -341,7 +345,7 @@ def declared_text(rule: str, payload: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=10_000)
 def trigger_of(space: str, agent: str, ordinal: int) -> str:
-    """The id of the reflection that `agent` owes after `ordinal` answers."""
+    """The id of the reflection that is due for `agent` after `ordinal` answers."""
     owner = hashlib.blake2b(f"reflection.due\n{space}\n{agent}".encode(), digest_size=16).hexdigest()
     return f"reflection.due/{owner}/{ordinal}"
 
@@ -353,17 +357,17 @@ def expect(
     refuses: Callable[[dict[str, Any]], bool] = lambda _: False,
     happened_by: datetime | None = None,
 ) -> Expected:
-    """The views of a ledger that holds `values` from offset 0 on.
+    """The views of a ledger that contains `values` from offset 0 on.
 
-    `refuses` says which events some projection raises on. Those are parked, and their ids stay free. What happened
-    after `happened_by` counts for identity, settings and visibility only.
+    `refuses` selects the events for which a projection raises. They become dead letters, and their ids stay free.
+    Events that happened after `happened_by` count for identity, settings and visibility only.
     """
     expected = Expected()
     content_of: dict[tuple[str, str], str] = {}
     for offset, data in enumerate(values):
         verdict = understood(data)
         if isinstance(verdict, str):
-            expected.parked.append(offset)
+            expected.dead_letters.append(offset)
             if verdict == "future":
                 expected.future.append(offset)
             continue
@@ -372,10 +376,10 @@ def expect(
         if not unique_ids:
             first = content_of.get((space, fields["id"]))
             if first is not None:
-                (expected.repeated if content == first else expected.parked).append(offset)
+                (expected.repeated if content == first else expected.dead_letters).append(offset)
                 continue
         if refuses(fields):
-            expected.parked.append(offset)
+            expected.dead_letters.append(offset)
             continue
         content_of[space, fields["id"]] = content
         in_force = expected.shared_kinds.get(space)
@@ -383,7 +387,7 @@ def expect(
         shared = kind in (SHARED_BY_DEFAULT if in_force is None else in_force) or bool(declared.get("shared"))
         shared = shared and fields.get("audience") is None
         happened = happened_by is None or datetime.fromisoformat(fields["at"]) <= happened_by
-        expected.counted.append(Said(offset, data, fields, shared, happened, declared))
+        expected.counted.append(ExpectedEvent(offset, data, fields, shared, happened, declared))
         if kind == "space.configured" and "shared_kinds" in payload:
             expected.shared_kinds[space] = payload["shared_kinds"]
         if kind == "space.configured" and "kinds" in payload:
@@ -396,7 +400,7 @@ def expect(
 
 @lru_cache(maxsize=10_000)
 def understood(data: bytes) -> "tuple[dict[str, Any], str] | str":
-    """Its fields and its content in a form that two writings share; or "bad", or "future"."""
+    """The fields of an event, and a form of its content that is equal for equal events; or "bad", or "future"."""
     if len(data) > 256 * 1024:
         return "bad"
     try:
@@ -423,7 +427,7 @@ def understood(data: bytes) -> "tuple[dict[str, Any], str] | str":
 
 
 def _trigger_answered_by(fields: dict[str, Any]) -> str | None:
-    """Two answers under the one id that a trigger has for them say the same, whatever they say."""
+    """The trigger whose answer id the event has. Answers with that id count as equal, whatever their content is."""
     ordinal = (fields.get("causation_id") or "").rpartition("/")[2]
     if fields["kind"] not in ANSWERS or re.fullmatch("[0-9]+", ordinal) is None:
         return None

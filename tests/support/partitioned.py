@@ -13,7 +13,7 @@ from recallog_streams.ledgers.memory import MemoryLedger
 
 
 class PartitionedLedger(Ledger):
-    """A space lies in the partition that the number at the end of its name says: "village-1" in partition 1."""
+    """The number at the end of a space's name is its partition: "village-1" is in partition 1."""
 
     unique_ids = True
 
@@ -57,7 +57,7 @@ class PartitionedLedger(Ledger):
 
 
 class CountingStore(MemoryStore):
-    """Counts the calls that read rows, and the rows and log totals that they asked for or returned."""
+    """Counts the calls that read rows, and the rows and log totals that they requested or returned."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Random events and random poison, all decided by one seeded generator."""
+"""Random events and invalid records, drawn from one seeded generator."""
 
 import json
 import random
@@ -33,7 +33,7 @@ KINDS = (
     "agent.configured",
 )
 UNKNOWN_KINDS = ("shop.opened", "order.placed")
-"""Those of them that the catalogue does not know."""
+"""The kinds among them that the catalogue does not contain."""
 WORDS = (
     *("bread", "Bread", "BREAD", "flour", "mill", "the", "the", "of", "river", "BÄCKER", "bäcker", "straße", "STRASSE"),
     *("İstanbul", "istanbul", "ΜΎΛΟΣ", "μύλος", "μύλοσ", "面包", "🥖", "e\u0301", "é"),
@@ -60,17 +60,17 @@ def random_event(rng: random.Random, spaces: Sequence[str] = SPACES, agents: Seq
 
 
 def random_turn(rng: random.Random) -> int:
-    """Turns that jump, and go back."""
+    """Turns that jump forward and backward."""
     return rng.choice((rng.randrange(100), rng.randrange(100), rng.randrange(10), 0, 1_000, limits.TURN_MAX // 2))
 
 
 def random_moment(rng: random.Random) -> datetime:
-    """Within an hour, to the minute, in no order."""
+    """A random minute within one hour."""
     return datetime.fromisoformat(MOMENT) + timedelta(minutes=rng.randrange(60))
 
 
 def random_cause(rng: random.Random, space: str, agent: str) -> str:
-    """A trigger of the agent's own (an old one, the present one, or one that is still to come), another's, or none."""
+    """A past, present or future trigger of the agent, a trigger of another agent, or another id."""
     own = trigger_of(space, agent, rng.randrange(4))
     another = trigger_of(rng.choice(SPACES), rng.choice(AGENTS), rng.randrange(3))
     nonsense = rng.choice(("e-17", "reflection.due/0/0", f"{own}/answer", f" {own}", own.upper(), own[:-1]))
@@ -78,7 +78,7 @@ def random_cause(rng: random.Random, space: str, agent: str) -> str:
 
 
 def random_text(rng: random.Random) -> str:
-    """Words that repeat, in any case and script, with any white space between; now and then more than views keep."""
+    """Repeated words in any case and script, with any white space; sometimes longer than the limits of views."""
     text = "".join(rng.choice(WORDS) + rng.choice(SPACING) for _ in range(rng.randrange(6)))
     if rng.random() < 0.02:
         text += "".join(f"{rng.choice(WORDS)}{number} " for number in range(limits.STORED_TEXT_CHARS_MAX // 6))
@@ -128,7 +128,7 @@ def _order(rng: random.Random) -> Any:
 
 
 def _declarations(rng: random.Random) -> dict[str, Any]:
-    """Declarations of kinds that the catalogue does not know: whole ones, partial ones, and null."""
+    """Declarations of kinds that the catalogue does not contain: complete ones, partial ones, and null."""
     return {
         kind: rng.choice((None, {}, *(_declaration(rng) for _ in range(4))))
         for kind in UNKNOWN_KINDS
@@ -151,7 +151,7 @@ def _some_of(rng: random.Random, **fields: Any) -> dict[str, Any]:
 
 
 def _weights(rng: random.Random) -> dict[str, float]:
-    """Whole numbers too: JSON has no other way to write 1.0 in some languages."""
+    """Weights, some of them integers: some languages write 1.0 as 1 in JSON."""
     return {name: rng.choice((0, 1, 0.5, rng.random())) for name in ("relevance", "recency", "importance")}
 
 
@@ -160,7 +160,7 @@ def _some_kinds(rng: random.Random) -> list[str]:
 
 
 def random_answer(rng: random.Random) -> bytes:
-    """An answer under the id that a trigger has for it: of those to one trigger the first counts."""
+    """An answer with the answer id of its trigger: of several answers to one trigger the first counts."""
     space, agent = rng.choice(SPACES), rng.choice(AGENTS)
     trigger = trigger_of(space, agent, rng.randrange(3))
     answers = {
@@ -173,8 +173,10 @@ def random_answer(rng: random.Random) -> bytes:
 
 
 def random_ledger(rng: random.Random, size: int, *, unique_ids: bool) -> list[bytes]:
-    """Records with settings, audiences, reflections and poison in them; repeats and conflicts too, where ids are not
-    unique. In some ledgers two agents are alone, and much happens to each."""
+    """Records with settings, audiences, reflections and invalid bytes; repeats and conflicts if ids are not unique.
+
+    Some ledgers have only two agents, so that each has many events.
+    """
     spaces, agents = rng.choice(((SPACES, AGENTS), (SPACES[:1], AGENTS[:2])))
     values: list[bytes] = []
     for _ in range(size):
@@ -194,7 +196,7 @@ def random_ledger(rng: random.Random, size: int, *, unique_ids: bool) -> list[by
 
 
 def bytes_of_an_event(rng: random.Random, **changed: Any) -> bytes:
-    """An event as some other program writes it; a field that is changed to None is missing."""
+    """An event as another program may write it. A field changed to None is absent."""
     fields: dict[str, Any] = {
         "envelope": 1,
         "id": f"{rng.getrandbits(64):x}",
@@ -209,7 +211,7 @@ def bytes_of_an_event(rng: random.Random, **changed: Any) -> bytes:
 
 
 def poison(rng: random.Random) -> bytes:
-    """Bytes that are no event today (but for one writing in five, that of document 000, which is one)."""
+    """Bytes that are not an event of the present envelope; a fifth of them are events of document 000."""
     return rng.choice(_POISON)(rng)
 
 
@@ -241,7 +243,9 @@ _POISON = (
     lambda rng: bytes_of_an_event(rng, envelope=rng.choice((2, 99))),
     lambda rng: bytes_of_an_event(rng, envelope=7, kind="nodot", space=None),
     lambda rng: bytes_of_an_event(rng, schema_version=2),
-    lambda rng: bytes_of_an_event(rng, kind="shop.opened", schema_version=2),  # an unknown kind may have any version
+    lambda rng: bytes_of_an_event(
+        rng, kind="shop.opened", schema_version=2
+    ),  # a kind outside the catalogue may have any version
     lambda rng: bytes_of_an_event(rng, envelope=None),
     lambda rng: bytes_of_document_000(rng),
     lambda rng: bytes_of_document_000(rng),

@@ -1,4 +1,4 @@
-"""Simulated processes: coroutines that stop at every touch of ledger or store, and are stepped in any order.
+"""Simulated processes: coroutines that pause at every call of ledger or store, and are stepped in any order.
 
 A process that is killed never runs again, wherever it stands: before a write, or after a write that took effect but
 whose answer never came. Nothing here uses threads, time or an event loop, so a seed repeats itself exactly.
@@ -18,22 +18,22 @@ from support.folding import finish
 Result = TypeVar("Result")
 
 Fails = Callable[[], bool]
-"""Whether the next touch fails, asked before and after it takes effect."""
+"""Whether the next call fails; called before and after it takes effect."""
 
 
 class Pause:
-    """Lets any other process go on first."""
+    """Lets other processes run first."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield
 
 
 class Killed(BaseException):
-    """Thrown into a process instead of closing it: closing one that stands inside an async generator is an error."""
+    """Raised inside a process instead of closing it, since closing it inside an async generator is an error."""
 
 
 class Process:
-    """A coroutine that is run step by step. An exception that it does not handle ends the simulation."""
+    """A coroutine that runs step by step. An unhandled exception ends the simulation."""
 
     def __init__(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         self.name = name
@@ -47,7 +47,7 @@ class Process:
             self.alive = False
 
     def kill(self) -> None:
-        """End it where it stands. What it would still do on its way out touches nothing: the dead clean up nothing."""
+        """End it at its present step. Its cleanup code does not reach the ledger or the store."""
         if not self.alive:
             return
         self.alive = False
@@ -59,7 +59,7 @@ class Process:
 
 
 class SteppedLedger(Ledger):
-    """A ledger that lets other processes go on at every call, and whose appends may end in an unknown outcome."""
+    """A ledger that lets other processes run at every call, and whose appends may end in an unknown outcome."""
 
     def __init__(self, inner: Ledger, fails: Fails) -> None:
         self.unique_ids = inner.unique_ids  # type: ignore[misc]
@@ -108,7 +108,7 @@ class SteppedLedger(Ledger):
 
 
 class SteppedStore(Store):
-    """A store that lets other processes go on before and after every call takes effect, and that may fail there."""
+    """A store that lets other processes run before and after every call takes effect, and may fail at both points."""
 
     def __init__(self, inner: Store, fails: Fails, created: list[Generation]) -> None:
         self._inner = inner

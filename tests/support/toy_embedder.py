@@ -1,4 +1,4 @@
-"""An embedder without a model: bags of hashed words. The same text gives the same vector on every machine."""
+"""An embedder without a model: bags of hashed words. A text has the same vector on every machine."""
 
 import re
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ DIMENSION = 16
 
 
 class ToyEmbedder(Embedder):
-    """Texts are near each other that share words. Every word is a word-piece; another `model` gives other vectors."""
+    """Texts with common words have similar vectors. Every word is one token; the vectors depend on `model`."""
 
     def __init__(self, model: str = "toy", *, token_vectors: bool = True) -> None:
         self.model = f"{model} model"
         self.dimension = DIMENSION
         self.token_vectors = token_vectors
         self.embedded = 0
-        """Passages that were asked for."""
+        """The number of passages embedded so far."""
         self.failure: Exception | None = None
-        """What every call raises, until it is None again."""
+        """The error that every call raises; None for none."""
 
     def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
         if self.failure is not None:
@@ -31,10 +31,10 @@ class ToyEmbedder(Embedder):
         return [self._embedding(passage) for passage in passages]
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Does nothing."""
 
     def _embedding(self, passage: Passage) -> Embedding:
-        passage.text.encode()  # a tokenizer takes no half surrogate pairs either
+        passage.text.encode()  # a tokenizer refuses half surrogate pairs too
         found = list(re.finditer(r"\w+", passage.text))
         vectors = np.array([self._word(word.group().lower()) for word in found]).reshape(-1, DIMENSION)
         whole = vectors.sum(axis=0) if found else self._word("")

@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next thing that is due: code that waits for hours is tested in no time."""
+"""An event loop whose clock jumps to the next timer, so that code that waits for hours is tested quickly."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -8,7 +8,7 @@ Result = TypeVar("Result")
 
 
 class VirtualTime(asyncio.SelectorEventLoop):
-    """Nothing outside this process may be waited for."""
+    """An event loop for code that waits for timers only, not for other processes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -17,7 +17,7 @@ class VirtualTime(asyncio.SelectorEventLoop):
 
         def select(timeout: float | None) -> Any:
             if timeout is None:
-                raise AssertionError("everybody waits, and nothing will ever happen")
+                raise AssertionError("all tasks wait, and no timer is set")
             self._now += max(0.0, timeout)
             return really(0)
 

@@ -1,7 +1,7 @@
-"""One simulated world: producers, readers, reactors, rebuilders and operators over one ledger and one store, by a seed.
+"""A simulation, by a seed: producers, readers, reactors, rebuilders and operators on one ledger and one store.
 
-Processes die at any touch of ledger or store, calls fail before or after they took effect, an older copy of the store
-is restored, or all of it is lost. Whoever reads meanwhile, and whoever reads in the end, must see a fold of the ledger.
+Processes are killed at any call of ledger or store, calls fail before or after they take effect, and the store is lost
+or replaced by an older copy. Every read during the simulation and at its end must equal a fold of the ledger.
 """
 
 import copy
@@ -27,13 +27,13 @@ from recallog_streams import generations
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
-from support.folding import NEVER_SEEN, check_views, finish, parked_offsets, remembered
+from support.folding import NEVER_SEEN, check_views, dead_letter_offsets, finish, remembered
 from support.oracle import Expected, expect
 from support.random_events import AGENTS, SPACES, bytes_of_an_event, poison, random_answer, random_event
 from support.scheduler import Pause, Process, SteppedLedger, SteppedStore
 
 STEPS_MAX = 200_000
-"""A world that has not come to rest by then goes round in circles."""
+"""A simulation that has not ended by then is in an endless loop."""
 
 
 class NewActivity(Activity):
@@ -48,7 +48,7 @@ SEEN = Table("picky.seen", Seen)
 
 
 class Picky:
-    """A user's projection that declares nothing and raises on some events, after it has written."""
+    """A user's projection that declares no kinds, and raises for some events after it has written rows."""
 
     name: ClassVar[str] = "picky"
     version: ClassVar[int] = 1
@@ -66,12 +66,12 @@ class Picky:
 
 
 def refuses(fields: dict[str, Any]) -> bool:
-    """What `Picky` raises on: about every tenth text."""
+    """The events for which `Picky` raises: about every tenth text."""
     return str(fields.get("payload", {}).get("text", "")).endswith("3")
 
 
 class World:
-    """Everything random is drawn from one generator, in an order that the scheduler decides: a seed repeats itself."""
+    """All randomness comes from one generator, in the order of the scheduler's steps: a seed repeats a run."""
 
     def __init__(self, seed: int) -> None:
         self.rng = rng = random.Random(seed)
@@ -80,15 +80,15 @@ class World:
         self.created: list[Generation] = []
         self.events_left = rng.randrange(5, 61)
         self.failures = rng.choice((0.0, 0.01, 0.1))
-        """How often a call fails, before or after it took effect. Its process goes on, mostly as it is."""
+        """Probability that a call fails, before or after it took effect. Its process mostly continues."""
         self.deaths = rng.choice((0.0, 0.01, 0.05))
-        """How often a process dies at a step."""
+        """Probability that a process is killed at a step."""
         self.crowd = rng.choice((0.0, 0.005, 0.02))
-        """How often one more comes. Alone, a projector folds on from the rows of its last batch, as it mostly does."""
+        """Probability of another projector. A single one mostly continues from the rows of its last batch."""
         self.together = rng.choice((0.0, 0.3))
-        """How many of them are tasks of a process that is there already, and share its projector."""
+        """Probability that it is a task of an existing process, with that process' projector."""
         self.disasters = rng.choice((0.0, 0.0, 0.002))
-        """How often the store is lost, or an older copy of it restored."""
+        """Probability that the store is lost, or replaced by an older copy."""
         self.poison = rng.choice((0.0, 0.1, 0.3))
         self.upgrade = rng.random() < 0.25
         self.upgraded = False
@@ -101,17 +101,17 @@ class World:
         self._stepped_ledger = SteppedLedger(self.ledger, self.fails)
         self._stepped_store = SteppedStore(self.store, self.fails, self.created)
 
-    # What happens to it.
+    # Steps
 
     def projections(self, *, newer: bool) -> list[Projection]:
-        """Those of today's code, or of tomorrow's, which builds a generation of its own."""
+        """The projections of the present code, or of newer code, which builds its own generation."""
         ours = builtin.projections()
         if newer:
             ours = [NewActivity() if projection.name == "activity" else projection for projection in ours]
         return [*ours[:-1], Picky(), *ours[-1:]] if self.picky else ours
 
     def expected(self, until: int | None = None) -> Expected:
-        """What the oracle says of the records below `until`, or of all."""
+        """The oracle's views of the records below `until`, or of all."""
         values = self.ledger.values()[:until]
         if len(values) not in self._expected:  # a record never changes: one answer for each offset
             refused = refuses if self.picky else lambda _: False
@@ -122,7 +122,7 @@ class World:
         return self.rng.random() < self.failures
 
     def run(self) -> None:
-        """Let everybody work until the last event is said and read, then judge."""
+        """Run all processes until the last event is published and read, then check the views."""
         try:
             self.work()
         finally:
@@ -152,7 +152,7 @@ class World:
         raise AssertionError(f"no rest after {STEPS_MAX:,} steps: {[process.name for process in others]}")
 
     def restore(self) -> None:
-        """Lose the store, or put an older copy of it back."""
+        """Empty the store, or replace it by an older copy."""
         if self.rng.random() < 0.5:
             self.copies.append(copy.deepcopy(vars(self.store)))
             return
@@ -174,7 +174,7 @@ class World:
         return self.processes[-1]
 
     def projector(self) -> Projector:
-        """A new one, as a new process has it; after the upgrade began, some are of newer code."""
+        """The projector of a new process; after the upgrade has begun, some have newer code."""
         if self.projectors and self.rng.random() < self.together:
             return self.rng.choice(self.projectors)
         newer = self.upgrade and self.rng.random() < 0.5
@@ -183,7 +183,7 @@ class World:
         self.projectors.append(projector)
         return projector
 
-    # Who works in it.
+    # Processes
 
     async def produce(self) -> None:
         while self.events_left > 0:
@@ -194,14 +194,14 @@ class World:
                     await self._stepped_ledger.append(events)
                     break
                 except UnknownOutcome:
-                    continue  # the same ids again: safe
+                    continue  # repeats the same ids
             self.deliver_again(self.rng.choice(events))
             if self.rng.random() < self.poison:
                 self.ledger.append_bytes(poison(self.rng))
             await Pause()
 
     def deliver_again(self, event: Event) -> None:
-        """A repeat as it was, a repeat written another way, its id for something else, or an answer given again."""
+        """A repeat with the same or other bytes, another event with its id, or a second answer to a trigger."""
         if self.ledger.unique_ids or self.rng.random() > 0.2:
             return
         values = self.ledger.values()
@@ -217,7 +217,7 @@ class World:
             self.ledger.append_bytes(bytes_of_an_event(self.rng, id=event.id, space=event.space))
 
     async def read(self) -> None:
-        """A few queries of one process, each checked against the oracle at the checkpoint that it saw."""
+        """A few queries of one process, each checked against the oracle at the checkpoint of its answer."""
         projector = self.projector()
         for _ in range(self.rng.choice((1, 3, 30))):
             (end,), restored = finish(self.ledger.ends()), self.restored
@@ -229,7 +229,7 @@ class World:
                 assert self.upgraded
                 return
             except Rebuilding:
-                assert restored != self.restored  # an active generation never goes away by itself
+                assert restored != self.restored  # an active generation disappears only with its store
                 continue
             except StorageUnavailable:
                 if self.rng.random() < 0.1:
@@ -240,14 +240,14 @@ class World:
             assert remembered(snapshot) == self.expected(seen).visible(space, agent)
 
     async def react(self) -> None:
-        """Answer what stands, with a belief or with a failure; others may do the same at the same time."""
+        """Answer the pending triggers with a belief or a failure, possibly together with other reactors."""
         projector = self.projector()
         try:
             generation = await generations.current(projector, 0)
             reading = ReadSession(self._stepped_store, 0, generation)
             for pending in [trigger async for trigger in reflections.pending(reading)]:
                 due = await reflections.reflection_of(reading, pending.space, pending.agent, limits.LOG_EVENTS_KEPT)
-                await Pause()  # the model thinks
+                await Pause()  # stands for the time of the model
                 if due.due:
                     answer = due.answer(f"belief {self.rng.randrange(1000)}")
                     if self.rng.random() < 0.3:
@@ -257,7 +257,7 @@ class World:
         except ViewsTooNew:
             assert self.upgraded
         except (Rebuilding, StorageUnavailable, UnknownOutcome):
-            return  # whoever comes next finds what stands
+            return  # the next reactor finds the pending triggers
 
     async def rebuild(self) -> None:
         projector, restored = self.projector(), self.restored
@@ -268,7 +268,7 @@ class World:
         except ViewsTooNew:
             assert self.upgraded
             return
-        # In an older copy of the store, what is active now may be building still.
+        # In an older copy of the store, the active generation may still be building.
         assert rebuilt.active != rebuilt.replaced or restored != self.restored
 
     async def abort(self) -> None:
@@ -277,7 +277,7 @@ class World:
         except StorageUnavailable:
             return
 
-    # What must be true in the end.
+    # Checks at the end
 
     def judge(self) -> None:
         expected = self.expected()
@@ -290,7 +290,7 @@ class World:
         self.check_a_rebuild_parks_the_same(projector, expected)
 
     def check_answers(self, expected: Expected) -> None:
-        """Of all that answered a trigger under its own id one counts."""
+        """Of all answers to a trigger that have its answer id, one counts."""
         answers = [
             (said.space, said.fields["id"]) for said in expected.counted if said.fields["id"].endswith("/answer")
         ]
@@ -312,5 +312,5 @@ class World:
 
     def check_a_rebuild_parks_the_same(self, projector: Projector, expected: Expected) -> None:
         rebuilt = finish(generations.rebuild(projector, 0))
-        assert parked_offsets(self.store, rebuilt.active) == expected.parked
+        assert dead_letter_offsets(self.store, rebuilt.active) == expected.dead_letters
         check_views(self.store, rebuilt.active, expected)

@@ -17,7 +17,7 @@ from recallog_streams import dead_letters
 from recallog_streams.fold import Fold
 from recallog_streams.ledgers.ledger import Batch
 from support.events import event, numbered, run
-from support.folding import finish, folded, ledger_at, parked_offsets, rows_of
+from support.folding import dead_letter_offsets, finish, folded, ledger_at, rows_of
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -47,14 +47,14 @@ class Counting:
 
 
 def fold(projection: Any, *events: Any, batch_records: int = 1000) -> tuple[dict[tuple[str, str, str], int], list[str]]:
-    """The counts, and what was parked, when `projection` is folded with the built-in ones."""
+    """The counts, and what became a dead letter, when `projection` is folded with the built-in ones."""
     ledger = ledger_at([codec.encode(said) for said in events], batch_records=batch_records)
     projector, generation = folded(ledger, [projection, *builtin.projections()])
     counts = rows_of(projector.store, generation, COUNTS.name)
-    parked = finish(dead_letters.all_dead_letters(projector.store, generation))
+    letters = finish(dead_letters.all_dead_letters(projector.store, generation))
     return (
         {place: COUNTS.decode(data).value for place, data in counts.items()},
-        [f"{letter.offset} {letter.reason}: {letter.detail}" for letter in parked],
+        [f"{letter.offset} {letter.reason}: {letter.detail}" for letter in letters],
     )
 
 
@@ -106,7 +106,7 @@ def test_needs_that_raise_cost_fetches_and_change_nothing() -> None:
     assert fold(Raising(), *NEW_AGENTS) == fold(Counting(), *NEW_AGENTS)
 
 
-def test_a_record_that_a_projection_raises_on_is_parked_and_the_others_are_folded() -> None:
+def test_a_record_that_a_projection_raises_on_becomes_a_dead_letter_and_the_others_are_folded() -> None:
     class Raising(Counting):
         def apply(self, rows: Rows, record: Record) -> None:
             super().apply(rows, record)
@@ -149,9 +149,9 @@ def test_a_row_that_cannot_be_stored_parks_its_record(row: object) -> None:
             else:
                 super().apply(rows, record)
 
-    counts, parked = fold(Nonsense(), *numbered(3))
+    counts, letters = fold(Nonsense(), *numbered(3))
     assert counts == {BAKER: 2}
-    assert [letter.split(": counting: ")[0] for letter in parked] == ["1 projection_failed"]
+    assert [letter.split(": counting: ")[0] for letter in letters] == ["1 projection_failed"]
 
 
 def test_a_row_that_cannot_be_stored_parks_its_record_also_where_the_same_batch_overwrites_it() -> None:
@@ -194,10 +194,10 @@ def test_a_row_at_no_address_parks_the_record_instead_of_stopping_the_store(plac
         def apply(self, rows: Rows, record: Record) -> None:
             rows.put(COUNTS, rows.get(COUNTS, *place) or Count(1), *place)
 
-    counts, parked = fold(Sessions(), *NEW_AGENTS)
+    counts, letters = fold(Sessions(), *NEW_AGENTS)
     assert counts == {}
-    assert len(parked) == 40
-    assert "is not the address of a row" in parked[0]
+    assert len(letters) == 40
+    assert "is not the address of a row" in letters[0]
 
 
 @pytest.mark.parametrize(
@@ -315,9 +315,9 @@ def test_json_that_only_some_readers_take_never_stops_the_stream(data: bytes, un
     ledger = ledger_at([data, *(codec.encode(said) for said in numbered(2)), data], unique_ids=unique_ids)
     projector, generation = folded(ledger)
     assert finish(projector.store.checkpoint(generation)).offset == 3  # type: ignore[union-attr]
-    parked = finish(dead_letters.all_dead_letters(projector.store, generation))
-    assert all(len(letter.detail) <= 500 for letter in parked)
-    assert {0, 3} >= {letter.offset for letter in parked}
+    letters = finish(dead_letters.all_dead_letters(projector.store, generation))
+    assert all(len(letter.detail) <= 500 for letter in letters)
+    assert {0, 3} >= {letter.offset for letter in letters}
 
 
 def test_two_projections_of_one_name_are_refused() -> None:
@@ -348,7 +348,7 @@ def test_a_projection_that_names_its_kinds_is_called_for_no_others() -> None:
 
     ledger = ledger_at([codec.encode(event(kind)) for kind in ("agent.spoke", "agent.thought", "shop.sold")])
     projector, generation = folded(ledger, [Picky(), *builtin.projections()])
-    assert parked_offsets(projector.store, generation) == [1]
+    assert dead_letter_offsets(projector.store, generation) == [1]
 
 
 def test_no_batch_outlives_its_fold_though_no_garbage_is_collected_meanwhile() -> None:

@@ -21,7 +21,7 @@ from recallog_streams.fold import digest_of
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from support.events import numbered
-from support.folding import finish, ledger_at, parked_offsets
+from support.folding import dead_letter_offsets, finish, ledger_at
 from support.scheduler import Process, SteppedLedger, SteppedStore
 
 
@@ -203,7 +203,7 @@ def test_new_dead_letters_hold_the_cutover_back_until_they_are_accepted(
 def test_a_record_that_the_live_views_came_to_remember_between_comparison_and_cutover_holds_it_back(
     store: MemoryStore, ahead_by: int
 ) -> None:
-    """The new generation had parked it already, and took the place of views that were compared without it."""
+    """The new generation had it as a dead letter already, and took the place of views that were compared without it."""
     ledger = ledger_at([codec.encode(said) for said in numbered(3)])
     live = projector_of(ledger, store)
     old = finish(generations.current(live, 0))
@@ -243,7 +243,7 @@ def test_a_record_that_both_park_holds_no_cutover_back(store: MemoryStore, ahead
         builder.step()
     active = finish(store.pointer(0)).active
     assert active is not None
-    assert (active != old, parked_offsets(store, active)) == (True, [3])
+    assert (active != old, dead_letter_offsets(store, active)) == (True, [3])
 
 
 async def _rebuilt(projector: Projector) -> None:

@@ -54,11 +54,11 @@ def test_it_is_exact_over_thousands_of_ids_however_its_buckets_are_split() -> No
 
 
 def fold(*values: bytes) -> tuple[list[int], list[str]]:
-    """Offsets that are remembered, and what was parked."""
+    """Offsets that are remembered, and what became a dead letter."""
     projector, generation = folded(ledger_at(values, unique_ids=False))
     own = rows_of(projector.store, generation, "episodic.own").values()
-    parked = finish(dead_letters.all_dead_letters(projector.store, generation))
-    return [msgspec.msgpack.decode(data)[0] for data in own], [f"{p.offset} {p.reason}: {p.detail}" for p in parked]
+    letters = finish(dead_letters.all_dead_letters(projector.store, generation))
+    return [msgspec.msgpack.decode(data)[0] for data in own], [f"{p.offset} {p.reason}: {p.detail}" for p in letters]
 
 
 SAID = codec.encode(event(id="debt-1", payload={"text": "nine sacks"}))
@@ -72,14 +72,14 @@ def test_a_repeat_written_with_other_white_space_is_skipped() -> None:
     assert fold(SAID, SAID.replace(b'":', b'" : ')) == ([0], [])
 
 
-def test_the_same_id_with_other_content_is_parked_and_the_first_stays() -> None:
+def test_the_same_id_with_other_content_becomes_a_dead_letter_and_the_first_stays() -> None:
     other = SAID.replace(b"nine", b"ten")
     assert fold(SAID, other, SAID) == ([0], ["1 conflict: its id names another event, at 0:0"])
 
 
 def test_the_same_id_in_another_space_is_another_event() -> None:
-    remembered, parked = fold(SAID, SAID.replace(b'"village"', b'"hamlet"'))
-    assert (sorted(remembered), parked) == ([0, 1], [])
+    remembered, letters = fold(SAID, SAID.replace(b'"village"', b'"hamlet"'))
+    assert (sorted(remembered), letters) == ([0, 1], [])
 
 
 def test_an_entry_takes_thirty_bytes() -> None:

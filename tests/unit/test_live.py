@@ -32,7 +32,7 @@ from recallog_streams.partition_task import BACKOFF_SECONDS_MAX, PartitionTask, 
 from recallog_streams.projector import Projector
 from support.events import numbered
 from support.folding import check_views
-from support.group_in_memory import FeedInMemory
+from support.group_in_memory import InMemoryGroup
 from support.oracle import expect
 from support.virtual_time import run_in_virtual_time
 
@@ -127,7 +127,7 @@ class World:
     def __init__(self, *, assigned: bool = True, activity: Activity | None = None) -> None:
         self.ledger = ADifferentLedger()
         self.store = AStore()
-        self.feed = FeedInMemory(self.ledger, assigned=assigned)
+        self.feed = InMemoryGroup(self.ledger, assigned=assigned)
         self.live = LiveProjector(self.projector(activity), self.feed)
 
     def projector(self, activity: Activity | None = None, store: Store | None = None) -> Projector:
@@ -253,7 +253,7 @@ async def test_a_batch_that_somebody_else_has_committed_changes_nothing() -> Non
 async def test_a_stale_batch_is_discarded_and_the_partition_goes_on() -> None:
     world = World()
     stale = iter([True, False] * 10)
-    world.feed = FeedInMemory(world.ledger, is_stale=lambda: next(stale, False))
+    world.feed = InMemoryGroup(world.ledger, is_stale=lambda: next(stale, False))
     world.live = LiveProjector(world.projector(), world.feed)
     async with running(world):
         for _ in range(4):
@@ -495,7 +495,7 @@ async def test_told_to_stop_it_finishes_the_batch_in_hand() -> None:
 async def test_a_feed_that_fails_is_left_and_joined_again() -> None:
     world = World()
     failures = iter([False] * 4 + [True] * 5)
-    world.feed = FeedInMemory(world.ledger, fails=lambda: next(failures, False))
+    world.feed = InMemoryGroup(world.ledger, fails=lambda: next(failures, False))
     world.live = LiveProjector(world.projector(), world.feed)
     async with running(world):
         await asyncio.sleep(30)

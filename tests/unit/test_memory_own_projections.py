@@ -284,7 +284,7 @@ def test_once_the_projection_is_mended_a_retry_applies_it(tmp_path: Path) -> Non
     run(work())
 
 
-def test_with_nothing_parked_a_retry_does_nothing(tmp_path: Path) -> None:
+def test_without_dead_letters_a_retry_does_nothing(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words()]) as memory:
             await memory.publish_many(SAID)

@@ -186,8 +186,8 @@ def test_what_an_agent_is_set_to_later_counts(tmp_path: Path) -> None:
     events = [*spoken, later]
     assert len(as_of(tmp_path, 5, events, ask_salient).memories) == 1
     assert "You are proud." in as_of(tmp_path, 5, [], ask_context)
-    owed = as_of(tmp_path, 5, [], ask_reflection)
-    assert (owed.due, owed.since) == (True, Position(0, 2))
+    view = as_of(tmp_path, 5, [], ask_reflection)
+    assert (view.due, view.since) == (True, Position(0, 2))
 
 
 def test_what_a_space_is_set_to_later_counts(tmp_path: Path) -> None:

@@ -209,23 +209,23 @@ def test_with_threshold_3_a_reflection_is_due_after_3_and_once_it_is_given_after
 
 
 def test_with_threshold_3_what_peers_say_makes_none_due(tmp_path: Path) -> None:
-    owed = reflection(tmp_path, reflecting_every(3), *spoken(3, "miller"))
-    assert (owed.due, owed.events) == (False, 0)
+    view = reflection(tmp_path, reflecting_every(3), *spoken(3, "miller"))
+    assert (view.due, view.events) == (False, 0)
 
 
 def test_with_threshold_5_a_count_that_jumps_from_4_to_7_makes_exactly_one_due(tmp_path: Path) -> None:
     """The original asked whether the count is a multiple of the threshold, and missed this one."""
     assert not reflection(tmp_path, reflecting_every(5), *spoken(4)).due
-    owed = reflection(tmp_path, *spoken(3))
-    assert (owed.due, owed.events, owed.since) == (True, 7, Position(0, 5))
+    view = reflection(tmp_path, *spoken(3))
+    assert (view.due, view.events, view.since) == (True, 7, Position(0, 5))
     (pending,) = after(tmp_path, [], lambda memory: memory.pending())
-    assert (pending.trigger, pending.events) == (owed.trigger, 7)
+    assert (pending.trigger, pending.events) == (view.trigger, 7)
 
 
 def test_with_threshold_5_twelve_events_at_once_make_one_due_until_a_reflection_lands(tmp_path: Path) -> None:
-    owed = reflection(tmp_path, reflecting_every(5), *spoken(12))
+    view = reflection(tmp_path, reflecting_every(5), *spoken(12))
     assert len(after(tmp_path, [], lambda memory: memory.pending())) == 1
-    answered = reflection(tmp_path, owed.answer("Bread."))
+    answered = reflection(tmp_path, view.answer("Bread."))
     assert (answered.due, answered.events) == (False, 0)
 
 
