@@ -2,7 +2,7 @@
 
 import typer
 
-from recallog_service.cli import terminal
+from recallog_service.cli import console, terminal
 from recallog_service.cli.terminal import Home, Json, Space
 
 
@@ -18,7 +18,7 @@ def spaces_command(home: Home = None, as_json: Json = False) -> None:
         terminal.print_json(spaces)
     else:
         rows = [(s.space, f"{s.events:,}", s.agents, s.sessions, s.first, s.last) for s in spaces]
-        terminal.print_table(("space", "events", "agents", "sessions", "first", "last"), rows)
+        console.print_table(("space", "events", "agents", "sessions", "first", "last"), rows)
 
 
 def agents_command(space: Space, home: Home = None, as_json: Json = False) -> None:
@@ -28,4 +28,4 @@ def agents_command(space: Space, home: Home = None, as_json: Json = False) -> No
         terminal.print_json(agents)
     else:
         rows = [(a.name, f"{a.events:,}", a.first, a.last) for a in agents]
-        terminal.print_table(("agent", "events", "first", "last"), rows)
+        console.print_table(("agent", "events", "first", "last"), rows)

@@ -7,7 +7,7 @@ import typer
 from recallog import Position, Settings
 from recallog.composition import ledger_at
 from recallog_schemas.views import CopyReport
-from recallog_service.cli import terminal
+from recallog_service.cli import console, terminal
 from recallog_service.cli.terminal import Json
 from recallog_streams.migration import copy
 
@@ -42,5 +42,5 @@ def copy_command(source: LedgerAddress, target: LedgerAddress, as_json: Json = F
     if as_json:
         terminal.print_json(report)
     else:
-        terminal.out.print(f"copied {report.copied:,} of {report.records:,} records")
+        console.out.print(f"copied {report.copied:,} of {report.records:,} records")
     raise typer.Exit(1 if report.left_out else 0)

@@ -6,7 +6,7 @@ import typer
 
 from recallog import Position
 from recallog_schemas.views import DeadLetter
-from recallog_service.cli import terminal
+from recallog_service.cli import console, terminal
 from recallog_service.cli.terminal import Home, Json
 
 _group = typer.Typer(help="List, show or retry records that could not be applied.", no_args_is_help=True)
@@ -66,7 +66,7 @@ def retry_command(home: Home = None, as_json: Json = False) -> None:
     if as_json:
         terminal.print_json(left)
     else:
-        terminal.out.print(f"{before - len(left):,} of {before:,} applied")
+        console.out.print(f"{before - len(left):,} of {before:,} applied")
         if left:
             _print(left, as_json)
     raise typer.Exit(1 if left else 0)
@@ -76,9 +76,9 @@ def _print(letters: list[DeadLetter], as_json: bool) -> None:
     if as_json:
         terminal.print_json(letters)
     elif letters:
-        terminal.print_table(
+        console.print_table(
             ("views", "position", "reason", "detail", "space", "kind", "id"),
             [(x.views, x.position, x.reason, x.detail, x.space or "?", x.kind or "?", x.id or "?") for x in letters],
         )
     else:
-        terminal.out.print("no dead letters")
+        console.out.print("no dead letters")

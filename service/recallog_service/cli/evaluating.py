@@ -15,7 +15,7 @@ from recallog import Memory, Settings
 from recallog.retrieval.channels import DEFAULT_CHANNELS
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.views import View
-from recallog_service.cli import terminal
+from recallog_service.cli import console, terminal
 from recallog_service.cli.recalling import Channel
 from recallog_service.cli.terminal import Json
 from recallog_service.evaluation import locomo_questions, result
@@ -256,11 +256,11 @@ def _print(done: Result, change: Comparison | None, against: Path | None) -> Non
     rows: list[tuple[str, Figures | None]] = []
     rows += [(f"{category} {CATEGORIES[category]}", figures) for category, figures in summary.by_category.items()]
     rows += [("1 to 4", summary.overall), (f"{ADVERSARIAL} {CATEGORIES[ADVERSARIAL]}", summary.adversarial)]
-    terminal.print_table(
+    console.print_table(
         ("category", "questions", *_HEADINGS),
         [(name, f"{figures.questions:,}", *_cells(figures)) for name, figures in rows if figures is not None],
     )
-    terminal.out.print(
+    console.out.print(
         f"\nlatency of a query: {summary.latency_ms_p50:,.1f} ms (p50), {summary.latency_ms_p95:,.1f} ms (p95)"
     )
     if done.skipped or done.unresolved:
@@ -276,15 +276,15 @@ def _print(done: Result, change: Comparison | None, against: Path | None) -> Non
         terminal.note("* the 95 % interval of the change excludes 0 (paired bootstrap); R@k in percentage points")
     if summary.degraded:
         style = "red" if _unexpectedly_degraded(done.used, summary) else "dim"
-        terminal.err.print(
+        console.err.print(
             f"{summary.degraded:,} of {len(done.answers):,} answers used keywords only: {summary.degraded_because}",
             style=style, markup=False,
         )  # fmt: skip
 
 
 def _print_change(change: Comparison, title: str) -> None:
-    terminal.out.print()
-    terminal.print_table(
+    console.out.print()
+    console.print_table(
         (f"1 to 4, {title}", "change", "95 % interval", "better", "worse"),
         [
             (heading, _points(paired, name), _interval(paired, name), f"{paired.wins:,}", f"{paired.losses:,}")
@@ -292,8 +292,8 @@ def _print_change(change: Comparison, title: str) -> None:
             if (paired := change.overall.get(name)) is not None
         ],
     )
-    terminal.out.print()
-    terminal.print_table(
+    console.out.print()
+    console.print_table(
         ("category", *_HEADINGS),
         [
             (f"{category} {CATEGORIES[category]}", *(_points(paired[name], name) for name in MEASURES))
@@ -305,8 +305,8 @@ def _print_change(change: Comparison, title: str) -> None:
 def _print_ablations(done: Result) -> None:
     rows: list[tuple[str, Summary, Mapping[str, Paired]]] = [("default", done.summary, {})]
     rows += [(ablation.name, ablation.summary, ablation.against_default.overall) for ablation in done.ablations]
-    terminal.out.print()
-    terminal.print_table(
+    console.out.print()
+    console.print_table(
         ("categories 1 to 4", *_HEADINGS, "p50 ms", "change of R@5", "R@10", "R@20", "MRR"),
         [
             (

@@ -12,7 +12,7 @@ from recallog import Memory
 from recallog_schemas import codec, limits
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.views import RebuildPlan, RebuildReport, SpaceDetail, Status, VerifyReport
-from recallog_service.cli import terminal
+from recallog_service.cli import console, terminal
 from recallog_service.cli.terminal import Home, Json
 
 _SHOWN_MAX = 10
@@ -49,7 +49,7 @@ def export_command(
                                 target.write(codec.encode(codec.decode(data)) + b"\n")
                             except InvalidEvent as error:
                                 refused += 1
-                                terminal.err.print(f"left out {batch.partition}:{offset}: {error}", markup=False)
+                                console.err.print(f"left out {batch.partition}:{offset}: {error}", markup=False)
                         advance(batch.next, (await memory.ledger_ends())[batch.partition])
             target.flush()
         finally:
@@ -84,24 +84,24 @@ def status_command(
 
 def _print_space(detail: SpaceDetail) -> None:
     if detail.space is None:
-        terminal.out.print("the space has no events")
+        console.out.print("the space has no events")
         return
     space = detail.space
-    terminal.out.print(f"{space.space}: {space.events:,} events, from {space.first} to {space.last}")
+    console.out.print(f"{space.space}: {space.events:,} events, from {space.first} to {space.last}")
     for title, rows in (("agents", detail.agents), ("sessions", detail.sessions), ("kinds", detail.kinds)):
-        terminal.out.print()
-        terminal.print_table(
+        console.out.print()
+        console.print_table(
             (title, "events", "first", "last"), [(row.name, f"{row.events:,}", row.first, row.last) for row in rows]
         )
 
 
 def _print_status(status: Status) -> None:
-    terminal.out.print(
+    console.out.print(
         f"{status.records:,} records, {status.spaces:,} spaces, {status.agents:,} agents, {status.sessions:,} sessions"
     )
     index = f", index {status.index_bytes / 1e6:,.1f} MB" if status.index_bytes else ""
-    terminal.out.print(f"ledger {status.ledger_bytes / 1e6:,.1f} MB, views {status.views_bytes / 1e6:,.1f} MB{index}\n")
-    terminal.print_table(
+    console.out.print(f"ledger {status.ledger_bytes / 1e6:,.1f} MB, views {status.views_bytes / 1e6:,.1f} MB{index}\n")
+    console.print_table(
         ("views", "partition", "end", "checkpoint", "lag", "generation", "building", "dead letters"),
         [
             (
@@ -130,11 +130,9 @@ def _print_pending(status: Status) -> None:
     if not status.pending:
         return
     one = status.pending_total == 1
-    terminal.out.print(
-        f"\n{status.pending_total:,} {'reflection is' if one else 'reflections are'} due: recallog react"
-    )
+    console.out.print(f"\n{status.pending_total:,} {'reflection is' if one else 'reflections are'} due: recallog react")
     shown = status.pending[:_SHOWN_MAX]
-    terminal.print_table(
+    console.print_table(
         ("space", "agent", "events"), [(due.space, due.agent, f"{due.events:,} of {due.threshold:,}") for due in shown]
     )
     _print_more(status.pending_total - len(shown))
@@ -144,19 +142,19 @@ def _print_unreflected(status: Status) -> None:
     if not status.unreflected:
         return
     one = status.unreflected_total == 1
-    terminal.out.print(
+    console.out.print(
         f"\n{status.unreflected_total:,} {'agent' if one else 'agents'} past turn {limits.UNREFLECTED_TURNS} without "
         "reflection: they do not remember events that have left their window"
     )
     shown = status.unreflected[:_SHOWN_MAX]
-    terminal.print_table(("space", "agent", "turn"), [(agent.space, agent.agent, f"{agent.turn:,}") for agent in shown])
+    console.print_table(("space", "agent", "turn"), [(agent.space, agent.agent, f"{agent.turn:,}") for agent in shown])
     _print_more(status.unreflected_total - len(shown))
     terminal.note(f"set a threshold: {set_threshold(shown[0].space, shown[0].agent)}")
 
 
 def _print_more(count: int) -> None:
     if count > 0:
-        terminal.out.print(f"and {count:,} more: recallog status --json")
+        console.out.print(f"and {count:,} more: recallog status --json")
 
 
 def set_threshold(space: str, agent: str) -> str:
@@ -184,14 +182,14 @@ def print_verified(report: VerifyReport) -> None:
     """Print the digest, or the first row that differs in each table."""
     for table in report.tables:
         if table.difference is not None:
-            terminal.out.print(f"[bold red]differs[/] {table.difference.address()}")
+            console.out.print(f"[bold red]differs[/] {table.difference.address()}")
             found, expected = _around_the_difference(table.difference.found, table.difference.expected)
             terminal.print_lines(f"  view  {found}\n  fold  {expected}")
     rows = sum(table.rows for table in report.tables)
     if report.clean:
-        terminal.out.print(f"[green]clean[/] {report.records:,} records, {rows:,} rows, digest {report.digest[:16]}")
+        console.out.print(f"[green]clean[/] {report.records:,} records, {rows:,} rows, digest {report.digest[:16]}")
     else:
-        terminal.out.print("The ledger is the source of truth. Build the views again: recallog rebuild")
+        console.out.print("The ledger is the source of truth. Build the views again: recallog rebuild")
 
 
 def _around_the_difference(found: str | None, expected: str | None, width: int = 100) -> tuple[str, str]:
@@ -273,7 +271,7 @@ def _print_aborted(aborted: Sequence[str], *, as_json: bool) -> None:
     if as_json:
         terminal.print_json({"aborted": aborted})
     else:
-        terminal.out.print(f"cancelled: {', '.join(aborted)}" if aborted else "no rebuild is running")
+        console.out.print(f"cancelled: {', '.join(aborted)}" if aborted else "no rebuild is running")
 
 
 def _print_rebuilt(reports: Sequence[RebuildReport], *, as_json: bool) -> None:
@@ -283,7 +281,7 @@ def _print_rebuilt(reports: Sequence[RebuildReport], *, as_json: bool) -> None:
     for report in reports:
         joined = ", joined one under way" if report.joined else ""
         rate = report.records / report.seconds if report.seconds else 0
-        terminal.out.print(
+        console.out.print(
             f"rebuilt {report.records:,} records in {report.seconds:.1f} s ({rate:,.0f}/s{joined}): "
             f"{report.replaced or 'nothing'} → {report.generation}"
         )
@@ -293,7 +291,7 @@ def _print_plan(plans: Sequence[RebuildPlan], *, as_json: bool) -> None:
     if as_json:
         terminal.print_json(plans)
         return
-    terminal.print_table(
+    console.print_table(
         ("views", "partition", "records", "replaces", "joins"),
         [
             (plan.views, plan.partition, f"{plan.records:,}", plan.replaces or "nothing", plan.joins or "-")

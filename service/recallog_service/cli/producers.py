@@ -11,7 +11,7 @@ import typer
 
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidEvent
-from recallog_service.cli import terminal
+from recallog_service.cli import console, terminal
 from recallog_service.cli.terminal import Home, Json
 from recallog_service.formats import chat, jsonl, locomo
 from recallog_service.formats.item import DEFAULT_START, Item
@@ -65,7 +65,7 @@ def publish_command(
             if as_json:
                 terminal.print_json({"valid": True, "event": json.loads(codec.encode(event))})
             else:
-                terminal.out.print(f"valid, nothing written: {event.kind} by {event.agent} in {event.space}")
+                console.out.print(f"valid, nothing written: {event.kind} by {event.agent} in {event.space}")
             return
         with terminal.opened(home) as (memory, _):
             async with memory:
@@ -73,7 +73,7 @@ def publish_command(
         if as_json:
             terminal.print_json({"position": str(position), "id": event.id})
         else:
-            terminal.out.print(f"{position} {event.id}")
+            console.out.print(f"{position} {event.id}")
 
     terminal.run(work, as_json=as_json)
 
@@ -133,13 +133,13 @@ def ingest_command(
         terminal.print_json(result)
     else:
         for problem in result.problems:
-            terminal.err.print(problem.message, markup=False, style="red")
-        terminal.out.print(
+            console.err.print(problem.message, markup=False, style="red")
+        console.out.print(
             f"{result.added:,} events added, {result.known:,} known already, {len(result.problems):,} refused, "
             f"{result.spaces:,} spaces"
         )
         if result.stopped:
-            terminal.err.print(
+            console.err.print(
                 "stopped there; the events before it are in the ledger. Correct it and run the same command again, or "
                 "skip refused items with --keep-going"
             )

@@ -12,10 +12,11 @@ from recallog.following.entries import entries_of, follow
 from recallog.reactors.reactor import POLL_SECONDS, RETRY_SECONDS
 from recallog_schemas.errors import LockTimeout, RecallogError
 from recallog_schemas.views import Reaction, ReflectionView, lines
-from recallog_service.cli import terminal
+from recallog_service.cli import console, terminal
 from recallog_service.cli.consumers import print_based_on
+from recallog_service.cli.control_characters import harmless
 from recallog_service.cli.operators import set_threshold
-from recallog_service.cli.terminal import Agent, At, Home, Json, Space, harmless
+from recallog_service.cli.terminal import Agent, At, Home, Json, Space
 
 _FAILED = "reflection.failed"
 
@@ -114,7 +115,7 @@ def react_command(
     if as_json:
         terminal.print_json(reactions)
     elif not reactions:
-        terminal.out.print("no reflection is due")
+        console.out.print("no reflection is due")
     for reaction in [] if as_json else reactions:
         _print_reaction(reaction)
     raise typer.Exit(1 if any(reaction.kind == _FAILED for reaction in reactions) else 0)
@@ -177,5 +178,5 @@ def _print_reaction(reaction: Reaction) -> None:
     line.append(reaction.agent, "bold")
     line.append(f"  {reaction.kind}  ", "dim")
     line.append(harmless(reaction.text), "red" if reaction.kind == _FAILED else "magenta")
-    terminal.out.print(line)
+    console.out.print(line)
     print_based_on(reaction.based_on)

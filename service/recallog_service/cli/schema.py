@@ -8,7 +8,7 @@ import typer
 from recallog import Memory
 from recallog_schemas import export
 from recallog_schemas.views import Catalogue, KindsView
-from recallog_service.cli import terminal
+from recallog_service.cli import console, terminal
 from recallog_service.cli.terminal import Home, Json
 
 _group = typer.Typer(help="Export the JSON Schemas, or list the kinds of events.", no_args_is_help=True)
@@ -28,7 +28,7 @@ def export_command(
     if as_json:
         terminal.print_json({"written": [str(path) for path in written]})
     else:
-        terminal.out.print(f"{len(written)} schemas written to {output}")
+        console.out.print(f"{len(written)} schemas written to {output}")
 
 
 @_group.command("kinds", epilog="Example: recallog schema kinds --space village")
@@ -64,4 +64,4 @@ def kinds_command(
             )
             for kind in found.kinds
         ]
-        terminal.print_table(columns, rows)
+        console.print_table(columns, rows)

@@ -15,8 +15,9 @@ from rich.text import Text
 from recallog import Context, EpisodicView, Explanation, Memory
 from recallog_schemas.views import RecallHit, VerifyReport
 from recallog_service.cli import terminal
+from recallog_service.cli.console import out
 from recallog_service.cli.operators import print_verified
-from recallog_service.cli.terminal import Json, out
+from recallog_service.cli.terminal import Json
 from recallog_service.demo import village
 
 

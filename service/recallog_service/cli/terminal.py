@@ -2,25 +2,25 @@
 
 import asyncio
 import json
-import re
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, TypeVar
 
 import typer
 from pydantic import BaseModel, ValidationError
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
-from rich.text import Text
 
 from recallog import Memory, Position, Settings
 from recallog.reading.time_travel import AsOf
 from recallog_schemas.errors import InvalidEvent, RecallogError, StorageUnavailable
+from recallog_service.cli.control_characters import harmless
+
+if TYPE_CHECKING:
+    from recallog_service.cli.console import ProgressBar
 
 Result = TypeVar("Result")
 
@@ -32,13 +32,6 @@ Space = Annotated[str, typer.Argument(help="Name of the space.")]
 Agent = Annotated[str, typer.Argument(help="Name of the agent.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 At = Annotated[str | None, typer.Option("--as-of", help="Answer from the past: a position (0:41) or a time.")]
-
-_WIDTH_OF_A_FILE = 10_000
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-# Without emoji: texts are printed unchanged, also ":apple:".
-out = Console(highlight=False, soft_wrap=True, emoji=False)
-err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = False) -> Result:
@@ -92,7 +85,9 @@ def fail(error: RecallogError, *, as_json: bool = False, code: int | None = None
     if as_json:
         sys.stderr.write(json.dumps({"error": type(error).__name__, "message": str(error)}) + "\n")
     else:
-        err.print(Text.assemble(("error", "bold red"), " ", harmless(str(error))))
+        from recallog_service.cli import console
+
+        console.print_error(str(error))
     raise typer.Exit(error.exit_code if code is None else code)
 
 
@@ -116,22 +111,21 @@ def opened(
 @contextmanager
 def bar(label: str, unit: str = "events") -> Iterator[Callable[[int, int], None]]:
     """A progress bar on stderr; it appears with the first call of (done, total), and only on a terminal."""
-    texts = (TextColumn("{task.description}"), TextColumn(unit))
-    columns = (texts[0], BarColumn(), MofNCompleteColumn(), texts[1], TimeRemainingColumn())
-    progress = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
-    task = None
+    shown: ProgressBar | None = None
 
     def advance(done: int, total: int) -> None:
-        nonlocal task
-        if task is None:
-            progress.start()
-            task = progress.add_task(label, total=total)
-        progress.update(task, completed=done, total=total)
+        nonlocal shown
+        if shown is None:
+            from recallog_service.cli.console import ProgressBar
+
+            shown = ProgressBar(label, unit)
+        shown.update(done, total)
 
     try:
         yield advance
     finally:
-        progress.stop()
+        if shown is not None:
+            shown.stop()
 
 
 def print_json(answer: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None:
@@ -145,22 +139,14 @@ def print_json(answer: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None
     sys.stdout.write(text + "\n")
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
-    table = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for row in rows:
-        table.add_row(*(Text(harmless(str(cell))) for cell in row))
-    # In a pipe or a file a table is as wide as its rows; only a terminal limits its width.
-    (out if out.is_terminal else Console(width=_WIDTH_OF_A_FILE, highlight=False, emoji=False)).print(table)
-
-
 def print_lines(text: str, style: str = "") -> None:
     """Print text without markup, and with control characters written out."""
-    out.print(harmless(text), markup=False, style=style)
+    _print(text, style, sys.stdout)
 
 
 def print_exactly(text: str) -> None:
     """Print text unchanged to a pipe or a file, and with control characters written out to a terminal."""
-    if out.is_terminal:
+    if sys.stdout.isatty():
         print_lines(text)
     else:
         sys.stdout.write(text + "\n")
@@ -174,12 +160,19 @@ def print_json_line(document: dict[str, Any]) -> None:
 
 def note(text: str) -> None:
     """Print a remark on stderr."""
-    err.print(harmless(text), markup=False, style="dim")
+    _print(text, "dim", sys.stderr)
 
 
-def harmless(text: str) -> str:
-    """The text with its control characters written out, for example "\\\\x1b"."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+def _print(text: str, style: str, stream: TextIO) -> None:
+    """Only a style on a terminal needs rich."""
+    if style and (stream.isatty() or os.environ.get("FORCE_COLOR")):
+        from recallog_service.cli import console
+
+        target = console.out if stream is sys.stdout else console.err
+        target.print(harmless(text), markup=False, style=style)
+    else:
+        stream.write(harmless(text) + "\n")
+        stream.flush()
 
 
 def as_of(text: str | None) -> AsOf | None:

@@ -11,9 +11,10 @@ from recallog import Event, Memory
 from recallog.following.entries import POLL_SECONDS, LedgerEntry
 from recallog.following.reflections import ReflectionAnswered, ReflectionDue, SpaceFollower
 from recallog_schemas import kinds
-from recallog_service.cli import terminal
+from recallog_service.cli import console, terminal
+from recallog_service.cli.control_characters import harmless
 from recallog_service.cli.following import Start, begin_in_space, entry_document, entry_line
-from recallog_service.cli.terminal import Home, Json, Space, harmless
+from recallog_service.cli.terminal import Home, Json, Space
 
 _PAYLOAD_CHARS_MAX = 200
 
@@ -106,7 +107,7 @@ def _document(item: LedgerEntry | ReflectionDue | ReflectionAnswered) -> dict[st
 def _print(item: LedgerEntry | ReflectionDue | ReflectionAnswered) -> None:
     match item:
         case LedgerEntry():
-            terminal.out.print(_entry(item))
+            console.out.print(_entry(item))
         case ReflectionDue(agent=agent, events=None):
             terminal.print_lines(f"· {agent}: a reflection was due", "bold red")
         case ReflectionDue():
