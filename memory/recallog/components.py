@@ -1,7 +1,7 @@
 """The built parts of one memory: its ledger, its views, its locks and its index."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,8 +36,9 @@ class Components:
 
     async def close(self) -> None:
         """Close files and connections."""
-        await self.ledger.close()
-        for group in self.groups():
-            await group.store.close()
-        if self.index is not None:
-            await self.index.close()
+        async with AsyncExitStack() as closing:  # all of them, also where one fails or the caller is cancelled
+            closing.push_async_callback(self.ledger.close)
+            for group in self.groups():
+                closing.push_async_callback(group.store.close)
+            if self.index is not None:
+                closing.push_async_callback(self.index.close)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
+from recallog_projections.threads import run_last
 from recallog_schemas import limits
 from recallog_schemas.errors import (
     LockTimeout,
@@ -92,11 +93,13 @@ class SqliteFile:
         if self._closed:
             return
         self._closed = True
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
-        self._thread.shutdown()
+        await run_last(self._thread, self._close)
 
-    def size_bytes(self) -> int:
+    async def size_bytes(self) -> int:
         """The size of the file and its write-ahead log."""
+        return await asyncio.to_thread(self._size_bytes)
+
+    def _size_bytes(self) -> int:
         return sum(path.stat().st_size for path in (self.path, Path(f"{self.path}-wal")) if path.exists())
 
     def _run(self, work: Callable[[sqlite3.Connection], Result], write: bool) -> Result:

@@ -76,6 +76,7 @@ class Indexer:
         self._views: dict[MadeWith, ProjectionGroup] = {}
         self._embedders: dict[str, Embedder] = {}
         self._loading = Lock()
+        self._closed = False
         self._checked_at = -CHECK_SECONDS
         self.trouble = ""
         """Why the index does not follow the ledger, in a sentence; "" where it does."""
@@ -88,11 +89,15 @@ class Indexer:
     def _loaded(self, name: str) -> Embedder:
         with self._loading:
             if name not in self._embedders:
-                self._embedders[name] = self.load(name)
+                loaded = self._embedders[name] = self.load(name)
+                if self._closed:
+                    self.close()
+                return loaded
             return self._embedders[name]
 
     def close(self) -> None:
-        """Unload the models."""
+        """Unload the models, and those that are being loaded as soon as they are. May block: call it in a thread."""
+        self._closed = True
         while self._embedders:
             self._embedders.popitem()[1].close()
 

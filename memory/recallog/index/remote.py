@@ -20,6 +20,7 @@ from recallog.settings import Settings
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.engines.edge import collections_in, disk_bytes
 from recallog_projections.index.engines.engine import Engine, Filter, Hit, Point, Search, Shape, StoredPoint
+from recallog_projections.threads import run_in_own_thread, run_last
 from recallog_schemas.errors import IndexUnavailable
 
 START_SECONDS = 20.0
@@ -30,23 +31,32 @@ _POLL_SECONDS = 0.02
 
 
 class ServiceConnection:
-    """One connection to the service of a folder, and one call at a time on it."""
+    """One connection to the service of a folder, and one call at a time on it.
+
+    `call` blocks its thread. `close` may be called from any thread, and does not wait: a call in flight fails at once.
+    """
 
     def __init__(self, home: Path) -> None:
         self._home = home
         self._lock = Lock()
+        """Held during a call. The socket is replaced by its holder only."""
         self._socket: socket.socket | None = None
+        self._closed = False
 
     def call(self, call: messages.Call, kind: Any) -> Any:
         """What `call` returns, of type `kind`. Raises what the service raised, or `IndexUnavailable`."""
-        with self._lock:
-            try:
-                return messages.value_of(self._said_again(call) if self._socket else self._said(call), kind)
-            except (OSError, msgspec.MsgspecError) as error:
+        try:
+            with self._lock:
+                try:
+                    return messages.value_of(self._said_again(call) if self._socket else self._said(call), kind)
+                except (OSError, msgspec.MsgspecError) as error:
+                    self._disconnect()
+                    raise IndexUnavailable(
+                        f"the index of {self._home} is not being served ({error}); ask again, and it is started"
+                    ) from error
+        finally:
+            if self._closed:  # by another thread, which found the lock held
                 self.close()
-                raise IndexUnavailable(
-                    f"the index of {self._home} is not being served ({error}); ask again, and it is started"
-                ) from error
 
     def _said_again(self, call: messages.Call) -> bytes:
         """Once more on a new connection where the old one is broken: the service may be another by now. Every call may
@@ -54,7 +64,7 @@ class ServiceConnection:
         try:
             return self._said(call)
         except OSError:
-            self.close()
+            self._disconnect()
             return self._said(call)
 
     def _said(self, call: messages.Call) -> bytes:
@@ -62,6 +72,8 @@ class ServiceConnection:
             address = msgspec.json.decode((self._home / layout.INDEX_ADDRESS).read_bytes(), type=messages.Address)
             self._socket = socket.create_connection(("127.0.0.1", address.port), timeout=60)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._closed:
+                raise ConnectionError("the connection is closed")
             self._exchange(messages.encode(messages.Handshake(address.token)))
         return self._exchange(messages.encode(call))
 
@@ -82,6 +94,19 @@ class ServiceConnection:
         return bytes(parts)
 
     def close(self) -> None:
+        """End the connection. Later calls raise `IndexUnavailable`."""
+        self._closed = True
+        connection = self._socket
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for an answer
+        if self._lock.acquire(blocking=False):
+            try:
+                self._disconnect()
+            finally:
+                self._lock.release()
+
+    def _disconnect(self) -> None:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -94,6 +119,9 @@ class RemoteService:
         self._settings = settings
         self._home = settings.home
         self._process: subprocess.Popen[bytes] | None = None
+        self._processes = Lock()
+        """Held while the process is started or ended."""
+        self._closed = False
         self._asking = ServiceConnection(self._home)
 
     def exists(self) -> bool:
@@ -116,19 +144,28 @@ class RemoteService:
     async def start(self, wait_seconds: float = START_SECONDS) -> None:
         """See to it that a service answers. Raises `IndexUnavailable` where none does after `wait_seconds`."""
         give_up = time.monotonic() + wait_seconds
-        while not await asyncio.to_thread(lambda: self.is_up):
+        while not await asyncio.to_thread(self._is_up_or_starting):
+            if time.monotonic() > give_up:
+                raise IndexUnavailable("the index is starting; ask again in a moment")
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _is_up_or_starting(self) -> bool:
+        """Whether a service answers; if none does, its process has been started when this returns."""
+        if self.is_up:
+            return True
+        with self._processes:
+            if self._closed:
+                raise IndexUnavailable("the memory is closed, and with it its semantic index; open it again")
             if self._process is None or self._process.poll() is not None:
                 failed = self._process is not None and self._process.returncode != 0
                 self._let_go()
-                if failed:  # the next question tries again
+                if failed:  # the next query tries again
                     raise IndexUnavailable(f"the index's process ended; {self._home / layout.INDEX_LOG} says why")
                 try:
                     self._spawn()
                 except OSError as error:
                     raise IndexUnavailable(f"the index's process cannot be started: {error}") from error
-            if time.monotonic() > give_up:
-                raise IndexUnavailable("the index is starting; ask again in a moment")
-            await asyncio.sleep(_POLL_SECONDS)
+        return False
 
     def _spawn(self) -> None:
         (self._home / layout.INDEX).mkdir(parents=True, exist_ok=True)
@@ -141,10 +178,15 @@ class RemoteService:
             self._process.stdin.write(messages.encode_settings(self._settings))
             self._process.stdin.flush()
 
-    def close(self) -> None:
-        """Let go of it; the one that this process has started ends."""
+    async def close(self) -> None:
+        """Disconnect, and end the process if this one has started it."""
+        self._closed = True
         self._asking.close()
-        self._let_go()
+        await run_in_own_thread(self._end)
+
+    def _end(self) -> None:
+        with self._processes:
+            self._let_go()
 
     def _let_go(self) -> None:
         """Tell the process that this one has started to end, and wait until it has."""
@@ -167,16 +209,27 @@ class RemoteEngine(Engine):
     def __init__(self, home: Path) -> None:
         self._home = home
         self._channel = ServiceConnection(home)
+        self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recallog-engine")
 
     async def _call(self, call: messages.Call, kind: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._channel.call, call, kind)
+        if self._closed:
+            raise IndexUnavailable("the memory is closed, and with it its semantic index; open it again")
+        exchange = self._thread.submit(lambda: self._channel.call(call, kind))
+        try:
+            return await asyncio.wrap_future(exchange)
+        except asyncio.CancelledError:
+            if exchange.running():
+                # The service may take long to answer. The calls that follow do not wait for it: they reconnect.
+                abandoned, self._channel = self._channel, ServiceConnection(self._home)
+                abandoned.close()
+            raise
 
     async def create(self, collection: str, shape: Shape) -> None:
         await self._call(messages.Create(collection, shape), None)
 
     async def collections(self) -> set[str]:
-        return collections_in(self._home / layout.INDEX_ENGINE)
+        return await asyncio.to_thread(collections_in, self._home / layout.INDEX_ENGINE)
 
     async def drop(self, collection: str) -> None:
         await self._call(messages.Drop(collection), None)
@@ -207,11 +260,12 @@ class RemoteEngine(Engine):
         return int(await self._call(messages.CountPoints(collection, filter), int))
 
     async def size_bytes(self) -> int | None:
-        return disk_bytes(self._home / layout.INDEX_ENGINE)
+        return await asyncio.to_thread(disk_bytes, self._home / layout.INDEX_ENGINE)
 
     async def close(self) -> None:
+        self._closed = True
         self._channel.close()
-        self._thread.shutdown()
+        await run_last(self._thread, lambda: None)
 
 
 class RemoteEmbedder(Embedder):

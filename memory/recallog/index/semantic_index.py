@@ -3,9 +3,11 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from recallog_projections.threads import run_in_own_thread
 from recallog_schemas.errors import IndexUnavailable, ViewsBehind
 from recallog_streams.concurrency import gathered
 
@@ -78,7 +80,7 @@ class SemanticIndex:
             if of_all != before:
                 before, since = of_all, time.monotonic()
             still = time.monotonic() - since
-            why = self.trouble() if still > TROUBLE_SECONDS else ""
+            why = await self.trouble() if still > TROUBLE_SECONDS else ""
             if still > seconds or why:
                 raise ViewsBehind(
                     f"the index of partition {partition} stands still at {processed:,}, and {offset:,} is asked for"
@@ -99,18 +101,19 @@ class SemanticIndex:
         found = await gathered(processed, range(len(await self.indexer.ledger.ends())))
         return found[partition], sum(found)
 
-    def trouble(self) -> str:
+    async def trouble(self) -> str:
         """Why the index does not follow, as far as this process can know; "" where it does."""
         try:
-            return self._service.trouble() if self._service is not None else ""
+            return await asyncio.to_thread(self._service.trouble) if self._service is not None else ""
         except IndexUnavailable as error:
             return str(error)
 
     async def close(self) -> None:
         """Let go of the engine and of the process that serves it."""
-        if "indexer" in self.__dict__:
-            self.indexer.close()
-            await self.indexer.engine.close()
-            await self.indexer.rows.close()
-        if "_service" in self.__dict__ and self._service is not None:
-            await asyncio.to_thread(self._service.close)
+        async with AsyncExitStack() as closing:  # all of it, also where one part fails or the caller is cancelled
+            if "_service" in self.__dict__ and self._service is not None:
+                closing.push_async_callback(self._service.close)
+            if "indexer" in self.__dict__:
+                closing.push_async_callback(self.indexer.rows.close)
+                closing.push_async_callback(self.indexer.engine.close)
+                closing.push_async_callback(run_in_own_thread, self.indexer.close)

@@ -211,7 +211,7 @@ class SqliteStore(Store):
         return await self._run(work)
 
     async def size_bytes(self) -> int:
-        return self._file.size_bytes()
+        return await self._file.size_bytes()
 
     async def close(self) -> None:
         await self._file.close()

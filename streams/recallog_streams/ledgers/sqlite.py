@@ -91,7 +91,7 @@ class SqliteLedger(Ledger):
         return 0
 
     async def size_bytes(self) -> int:
-        return self._file.size_bytes()
+        return await self._file.size_bytes()
 
     async def close(self) -> None:
         await self._file.close()

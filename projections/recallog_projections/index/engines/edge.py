@@ -45,6 +45,7 @@ from recallog_projections.index.engines.engine import (
     Sparse,
     StoredPoint,
 )
+from recallog_projections.threads import run_last
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolation
 
@@ -153,8 +154,7 @@ class EdgeEngine(Engine):
         if self._closed:
             return
         self._closed = True
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
-        self._thread.shutdown()
+        await run_last(self._thread, self._close)
 
     async def _run(self, work: Callable[..., Result], *arguments: Any) -> Result:
         if self._closed:

@@ -1,0 +1,287 @@
+"""The event loop goes on while something blocks, and a cancelled call frees its caller at once.
+
+Nothing here measures time. What blocks is released by the event loop itself, or after the caller has returned: a call
+that blocked the loop would never end.
+"""
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from recallog import Memory, layout
+from recallog.components import Components
+from recallog.composition import compose
+from recallog.index import messages, remote
+from recallog.index.remote import RemoteEngine, RemoteService
+from recallog.settings import Settings
+from recallog_projections.index.engines import edge
+from recallog_projections.index.engines.edge import EdgeEngine
+from recallog_projections.sqlite_file import SqliteFile
+from recallog_projections.stores.sqlite import SqliteStore
+from recallog_schemas.errors import IndexUnavailable, StorageError
+from recallog_streams.ledgers.sqlite import SqliteLedger
+from support.events import event, run
+
+GIVE_UP_SECONDS = 30.0
+"""After which a thread that waits for its release fails the test, where it would otherwise hang."""
+
+
+class Blocking:
+    """A blocking function that returns `result` once it is released."""
+
+    def __init__(self, result: object = None) -> None:
+        self.released = threading.Event()
+        self.entered = threading.Event()
+        self._result = result
+
+    def __call__(self, *arguments: object) -> Any:
+        self.entered.set()
+        assert self.released.wait(GIVE_UP_SECONDS), "the event loop did not go on"
+        return self._result
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """The loop goes on until `holds`; if it never does, the test's time limit ends it."""
+    while not holds():
+        await asyncio.sleep(0.001)
+
+
+class BusyService:
+    """Stands in for the index process of a folder: answers no call before it is released."""
+
+    def __init__(self) -> None:
+        self.held: list[messages.Call] = []
+        self.released = asyncio.Event()
+
+    @asynccontextmanager
+    async def serving(self, home: Path) -> AsyncIterator[None]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        address = messages.Address(server.sockets[0].getsockname()[1], "token", os.getpid())
+        (home / layout.INDEX).mkdir(parents=True)
+        (home / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(address))
+        async with server:
+            yield
+            self.released.set()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while length := int.from_bytes(await reader.readexactly(messages.LENGTH_BYTES), "big"):
+                call = messages.decode(await reader.readexactly(length), messages.Call)
+                value: object = None
+                if not isinstance(call, messages.Handshake):
+                    self.held.append(call)
+                    await self.released.wait()
+                    value = "" if isinstance(call, messages.Health) else 7
+                data = messages.answer(value)
+                writer.write(len(data).to_bytes(messages.LENGTH_BYTES, "big") + data)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the client hung up
+        finally:
+            writer.close()
+
+
+def test_a_cancelled_call_to_the_index_process_frees_its_caller_and_the_next_call_does_not_wait_for_it(
+    tmp_path: Path,
+) -> None:
+    async def work() -> None:
+        service, engine = BusyService(), RemoteEngine(tmp_path)
+        async with service.serving(tmp_path):
+            call = asyncio.create_task(engine.count("memories"))
+            await until(lambda: len(service.held) == 1)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            assert not service.released.is_set()
+            following = asyncio.create_task(engine.count("memories"))
+            await until(lambda: len(service.held) == 2)  # it has come through, though the first one is not answered
+            service.released.set()
+            assert await following == 7
+            await engine.close()
+
+    run(work())
+
+
+def test_a_cancelled_call_that_waits_for_another_one_leaves_that_alone(tmp_path: Path) -> None:
+    async def work() -> None:
+        service, engine = BusyService(), RemoteEngine(tmp_path)
+        async with service.serving(tmp_path):
+            call = asyncio.create_task(engine.count("memories"))
+            await until(lambda: len(service.held) == 1)
+            waiting = asyncio.create_task(engine.count("others"))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            service.released.set()
+            assert await call == 7
+            assert len(service.held) == 1
+            await engine.close()
+
+    run(work())
+
+
+def test_closing_the_engine_ends_a_call_that_the_index_process_does_not_answer(tmp_path: Path) -> None:
+    async def work() -> None:
+        service, engine = BusyService(), RemoteEngine(tmp_path)
+        async with service.serving(tmp_path):
+            call = asyncio.create_task(engine.count("memories"))
+            await until(lambda: len(service.held) == 1)
+            await engine.close()
+            assert not service.released.is_set()
+            with pytest.raises(IndexUnavailable):
+                await call
+            with pytest.raises(IndexUnavailable, match="is closed"):
+                await engine.count("memories")
+
+    run(work())
+
+
+def test_the_loop_goes_on_while_the_index_process_says_nothing_about_its_health(tmp_path: Path) -> None:
+    async def work() -> None:
+        service = BusyService()
+        async with compose_embedded(tmp_path) as components, service.serving(tmp_path):
+            assert components.index is not None
+            asking = asyncio.create_task(components.index.trouble())
+            await until(lambda: len(service.held) == 1)
+            service.released.set()
+            assert await asking == ""
+
+    run(work())
+
+
+@asynccontextmanager
+async def compose_embedded(home: Path) -> AsyncIterator[Components]:
+    components = compose(Settings(home=home, index="embedded"))
+    try:
+        yield components
+    finally:
+        await components.close()
+
+
+_LINGERING = "import sys; sys.stdin.read(); open(sys.argv[1]).read()"
+"""A process that has heard that it should end, and ends when the pipe is written to."""
+
+
+def test_the_loop_goes_on_until_the_index_process_has_ended(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    async def work() -> None:
+        service = RemoteService(Settings(home=tmp_path))
+        process = subprocess.Popen([sys.executable, "-c", _LINGERING, str(pipe)], stdin=subprocess.PIPE)
+        service._process = process
+        closing = asyncio.create_task(service.close())
+        writing = asyncio.create_task(asyncio.to_thread(pipe.open, "w"))  # opens when the process reads
+        file = await writing
+        assert not closing.done()
+        assert process.poll() is None
+        file.close()
+        await closing
+        assert process.returncode == 0
+        with pytest.raises(IndexUnavailable, match="is closed"):
+            await service.start()
+
+    run(work())
+
+
+def test_a_cancelled_close_still_ends_the_index_process(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    async def work() -> None:
+        service = RemoteService(Settings(home=tmp_path))
+        process = subprocess.Popen([sys.executable, "-c", _LINGERING, str(pipe)], stdin=subprocess.PIPE)
+        service._process = process
+        closing = asyncio.create_task(service.close())
+        file = await asyncio.to_thread(pipe.open, "w")
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert process.poll() is None
+        file.close()
+        await until(lambda: service._process is None)
+        assert process.returncode == 0
+
+    run(work())
+
+
+def test_the_loop_goes_on_while_a_folder_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        for module, name, measure in (
+            (remote, "disk_bytes", RemoteEngine(tmp_path).size_bytes),
+            (remote, "collections_in", RemoteEngine(tmp_path).collections),
+            (edge, "disk_bytes", EdgeEngine(tmp_path / "engine").size_bytes),
+            (SqliteFile, "_size_bytes", SqliteStore(tmp_path / "views.db").size_bytes),
+            (SqliteFile, "_size_bytes", SqliteLedger(tmp_path / "ledger.db").size_bytes),
+        ):
+            blocking = Blocking(7)
+            monkeypatch.setattr(module, name, blocking)
+            measuring = asyncio.create_task(measure())
+            await until(blocking.entered.is_set)
+            blocking.released.set()
+            assert await measuring == 7
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    "make", [lambda folder: SqliteLedger(folder / "file"), lambda folder: SqliteStore(folder / "file")]
+)
+def test_a_cancelled_close_frees_its_caller_and_the_file_is_closed_when_its_thread_is_free(
+    tmp_path: Path, make: Callable[[Path], SqliteLedger | SqliteStore]
+) -> None:
+    async def work() -> None:
+        opened = make(tmp_path)
+        blocking = Blocking()
+        reading = asyncio.create_task(opened._file.run(blocking))
+        await until(blocking.entered.is_set)
+        closing = asyncio.create_task(opened.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert not reading.done()
+        with pytest.raises(StorageError, match="is closed"):
+            await opened._file.run(lambda connection: None)
+        blocking.released.set()
+        await reading
+        await until(lambda: opened._file._connection is None)
+
+    run(work())
+
+
+def test_a_cancelled_publish_is_free_while_another_process_holds_the_ledger_and_can_be_sent_again(
+    tmp_path: Path,
+) -> None:
+    said = event(payload={"text": "Bread!"})
+
+    async def work() -> None:
+        async with Memory.open(Settings(home=tmp_path, index="off")) as memory:
+            await memory.publish(event(payload={"text": "The first."}))
+            other = sqlite3.connect(tmp_path / layout.LEDGER, isolation_level=None)
+            other.execute("BEGIN IMMEDIATE")
+            publishing = asyncio.create_task(memory.publish(said))
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert not publishing.done()
+            publishing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await publishing
+            assert other.in_transaction
+            other.execute("ROLLBACK")
+            other.close()
+            await memory.publish(said)
+            assert [shown.text for shown in (await memory.episodic(said.space, said.agent)).memories][1:] == ["Bread!"]
+
+    run(work())
