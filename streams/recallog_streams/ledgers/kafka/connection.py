@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from aiokafka.client import AIOKafkaClient
-from aiokafka.conn import create_conn
 from aiokafka.errors import KafkaError
 
 from recallog_schemas.errors import StorageError, StorageUnavailable
 from recallog_streams.ledgers.kafka.address import KafkaAddress
+from recallog_streams.ledgers.kafka.aiokafka_internals import Client, try_connecting
 from recallog_streams.ledgers.kafka.failures import named
 
 Result = TypeVar("Result")
@@ -24,11 +23,11 @@ class Connection:
         """Raises `SettingsError` where the certificates of `address` cannot be read."""
         self.address = address
         self.settings = address.connection()
-        self._client: AIOKafkaClient | None = None
+        self._client: Client | None = None
         self._lock = asyncio.Lock()
         self._closed = False
 
-    async def ask(self, doing: str, work: Callable[[AIOKafkaClient], Awaitable[Result]]) -> Result:
+    async def ask(self, doing: str, work: Callable[[Client], Awaitable[Result]]) -> Result:
         """What `work` answers. Takes at most the address's `timeout_seconds`.
 
         Raises `StorageUnavailable` where the cluster does not answer in time, and `StorageError` where it refuses.
@@ -45,8 +44,7 @@ class Connection:
                             raise
                         last = error
                     self.check_open()
-                    # Not awaited: a cluster that is away answers no metadata request either.
-                    client.force_metadata_update()
+                    client.refresh_metadata()
                     await asyncio.sleep(RETRY_WAIT_SECONDS)
         except TimeoutError:
             raise StorageUnavailable(
@@ -61,11 +59,11 @@ class Connection:
         if self._closed:
             raise StorageError(f"the memory is closed, and with it the ledger {self.address}; open it again")
 
-    async def _connected(self) -> AIOKafkaClient:
+    async def _connected(self) -> Client:
         async with self._lock:
             self.check_open()
             if self._client is None:
-                client = AIOKafkaClient(**self.settings)
+                client = Client(self.settings)
                 try:
                     await client.bootstrap()
                 except BaseException as error:
@@ -83,13 +81,11 @@ class Connection:
         for server in self.address.servers:
             host, _, port = server.rpartition(":")
             try:
-                connection = await create_conn(host.strip("[]"), int(port), **settings)
+                await try_connecting(host.strip("[]"), int(port), settings)
             except (OSError, TimeoutError, KafkaError) as found:
                 reason = found
                 if not isinstance(named(found, "", ""), StorageUnavailable):
                     break
-            else:
-                await connection.close()
         return named(reason, self.address, "connecting")
 
     async def close(self) -> None:

@@ -25,6 +25,7 @@ from aiokafka.errors import (
 from recallog_schemas import limits
 from recallog_schemas.errors import StorageUnavailable
 from recallog_streams.ledgers.kafka.address import KafkaAddress
+from recallog_streams.ledgers.kafka.aiokafka_internals import has_stopped_fetching
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.ledgers.record_source import RecordSource
 
@@ -121,8 +122,7 @@ class ConsumerGroupSource(RecordSource):
                 found = await consumer.getmany(
                     *topic_partitions, timeout_ms=round(wait_seconds * 1000), max_records=_POLLED_RECORDS
                 )
-            if consumer._fetcher is None or consumer._fetcher.error_future.done():
-                # It would hand out nothing any more, without a word.
+            if has_stopped_fetching(consumer):
                 raise KafkaError("the consumer has stopped fetching")
         except TimeoutError:
             return []

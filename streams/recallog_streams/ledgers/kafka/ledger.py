@@ -6,15 +6,12 @@ from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 import msgspec
-from aiokafka.client import AIOKafkaClient
-from aiokafka.errors import NoError, for_code
-from aiokafka.partitioner import murmur2
 
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvariantViolation, OutOfRange
 from recallog_streams.ledgers.kafka.address import KafkaAddress
+from recallog_streams.ledgers.kafka.aiokafka_internals import key_hash
 from recallog_streams.ledgers.kafka.connection import Connection
-from recallog_streams.ledgers.kafka.protocol import LogDirsRequest
 from recallog_streams.ledgers.kafka.reading import Reader
 from recallog_streams.ledgers.kafka.topic import RECORD_OVERHEAD_BYTES, Topics
 from recallog_streams.ledgers.kafka.writing import Message, Writer
@@ -106,20 +103,10 @@ class KafkaLedger(Ledger):
         The user needs Describe on the cluster.
         """
         topic = await self._topics.same()
-
-        async def sizes(client: AIOKafkaClient) -> int:
-            largest: dict[int, int] = {}
-            for broker in client.cluster.brokers():
-                request = LogDirsRequest(self.address.topic, list(range(topic.partitions)))
-                response = await client.send(broker.nodeId, request)
-                for code, _, topics in response.folders:
-                    if (error := for_code(code)) is not NoError:
-                        raise error("asking for sizes")
-                    for partition, size_bytes, _, _ in (found for _, partitions in topics for found in partitions):
-                        largest[partition] = max(size_bytes, largest.get(partition, 0))
-            return sum(largest.values())
-
-        return await self._connection.ask("asking for sizes", sizes)
+        largest = await self._connection.ask(
+            "asking for sizes", lambda client: client.sizes_bytes(self.address.topic, range(topic.partitions))
+        )
+        return sum(largest.values())
 
     async def close(self) -> None:
         await self._connection.close()
@@ -129,12 +116,12 @@ class KafkaLedger(Ledger):
 
 def partition_of(space: str, partitions: int) -> int:
     """The partition that Java's default partitioner picks for the key `space`."""
-    return _positive_murmur2(space) % partitions
+    return _hash(space) % partitions
 
 
 @lru_cache(65_536)
-def _positive_murmur2(space: str) -> int:
-    return int(murmur2(space.encode())) & 0x7FFFFFFF
+def _hash(space: str) -> int:
+    return key_hash(space.encode())
 
 
 class _Identified(msgspec.Struct):

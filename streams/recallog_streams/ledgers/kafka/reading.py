@@ -6,30 +6,20 @@ log's bounds, and shares one connection.
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
 
 from aiokafka import errors as kafka
-from aiokafka.client import AIOKafkaClient
-from aiokafka.protocol.fetch import FetchRequest
-from aiokafka.protocol.offset import OffsetRequest
-from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
-from aiokafka.structs import TopicPartition
 
 from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch
+from recallog_streams.ledgers.kafka.aiokafka_internals import EARLIEST, LATEST, Client, FetchedBatch, batches_of
 from recallog_streams.ledgers.kafka.connection import Connection
-from recallog_streams.ledgers.kafka.records import FetchedBatch, batches_of
 from recallog_streams.ledgers.ledger import Batch
 
-_READ_COMMITTED: Final = 1
-_LATEST: Final = -1
-_EARLIEST: Final = -2
 FETCH_BYTES: Final = 1024 * 1024
 """As it lies in the log, compressed; two fetches are in memory at a time."""
 _RECORD_BYTES: Final = 256
-_WAIT_MS: Final = 100
 SCAN_RECORDS: Final = 100_000
 """A read of one space that finds nothing shows after so many offsets how far it has come."""
 
@@ -43,7 +33,7 @@ class Fetched(NamedTuple):
 
     @property
     def next(self) -> int:
-        return int(self.batches[-1].batch.next_offset)
+        return self.batches[-1].next_offset
 
 
 class Reader:
@@ -57,7 +47,7 @@ class Reader:
     async def ends(self, partitions: int) -> list[int]:
         """The next offset of each partition that readers see: the first one of an open transaction, if there is one."""
         return await self._connection.ask(
-            "asking for the ends", lambda client: _offsets(client, self._topic, range(partitions), _LATEST)
+            "asking for the ends", lambda client: client.offsets(self._topic, range(partitions), LATEST)
         )
 
     async def read(self, partition: int, start: int, until: int, key: bytes | None) -> AsyncIterator[Batch]:
@@ -107,37 +97,30 @@ class Reader:
         except _OutOfRange:
             raise await self._lost(partition, position, until) from None
 
-    async def _fetch_once(self, client: AIOKafkaClient, partition: int, position: int, until: int) -> Fetched:
+    async def _fetch_once(self, client: Client, partition: int, position: int, until: int) -> Fetched:
         # A whole batch comes in any case; for a single record there need be no more.
         bytes_max = min(FETCH_BYTES, (until - position) * _RECORD_BYTES)
-        topics = [(self._topic, [(partition, position, bytes_max)])]
-        node = _leader(client, self._topic, partition)
-        response = await client.send(node, FetchRequest(_WAIT_MS, 1, bytes_max, _READ_COMMITTED, topics))
-        if (error := kafka.for_code(response.error_code)) is not kafka.NoError:
-            raise error(f"{self._topic}-{partition}")
-        # Version 11, which every broker since 2.3 and this aiokafka (0.14) have in common.
-        _, code, _, _, _, aborted, _, data = response.topics[0][1][0]
-        error = kafka.for_code(code)
-        if error is kafka.OffsetOutOfRangeError:
+        found = await client.fetch(self._topic, partition, position, bytes_max)
+        if found.error is kafka.OffsetOutOfRangeError:
             start, end = await self._bounds(client, partition)
             if start <= position <= end:
                 raise kafka.NotLeaderForPartitionError  # a leader that has not heard of its log's end yet
             raise _OutOfRange
-        if error is not kafka.NoError:
-            raise error(f"{self._topic}-{partition}")
+        if found.error is not kafka.NoError:
+            raise found.error(f"{self._topic}-{partition}")
         batches: list[FetchedBatch] = []
-        for fetched in batches_of(data or b""):
-            if batches and fetched.batch.base_offset >= until:
+        for fetched in batches_of(found.data):
+            if batches and fetched.base_offset >= until:
                 break
             batches.append(fetched)
         if not batches:
             # There is no end without records or markers before it, unless the log was cut behind our back.
             raise kafka.LeaderNotAvailableError(f"{self._topic}-{partition} shows nothing at offset {position}")
-        return Fetched(batches, aborted or ())
+        return Fetched(batches, found.aborted)
 
-    async def _bounds(self, client: AIOKafkaClient, partition: int) -> tuple[int, int]:
-        (start,) = await _offsets(client, self._topic, [partition], _EARLIEST)
-        (end,) = await _offsets(client, self._topic, [partition], _LATEST)
+    async def _bounds(self, client: Client, partition: int) -> tuple[int, int]:
+        (start,) = await client.offsets(self._topic, [partition], EARLIEST)
+        (end,) = await client.offsets(self._topic, [partition], LATEST)
         return start, end
 
     async def _lost(self, partition: int, position: int, until: int) -> LedgerMismatch:
@@ -160,44 +143,19 @@ class _OutOfRange(Exception):
     """The log does not hold the offset."""
 
 
-async def _offsets(client: AIOKafkaClient, topic: str, partitions: Sequence[int], moment: int) -> list[int]:
-    """The first or next offset of each partition: one request to each broker that leads one."""
-    by_node: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for partition in partitions:
-        by_node[_leader(client, topic, partition)].append((partition, moment))
-    responses = await asyncio.gather(
-        *(client.send(node, OffsetRequest(-1, _READ_COMMITTED, [(topic, asked)])) for node, asked in by_node.items())
-    )
-    found = {}
-    for response in responses:
-        for partition, code, _, offset in response.topics[0][1]:
-            if (error := kafka.for_code(code)) is not kafka.NoError:
-                raise error(f"{topic}-{partition}")
-            found[partition] = offset
-    return [found[partition] for partition in partitions]
-
-
-def _leader(client: AIOKafkaClient, topic: str, partition: int) -> int:
-    leader = client.cluster.leader_for_partition(TopicPartition(topic, partition))
-    if leader is None or leader < 0:
-        raise kafka.LeaderNotAvailableError(f"{topic}-{partition}")
-    return int(leader)
-
-
 def _committed(fetched: Fetched, topic: str) -> list[FetchedBatch]:
     """The batches whose records count: no markers, and nothing of a transaction that was aborted."""
     aborted = sorted(fetched.aborted, key=lambda transaction: transaction[1])
     aborting: set[int] = set()
     found = []
-    for each in fetched.batches:
-        batch = each.batch
-        if not batch.validate_crc():
+    for batch in fetched.batches:
+        if not batch.is_whole():
             raise kafka.CorruptRecordException(f"{topic}: the batch at offset {batch.base_offset} is damaged")
         while aborted and aborted[0][1] <= batch.base_offset:
             aborting.add(aborted.pop(0)[0])
-        if batch.is_control_batch:
-            if ControlRecord.parse(next(batch).key) == ABORT_MARKER:
+        if batch.is_control:
+            if batch.is_abort_marker():
                 aborting.discard(batch.producer_id)
         elif not (batch.is_transactional and batch.producer_id in aborting):
-            found.append(each)
+            found.append(batch)
     return found

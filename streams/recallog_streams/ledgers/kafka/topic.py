@@ -8,20 +8,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aiokafka import errors as kafka
-from aiokafka.client import AIOKafkaClient
-from aiokafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
 
 from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch, StorageError, StorageForeign
 from recallog_streams.ledgers.kafka.address import DEFAULT_PARTITIONS, KafkaAddress
+from recallog_streams.ledgers.kafka.aiokafka_internals import Client
 from recallog_streams.ledgers.kafka.connection import Connection
-from recallog_streams.ledgers.kafka.protocol import TopicRequest
 
 CHECK_SECONDS: Final = 1.0
 """How long a topic that was recreated, or was given more partitions, can go unnoticed."""
 _GONE_SECONDS: Final = 3.0
 """How long brokers may take to hear of a topic that another one has created."""
-_TOPIC_RESOURCE: Final = 2
 RECORD_OVERHEAD_BYTES: Final = 16 * 1024  # key, headers and the batch around an event of the largest size
 _MESSAGE_BYTES: Final = 1024 * 1024 + 12  # Kafka's own default, whatever this cluster's is
 
@@ -115,7 +112,7 @@ class Topics:
         self._checked_at = time.monotonic()
         return opened
 
-    async def _ready(self, client: AIOKafkaClient) -> Topic:
+    async def _ready(self, client: Client) -> Topic:
         topic = await describe(client, self._address.topic)
         if topic is None:
             await _create(client, self._address)
@@ -123,17 +120,17 @@ class Topics:
         if topic.leaderless:
             raise kafka.LeaderNotAvailableError(f"{topic.leaderless} of {topic.partitions} partitions have no leader")
         await self._check(client, topic)
-        await client.set_topics([self._address.topic])
+        await client.watch(self._address.topic)
         return topic
 
-    async def _check(self, client: AIOKafkaClient, topic: Topic) -> None:
+    async def _check(self, client: Client, topic: Topic) -> None:
         wanted = self._address.partitions
         if wanted is not None and wanted != topic.partitions:
             raise LedgerMismatch(
                 f"the topic of {self._address} has {topic.partitions} partitions, the address says {wanted}: spaces "
                 f"would go on in other partitions. Say partitions={topic.partitions}, or name another topic"
             )
-        settings = await _settings(client, self._address.topic)
+        settings = await client.settings(self._address.topic)
         self.message_bytes = int(settings.get("max.message.bytes") or _MESSAGE_BYTES)
         problem = _unsafe(settings)
         if problem is not None:
@@ -144,7 +141,7 @@ class Topics:
                 "topic"
             )
 
-    async def _still_there(self, client: AIOKafkaClient) -> Topic:
+    async def _still_there(self, client: Client) -> Topic:
         since = time.monotonic()
         while (topic := await describe(client, self._address.topic)) is None:
             if time.monotonic() - since > _GONE_SECONDS:
@@ -156,24 +153,22 @@ class Topics:
         return topic
 
 
-async def describe(client: AIOKafkaClient, name: str) -> Topic | None:
+async def describe(client: Client, name: str) -> Topic | None:
     """The topic, None where there is none. One request."""
-    response = await client.send(client.get_random_node(), TopicRequest(name))
-    ((code, _, id_, _, partitions, *_),) = response.topics
-    error = kafka.for_code(code)
-    if error is kafka.UnknownTopicOrPartitionError:
+    found = await client.describe(name)
+    if found.error is kafka.UnknownTopicOrPartitionError:
         return None
-    if error not in (kafka.NoError, kafka.LeaderNotAvailableError):
-        raise error(name)
+    if found.error not in (kafka.NoError, kafka.LeaderNotAvailableError):
+        raise found.error(name)
     return Topic(
-        cluster=response.cluster_id or "",
-        id=base64.urlsafe_b64encode(id_).rstrip(b"=").decode(),  # as Kafka's own tools print it
-        partitions=len(partitions),
-        leaderless=sum(leader < 0 for _, _, leader, *_ in partitions),
+        cluster=found.cluster,
+        id=base64.urlsafe_b64encode(found.id).rstrip(b"=").decode(),  # as Kafka's own tools print it
+        partitions=len(found.leaders),
+        leaderless=sum(leader < 0 for leader in found.leaders),
     )
 
 
-async def _create(client: AIOKafkaClient, address: KafkaAddress) -> None:
+async def _create(client: Client, address: KafkaAddress) -> None:
     settings = {
         "cleanup.policy": "delete",
         "retention.ms": "-1",
@@ -183,12 +178,8 @@ async def _create(client: AIOKafkaClient, address: KafkaAddress) -> None:
         "max.message.bytes": str(_MESSAGE_BYTES),
     }
     partitions = address.partitions or DEFAULT_PARTITIONS
-    topic: Any = (address.topic, partitions, address.replication, [], list(settings.items()))
-    controller = client.cluster.controller
-    node = client.get_random_node() if controller is None else controller.nodeId
-    response = await client.send(node, CreateTopicsRequest([topic], round(address.timeout_seconds * 1000 / 3), False))
-    ((_, code, message),) = response.topic_errors
-    error = kafka.for_code(code)
+    timeout_ms = round(address.timeout_seconds * 1000 / 3)
+    error, message = await client.create(address.topic, partitions, address.replication, settings, timeout_ms)
     if error is kafka.InvalidReplicationFactorError:
         raise StorageError(
             f"the topic of {address} cannot be created with replication={address.replication}: {message} Add "
@@ -197,15 +188,6 @@ async def _create(client: AIOKafkaClient, address: KafkaAddress) -> None:
     # Another process may have created it at this moment: what it made is checked like any other.
     if error not in (kafka.NoError, kafka.TopicAlreadyExistsError):
         raise error(f"creating the topic {address.topic}: {message}")
-
-
-async def _settings(client: AIOKafkaClient, topic: str) -> dict[str, str | None]:
-    request = DescribeConfigsRequest([(_TOPIC_RESOURCE, topic, None)])
-    response = await client.send(client.get_random_node(), request)
-    ((code, message, _, _, entries),) = response.resources
-    if (error := kafka.for_code(code)) is not kafka.NoError:
-        raise error(f"reading the settings of {topic}: {message}")
-    return {name: value for name, value, *_ in entries}
 
 
 def _unsafe(settings: dict[str, str | None]) -> tuple[str, str, str] | None:

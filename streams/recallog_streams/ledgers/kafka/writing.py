@@ -16,6 +16,7 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError
 
 from recallog_schemas import Event, Position
 from recallog_schemas.errors import InvariantViolation, StorageUnavailable, UnknownOutcome
+from recallog_streams.ledgers.kafka.aiokafka_internals import end_without_flushing
 from recallog_streams.ledgers.kafka.cloudevents import headers_of
 from recallog_streams.ledgers.kafka.connection import Connection
 from recallog_streams.ledgers.kafka.failures import REFUSED, named
@@ -217,9 +218,7 @@ async def _stop(producer: AIOKafkaProducer) -> None:
             await producer.stop()
             return
     # Its `stop` would wait without end for the batches of a broker that is away; their callers hear of it in time.
-    producer._closed = True
-    await producer._sender.close()
-    await producer.client.close()
+    await end_without_flushing(producer)
 
 
 async def _arrived(future: asyncio.Future[Any], share: list[int], messages: Sequence[Message], sent: _Sent) -> None:
