@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import agents, append, breakdown, fold, index, past, query, recall, remember, report, resident
+from benchmarks import agents, append, breakdown, due, fold, index, past, query, recall, remember, report, resident
 from benchmarks.measure import Measure, Setup
 
 SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
@@ -20,6 +20,7 @@ SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "query": query.measure,
     "remember": remember.measure,
     "agents": agents.measure,
+    "due": due.measure,
     "resident": resident.measure,
     "past": past.measure,
     "index": index.measure,
@@ -32,7 +33,7 @@ def main(
     only: Annotated[str, typer.Option(metavar="NAME", help="Only subjects whose name contains NAME.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
 ) -> None:
-    """Measure Recallog: append, fold, breakdown, query, remember, agents, resident, past, index,
+    """Measure Recallog: append, fold, breakdown, query, remember, agents, due, resident, past, index,
     recall.
 
     Prints a table and writes build/bench.json. Works in a temporary folder, which it removes.

@@ -15,19 +15,19 @@ from recallog_schemas.views import Belief, BeliefsView, Counted, PendingTrigger,
 
 Item = TypeVar("Item")
 
-_DUE_AT_ONCE = 100
-"""Rows that one look for what is due reads: where nothing is due, these are read in vain."""
+_DUE_ROWS_FIRST = 10
+"""Rows of `reflection.due` that the first call reads. If no agent is due, they are read in vain."""
 
 
 def rows(space: str, agent: str) -> list[RowKey]:
-    """What `view` looks at besides the logs of `episodic`."""
+    """The rows that `view` needs besides the logs of `episodic`."""
     return [RowKey(reflection.AGENTS.name, space, agent), RowKey(salience.CLOCK.name, space)]
 
 
 def events_needed(snapshot: Snapshot, space: str, agent: str, log_events: int) -> int:
-    """How many of the newest events `view` must see to tell since when a reflection is due, and on what.
+    """How many of the newest events `view` needs to tell since when a reflection is due, and on which events.
 
-    Where that lies further back than the `log_events` events of the logs, none are read in vain.
+    If the event that made it due is older than the `log_events` events that the logs keep, it is not searched for.
     """
     row = snapshot.row(reflection.AGENTS, space, agent) or Agent()
     back = _back(row, *_totals(snapshot, space, agent))
@@ -36,7 +36,7 @@ def events_needed(snapshot: Snapshot, space: str, agent: str, log_events: int) -
 
 
 def view(snapshot: Snapshot, space: str, agent: str) -> ReflectionView:
-    """Whether `agent` owes a reflection."""
+    """Whether a reflection of `agent` is due, since when, and on which events."""
     row = snapshot.row(reflection.AGENTS, space, agent) or Agent()
     totals = _totals(snapshot, space, agent)
     due = row.is_due(*totals)
@@ -67,7 +67,7 @@ def _shown(snapshot: Snapshot, memory: RememberedEvent) -> Counted:
 
 
 async def reflection_of(reading: ReadSession, space: str, agent: str, log_events: int) -> ReflectionView:
-    """Whether `agent` owes a reflection; the logs keep `log_events` events."""
+    """Whether a reflection of `agent` is due, where the logs keep `log_events` events."""
     newest = limits.REFLECTION_EVENTS
     while True:
         snapshot = await reading.snapshot(rows(space, agent), episodic.logs(space, agent, newest))
@@ -94,18 +94,18 @@ async def pending(reading: ReadSession, space: str | None = None) -> AsyncIterat
 
 
 async def _due_in(reading: ReadSession, space: str, shared: int) -> list[tuple[str, str]]:
-    """The agents of `space` (space and name, by name) that fall due with at most `shared` shared events."""
-    found, beyond = [], reflection.due_key(shared + 1)
-    async with aclosing(reading.scan(reflection.DUE.name, space, items_at_once=_DUE_AT_ONCE)) as rows:
+    """The agents of `space` that fall due with at most `shared` shared events: space and name of each, by name."""
+    found, beyond = set[tuple[str, str]](), reflection.due_key(shared + 1)
+    async with aclosing(reading.scan(reflection.DUE.name, space, first_items=_DUE_ROWS_FIRST)) as rows:
         async for item, _ in rows:
             if item.owner >= beyond:
                 break
-            found.append((space, item.key))
+            found.add((space, item.key))  # a row that moves between two calls is read twice
     return sorted(found)
 
 
 async def _pending_of(reading: ReadSession, agents: Sequence[tuple[str, str]]) -> list[PendingTrigger]:
-    """Those of some agents (space and name). Rows and totals are of one read: the scan may have seen older rows."""
+    """The pending triggers of some agents (space and name), from one read: the scan may have returned older rows."""
     snapshot = await reading.snapshot(
         [RowKey(reflection.AGENTS.name, *row_key) for row_key in agents],
         [log for row_key in agents for log in episodic.logs(*row_key, 0)],
@@ -127,9 +127,9 @@ async def _pending_of(reading: ReadSession, agents: Sequence[tuple[str, str]]) -
 
 
 async def unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
-    """Agents that have acted past turn 30 and neither owe reflections nor ever gave one, by space and name.
+    """Agents that have acted past turn 30 without a threshold and have never reflected, by space and name.
 
-    Those that have said nothing but what all could see, as narrators and visitors do, have no memory of their own.
+    Agents whose events were all shared, such as narrators and visitors, are left out: they have no memory of their own.
     """
     spaces = [
         item.space
@@ -155,18 +155,18 @@ async def unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
 
 
 def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """`items` in parts that one read may ask for."""
+    """`items` in parts of at most `limits.SCAN_ITEMS`, the size of one read."""
     for start in range(0, len(items), limits.SCAN_ITEMS):
         yield items[start : start + limits.SCAN_ITEMS]
 
 
 def belief_log(space: str, agent: str, newest: int) -> tuple[LogName, int]:
-    """Where the newest reflections of `agent` lie."""
+    """The log of the reflections of `agent`, and how many of its newest entries to read."""
     return LogName(beliefs.BELIEFS.name, space, agent), newest
 
 
 def believed(snapshot: Snapshot, space: str, agent: str, reader: str | None = None) -> list[Belief]:
-    """The reflections of `agent` that were looked up; only those that `reader` may see, where one is named."""
+    """The reflections of `agent` in `snapshot`; with a `reader`, only those that it may see."""
     found = []
     for data in snapshot.tail(beliefs.BELIEFS, space, agent).entries:
         entry = beliefs.BELIEFS.decode(data)
@@ -192,14 +192,14 @@ def _totals(snapshot: Snapshot, space: str, agent: str) -> tuple[int, int]:
 
 
 def _back(row: Agent, own: int, shared: int) -> int | None:
-    """How many counted events follow the one that made it due; None where none did."""
+    """How many counted events follow the one that made the reflection due; None if no event did."""
     if row.crossing is None or not row.is_due(own, shared):
         return None
     return row.count(own, shared) - row.crossing
 
 
 def _counted(memories: Sequence[RememberedEvent], row: Agent, agent: str) -> list[RememberedEvent]:
-    """Those that count: since the last answer, without the agent's own reflections that answered nothing."""
+    """The events that count: those since the last answer, without the agent's own reflections that are no answers."""
     since = [memory for memory in memories if memory.offset > row.answered]
     if not row.passed:
         return since

@@ -33,7 +33,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class ReflectionRequest:
-    """What a reflector is asked: the events that one agent has seen since its last reflection."""
+    """A request to a reflector: the events that one agent has seen since its last reflection."""
 
     trigger: str
     """Id of the trigger that the belief answers."""
@@ -62,8 +62,8 @@ class Reflector(ABC):
     async def reflect(self, request: ReflectionRequest) -> ReflectionAnswer:
         """One belief from the evidence of `request`.
 
-        Raises `ReflectorFailed` where this request failed, and `ReflectorMisconfigured` where every request will fail.
-        `ask` treats any other exception as a temporary failure, and does the retries.
+        Raises `ReflectorFailed` if this request failed, and `ReflectorMisconfigured` if every request will fail. `ask`
+        repeats a request after a temporary failure, and treats any other exception as one.
         """
 
     @abstractmethod
@@ -120,8 +120,8 @@ def checked(answer: ReflectionAnswer, request: ReflectionRequest) -> ReflectionA
     """`answer` in the form of an event's payload; idempotent.
 
     The belief is one line of at most `limits.BELIEF_CHARS_MAX` characters: a longer one is cut at a word and ends in
-    "…". `based_on` keeps the ids that were offered, in
-    the order of the evidence, each once. Raises `ReflectorFailed` where either is empty after that.
+    "…". `based_on` keeps the ids that are in the evidence,
+    in its order, each once. Raises `ReflectorFailed` if either is empty after that.
     """
     belief = cut(one_line(answer.belief), limits.BELIEF_CHARS_MAX)
     if not belief:

@@ -43,21 +43,22 @@ class ReadSession:
         return Snapshot(await self.read(wanted_rows, wanted_logs), wanted_rows, wanted_logs)
 
     async def scan(
-        self, table: str, space: str | None = None, *, items_at_once: int = limits.SCAN_ITEMS
+        self, table: str, space: str | None = None, *, first_items: int = limits.SCAN_ITEMS
     ) -> AsyncGenerator[tuple[StoredRow, "ComputedAtFields"], None]:
         """All rows of a table, in order, each with what it was read at; of one space, where it is given.
 
-        Each call to the store reads `items_at_once` rows.
+        The first call to the store reads `first_items` rows, and each further call ten times as many, up to
+        `limits.SCAN_ITEMS`: a caller that stops early has read few rows in vain.
         """
         generation = self.source if isinstance(self.source, Generation) else (await self.read()).generation
-        after = None
+        after, limit = None, first_items
         while True:
-            chunk = await self.store.scan(generation, table, space=space, after=after, limit=items_at_once)
+            chunk = await self.store.scan(generation, table, space=space, after=after, limit=limit)
             for item in chunk.items:
                 yield item, _computed_at(generation, chunk.checkpoint)
             if chunk.last:
                 return
-            after = chunk.items[-1].row_key
+            after, limit = chunk.items[-1].row_key, min(10 * limit, limits.SCAN_ITEMS)
 
 
 class ComputedAtFields(TypedDict):
