@@ -17,6 +17,7 @@ from recallog.reading.query_router import QueryRouter
 from recallog.reading.read_session import ReadSession
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED
+from recallog.retrieval.term_cache import TermCache
 from recallog.settings import Settings
 from recallog_projections.projection import Projection
 from recallog_projections.tables import Log, LogName, RowKey, Table
@@ -97,6 +98,7 @@ class Memory:
         self._progress = progress
         self._router = QueryRouter(components.ledger, components.views, progress)
         self._log_events = components.log_events
+        self._term_cache = TermCache()
         self._make_reflector: Callable[[], Reflector] = (
             composition.extractive if reflector is None else lambda: reflector
         )
@@ -431,7 +433,9 @@ class Memory:
             await self.catch_up_index(partition=await self.partition_of(space))
         return await self._router.of_space(
             space,
-            lambda reading: retrieval.recall.recall(reading, asking, question, self._log_events, reranker),
+            lambda reading: retrieval.recall.recall(
+                reading, asking, self._term_cache, question, self._log_events, reranker
+            ),
             after,
             as_of,
         )
@@ -589,7 +593,9 @@ class Memory:
 
         return await self._router.of_space(
             space,
-            lambda reading: queries.context.context(reading, index, space, agent, wanted, self._log_events),
+            lambda reading: queries.context.context(
+                reading, index, self._term_cache, space, agent, wanted, self._log_events
+            ),
             after,
             as_of,
         )

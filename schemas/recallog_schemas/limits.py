@@ -80,7 +80,7 @@ RECALL_CANDIDATES = 30  # per channel, before their neighbours are added
 RECALL_TERMS_MAX = 32  # per query: more terms than those of its first lines do not improve the result
 RERANKED_MEMORIES = 20  # candidates passed to the reranker, if one is configured
 RECALL_INDEX_LAG_MAX = 100  # positions that the index may be behind before the answer is marked as degraded
-CACHED_MEMORIES_MAX = 20_000  # memories in the cache of term weights
+CACHED_TERMS_BYTES = 64 * 1024 * 1024  # the cache of term weights: about 20,000 memories of 20 terms
 
 # Progressive disclosure: previews, the events around one of them, whole events. The numbers are those of the memory
 # model, section 1.2, rows 19 to 21.

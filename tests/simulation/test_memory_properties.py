@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from recallog.queries import context, explain, reflections, salient
 from recallog.queries.salient import SalienceQuery
 from recallog.reading.read_session import ReadSession
+from recallog.retrieval.term_cache import TermCache
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Position, codec, limits
@@ -191,7 +192,9 @@ def test_a_prompt_shows_what_visitors_said_last(recorded: Recorded) -> None:
     for space in SPACES:
         for agent in READERS:
             prompt = finish(
-                context.context(recorded.reading, None, space, agent, context.ContextRequest(extra="END"), KEPT)
+                context.context(
+                    recorded.reading, None, TermCache(), space, agent, context.ContextRequest(extra="END"), KEPT
+                )
             )
             heard = recorded.expected.visitors(space, agent)
             lines = "\n".join(["VISITOR", *lines_of(heard)] if heard else ["VISITOR", "(quiet)"])
@@ -203,7 +206,9 @@ def test_a_prompt_shows_what_visitors_said_last(recorded: Recorded) -> None:
 def test_a_prompt_shows_what_its_agent_did_last(recorded: Recorded) -> None:
     for space in SPACES:
         for agent in READERS:
-            prompt = finish(context.context(recorded.reading, None, space, agent, context.ContextRequest(), KEPT))
+            prompt = finish(
+                context.context(recorded.reading, None, TermCache(), space, agent, context.ContextRequest(), KEPT)
+            )
             done = recorded.expected.actions(space, agent)
             history = "\n".join(["", "ACTION HISTORY", *lines_of(done), "", "VISITOR", ""])
             assert history in prompt if done else "ACTION HISTORY" not in prompt

@@ -16,6 +16,7 @@ from recallog.queries import reflections, salient
 from recallog.queries.salient import Related, SalienceQuery
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.time_travel import AsOf
+from recallog.retrieval.term_cache import TermCache
 from recallog_projections.views import episodic, scene, settings
 from recallog_projections.views.settings import AgentSettings
 from recallog_schemas import Position, limits
@@ -125,7 +126,13 @@ async def scene_of(reading: ReadSession, space: str) -> SceneView:
 
 
 async def context(
-    reading: ReadSession, index: SemanticIndex | None, space: str, agent: str, request: ContextRequest, candidates: int
+    reading: ReadSession,
+    index: SemanticIndex | None,
+    cache: TermCache,
+    space: str,
+    agent: str,
+    request: ContextRequest,
+    candidates: int,
 ) -> Context:
     """The prompt of `agent`; salience scores the newest `candidates` events. An index recalls older memories."""
     kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
@@ -153,7 +160,7 @@ async def context(
             salience_query = SalienceQuery(shown.query, turn=request.turn, as_of=request.as_of)
             related = await salient.related(snapshot, index if own.use_salience else None, space, agent, salience_query)
             memory = _memory(snapshot, space, agent, own, salience_query, related, shown.offsets())
-            recalled = await _recalled(reading, snapshot, index, space, agent, salience_query, candidates)
+            recalled = await _recalled(reading, snapshot, index, cache, space, agent, salience_query, candidates)
             known = {*shown.offsets(), *memory.offsets}
             hits = recalled.hits if recalled is not None else ()
             further = [hit for hit in hits if hit.position.offset not in known][: limits.PROMPT_RECALLED]
@@ -212,6 +219,7 @@ async def _recalled(
     reading: ReadSession,
     snapshot: Snapshot,
     index: SemanticIndex | None,
+    cache: TermCache,
     space: str,
     agent: str,
     salience_query: SalienceQuery,
@@ -227,7 +235,7 @@ async def _recalled(
     )
     if question.offset_until is None:  # one prompt, one checkpoint: the views may have moved on
         question = replace(question, offset_until=snapshot.processed)
-    return await retrieval.recall.recall(reading, index, question, candidates)
+    return await retrieval.recall.recall(reading, index, cache, question, candidates)
 
 
 def _scene(snapshot: Snapshot, space: str, kinds: Sequence[str]) -> list[Remembered]:

@@ -15,6 +15,7 @@ from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, micros, possible_names, query_terms
 from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery
 from recallog.retrieval.reranker import Reranker
+from recallog.retrieval.term_cache import TermCache
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, episodic, salience
 from recallog_projections.views.episodic import RememberedEvent
@@ -48,6 +49,7 @@ class _Gathered:
 async def recall(
     reading: ReadSession,
     index: SemanticIndex | None,
+    cache: TermCache,
     query: RecallQuery,
     log_events: int,
     reranker: Reranker | None = None,
@@ -59,13 +61,13 @@ async def recall(
     failed: IndexUnavailable | None = None
     for _ in range(_TRIES if index is not None else 0):
         try:
-            return await _recalled(reading, index, query, log_events, reranker)
+            return await _recalled(reading, index, cache, query, log_events, reranker)
         except IndexLost as error:
             failed = error  # another generation was activated meanwhile
         except IndexUnavailable as error:
             failed = error
             break
-    view = await _recalled(reading, None, query, log_events, reranker)
+    view = await _recalled(reading, None, cache, query, log_events, reranker)
     if failed is None:
         return view
     return view.model_copy(update={"degraded": f"only words were compared: {failed}"})
@@ -74,6 +76,7 @@ async def recall(
 async def _recalled(
     reading: ReadSession,
     index: SemanticIndex | None,
+    cache: TermCache,
     query: RecallQuery,
     log_events: int,
     reranker: Reranker | None,
@@ -89,7 +92,7 @@ async def _recalled(
     if query.text.strip() and gathered.index_checkpoint < snapshot.processed:
         if index is not None:
             snapshot = await reading.snapshot(rows, logs)
-        _add_by_words(gathered, snapshot, query, words)
+        _add_by_words(gathered, snapshot, cache, query, words)
     _note_lag(gathered, snapshot)
     turn = snapshot.row(salience.CLOCK, query.space)
     context = RankingQuery(
@@ -146,14 +149,17 @@ def _note_lag(gathered: _Gathered, snapshot: Snapshot) -> None:
             )
 
 
-def _add_by_words(gathered: _Gathered, snapshot: Snapshot, query: RecallQuery, words: QueryTerms) -> None:
+def _add_by_words(
+    gathered: _Gathered, snapshot: Snapshot, cache: TermCache, query: RecallQuery, words: QueryTerms
+) -> None:
     """Add the memories that the index has not processed yet."""
     memories = [
         memory
         for memory in snapshot.memories(query.space, query.agent)
         if query.offset_until is None or memory.offset <= query.offset_until
     ]
-    newer = by_words.candidates(memories, words.terms, gathered.index_checkpoint)
+    generation = snapshot.computed_at["generation"]
+    newer = by_words.candidates(memories, generation, cache, words.terms, gathered.index_checkpoint)
     if query.at_until is not None:
         newer.candidates = [each for each in newer.candidates if each.at <= micros(query.at_until)]
     known = {each.offset for each in gathered.candidates}

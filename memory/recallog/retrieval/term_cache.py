@@ -1,0 +1,63 @@
+"""A cache of the terms of memories, bounded in bytes: each query by words compares the same memories again."""
+
+import sys
+from collections import OrderedDict
+from typing import NamedTuple
+
+from recallog_schemas import limits
+
+_ENTRY_BYTES = 512
+"""What an entry takes besides its texts and weights: tuples, integers, and its share of the table."""
+_WEIGHT_BYTES = sys.getsizeof(1.0)
+
+
+class MemoryTerms(NamedTuple):
+    """What recall by words compares of a memory."""
+
+    agent: str
+    kind: str
+    session: str
+    at: int
+    is_question: bool
+    weights: dict[str, float] | None
+    """BM25 weights by term; None for a memory without text."""
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that an entry takes, as if it shared no text with another one."""
+        texts = (self.agent, self.kind, self.session, *(self.weights or ()))
+        return (
+            _ENTRY_BYTES
+            + sum(map(sys.getsizeof, texts))
+            + (sys.getsizeof(self.weights) + len(self.weights) * _WEIGHT_BYTES if self.weights else 0)
+        )
+
+
+class TermCache:
+    """Terms by generation and offset; where they exceed `bytes_max`, the least recently used are removed.
+
+    An offset of one generation has one text for all agents. Another generation may give it another one.
+    """
+
+    def __init__(self, bytes_max: int = limits.CACHED_TERMS_BYTES) -> None:
+        self._bytes_max = bytes_max
+        self._entries: OrderedDict[tuple[str, int], MemoryTerms] = OrderedDict()
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, generation: str, offset: int) -> MemoryTerms | None:
+        key = generation, offset
+        found = self._entries.get(key)
+        if found is not None:
+            self._entries.move_to_end(key)
+        return found
+
+    def put(self, generation: str, offset: int, found: MemoryTerms) -> None:
+        """Add an entry that `get` did not find."""
+        self._entries[generation, offset] = found
+        self.size_bytes += found.size_bytes
+        while self.size_bytes > self._bytes_max:
+            _, removed = self._entries.popitem(last=False)
+            self.size_bytes -= removed.size_bytes
