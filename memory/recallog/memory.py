@@ -191,7 +191,8 @@ class Memory:
 
         Raises `IdConflict` where that id names an event with other content (of two answers to one trigger the first
         counts, and the second is no conflict), `EventTooLarge`, `StorageError`, `UnknownOutcome`. Repeating the call
-        with the same events is safe after each of them.
+        with the same events is safe after each of them, and after a cancelled call, whose events may have been
+        written.
         """
         positions = await self._components.ledger.append(events)
         if self._background is not None:
