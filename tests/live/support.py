@@ -1,4 +1,4 @@
-"""What the live tests of workers share: a topic and views of one's own, worker processes, and waiting for what is."""
+"""Common parts of the live tests of workers: a topic and views for a test, worker processes, waiting."""
 
 import asyncio
 import json
@@ -65,7 +65,7 @@ class Worker:
             )
 
     def health(self) -> dict[str, Any]:
-        """What it says of itself; nothing where it does not answer."""
+        """The answer of /health with its `status`; empty if there is no answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5) as answer:
                 return {"status": answer.status, **json.load(answer)}
@@ -84,31 +84,31 @@ class Worker:
     def partitions(self, state: str = "live") -> set[int]:
         return {each["partition"] for each in self.health().get("partitions", ()) if each["state"] == state}
 
-    def trouble(self) -> str:
+    def problems(self) -> str:
         return " ".join(self.health().get("problems", ()))
 
     def wait_until(self, condition: Callable[[dict[str, Any]], Any], what: str, seconds: float = SECONDS) -> float:
-        """Until its health is as wished; how long that took."""
+        """Wait until `condition` holds for its health; the seconds that it took."""
         try:
-            return wait_until(lambda: (said := self.health()) and condition(said), what, seconds)
+            return wait_until(lambda: (health := self.health()) and condition(health), what, seconds)
         except AssertionError as error:
             tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
             raise AssertionError(f"{error}\n{json.dumps(self.health(), indent=1)}\n{tail}") from None
 
     def wait_until_live(self, count: int = PARTITIONS, seconds: float = SECONDS) -> float:
-        """Until it is well and keeps `count` partitions, all of them live."""
+        """Wait until it is healthy and has `count` partitions, all of them live."""
 
-        def live(said: dict[str, Any]) -> bool:
-            states = [partition["state"] for partition in said["partitions"]]
-            return said["healthy"] and states == ["live"] * count
+        def live(health: dict[str, Any]) -> bool:
+            states = [partition["state"] for partition in health["partitions"]]
+            return health["healthy"] and states == ["live"] * count
 
         return self.wait_until(live, f"{count} partitions are live", seconds)
 
     def wait_until_red(self, because: str, seconds: float = SECONDS) -> float:
-        """Until /health is red and says why."""
+        """Wait until /health returns 503 with the reason `because`."""
 
-        def red(said: dict[str, Any]) -> bool:
-            return said["status"] == 503 and not said["healthy"] and because in " ".join(said["problems"])
+        def red(health: dict[str, Any]) -> bool:
+            return health["status"] == 503 and not health["healthy"] and because in " ".join(health["problems"])
 
         return self.wait_until(red, f"/health is red because {because!r}", seconds)
 
@@ -123,7 +123,7 @@ class Worker:
         self.process.wait(SECONDS)
 
     def terminate(self) -> int:
-        """SIGTERM; its exit code."""
+        """Send SIGTERM and wait; its exit code."""
         self.process.terminate()
         return self.process.wait(SECONDS)
 
@@ -145,13 +145,13 @@ class Cluster:
         return self.workers[-1]
 
     def live_worker(self) -> Worker:
-        """One that keeps all partitions."""
+        """A worker that has all partitions, all of them live."""
         worker = self.worker()
         worker.wait_until_live()
         return worker
 
     def ask(self, question: Callable[[Memory], Awaitable[Result]], **changed: Any) -> Result:
-        """The answer of a memory that is opened for it."""
+        """The answer of a new memory with the settings of the cluster."""
 
         async def work() -> Result:
             async with Memory.open(self.settings.model_copy(update=changed)) as memory:
@@ -160,7 +160,7 @@ class Cluster:
         return asyncio.run(work())
 
     def publish(self, events: Sequence[Event]) -> list[Position]:
-        """Publish, and wait until the views have decided the last event of each partition."""
+        """Publish, and wait until the views have processed the last event of each partition."""
 
         async def work(memory: Memory) -> list[Position]:
             positions = await memory.publish_many(events)
@@ -170,11 +170,11 @@ class Cluster:
         return self.ask(work)
 
     def publish_only(self, events: Sequence[Event]) -> list[Position]:
-        """Publish; nobody need keep views."""
+        """Publish without waiting for views."""
         return self.ask(lambda memory: memory.publish_many(events))
 
     def assert_views_are_the_fold(self, records: int) -> None:
-        """All views are there, complete, and equal to a fresh fold of `records` records."""
+        """All views are complete, and equal to a new fold of `records` records."""
 
         async def work(memory: Memory) -> None:
             await memory.catch_up()
@@ -187,7 +187,7 @@ class Cluster:
         self.ask(work)
 
     def refusal(self, question: Callable[[Memory], Awaitable[Any]], **changed: Any) -> RecallogError | None:
-        """The error that a question ends with, None where it is answered."""
+        """The error that a query raises; None if it is answered."""
         try:
             self.ask(question, **changed)
         except RecallogError as error:

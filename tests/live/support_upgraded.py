@@ -1,4 +1,4 @@
-"""Recallog of tomorrow: a worker whose code counts every event twice. Run it with `python -m live.support_upgraded`."""
+"""A newer version of the code: a worker that counts every event twice. `python -m live.support_upgraded` runs it."""
 
 import sys
 from collections.abc import Iterator
@@ -31,18 +31,18 @@ class Twice(Activity):
         rows.put(AGENTS, msgspec.structs.replace(agent, events=agent.events + 1), event.space, event.agent)
 
 
-def of_tomorrow(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
+def newer_projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
     return [Twice() if each.name == Activity.name else each for each in _of_today(log_events)]
 
 
 @contextmanager
-def tomorrow() -> Iterator[None]:
-    """What is opened in here is of tomorrow's code."""
-    with patch.object(builtin, "projections", of_tomorrow):
+def newer_code() -> Iterator[None]:
+    """Memories opened within it use the newer code."""
+    with patch.object(builtin, "projections", newer_projections):
         yield
 
 
 if __name__ == "__main__":
-    with tomorrow():
+    with newer_code():
         sys.argv = ["recallog", "worker"]
         main()

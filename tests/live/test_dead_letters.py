@@ -1,4 +1,4 @@
-"""What other producers write: bad records are dead letters with a reason, holes are passed, and the stream goes on."""
+"""Records of other producers: invalid ones are dead letters with a reason, holes are skipped, the fold goes on."""
 
 import asyncio
 import json
@@ -78,7 +78,7 @@ def worker(cluster: Cluster) -> Worker:
 
 
 def write(cluster: Cluster, records: Sequence[Written]) -> list[Position]:
-    """As a program without our library does; the positions, once they are durable."""
+    """Write records without Recallog's client; their positions, once they are durable."""
     positions: dict[int, Position] = {}
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "message.max.bytes": 1_000_000})
     for number, record in enumerate(records):

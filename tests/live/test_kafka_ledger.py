@@ -1,4 +1,4 @@
-"""The ledger on a real Kafka keeps the contract, and what a log with other writers, holes and crashes asks of it."""
+"""The ledger on a real Kafka meets the contract of ledgers, also with other writers, holes and crashes."""
 
 import asyncio
 import os
@@ -73,7 +73,7 @@ class TestKafkaLedger(RepeatedIdsContract):
         return KafkaLedger(address(self._kafka, f"{self._topic}-{self._made}"))
 
 
-# What is on the wire.
+# Records on the wire.
 
 
 def test_a_record_has_its_space_as_key_and_cloudevents_headers(kafka: str, topic: str) -> None:
@@ -282,7 +282,7 @@ def test_a_read_that_is_given_up_leaves_nothing_behind(kafka: str, topic: str, m
     run(scenario())
 
 
-# What goes wrong.
+# Failures.
 
 
 def test_a_producer_out_of_step_with_the_broker_is_replaced(kafka: str, topic: str) -> None:
@@ -342,7 +342,7 @@ def test_a_closed_ledger_says_that_it_is(kafka: str, topic: str) -> None:
 
 @pytest.fixture(scope="module")
 def killable(own_kafka: NewKafka) -> LocalKafka:
-    """One for all tests of the module; whoever kills it starts it again."""
+    """A Kafka for all tests of the module. A test that kills it starts it again."""
     return own_kafka()
 
 

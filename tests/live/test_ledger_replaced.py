@@ -1,4 +1,4 @@
-"""Ledger or views that are not what they were: noticed, named, healed or refused, and never read as a memory."""
+"""A replaced ledger or store is detected and repaired or refused; its content never appears in an answer."""
 
 import asyncio
 import threading
@@ -51,7 +51,7 @@ class Admin:
 
 
 class ReadSession(threading.Thread):
-    """Asks one question again and again: `answers` are the numbers of events it was answered with."""
+    """Repeats one query; `answers` collects the numbers of events in its answers."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(daemon=True)
@@ -96,7 +96,7 @@ def flush(cluster: Cluster) -> None:
 
 
 def counts(cluster: Cluster) -> dict[str, int]:
-    """Events by space, as the views have them now: read past all that could refuse an answer."""
+    """Events by space in the present views, read directly from the store."""
 
     async def work() -> dict[str, int]:
         store, found = RedisStore(cluster.redis_url), {}

@@ -1,4 +1,4 @@
-"""A memory on Kafka and Redis answers every question as an embedded one does that was told the same."""
+"""A memory on Kafka and Redis answers every query like an embedded memory with the same events."""
 
 import asyncio
 import random
@@ -26,7 +26,7 @@ WITHOUT = {"generation", "checkpoint", "partition", "ledger", "ledger_bytes", "v
 
 @dataclass
 class Both:
-    """A memory on a cluster and an embedded one, and where each has put the events."""
+    """A memory on a cluster and an embedded one, with the positions of the events in each."""
 
     cluster: Memory
     embedded: Memory
@@ -43,7 +43,7 @@ class Both:
         self.events += events
 
     async def ask(self, question: Callable[[Memory], Awaitable[Any]]) -> Any:
-        """The answer of both, which is the same but for positions: those are shown as the events that lie there."""
+        """The answer of both, which must be equal after positions are replaced by the events at them."""
         await self.cluster.catch_up()
         answers = [self.plain(memory, await question(memory)) for memory in (self.cluster, self.embedded)]
         assert answers[0] == answers[1]
@@ -99,7 +99,7 @@ def test_every_question_has_the_answer_of_an_embedded_memory(cluster: Cluster, t
 
 
 async def ask_everything(both: Both) -> None:
-    """Each consumer's question, of agents that there are and of one that there is not."""
+    """Every query, for agents that exist and for one that does not."""
     for space in (*SPACES, "nowhere"):
         await both.ask(lambda memory, space=space: memory.scene(space))  # type: ignore[misc]
         await both.ask(lambda memory, space=space: memory.space(space))  # type: ignore[misc]
@@ -138,7 +138,7 @@ async def ask_about(both: Both, space: str, agent: str) -> None:
 
 
 async def ask_the_past(both: Both) -> None:
-    """As of positions and of times; and page after page into the past."""
+    """Queries as of positions and times, and all pages of timelines."""
     space = SPACES[0]
     said = [one for one in both.events if one.space == space][len(both.events) // 5]
     times = [datetime.fromisoformat(MOMENT) + timedelta(minutes=20), datetime.now(UTC)]
@@ -193,7 +193,7 @@ async def operate(both: Both) -> None:
 
 
 async def react(both: Both) -> None:
-    """Who owes a reflection gives it, on a cluster as well.
+    """Due reflections are answered, on a cluster as well.
 
     What it says may differ: on a cluster an agent may answer before the views hold what another one has just answered.
     """

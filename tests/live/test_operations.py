@@ -1,4 +1,4 @@
-"""What operators do on a cluster: rebuilds that several processes share, verification under load, copies, the tail."""
+"""Operations on a cluster: rebuilds shared by several processes, verification under load, copies, `tail`."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ EVENTS = 10_000
 
 @pytest.fixture(scope="module")
 def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster of some thousand events whose views a worker keeps."""
+    """A cluster with some thousand events and a worker."""
     folder = tmp_path_factory.mktemp("operations")
     with Cluster(kafka, f"recallog.{folder.name}", own_redis().url, folder) as cluster:
         cluster.live_worker()

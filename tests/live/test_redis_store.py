@@ -1,4 +1,4 @@
-"""The Redis store keeps the contract, answers as the store in memory does, and trusts no Redis that may lose views."""
+"""The Redis store meets the contract of stores, equals the store in memory, and refuses a Redis that may lose views."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ BLOCKED_MS_MAX = 20
 
 
 def new_store(url: str) -> RedisStore:
-    """In a namespace that no other test uses."""
+    """A store in a new namespace."""
     return RedisStore(url, namespace=f"test-{os.urandom(6).hex()}")
 
 
@@ -240,7 +240,7 @@ def test_namespaces_are_stores_of_their_own(store: RedisStore, redis_url: str) -
     run(clean(other))
 
 
-# Sweeping.
+# Garbage collection.
 
 
 def full(rows: int = 3, logs: int = 3) -> Changes:
@@ -330,7 +330,7 @@ def test_sweeping_a_hundred_thousand_keys_never_keeps_others_waiting(own: RedisS
     assert run(keys(own)) == set()
 
 
-# What Redis has lost.
+# Lost data.
 
 
 def test_a_flushed_redis_is_lost_and_never_empty(own: RedisStore) -> None:
@@ -373,7 +373,7 @@ def test_what_was_acknowledged_outlives_a_kill(own: RedisStore, server: LocalRed
     assert (data_of(own, A), tail(own, A)) == (b"1", ([b"2"], 2))
 
 
-# A Redis that is not fit, or not well.
+# An unsuitable or failing Redis.
 
 
 def test_a_redis_that_evicts_is_refused(own: RedisStore, server: LocalRedis) -> None:
@@ -433,7 +433,7 @@ def test_a_replica_is_to_be_tried_again(own: RedisStore) -> None:
 
 
 @pytest.mark.parametrize("password", ["", ":wrong-secret@"])
-def test_a_wrong_password_is_no_passing_trouble_and_is_not_shown(
+def test_a_wrong_password_is_a_permanent_error_and_is_not_shown(
     own: RedisStore, server: LocalRedis, password: str
 ) -> None:
     run(ask(own, "CONFIG", "SET", "requirepass", "right-secret"))
@@ -471,7 +471,7 @@ def test_a_namespace_that_would_break_the_keys_is_refused(namespace: str) -> Non
         RedisStore("redis://localhost", namespace=namespace)
 
 
-# What it takes.
+# Sizes.
 
 
 def test_sizes_are_told_by_table(store: RedisStore) -> None:

@@ -1,4 +1,4 @@
-"""An upgrade under load: new workers build beside the old ones and cut over; nobody reads a mix of both."""
+"""An upgrade under load: new workers build beside the old ones and cut over; no answer mixes both."""
 
 import asyncio
 import threading
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from live.conftest import NewRedis
 from live.support import PARTITIONS, Cluster, wait_until
-from live.support_upgraded import tomorrow
+from live.support_upgraded import newer_code
 from recallog import Memory, Position
 from recallog_schemas.errors import Rebuilding, ViewsTooNew
 from recallog_schemas.views import SpaceView
@@ -37,7 +37,7 @@ class Reader(threading.Thread):
         self.wrong: list[object] = []
 
     def run(self) -> None:
-        with tomorrow() if self._times == 2 else ExitStack():
+        with newer_code() if self._times == 2 else ExitStack():
             memory = Memory.open(self._cluster.settings)
         asyncio.run(self._read(memory))
 
@@ -89,7 +89,7 @@ class Producer(threading.Thread):
 
 
 @contextmanager
-def going_on(*threads: Reader | Producer) -> Iterator[None]:
+def running(*threads: Reader | Producer) -> Iterator[None]:
     for thread in threads:
         thread.start()
     try:
@@ -105,10 +105,10 @@ def test_new_workers_build_beside_the_old_ones_and_cut_over(
     with Cluster(kafka, topic, own_redis().url, tmp_path) as cluster:
         old = cluster.live_worker()
         cluster.publish([event(space=space, turn=turn) for turn in range(HISTORY) for space in SPACES])
-        today, of_tomorrow, producer = Reader(cluster, 1), Reader(cluster, 2), Producer(cluster)
-        with going_on(today, of_tomorrow, producer):
-            wait_until(lambda: today.answers and of_tomorrow.refusals, "both versions read")
-            assert of_tomorrow.answers == 0
+        present, newer, producer = Reader(cluster, 1), Reader(cluster, 2), Producer(cluster)
+        with running(present, newer, producer):
+            wait_until(lambda: present.answers and newer.refusals, "both versions read")
+            assert newer.answers == 0
             new = cluster.worker(["-m", "live.support_upgraded"])
             red: list[object] = []
 
@@ -123,11 +123,11 @@ def test_new_workers_build_beside_the_old_ones_and_cut_over(
             wait_until(lambda: producer.turn > after + 20, "more is said after the upgrade")
         assert red == []
         assert len(old.partitions("idle")) == PARTITIONS
-        assert today.wrong == []
-        assert of_tomorrow.wrong == []
-        assert today.refusals == {ViewsTooNew}
-        assert of_tomorrow.refusals == {Rebuilding}
-        assert of_tomorrow.answers > 0
-        with tomorrow():
+        assert present.wrong == []
+        assert newer.wrong == []
+        assert present.refusals == {ViewsTooNew}
+        assert newer.refusals == {Rebuilding}
+        assert newer.answers > 0
+        with newer_code():
             cluster.assert_views_are_the_fold(producer.turn * len(SPACES))
         assert old.terminate() == 0

@@ -1,4 +1,4 @@
-"""Workers come, go, die, freeze, and lose Kafka or Redis: others take over, and the views stay a fold of the ledger."""
+"""Workers join, leave, crash, pause, and lose Kafka or Redis: others take over, and the views equal a fold."""
 
 import asyncio
 import threading
@@ -27,7 +27,7 @@ def cluster(kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path) -> Iter
 
 
 class Producing(threading.Thread):
-    """Publishes to all spaces until it is told to stop; what is acknowledged counts, what is unknown is sent again."""
+    """Publishes to all spaces until it is stopped. Calls with an unknown outcome are repeated."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(daemon=True)
@@ -98,7 +98,7 @@ def test_workers_share_the_partitions_and_take_over_from_those_that_leave_die_or
     with producing(cluster):
         leaving = threading.Thread(target=first.terminate)
         leaving.start()
-        assert second.wait_until_live() < SESSION_SECONDS / 2  # it said goodbye
+        assert second.wait_until_live() < SESSION_SECONDS / 2  # it left the group
         leaving.join()
         assert first.process.returncode == 0
 

@@ -1,4 +1,4 @@
-"""The worker as a process: how it is started, what it shows, and how it ends."""
+"""The worker process: its start, its web server, and its end."""
 
 import subprocess
 import sys
