@@ -71,7 +71,7 @@ def test_it_follows_the_topic_counts_ids_once_and_is_taken_up_again(cluster: Clu
         async with running(memory._components.index.indexer):
             await memory.catch_up_index()
             assert toy.embedded == 40 * len(SPACES)
-            # The topic holds what is said again a second time; the index does not.
+            # The topic contains a repeated event twice, the index once.
             await memory.publish_many([said("village", 7), said("village", 41)])
             await memory.catch_up_index()
         assert len(await points(memory)) == 40 * len(SPACES) + 1

@@ -123,7 +123,7 @@ def test_flushed_or_restored_views_heal_though_nothing_is_published(
         worker = cluster.live_worker()
         cluster.publish(said(range(20)))
         with reading(cluster) as readers:
-            wait_until(lambda: readers.answers, "somebody reads")
+            wait_until(lambda: readers.answers, "the readers have answers")
             flush(cluster)
             wait_until(lambda: readers.refused, "the loss shows")
             wait_until(lambda: counts_or_none(cluster) == dict.fromkeys(SPACES, 20), "the views are whole again")
@@ -135,7 +135,7 @@ def test_flushed_or_restored_views_heal_though_nothing_is_published(
         server.copy_data(tmp_path / "older")
         cluster.publish(said(range(20, 30)))
         with reading(cluster) as readers:
-            wait_until(lambda: readers.answers, "somebody reads")
+            wait_until(lambda: readers.answers, "the readers have answers")
             server.kill()
             server.restore_data(tmp_path / "older")
             server.start()

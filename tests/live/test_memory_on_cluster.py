@@ -224,18 +224,18 @@ def test_what_was_published_is_read_at_once_with_after(cluster: Cluster) -> None
 def test_without_a_worker_the_error_says_what_to_start(
     kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path
 ) -> None:
-    with Cluster(kafka, topic, own_redis().url, tmp_path) as nobody:
+    with Cluster(kafka, topic, own_redis().url, tmp_path) as without_worker:
 
         async def publish(memory: Memory) -> Position:
             return await memory.publish(event())
 
-        position = nobody.ask(publish)
+        position = without_worker.ask(publish)
         for question in (
             lambda memory: memory.episodic("village", "baker"),
             lambda memory: memory.episodic("village", "baker", after=position),
             lambda memory: memory.spaces(),
             lambda memory: memory.dead_letters(),
         ):
-            error = nobody.refusal(question, after_wait_seconds=0.2)
+            error = without_worker.refusal(question, after_wait_seconds=0.2)
             assert isinstance(error, Rebuilding)
             assert "no worker is building them. Start one: recallog worker" in str(error)

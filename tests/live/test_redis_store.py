@@ -33,7 +33,7 @@ from recallog_schemas.errors import (
 from support.events import one_loop, run
 
 BLOCKED_MS_MAX = 20
-"""For how long one call may keep everybody else waiting."""
+"""The longest time that one call may block others."""
 
 
 def new_store(url: str) -> RedisStore:

@@ -42,7 +42,7 @@ def environment_of(**more: str) -> Mapping[str, str]:
     return plain | more
 
 
-# The command runs twice before, so that all it imports is there: the interpreter may live where nobody else can read.
+# The command runs twice before, which imports all modules: other users may lack access to the interpreter.
 _AS_NOBODY = """
 import os, sys, tempfile
 from typer.testing import CliRunner

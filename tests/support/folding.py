@@ -147,9 +147,9 @@ def _check_reflections(store: Store, generation: Generation, expected: Expected)
     due = []
     for space in expected.spaces:
         for agent in expected.agents(space):
-            reflection = expected.reflection(space, agent)
-            if reflection.due:
-                due.append((space, agent, reflection.trigger, len(reflection.counted)))
+            state = expected.reflection(space, agent)
+            if state.due:
+                due.append((space, agent, state.trigger, len(state.counted)))
     assert finish(_pending(ReadSession(store, generation.partition, generation))) == due
     _check_due_rows(store, generation, expected)
 
@@ -168,13 +168,13 @@ def _check_due_rows(store: Store, generation: Generation, expected: Expected) ->
     rows = rows_of(store, generation, reflection.DUE.name)
     assert sorted((space, agent) for space, _, agent in rows) == sorted(reflecting)
     for space, due_at, agent in rows:
-        owed = expected.reflection(space, agent)
+        state = expected.reflection(space, agent)
         shared = sum(said.space == space and said.memorable and said.shared for said in expected.counted)
-        if owed.due:
+        if state.due:
             assert int(due_at) <= shared
         else:
-            assert owed.threshold is not None
-            assert int(due_at) == shared + owed.threshold - len(owed.counted)
+            assert state.threshold is not None
+            assert int(due_at) == shared + state.threshold - len(state.counted)
     spaces = rows_of(store, generation, reflection.SPACES.name)
     counted = {place[0]: reflection.SPACES.decode(data).agents for place, data in spaces.items()}
     assert counted == Counter(space for space, _ in reflecting)

@@ -200,7 +200,7 @@ class Expected:
         return sorted(self._by_space)
 
     def agents(self, space: str) -> list[str]:
-        """Everybody who acted in `space` or was addressed there."""
+        """The agents that acted in `space` or were in an audience there."""
         return sorted({name for event in self.in_space(space) for name in [event.agent, *(event.audience or [])]})
 
     def spans(self, what: str) -> dict[tuple[str, str], tuple[int, int, int]]:

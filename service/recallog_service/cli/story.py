@@ -209,7 +209,7 @@ class _Printer:
             out.print(f"  {' + '.join(parts)} = {hit.score:.3f}, {hit.event.id} at turn {hit.event.turn}", style="bold")
 
     def damage(self, report: VerifyReport) -> None:
-        _heading("8  Somebody edits a memory")
+        _heading("8  A memory is edited")
         out.print("One row of a view was changed directly in the file. `recallog verify`:")
         print_verified(report)
 
