@@ -10,11 +10,11 @@ ones are.
 A shared event raises the count of every agent of its space and writes nothing here, so its cost does not depend on how
 many agents there are. Instead `reflection.due` has a row for each agent with a threshold, under the total of the shared
 log at which the agent falls due. In key order the agents that are due come first, and a reader stops at the first row
-beyond the present total: to find them costs as much as they are. A row moves when its agent's own log grows, that is
-by one for each event that this agent alone, or with a few others, can see; once the agent is due, its row stays where
-it is until an answer or a threshold moves it.
+beyond the present total: the cost is that of the agents that are due. An event that is not shared moves the row of
+each agent that sees it by one. Once an agent is due, its row stays where it is until an answer or another threshold
+moves it.
 
-In a space without thresholds an event costs one look at a row that is not there.
+In a space without thresholds an event costs the look-up of one row that does not exist.
 """
 
 from collections.abc import Iterable
