@@ -10,12 +10,18 @@ help: ## list the targets
 
 install: .venv/.installed ## create .venv with everything a developer needs
 
+# What Recallog itself needs: `make demo` does not wait for the developers' tools.
+.venv/.runs: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
 .venv/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $@
+	@touch .venv/.runs $@
 
-demo: install ## run the village: events in, a crash, two memories, beliefs, "why?", time travel, rebuild
+demo: .venv/.runs ## run the village: events in, a crash, two memories, beliefs, "why?", time travel, rebuild
 	@$(BIN)/recallog demo
 
 test: install ## run all tests; a real Kafka and Redis are started if Java and Maven, or Docker, are installed
