@@ -1,0 +1,72 @@
+"""What a command imports: a process that answers one question starts without what the question does not need."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.cli import environment_of, recallog
+from support.events import event
+
+# As the installed command runs, and then what was imported on stderr.
+_COMMAND = """
+import sys
+from recallog_service.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+def imported_by(*arguments: object) -> tuple[str, set[str]]:
+    """The output of a command, and the modules that it imported in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", _COMMAND, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=environment_of(),
+        check=True,
+        timeout=120,
+    )
+    return done.stdout, set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with an event and the views of it."""
+    said = event(payload={"text": "Fresh bread!"})
+    recallog("publish", said.space, said.agent, said.kind, said.text, "--home", tmp_path)
+    recallog("episodic", said.space, said.agent, "--home", tmp_path)
+    return tmp_path
+
+
+def test_the_help_imports_neither_pydantic_nor_a_view_nor_a_command() -> None:
+    shown, modules = imported_by("--help")
+    assert "dead-letters" in shown
+    assert {name for name in modules if name.startswith(("pydantic", "recallog.", "recallog_schemas"))} == set()
+    assert {name for name in modules if name.startswith("recallog_")} == {
+        "recallog_service", "recallog_service.cli", "recallog_service.cli.app", "recallog_service.cli.summaries",
+    }  # fmt: skip
+
+
+def test_a_command_imports_no_other_command(home: Path) -> None:
+    _, modules = imported_by("spaces", "--home", home)
+    assert "recallog_service.cli.activity" in modules
+    assert modules.isdisjoint({f"recallog_service.cli.{name}" for name in ("story", "consumers", "operators")})
+
+
+@pytest.mark.parametrize("library", ["filelock", "httpx", "numpy", "onnxruntime", "qdrant_edge", "rich", "tokenizers"])
+def test_episodic_imports_no_library_that_it_does_not_use(home: Path, library: str) -> None:
+    shown, modules = imported_by("episodic", "village", "baker", "--home", home)
+    assert "Fresh bread!" in shown
+    assert library not in modules
+
+
+def test_episodic_imports_nothing_of_the_index_the_reactors_or_other_queries(home: Path) -> None:
+    _, modules = imported_by("episodic", "village", "baker", "--home", home)
+    rooms = ("recallog_projections.index", "recallog.index.", "recallog.reactors.", "recallog.queries.")
+    assert {name for name in modules if name.startswith(rooms)} == {
+        "recallog.index.semantic_index", "recallog.queries.timeline",
+    }  # fmt: skip
