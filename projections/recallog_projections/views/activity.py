@@ -1,4 +1,4 @@
-"""Who was active where: spaces, their sessions and agents, and how many events of which kinds they have."""
+"""Activity view: counts of events by space, agent, session and kind."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -11,7 +11,7 @@ from recallog_schemas import Record
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How many events, and the offsets of the first and the last."""
+    """The number of events, and the offsets of the first and the last."""
 
     events: int
     first: int
@@ -19,14 +19,18 @@ class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class AgentSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The events of an agent in a space."""
+
     events: int
     first: int
     last: int
     turn: int
-    """The highest turn in which it acted."""
+    """The highest turn of its events."""
 
 
 class SpaceSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The events of a space, and the number of its agents and sessions."""
+
     events: int
     first: int
     last: int
@@ -35,7 +39,7 @@ class SpaceSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Totals(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Of the whole partition."""
+    """The number of spaces, agents and sessions of the partition."""
 
     spaces: int
     agents: int
@@ -50,7 +54,7 @@ KINDS = Table("activity.kinds", Span)
 
 
 class Activity:
-    """Fold of every record, bookkeeping too, into counts. Tables are keyed by space, then agent, session or kind."""
+    """Fold of every record, including bookkeeping, into counts. The owner of a row is an agent, session or kind."""
 
     name: ClassVar[str] = "activity"
     version: ClassVar[int] = 2
@@ -88,7 +92,7 @@ class Activity:
 
 
 def _count(rows: Rows, table: Table[Span], space: str, owner: str, offset: int) -> bool:
-    """Count one event; whether it was the first."""
+    """Count one event; whether it is the first of the row."""
     span = rows.get(table, space, owner)
     rows.put(
         table, Span(1, offset, offset) if span is None else Span(span.events + 1, span.first, offset), space, owner

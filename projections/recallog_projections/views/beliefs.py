@@ -1,4 +1,4 @@
-"""What an agent has come to believe: its own reflections, and which of them others may read."""
+"""Beliefs view: the reflections of each agent, and which of them other agents may read."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -14,11 +14,11 @@ KIND = "agent.reflected"
 
 
 class BeliefRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One reflection: where it lies, and its bytes as they stand in the ledger."""
+    """One reflection: its offset, and its bytes in the ledger."""
 
     offset: int
     shared: bool
-    """Every agent of the space could see it when it was said."""
+    """Whether every agent of the space may see it, by the settings when it was folded."""
     data: bytes
 
 
@@ -44,5 +44,5 @@ class Beliefs:
 
 
 def may_read(reader: str, belief: BeliefRow, event: Event) -> bool:
-    """Whether `reader` may see the belief that `event` is."""
+    """Whether `reader` may see the belief; `event` is its event."""
     return belief.shared or reader in visibility.readers(event)

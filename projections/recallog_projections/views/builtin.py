@@ -1,4 +1,4 @@
-"""The views that Recallog keeps."""
+"""The list of the built-in projections."""
 
 from collections.abc import Sequence
 
@@ -16,19 +16,19 @@ _BUILTIN = Episodic | Salience | Reflection | Beliefs | Scene | Activity | Setti
 
 
 def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
-    """All built-in projections in the order in which they are folded; logs of events keep the newest `log_events`.
+    """All built-in projections in the order of folding. Logs of events retain the newest `log_events`.
 
-    Reflection comes after episodic, whose logs it measures. Settings come last, so that all others judge a record by
-    the settings before it.
+    Reflection follows episodic, whose log totals it reads. Settings come last, so that the others apply the settings
+    before the record.
     """
     return [Episodic(log_events), Salience(), Reflection(), Beliefs(), Scene(), Activity(), SettingsProjection()]
 
 
 def all_builtin(projections: Sequence[Projection]) -> bool:
-    """Whether all of them are built in: their rows need no check as they are written."""
+    """Whether all of them are built in. Their rows are not checked when they are written."""
     return all(isinstance(projection, _BUILTIN) for projection in projections)
 
 
 def with_settings(projection: Projection) -> list[Projection]:
-    """A projection of a user's own with what it may read: the settings, by which visibility is judged."""
+    """A user's projection together with the settings, which it may read to determine visibility."""
     return [projection, SettingsProjection()]

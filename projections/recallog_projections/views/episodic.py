@@ -1,4 +1,4 @@
-"""What an agent remembers of late: its own events, those addressed to it, and the shared ones of its space."""
+"""Episodic view: the newest events that each agent may see (its own, those addressed to it, and shared ones)."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -14,16 +14,16 @@ from recallog_schemas import Record, kinds, limits
 
 
 class RememberedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One remembered event: where it lies, its bytes as they stand in the ledger, and what salience needs of it."""
+    """One remembered event: its offset, its bytes in the ledger, and the fields that salience reads."""
 
     offset: int
     data: bytes
     turn: int
     importance: float
     text: str | None
-    """The event in words; None where it is too long to keep it twice: then it is that of `Event.text`."""
+    """The event's text; None means `Event.text`, if it exceeds `limits.STORED_TEXT_CHARS_MAX`."""
     action: bool = False
-    """Shown among the actions of its agent."""
+    """Whether prompts list it as an action of its agent."""
 
 
 OWN = Log("episodic.own", RememberedEvent, limits.LOG_EVENTS_KEPT)
@@ -33,16 +33,16 @@ SHARED = Log("episodic.shared", RememberedEvent, limits.LOG_EVENTS_KEPT)
 class Episodic:
     """Fold of every memorable event into bounded logs.
 
-    One log per agent (its own events, and those addressed to it) and one per space (shared events), so that an event
-    costs the same whether ten agents or ten thousand share the space, and an agent that comes late still remembers
-    what was shared before. Readers merge the two by offset.
+    There is one log per agent (its own events, and those addressed to it) and one per space (shared events). The cost
+    of an event does not depend on the number of agents, and a new agent sees earlier shared events. Readers merge both
+    logs by offset.
     """
 
     name: ClassVar[str] = "episodic"
     version: ClassVar[int] = 3
 
     def __init__(self, keep: int = limits.LOG_EVENTS_KEPT) -> None:
-        """`keep` is how many of the newest events each log keeps."""
+        """`keep` is the number of newest events that each log retains."""
         self._own, self._shared = (dataclasses.replace(log, keep=keep) for log in (OWN, SHARED))
         self.tables = (self._own, self._shared)
 
@@ -67,12 +67,12 @@ class Episodic:
 
 
 def logs(space: str, agent: str, newest: int) -> list[tuple[LogName, int]]:
-    """What a reader asks the store for to see the newest `newest` events that `agent` may see."""
+    """The logs, with numbers of entries, that contain the newest `newest` events that `agent` may see."""
     return [(LogName(OWN.name, space, agent), newest), (LogName(SHARED.name, space), newest)]
 
 
 def merge(own: Tail, shared: Tail) -> list[RememberedEvent]:
-    """The memories of both logs in ledger order."""
+    """The events of both logs in ledger order."""
     memories = OWN.decode_all(own.entries)
     memories += SHARED.decode_all(shared.entries)
     memories.sort(key=attrgetter("offset"))
@@ -80,10 +80,9 @@ def merge(own: Tail, shared: Tail) -> list[RememberedEvent]:
 
 
 def kept_from(own: Tail, shared: Tail) -> int | None:
-    """The offset from which on both logs are complete, None where they always were.
+    """The offset from which both logs are complete; None if neither log has dropped entries.
 
-    Below it one log still holds events where the other has dropped its own, so what is left is not all there was.
-    Both tails must have been read whole.
+    Before it one log has dropped entries that the other may still hold. Both tails must be complete reads.
     """
     cut = [
         OWN.decode(tail.entries[0]).offset for tail in (own, shared) if tail.entries and tail.total > len(tail.entries)
@@ -92,7 +91,7 @@ def kept_from(own: Tail, shared: Tail) -> int | None:
 
 
 def complete(own: Tail, shared: Tail) -> list[RememberedEvent]:
-    """The memories of both logs in ledger order, from where on both are complete. Both tails must be whole."""
+    """The events of both logs in ledger order, from `kept_from` on. Both tails must be complete reads."""
     start = kept_from(own, shared) or 0
     return [memory for memory in merge(own, shared) if memory.offset >= start]
 

@@ -1,10 +1,10 @@
-"""What matters to an agent now: of all that it may see, what is relevant, recent and important.
+"""Salience: the score of an event for an agent, and the projection of the clock of each space.
 
 salience(e) = w_rel · relevance(e, query) + w_rec · recency(e, turn) + w_imp · importance(e)
 
-Weights, the rate of decay and the importances are those of the ledger-view memory document. What scoring needs of an
-event is worked out when the event is folded and lies ready in the logs of `episodic`; recency is computed when somebody
-asks, so that no view ever changes by time passing.
+Weights, decay and importances are those of the ledger-view memory document. The fields of an event that scoring needs
+are computed when it is folded, and stored in the logs of `episodic`. Recency is computed at query time, so that no view
+changes as time passes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,14 +22,14 @@ from recallog_projections.views.words import Bag
 from recallog_schemas import Record, codec
 
 DECAY_PER_TURN = 0.1
-"""λ of recency = exp(-λ · Δturn): half of it is gone after 6.93 turns."""
+"""λ of recency = exp(-λ · Δturn), per turn: a half-life of 6.93 turns."""
 
 _ROUNDING = 1e-9
-"""More than adding up in another order can make of a difference."""
+"""An upper bound of rounding errors that depend on the order of additions."""
 
 
 class Weights(NamedTuple):
-    """How much each term counts. The defaults are the document's."""
+    """The weight of each term. The defaults are those of the ledger-view memory document."""
 
     relevance: float = 0.30
     recency: float = 0.40
@@ -46,7 +46,7 @@ class Score(NamedTuple):
 
 
 class Clock(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The highest turn that a space has seen: all its agents share one clock."""
+    """The highest turn of a space. All its agents share it."""
 
     turn: int
 
@@ -55,7 +55,7 @@ CLOCK = Table("salience.clock", Clock)
 
 
 class Salience:
-    """Fold of every record, bookkeeping too, into the clock of its space."""
+    """Fold of every record, including bookkeeping, into the clock of its space."""
 
     name: ClassVar[str] = "salience"
     version: ClassVar[int] = 1
@@ -74,7 +74,7 @@ class Salience:
 def score(
     memory: RememberedEvent, query: str, now: int, weights: Weights, ranked: Mapping[int, float] | None = None
 ) -> Score:
-    """One event's salience at turn `now` with its terms. `ranked` as for `strongest`."""
+    """The salience of one event at turn `now`, with its terms. `ranked` as in `strongest`."""
     related = relevance(_text(memory), query) if ranked is None else ranked.get(memory.offset, 0.0)
     terms = related, recency(memory.turn, now), memory.importance
     return Score(_weighted(*terms, weights), *terms)
@@ -88,10 +88,10 @@ def strongest(
     count: int,
     ranked: Mapping[int, float] | None = None,
 ) -> list[tuple[float, int]]:
-    """Salience and places of the strongest `count` of `memories`, strongest first; of equal ones the newer first.
+    """Salience and list index of the strongest `count` of `memories`, strongest first; of equal ones the newer first.
 
-    `memories` are in ledger order. The numbers are those of `score`. Relevance is what `ranked` says by offset, 0 where
-    it says nothing; None: words are compared, only where a relevance of 1 could bring an event among the strongest.
+    `memories` are in ledger order, and the salience is that of `score`. `ranked` is the relevance by offset, 0 for
+    others. Without it words are compared, but only for events that a relevance of 1 could bring among the strongest.
     """
     relevance_weight, recency_weight, importance_weight = weights
     rates = [recency_weight * recency(memory.turn, now) for memory in memories]
@@ -116,7 +116,7 @@ def strongest(
 
 
 def relevance(text: str, query: str) -> float:
-    """Jaccard similarity of the words of two texts, 0 where one of them has none."""
+    """The Jaccard similarity of the words of two texts, 0 if one of them has no words."""
     vocabulary = words.vocabulary()
     asked = vocabulary.learn(query)
     return _jaccard(vocabulary.compared(text), asked)
@@ -128,7 +128,7 @@ def _jaccard(said: Bag, asked: Bag) -> float:
 
 
 def recency(turn: int, now: int) -> float:
-    """How fresh an event of `turn` is at turn `now`, from 0 to 1; 1 for what lies ahead."""
+    """exp(-λ · Δturn) of an event of `turn` at turn `now`, from 0 to 1; 1 for later turns."""
     return exp(-DECAY_PER_TURN * max(0, now - turn))
 
 
@@ -141,8 +141,8 @@ def _weighted(relevance: float, recency: float, importance: float, weights: Weig
 
 
 def by_rank(offsets: Sequence[int]) -> dict[int, float]:
-    """Relevance of `n` events that were found, best first: (n - i) / n for the i-th from 0, so 1.0 down to 1/n.
+    """The relevance by offset of n search results, best first: (n - i) / n for index i, so from 1.0 down to 1/n.
 
-    The ledger-view memory document's term for an index, whose own scores have no scale that others share.
+    It is the ledger-view memory document's relevance for an index, since scores of an index have no common scale.
     """
     return {offset: (len(offsets) - list_index) / len(offsets) for list_index, offset in enumerate(offsets)}

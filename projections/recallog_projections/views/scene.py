@@ -1,8 +1,8 @@
-"""What a prompt shows besides memory: the scene that all share, and what a visitor said.
+"""Scene view: the newest shared event of each kind, and the newest events of visitors, for prompts.
 
-The scene is the newest shared event of each kind that `scene_kinds` names. Since that setting acts on read, the newest
-shared event of every kind is kept. A visitor's words stay in every prompt however long ago they fell, so they have logs
-of their own beside those of `episodic`.
+The scene consists of the newest shared event of each kind in the setting `scene_kinds`. Queries apply that setting, so
+that the newest shared event of every kind is stored. Events of visitors stay in prompts however old they are, so that
+they have logs of their own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,26 +18,26 @@ from recallog_schemas import Record, kinds, limits
 
 GOAL_KIND = "run.started"
 DEFAULT_SCENE_KINDS = ("world.observed", GOAL_KIND)
-"""Those of the memory model."""
+"""The defaults of the memory model."""
 
 
 class Shown(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One event: where it lies, its bytes as they stand in the ledger, and its text."""
+    """One event: its offset, its bytes in the ledger, and its text."""
 
     offset: int
     data: bytes
     text: str | None = None
-    """By the declaration of its kind; None: that of `Event.text`."""
+    """The text by the declaration of its kind; None means `Event.text`."""
 
 
 NEWEST = Table("scene.newest", Shown)
-"""By kind: the newest event of it that all could see."""
+"""By kind: its newest shared event."""
 OWN_VISITOR = Log("scene.visitor.own", Shown, limits.VISITOR_EVENTS)
 SHARED_VISITOR = Log("scene.visitor.shared", Shown, limits.VISITOR_EVENTS)
 
 
 class Scene:
-    """Fold of shared events into the newest of each kind, and of visitors' words into short logs."""
+    """Fold of shared events into the newest of each kind, and of visitors' events into short logs."""
 
     name: ClassVar[str] = "scene"
     version: ClassVar[int] = 2
@@ -70,19 +70,19 @@ class Scene:
 
 
 def scene_kinds(space: SpaceSettings | None) -> Sequence[str]:
-    """The kinds whose newest events make the scene of a space with these settings."""
+    """The kinds whose newest events form the scene of a space with these settings."""
     if space is None or space.scene_kinds is None:
         return DEFAULT_SCENE_KINDS
     return tuple(dict.fromkeys(space.scene_kinds))
 
 
 def rows(space: str, kinds: Iterable[str]) -> list[RowKey]:
-    """What a reader asks the store for: the settings, and the newest events of `kinds`."""
+    """The row keys of the settings, and of the newest events of `kinds`."""
     return [RowKey(settings.SPACES.name, space), *(RowKey(NEWEST.name, space, "", kind) for kind in kinds)]
 
 
 def visitor_logs(space: str, agent: str) -> list[tuple[LogName, int]]:
-    """What a reader asks the store for to see what visitors said to `agent` last."""
+    """The logs, with numbers of entries, of the newest events of visitors that `agent` may see."""
     return [
         (LogName(OWN_VISITOR.name, space, agent), limits.VISITOR_EVENTS),
         (LogName(SHARED_VISITOR.name, space), limits.VISITOR_EVENTS),

@@ -1,6 +1,8 @@
-"""What agents and spaces are set to. Settings are folded here and act on read, but for the shared and the declared
-kinds: those decide who sees an event, and what it says, at the moment it is said. So what was private then stays
-private, and a text is the same in every later answer."""
+"""Settings view: the settings of agents and spaces.
+
+Queries apply the current settings, except for shared and declared kinds: these determine the visibility and the text of
+an event when it is folded. An event that was private then stays private, and its text does not change.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
@@ -18,7 +20,7 @@ _KIND_FIELDS = frozenset(DeclaredKind.model_fields)
 
 
 class Declaration(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a space declares about one kind. See `kinds.DeclaredKind`."""
+    """A space's declaration of one kind, see `kinds.DeclaredKind`."""
 
     importance: float = kinds.DEFAULT_IMPORTANCE
     shared: bool = False
@@ -30,6 +32,8 @@ _DEFAULTS = Declaration()
 
 
 class SpaceSettings(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The settings of a space; None means the default."""
+
     shared_kinds: tuple[str, ...] | None = None
     """Sorted."""
     scene_kinds: tuple[str, ...] | None = None
@@ -38,7 +42,7 @@ class SpaceSettings(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AgentSettings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """None is the default of each."""
+    """The settings of an agent; None means the default."""
 
     window: int | None = None
     use_salience: bool | None = None
@@ -56,7 +60,7 @@ AGENTS = Table("settings.agent", AgentSettings)
 def shares(space: SpaceSettings | None, kind: str) -> bool:
     """Whether all agents of a space with these settings see events of `kind`.
 
-    They see the shared kinds and those that the space declares as shared, also where it has set the shared kinds.
+    These are the shared kinds of the space, and the kinds that it declares as shared.
     """
     if space is None:
         return kind in DEFAULT_SHARED_KINDS
@@ -65,7 +69,7 @@ def shares(space: SpaceSettings | None, kind: str) -> bool:
 
 
 def kind_of(space: SpaceSettings | None, name: str) -> Kind:
-    """What a space with these settings knows about the kind `name`: by the catalogue, or by its own declaration."""
+    """The definition of the kind `name` in a space with these settings: its declaration, or that of the catalogue."""
     declared = space.kinds.get(name) if space is not None else None
     if declared is None:
         return kinds.kind_of(name)
@@ -73,7 +77,7 @@ def kind_of(space: SpaceSettings | None, name: str) -> Kind:
 
 
 def declared_text(space: SpaceSettings | None, event: Event) -> str | None:
-    """The text of `event` by the declaration of its kind; None where the space declares none: it is `event.text`."""
+    """The text of `event` by the declaration of its kind; None without a declared text: it is `event.text`."""
     declared = space.kinds.get(event.kind) if space is not None else None
     return None if declared is None or declared.text is None else kind_of(space, event.kind).text(event.payload)
 
@@ -81,7 +85,7 @@ def declared_text(space: SpaceSettings | None, event: Event) -> str | None:
 class SettingsProjection:
     """Fold of `agent.configured`, `space.configured` and the shared kinds of `run.started`.
 
-    It is folded after all other projections, so that a record is judged by the settings before it.
+    It is folded after all other projections, so that these apply the settings before the record.
     """
 
     name: ClassVar[str] = "settings"
@@ -111,7 +115,7 @@ class SettingsProjection:
 def _changed(settings: AgentSettings, payload: Mapping[str, Any]) -> AgentSettings:
     changed = {name: value for name, value in payload.items() if name in _AGENT_FIELDS}
     if changed.get("salience_weights") is not None:
-        # JSON has no floats: a weight of 1 must be the same row before and after it was stored.
+        # A weight of 1 may be an integer in JSON; as a float it is the same row before and after it was stored.
         changed["salience_weights"] = {name: float(weight) for name, weight in changed["salience_weights"].items()}
     return msgspec.structs.replace(settings, **changed)
 
