@@ -4,6 +4,7 @@ Names and summaries for `recallog --help` come from the generated `recallog_serv
 """
 
 import logging
+import os
 from importlib import import_module
 from typing import Any
 
@@ -59,4 +60,6 @@ def main() -> None:
     """Entry point of the `recallog` command. Exit codes: 0 done, 1 data or check failed, 2 wrong use, 3 unreachable."""
     # A client's log of each attempt to reconnect says nothing that the error at the end does not.
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
+    # A command multiplies small matrices. OpenBLAS would start a thread for each core, which costs more than it saves.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     app()

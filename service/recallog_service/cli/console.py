@@ -22,14 +22,14 @@ def print_error(message: str) -> None:
 
 
 class ProgressBar:
-    """A progress bar on stderr, shown until `stop`; only on a terminal."""
+    """A progress bar on a terminal, on stderr, shown until `stop`."""
 
-    def __init__(self, label: str, unit: str) -> None:
+    def __init__(self, label: str, unit: str, total: int) -> None:
         texts = (TextColumn("{task.description}"), TextColumn(unit))
         columns = (texts[0], BarColumn(), MofNCompleteColumn(), texts[1], TimeRemainingColumn())
-        self._progress = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+        self._progress = Progress(*columns, console=err, transient=True)
         self._progress.start()
-        self._task = self._progress.add_task(label, total=None)
+        self._task = self._progress.add_task(label, total=total)
 
     def update(self, done: int, total: int) -> None:
         self._progress.update(self._task, completed=done, total=total)

@@ -111,6 +111,9 @@ def opened(
 @contextmanager
 def bar(label: str, unit: str = "events") -> Iterator[Callable[[int, int], None]]:
     """A progress bar on stderr; it appears with the first call of (done, total), and only on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
     shown: ProgressBar | None = None
 
     def advance(done: int, total: int) -> None:
@@ -118,7 +121,7 @@ def bar(label: str, unit: str = "events") -> Iterator[Callable[[int, int], None]
         if shown is None:
             from recallog_service.cli.console import ProgressBar
 
-            shown = ProgressBar(label, unit)
+            shown = ProgressBar(label, unit, total)
         shown.update(done, total)
 
     try:
