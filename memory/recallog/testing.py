@@ -56,10 +56,10 @@ class ProjectionDriver:
         letters = self.dead_letters()
         if letters and not self._dead_letters_allowed:
             first = letters[0]
-            raise ProjectionError(f"the record at 0:{first.offset} was parked: {first.reason}: {first.detail}")
+            raise ProjectionError(f"the record at 0:{first.offset} is a dead letter: {first.reason}: {first.detail}")
 
     def row(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
-        """One row as it stands now."""
+        """One row, None if it does not exist."""
         need = RowKey(table.name, space, owner, key)
         (data,) = _finish(self._projector.store.read(0, [need], generation=self._generation)).rows
         return None if data is None else table.decode(data)

@@ -39,7 +39,7 @@ class Rebuilt:
 async def current(projector: Projector, partition: int, progress: Progress | None = None) -> Generation:
     """The active generation, brought up to the ledger's end as it is now; built first where there is none.
 
-    Raises `ViewsTooNew` where newer code has built the views, `NewDeadLetters` where an upgrade would park what the
+    Raises `ViewsTooNew` where newer code has built the views, `NewDeadLetters` where an upgrade would reject what the
     replaced views remember.
     """
     until = (await projector.ledger.ends())[partition]
@@ -64,8 +64,8 @@ async def rebuild(
 ) -> Rebuilt:
     """Fold everything from offset zero into a new generation and cut over to it.
 
-    Joins one under way. Raises `NewDeadLetters`, unless `accept`, where the new generation parks records (up to the
-    active checkpoint) that the replaced one does not; it then stays beside the active one.
+    Joins one under way. Raises `NewDeadLetters`, unless `accept`, where the new generation has new dead letters (up to
+    the active checkpoint) that the replaced one does not; it then stays beside the active one.
     """
     while True:
         try:
@@ -147,11 +147,12 @@ async def _is_useless(projector: Projector, building: Generation) -> bool:
 
 
 async def _judge(store: Store, active: Generation, building: Generation, done: Checkpoint, judged: int) -> int:
-    """The offset up to which the active generation may be replaced by `building`, which has decided up to `done`.
+    """The offset up to which the active generation may be replaced by `building`, which has processed up to `done`.
 
-    Up to there `building` parks nothing that the active one remembers, or can come to remember meanwhile. Up to
-    `judged` that is known already: a round costs what came since the last one, and what `building` has decided without
-    parking it needs no comparison. So a live writer that never rests is overtaken by a builder that is about as fast.
+    Up to there `building` has no dead letter for a record that the active one applied, or may apply meanwhile. Up to
+    `judged` that is known already: a round costs what came since the last one, and what `building` has processed
+    without parking it needs no comparison. So a live writer that never rests is overtaken by a builder that is about as
+    fast.
 
     Raises `NewDeadLetters`, or `GenerationGone`.
     """

@@ -1,4 +1,4 @@
-"""The one loop that keeps views: for live readers, first start, rebuild, verification and time travel alike.
+"""The projector: the loop that folds a ledger into generations, for live views, rebuild, verification and time travel.
 
 1. read the checkpoint of the generation; it is the resume offset, and there is no other
 2. before the first commit, reread the record that it names: another ledger under the same views is refused
@@ -29,12 +29,12 @@ from recallog_streams.fold import Fold, digest_of
 from recallog_streams.ledgers.ledger import Batch, Ledger, parts_of, record_at
 
 Progress = Callable[[int, int], None]
-"""Called with (offsets decided, offsets to decide)."""
+"""Called with (offsets processed, offsets to process)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessedBatch:
-    """One batch that a projector tried to commit, for those who measure."""
+    """One batch that a projector tried to commit, for metrics."""
 
     partition: int
     records: int
@@ -49,7 +49,7 @@ class GenerationGone(Rebuilding):
 
 @dataclass(slots=True)
 class _Cache:
-    """The rows of the last batches, good for as long as the checkpoint is where this projector left it."""
+    """The rows of recent batches, valid while the stored checkpoint is `checkpoint`."""
 
     checkpoint: Checkpoint
     rows: Rows
@@ -70,7 +70,7 @@ class Projector:
         processed: Callable[[ProcessedBatch], None] | None = None,
         batch_records: int | None = None,
     ) -> None:
-        """`batch_records` is how many records one commit decides at most, where the ledger's batches are too many."""
+        """`batch_records` is the maximum number of records per commit; None means the ledger's batches."""
         self.ledger = ledger
         self.store = store
         self.fold = Fold(
@@ -82,7 +82,7 @@ class Projector:
         )
         self._space = space
         self._lock = lock
-        self._decided = processed
+        self._on_processed = processed
         self._batch_records = batch_records
         self._caches: dict[str, _Cache] = {}
         """By generation, that of the last commit last."""
@@ -93,7 +93,7 @@ class Projector:
         return Generation(secrets.token_hex(8), partition, self.fold.code, until)
 
     async def catch_up(self, generation: Generation, until: int, progress: Progress | None = None) -> Checkpoint:
-        """Decide all records below `until`. Raises `GenerationGone`, or `LedgerMismatch`."""
+        """Process all records below `until`. Raises `GenerationGone` or `LedgerMismatch`."""
         while True:
             checkpoint = await self.resume(generation)
             if checkpoint.offset + 1 >= until:
@@ -116,11 +116,11 @@ class Projector:
         return True
 
     def invalidate(self) -> None:
-        """Recognise the ledger once more before anything else is folded: it may have changed since the last time."""
+        """Verify the ledger's identity again before the next batch: it may have been replaced."""
         self._verified.clear()
 
     async def resume(self, generation: Generation) -> Checkpoint:
-        """Where the generation goes on. Raises `GenerationGone`, or `LedgerMismatch`."""
+        """The checkpoint at which the generation continues. Raises `GenerationGone` or `LedgerMismatch`."""
         checkpoint = await self.store.checkpoint(generation)
         if checkpoint is None:
             raise GenerationGone(f"the generation {generation.id} is gone")
@@ -136,10 +136,10 @@ class Projector:
     async def process(
         self, generation: Generation, batch: Batch, checkpoint: Checkpoint | None = None
     ) -> Checkpoint | None:
-        """Fold and commit one batch; the checkpoint then, or None where it does not follow the one before (any more).
+        """Fold and commit one batch. Returns the new checkpoint, or None if the batch does not follow the current one.
 
-        A caller who knows where the generation stands says so with `checkpoint` and saves a question to the store:
-        where it has moved meanwhile, the commit is refused.
+        A caller that knows the generation's `checkpoint` passes it, which saves a read. If it has moved meanwhile, the
+        commit is refused.
         """
         checkpoint = checkpoint or await self.resume(generation)
         if batch.start != checkpoint.offset + 1:
@@ -172,8 +172,8 @@ class Projector:
             offset, data = batch.records[-1]
             new = Checkpoint(batch.next - 1, offset, digest_of(data))
         outcome = await self.store.commit(generation, checkpoint, new, changes)
-        if self._decided is not None:
-            self._decided(ProcessedBatch(batch.partition, len(batch.records), time.monotonic() - began, outcome))
+        if self._on_processed is not None:
+            self._on_processed(ProcessedBatch(batch.partition, len(batch.records), time.monotonic() - began, outcome))
         if outcome is Outcome.APPLIED:
             self._keep(generation, _Cache(new, cache.rows))
             return new
@@ -186,7 +186,7 @@ class Projector:
         self._caches[generation.id] = cache
         rows = sum(len(kept.rows) for kept in self._caches.values())
         if rows > limits.CACHED_ROWS_MAX:
-            # Of a large space hardly any bucket of ids is asked for twice.
+            # In a large space, hardly any bucket of ids is read twice.
             for kept in self._caches.values():
                 kept.rows.evict(identity.BUCKETS)
             rows = sum(len(kept.rows) for kept in self._caches.values())
@@ -210,7 +210,7 @@ class Projector:
         if data is None or digest_of(data) != checkpoint.digest:
             gone = "is missing" if data is None else "is another one"
             raise LedgerMismatch(
-                f"the record at {partition}:{checkpoint.record}, which the views have decided, {gone} in the ledger. "
+                f"the record at {partition}:{checkpoint.record}, which the views have processed, {gone} in the ledger. "
                 f"{remedy}"
             )
 

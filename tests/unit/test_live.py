@@ -407,7 +407,7 @@ async def test_a_partition_that_comes_back_with_another_past_is_refused() -> Non
         world.feed.assign(0)
         await asyncio.sleep(60)
         assert world.tasks.state is State.FAILED
-        assert "0:9, which the views have decided, is another one" in world.tasks.why
+        assert "0:9, which the views have processed, is another one" in world.tasks.why
     assert world.store.committed == committed
 
 
@@ -438,7 +438,7 @@ async def test_views_that_have_decided_other_records_are_refused() -> None:
     other.say(10)
     async with running(other):
         assert other.tasks.state is State.FAILED
-        assert "0:9, which the views have decided, is another one" in other.tasks.why
+        assert "0:9, which the views have processed, is another one" in other.tasks.why
     assert world.store.committed == []
 
 

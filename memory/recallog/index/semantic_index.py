@@ -64,7 +64,7 @@ class SemanticIndex:
     async def wait(
         self, partition: int, offset: int, seconds: float, progress: Callable[[int, int], None] | None = None
     ) -> None:
-        """Until the index has decided `offset`.
+        """Wait until the index has processed `offset`.
 
         Raises `ViewsBehind` where it stands still for so many seconds, or for five and says why, and
         `IndexUnavailable`.

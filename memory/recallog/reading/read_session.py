@@ -81,7 +81,7 @@ class Snapshot:
 
     @property
     def processed(self) -> int:
-        """The last offset that the views had decided; -1 before the first."""
+        """The last offset that the views had processed; -1 before the first."""
         checkpoint = self.computed_at["checkpoint"]
         return -1 if checkpoint is None else checkpoint.offset
 

@@ -125,7 +125,7 @@ class WaitForWorkers(ViewAccess):
         )
 
     async def _wait(self, partition: int, after: Position) -> None:
-        """Until the views have decided `after`."""
+        """Wait until the views have processed `after`."""
         give_up, pause = time.monotonic() + self._wait_seconds, _POLL_SECONDS_MIN
         while True:
             missing: Rebuilding | None = None
