@@ -25,7 +25,7 @@ demo: .venv/.runs ## run the village: events in, a crash, two memories, beliefs,
 	@$(BIN)/recallog demo
 
 test: install ## run all tests; a real Kafka and Redis are started if Java and Maven, or Docker, are installed
-	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --no-loadscope-reorder
 
 # A separate venv, because torch takes some GB. Git and the linter ignore it.
 .venv-st/.installed: pyproject.toml

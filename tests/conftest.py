@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from support import notices, real_data
 
@@ -36,21 +37,25 @@ def pytest_configure(config: pytest.Config) -> None:
     real_data.folder()
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests one worker of a parallel run must run: all live tests, since they share a Kafka and a Redis, and
-    the tests of a file, since they may share what the file makes once."""
     tests = Path(__file__).parent
+    items.sort(key=lambda item: FOLDERS.index(item.path.relative_to(tests).parts[0]))
 
-    def order(item: pytest.Item) -> int:
-        return FOLDERS.index(item.path.relative_to(tests).parts[0])
 
-    for item in items:
-        folder = item.path.relative_to(tests).parts[0]
-        if folder == "simulation":
-            continue  # its tests share nothing
-        item.add_marker(pytest.mark.xdist_group(folder if folder == "live" else str(item.path.relative_to(tests))))
-    items.sort(key=order)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Distribute a parallel run (`-n`) by `Groups`, whatever `--dist` says."""
+    return Groups(config, log)
+
+
+class Groups(LoadScopeScheduling):
+    """One process runs all live tests, since they share a Kafka and a Redis. One runs all tests of a file, since they
+    may share what the file makes once. The simulations share nothing."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        folder = Path(file).parent.name
+        return {"live": folder, "simulation": nodeid}.get(folder, file)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
