@@ -15,20 +15,20 @@ Lock = Callable[[], AbstractAsyncContextManager[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """What a memory is made of. `recallog.composition.assemble` builds one from a ledger and stores."""
+    """The built parts of one memory. `recallog.composition.assemble` creates them from a ledger and stores."""
 
     ledger: Ledger
     views: ProjectionGroup
     """The built-in views."""
     own: Sequence[ProjectionGroup] = ()
-    """One group for each projection of the user's, in a store of its own: it is built separately, and a record that it
-    cannot apply is a dead letter in no other view."""
+    """One group for each projection of the user, each in a separate store. It is built separately, and a record that it
+    cannot apply is a dead letter of this group only."""
     reactors_lock: Lock = nullcontext
-    """Held by the one process that answers triggers."""
+    """Held by the process that answers triggers, one at a time."""
     index: SemanticIndex | None = None
     """None: the semantic index is off."""
     log_events: int = limits.LOG_EVENTS_KEPT
-    """How many of the newest events each log of the views keeps."""
+    """How many of the newest events each log of the views retains."""
 
     def groups(self) -> list[ProjectionGroup]:
         """The built-in views, then those of the user's projections."""
@@ -36,7 +36,7 @@ class Components:
 
     async def close(self) -> None:
         """Close files and connections."""
-        async with AsyncExitStack() as closing:  # all of them, also where one fails or the caller is cancelled
+        async with AsyncExitStack() as closing:  # all of them, also if one fails or the caller is cancelled
             closing.push_async_callback(self.ledger.close)
             for group in self.groups():
                 closing.push_async_callback(group.store.close)

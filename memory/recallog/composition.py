@@ -46,7 +46,7 @@ NAMESPACE = "recallog"
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _RESERVED = frozenset({INDEX, REACTORS})
-"""Namespaces and locks of Recallog's own."""
+"""Names of Recallog's own namespaces and locks."""
 _REDIS = frozenset({"redis", "rediss", "unix"})
 _NEED_BOTH = _REDIS | {"kafka", "memory"}
 
@@ -57,9 +57,9 @@ Namespaced = Callable[[str], Store]
 def compose(
     settings: Settings, own: Sequence[Projection] = (), processed: Callable[[ProcessedBatch], None] | None = None
 ) -> Components:
-    """What the settings ask for; `processed` is called with each batch that workers and rebuilds commit.
+    """The components that the settings name; `processed` is called with each batch that workers and rebuilds commit.
 
-    Raises `SettingsError`, or `ProjectionError` for a projection that cannot be kept.
+    Raises `SettingsError`, or `ProjectionError` for a projection whose name is invalid or used twice.
     """
     _check_combination(settings)
     ledger = ledger_at(settings.ledger or str(settings.home), settings)
@@ -89,8 +89,10 @@ def assemble(
 ) -> Components:
     """Components from a ledger and a store for each namespace, for `Memory(components)`.
 
-    `lock(name)` makes the lock that processes of one memory share while they fold the views `name`; without one they
-    may fold the same batch twice, which costs time and nothing else, since the store refuses the second commit.
+    `lock(name)` returns the lock that the processes of one memory hold while they fold the views `name`. Without locks
+    they may fold the same batch twice. This costs only time, since the store refuses the second commit.
+
+    Raises `ProjectionError` for a projection whose name is invalid or used twice.
     """
     names = [projection.name for projection in own]
     for name in names:
@@ -186,7 +188,7 @@ def _secret(value: SecretStr | None) -> str | None:
 
 
 def _check_combination(settings: Settings) -> None:
-    """Raise `SettingsError` where a ledger and the place of its views do not fit together."""
+    """Raise `SettingsError` for a ledger and a store of views that do not fit together."""
     ledger, views = settings.ledger, settings.views
     for name, url, other_name, other in (
         ("RECALLOG_LEDGER", ledger, "RECALLOG_VIEWS", views),
@@ -194,11 +196,11 @@ def _check_combination(settings: Settings) -> None:
     ):
         if url is not None and other is None and scheme_of(url) in _NEED_BOTH:
             raise SettingsError(
-                f"{name} is set and {other_name} is not: a cluster needs both, a memory in a folder neither"
+                f"{name} is set and {other_name} is not: a cluster needs both, a memory in a folder needs neither"
             )
     if ledger is not None and scheme_of(ledger) == "kafka" and views is not None and "://" not in views:
         raise SettingsError(
-            "RECALLOG_VIEWS: the views of a ledger on Kafka are kept by workers, who cannot share a folder; name a "
+            "RECALLOG_VIEWS: workers maintain the views of a ledger on Kafka, and they cannot share a folder; name a "
             "Redis: redis://host:6379/0"
         )
 
@@ -257,7 +259,7 @@ def _locks(settings: Settings) -> Callable[[str], Lock]:
 
 
 def _index(settings: Settings, ledger: Ledger, stores: Namespaced) -> SemanticIndex | None:
-    """The semantic index, or None where it is off. What it is made of is imported with its first use.
+    """The semantic index, or None if it is off. Its modules are imported when it is first used.
 
     Raises `SettingsError`.
     """
@@ -321,7 +323,7 @@ def _embedded_index(settings: Settings, ledger: Ledger, stores: Namespaced) -> S
 
 
 def _index_lock(settings: Settings) -> Callable[[int], AbstractAsyncContextManager[Any]]:
-    """The lock among the indexers of one partition, which does not wait."""
+    """The lock that one indexer of a partition holds at a time. It does not wait: it raises `LockTimeout` at once."""
     views = settings.views
     if views is None or scheme_of(views) not in _REDIS:
         return lambda partition: nullcontext()

@@ -14,12 +14,12 @@ INDEX_LOG = INDEX / "service.log"
 
 
 def views_file(projection: str = "") -> str:
-    """The views of a projection of the user's own; "" names the built-in ones."""
+    """The file of the views of a user's projection; "" stands for the built-in views."""
     return f"{_views(projection)}.db"
 
 
 def views_lock(projection: str = "") -> str:
-    """The lock among processes that fold those views."""
+    """The lock file of the processes that fold these views."""
     return f"{_views(projection)}.lock"
 
 

@@ -89,7 +89,7 @@ class Memory:
         reflector: Reflector | None = None,
         reranker: Reranker | None = None,
     ) -> None:
-        """A memory of components that were built elsewhere, for example by `recallog.composition.assemble`.
+        """A memory of built components, for example of `recallog.composition.assemble`.
 
         The other arguments are those of `open`. The memory closes the components when it is closed.
         """
@@ -117,16 +117,17 @@ class Memory:
         reflector: Reflector | None = None,
         reranker: Reranker | None = None,
     ) -> Self:
-        """A memory in the folder `home`, which is created with the first use; else as the settings say.
+        """A memory in the folder `home`, which is created when it is first used, or with the given settings.
 
         Without `home`, environment variables name a ledger and a store of views (`RECALLOG_LEDGER` and
-        `RECALLOG_VIEWS`: a cluster, whose workers keep the views) or a folder (`RECALLOG_HOME`, else `./.recallog`).
+        `RECALLOG_VIEWS`: a cluster, whose workers maintain the views) or a folder (`RECALLOG_HOME`, else
+        `./.recallog`).
 
-        `projections` are projections of your own, each kept in a store of its own; read them with `row` and
-        `log_entries`. `progress` is called with (done, total) while a query has to build the views first. With
-        `reactors`, and inside `async with`, reflections that fall due are answered in the background by `reflector`
-        (default: the one that `RECALLOG_REFLECTOR` names, else the offline one). `reranker` scores the best hits of
-        `recall` again, each together with the query; there is none by default.
+        `projections` are projections of your own, each in a separate store; read them with `row` and `log_entries`.
+        `progress` is called with (done, total) while a query has to build the views first. With `reactors`, and inside
+        `async with`, reflections that fall due are answered in the background by `reflector` (default: the one that
+        `RECALLOG_REFLECTOR` names, else the offline one). `reranker` scores the best hits of `recall` again, each
+        together with the query; there is none by default.
         """
         settings = home if isinstance(home, Settings) else Settings.of_folder(home)
         memory = cls(
@@ -189,8 +190,8 @@ class Memory:
         An event whose id exists already in its space is not written again; its first position is returned. At most
         `limits.APPEND_EVENTS_MAX` events in one call.
 
-        Raises `IdConflict` where that id names an event with other content (of two answers to one trigger the first
-        counts, and the second is no conflict), `EventTooLarge`, `StorageError`, `UnknownOutcome`. Repeating the call
+        Raises `IdConflict` if that id names an event with other content (of two answers to one trigger the first
+        counts, and the second is not a conflict), `EventTooLarge`, `StorageError`, `UnknownOutcome`. Repeating the call
         with the same events is safe after each of them, and after a cancelled call, whose events may have been
         written.
         """
@@ -204,12 +205,12 @@ class Memory:
     async def react(
         self, space: str | None = None, progress: Progress | None = None, *, skip_reflection_loops: bool = False
     ) -> list[Reaction]:
-        """Answer the reflections that are due now, in one space or in all, each once; what was done.
+        """Answer the reflections that are due now, in one space or in all, each once, and return the answers.
 
         The answer is an `agent.reflected` event or, where the reflector fails after its retries, `reflection.failed`,
-        so that the memory goes on. Triggers that fall due because of these answers are left to the next call. With
+        so that the memory goes on. The next call answers triggers that fall due because of these answers. With
         `skip_reflection_loops`, for calls in a loop, a trigger whose newest events are all reflections stays pending:
-        agents that only hear each other reflect would never stop. `progress` is called with triggers (answered, to
+        agents that only see each other's reflections would never stop. `progress` is called with triggers (answered, to
         answer). Raises `ReflectorMisconfigured`, and `LockTimeout` while another process reacts.
         """
         return await self._own_reactor().react(space, progress, skip_reflection_loops=skip_reflection_loops)
@@ -227,7 +228,7 @@ class Memory:
         """Wait until the views have processed everything that the ledger holds now, in one partition or in all.
 
         Embedded, the views are folded here; on a cluster, workers fold them. Includes the views of your own
-        projections, unless `own` is false. Raises `ViewsBehind` where the workers of a cluster take too long.
+        projections, unless `own` is false. Raises `ViewsBehind` if the workers of a cluster take too long.
         """
         groups = self._components.groups() if own else [self._components.views]
 
@@ -248,7 +249,7 @@ class Memory:
     ) -> EpisodicView:
         """The newest `window` events that `agent` may see (default: as `agent.configured` says, else 8), oldest first.
 
-        `after` waits until the views have processed a position of your own, and raises `DeadLettered` where that record
+        `after` waits until the views have processed a position of your own, and raises `DeadLettered` if that record
         is a dead letter. `as_of` answers from the past: a position (the fold up to and including it) or a time (events
         that happened later are left out). An unknown space or agent has an empty view. Raises `OutOfRange`.
         """
@@ -309,16 +310,15 @@ class Memory:
         after: Position | None = None,
         as_of: AsOf | None = None,
     ) -> TimelinePage | AroundView:
-        """A page of the events that `agent` may see, in order; `before` (the page's `older`) leads to older ones.
+        """A page of the events that `agent` may see, in order; `before` (a page's `older`) selects the page before it.
 
-        Of one `session`, of some `kinds`, with `since` <= at < `until`, where these are given. The views keep the
-        newest 2,000 of its own and of the shared events; where older ones were dropped, the last page says from which
-        position on it is complete.
+        `session`, `kinds` and `since` <= at < `until` select events, where given. The views retain the newest 2,000 of
+        its own and of the shared events; if older ones were dropped, the last page names the position from which it is
+        complete.
 
-        `around` an event's id instead: previews of that event and of the nearest `entries_before` and `entries_after`
-        ones, 0 to 50 each; what else is given says which neighbours. An event that is older than the views keep is
-        looked for in the ledger, which folds the space up to it. Raises `OutOfRange` for an id of no event that `agent`
-        may see.
+        With `around`, the id of an event: previews of that event and of the nearest `entries_before` and
+        `entries_after` events that pass the filters, 0 to 50 each. For an event that the views have dropped, the space
+        is folded up to it. Raises `OutOfRange` if `agent` may see no event with this id.
         """
         codec.check_name(agent, "agent")
         if not 1 <= limit <= limits.PAGE_ITEMS_MAX:
@@ -343,14 +343,14 @@ class Memory:
                 as_of,
             )
         if before is not None:
-            raise InvalidEvent("before: leads from page to page, and around asks for none", path="before")
+            raise InvalidEvent("before: it selects a page, so it cannot be given with around", path="before")
         counts = [
             queries.previews.clamped(count, 0, limits.AROUND_EVENTS_MAX) for count in (entries_before, entries_after)
         ]
-        asked = queries.previews.AroundRequest(around, counts[0], counts[1], wanted)
+        request = queries.previews.AroundRequest(around, counts[0], counts[1], wanted)
         scope = self._scope(space, agent, as_of)
         return await self._router.of_space(
-            space, lambda reading: queries.previews.around(reading, scope, asked), after, as_of
+            space, lambda reading: queries.previews.around(reading, scope, request), after, as_of
         )
 
     async def salient(
@@ -368,15 +368,14 @@ class Memory:
 
         salience = 0.30 relevance to `query` + 0.40 recency + 0.30 importance, unless `agent.configured` sets other
         weights; without a query relevance is 0. Relevance is semantic while the index is served (`recall` starts it)
-        and has processed all that the views have; else words are compared. `relevance_by` says which. `top_k` defaults
-        to the agent's setting, else 8; `turn`, from which recency is measured, to the highest turn of the space.
-        `after` and `as_of` as for `episodic`.
+        and has processed as much as the views; otherwise words are compared. `relevance_by` says which. `top_k`
+        defaults to the agent's setting, else 8; `turn`, from which recency is measured, to the highest turn of the
+        space. `after` and `as_of` as for `episodic`.
         """
-        asked, index = self._salience_query(agent, query, top_k, turn, as_of), self._components.index
-
+        salience_query, index = self._salience_query(agent, query, top_k, turn, as_of), self._components.index
         return await self._router.of_space(
             space,
-            lambda reading: queries.salient.salient(reading, index, space, agent, asked, self._log_events),
+            lambda reading: queries.salient.salient(reading, index, space, agent, salience_query, self._log_events),
             after,
             as_of,
         )
@@ -408,12 +407,12 @@ class Memory:
         until the index has processed all that the ledger holds now.
 
         `author`, `kinds`, `session`, `since` <= at < `until` and `min_similarity` (a cosine, where one is known)
-        restrict the hits. `channels` are some of semantic, keyword, late_interaction, structure (the default), temporal
+        select the hits. `channels` are some of semantic, keyword, late_interaction, structure (the default), temporal
         and salience; `fusion` is weighted or rrf. `after` and `as_of` as for `episodic`. Raises `InvalidEvent` for an
         invalid query.
         """
         codec.check_name(agent, "agent")
-        question = retrieval.query.RecallQuery.create(
+        recall_query = retrieval.query.RecallQuery.create(
             space,
             agent,
             query,
@@ -428,14 +427,14 @@ class Memory:
             fusion=fusion,
             channels=DEFAULT_CHANNELS if channels is None else frozenset(channels),
         )
-        question.check()
-        asking, reranker = self._components.index, self._reranker
+        recall_query.check()
+        index, reranker = self._components.index, self._reranker
         if wait_index:
             await self.catch_up_index(partition=await self.partition_of(space))
         return await self._router.of_space(
             space,
             lambda reading: retrieval.recall.recall(
-                reading, asking, self._term_cache, question, self._log_events, reranker
+                reading, index, self._term_cache, recall_query, self._log_events, reranker
             ),
             after,
             as_of,
@@ -460,8 +459,7 @@ class Memory:
         after: Position | None = None,
         as_of: AsOf | None = None,
     ) -> SearchPage:
-        """`recall` with previews: of each hit its id, its position, the first 220 characters and the tokens of the
-        whole.
+        """`recall` with previews: the id and position of each hit, its first 220 characters, and its size in tokens.
 
         `timeline(around=id)` shows the neighbours of a hit, and `entries(ids)` whole events. The query has 1 to 500
         characters (else `InvalidEvent`); `limit` is clamped to 1 to 100. All other arguments are those of `recall`.
@@ -490,10 +488,10 @@ class Memory:
     async def entries(
         self, space: str, agent: str, ids: Sequence[str], *, after: Position | None = None, as_of: AsOf | None = None
     ) -> EntriesView:
-        """The whole events of some ids, at most 200, in the order of the ids; a repeated id counts once.
+        """The whole events with the given ids, at most 200, in the order of the ids; a repeated id counts once.
 
-        Ids of events that `agent` may not see are left out. Events older than the views keep are read from the ledger,
-        which folds the space up to the newest of them. `after` and `as_of` as for `episodic`. Raises `InvalidEvent` for
+        Ids of events that `agent` may not see are left out. For events that the views have dropped, the space
+        is folded up to the newest of them. `after` and `as_of` as for `episodic`. Raises `InvalidEvent` for
         too many ids.
         """
         codec.check_name(agent, "agent")
@@ -506,7 +504,7 @@ class Memory:
     async def catch_up_index(self, progress: Progress | None = None, *, partition: int | None = None) -> None:
         """Wait until the index has processed all that the ledger holds now, in one partition or in all.
 
-        Returns at once where the index is off. Raises `ViewsBehind` where it makes no progress for a minute, and
+        Returns at once if the index is off. Raises `ViewsBehind` if it makes no progress for a minute, and
         `IndexUnavailable`.
         """
         if self._components.index is None:
@@ -578,7 +576,7 @@ class Memory:
     ) -> Context:
         """The prompt of `agent`: a `str` that also says what it was computed at, and whether a reflection is due.
 
-        `scene` defaults to the scene view. Memory is the agent's window or, with `use_salience`, what is salient to
+        `scene` defaults to the scene view. Memory is the agent's window or, with `use_salience`, the events salient for
         `query` (default: the scene). Other memories related to `query` are recalled from further back, unless the index
         is off. `extra` and `output_format` come last. `budget_tokens` (four characters each) removes recalled memories,
         actions, memories and beliefs, the oldest or weakest first, and nothing else: the remaining sections may exceed
@@ -587,15 +585,13 @@ class Memory:
         self._salience_query(agent, query, None, turn, as_of)
         if budget_tokens is not None and budget_tokens < 1:
             raise InvalidEvent(f"budget_tokens: at least 1, not {budget_tokens}", path="budget_tokens")
-        wanted, index = (
-            queries.context.ContextRequest(scene, query, extra, output_format, budget_tokens, turn, as_of),
-            self._components.index,
-        )
+        request = queries.context.ContextRequest(scene, query, extra, output_format, budget_tokens, turn, as_of)
+        index = self._components.index
 
         return await self._router.of_space(
             space,
             lambda reading: queries.context.context(
-                reading, index, self._term_cache, space, agent, wanted, self._log_events
+                reading, index, self._term_cache, space, agent, request, self._log_events
             ),
             after,
             as_of,
@@ -615,16 +611,15 @@ class Memory:
     ) -> Explanation:
         """Whether `agent` remembers an event, and why: each term of its salience, its rank and its age.
 
-        Of an event that the agent may not see, nothing else is shown. `query`, `top_k` and `turn` as for `salient`,
-        `after` and `as_of` as for `episodic`.
+        The content of an event that the agent may not see is not returned. `query`, `top_k` and `turn` as for
+        `salient`, `after` and `as_of` as for `episodic`.
         """
-        asked = self._salience_query(agent, query, top_k, turn, as_of)
-
+        salience_query = self._salience_query(agent, query, top_k, turn, as_of)
         ledger, index = self._components.ledger, self._components.index
         return await self._router.of_space(
             space,
             lambda reading: queries.explain.explain(
-                reading, ledger, index, space, event_id, agent, asked, self._log_events
+                reading, ledger, index, space, event_id, agent, salience_query, self._log_events
             ),
             after,
             as_of,
@@ -643,12 +638,12 @@ class Memory:
     async def pending(self, space: str | None = None, *, partition: int | None = None) -> list[PendingTrigger]:
         """The reflections that are due in one space, in all spaces of one partition, or in all, by space and agent."""
 
-        async def question(reading: ReadSession) -> list[PendingTrigger]:
+        async def query(reading: ReadSession) -> list[PendingTrigger]:
             return [trigger async for trigger in queries.reflections.pending(reading, space)]
 
         if space is not None:
-            return await self._router.of_space(space, question)
-        found = await self._router.of_all(question, only=partition)
+            return await self._router.of_space(space, query)
+        found = await self._router.of_all(query, only=partition)
         return sorted(found, key=lambda trigger: (trigger.space, trigger.agent))
 
     async def spaces(self) -> list[SpaceView]:
@@ -681,10 +676,10 @@ class Memory:
     ) -> Row | None:
         """One row of a projection of your own. `after` as for `episodic`."""
 
-        async def question(reading: ReadSession) -> Row | None:
+        async def query(reading: ReadSession) -> Row | None:
             return (await reading.snapshot([RowKey(table.name, space, owner, key)])).row(table, space, owner, key)
 
-        return await self._router.of_space(space, question, after, views=self._views_of(table))
+        return await self._router.of_space(space, query, after, views=self._views_of(table))
 
     async def log_entries(
         self,
@@ -697,11 +692,11 @@ class Memory:
     ) -> list[Row]:
         """The newest entries of a log of a projection of your own, oldest first. `after` as for `episodic`."""
 
-        async def question(reading: ReadSession) -> list[Row]:
+        async def query(reading: ReadSession) -> list[Row]:
             snapshot = await reading.snapshot(logs=[(LogName(log.name, space, owner), newest)])
             return [log.decode(data) for data in snapshot.tail(log, space, owner).entries]
 
-        return await self._router.of_space(space, question, after, views=self._views_of(log))
+        return await self._router.of_space(space, query, after, views=self._views_of(log))
 
     # Operators
 
@@ -718,7 +713,7 @@ class Memory:
     async def records(self, start: Position | None = None, space: str | None = None) -> AsyncIterator[Batch]:
         """Raw records of the ledger in batches, from `start` to its present end.
 
-        Of one partition, where `start` or `space` names one; else of all, one after the other.
+        If `start` or `space` names a partition, only of that one; otherwise of all, one after the other.
         """
         only = start.partition if start is not None else None
         if only is None and space is not None:
@@ -744,14 +739,14 @@ class Memory:
         """Fold everything from offset zero beside the live `what` (views, or index), then cut over.
 
         Readers are served from the live generation meanwhile. The index reuses the vectors of texts that have not
-        changed. Raises `NewDeadLetters`, unless `accept`, where the new generation lacks records that the live one has.
+        changed. Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has.
         """
         return await queries.rebuilds.rebuild(self._components, what, progress, accept=accept)
 
     async def reindex(self, model: str, progress: Progress | None = None) -> list[RebuildReport]:
-        """Move the index to the embedder `model` (see `Settings.embedder`), which makes all its vectors again.
+        """Rebuild the index with the embedder `model` (see `Settings.embedder`), which computes all vectors again.
 
-        Until the cutover the index answers with the old model; `abort_rebuild(what="index")` cancels the move.
+        Until the cutover the index answers with the old model; `abort_rebuild(what="index")` cancels the rebuild.
         """
         return await queries.rebuilds.reindex(self._components, model, progress)
 
@@ -760,7 +755,7 @@ class Memory:
         return await queries.rebuilds.plan_rebuild(self._components, what)
 
     async def abort_rebuild(self, what: str = "views") -> list[str]:
-        """Cancel rebuilds that are under way; the ids of the cancelled generations."""
+        """Cancel rebuilds that are in progress, and return the ids of the cancelled generations."""
         return await queries.rebuilds.abort_rebuild(self._components, what)
 
     async def dead_letters(self) -> list[DeadLetter]:
@@ -768,11 +763,11 @@ class Memory:
         return await queries.dead_letters.list_dead_letters(self._components, self._progress)
 
     async def dead_letter(self, at: Position) -> DeadLetterDetail:
-        """One dead letter with its content. Raises `OutOfRange` where there is none at that position."""
+        """One dead letter with its content. Raises `OutOfRange` if there is none at that position."""
         return await queries.dead_letters.show_dead_letter(self._components, at, self._progress)
 
     async def retry_dead_letters(self, progress: Progress | None = None) -> list[DeadLetter]:
-        """Rebuild, if at least one dead letter can be applied now; the dead letters that remain."""
+        """Rebuild if at least one dead letter can be applied now, and return the dead letters that remain."""
         return await queries.dead_letters.retry_dead_letters(self._components, progress)
 
     def _own_reactor(self) -> Reactor:
@@ -806,4 +801,4 @@ class Memory:
         for views in self._components.groups():
             if table in views.builder.fold.tables:
                 return views
-        raise ProjectionError(f"{table.name!r} is of no projection that this memory was opened with")
+        raise ProjectionError(f"{table.name!r} belongs to no projection that this memory was opened with")

@@ -45,13 +45,13 @@ class ProjectionDriver:
         self._projector, self._generation = self._fresh(self.ledger)
 
     def given(self, *events: Event) -> list[Position]:
-        """Append events and fold them; their positions."""
+        """Append events, fold them, and return their positions."""
         positions = _finish(self.ledger.append(events))
         self.fold()
         return positions
 
     def fold(self) -> None:
-        """Fold what the ledger holds, for example after `driver.ledger.append_bytes(...)`."""
+        """Fold all records of the ledger, for example after `driver.ledger.append_bytes(...)`."""
         _finish(self._projector.catch_up(self._generation, self._end()))
         letters = self.dead_letters()
         if letters and not self._dead_letters_allowed:
@@ -60,22 +60,22 @@ class ProjectionDriver:
 
     def row(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
         """One row, None if it does not exist."""
-        need = RowKey(table.name, space, owner, key)
-        (data,) = _finish(self._projector.store.read(0, [need], generation=self._generation)).rows
+        row_key = RowKey(table.name, space, owner, key)
+        (data,) = _finish(self._projector.store.read(0, [row_key], generation=self._generation)).rows
         return None if data is None else table.decode(data)
 
     def log_entries(self, log: Log[Row], space: str, owner: str = "") -> list[Row]:
-        """All kept entries of a log, oldest first."""
+        """All entries that a log retains, oldest first."""
         wanted = [(LogName(log.name, space, owner), limits.LOG_EVENTS_MAX)]
         (tail,) = _finish(self._projector.store.read(0, logs=wanted, generation=self._generation)).logs
         return [log.decode(data) for data in tail.entries]
 
     def dead_letters(self) -> list[DeadLetterRow]:
-        """What could not be applied, and why."""
+        """The records that could not be applied, each with the reason."""
         return _finish(dead_letters.all_dead_letters(self._projector.store, self._generation))
 
     def check(self) -> None:
-        """Raise `ProjectionError` where the rows depend on where batches end, or on anything but the records."""
+        """Raise `ProjectionError` if the rows depend on anything but the records, such as where batches end."""
         expected = self._all_rows(self._projector, self._generation)
         for batch_records in (1, 3):
             ledger = MemoryLedger(unique_ids=self._unique_ids, batch_records=batch_records)
@@ -87,7 +87,7 @@ class ProjectionDriver:
             for table, rows in expected.items():
                 if found[table] != rows:
                     raise ProjectionError(
-                        f"the rows of {table!r} are others when the same records are folded in batches of "
+                        f"the rows of {table!r} differ when the same records are folded in batches of "
                         f"{batch_records}: does the projection keep state of its own, or use a clock or randomness?"
                     )
 
@@ -111,9 +111,9 @@ class ProjectionDriver:
 
 
 def _finish(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """The result of a coroutine over parts in memory, which never wait: works inside a running event loop too."""
+    """The result of a coroutine that never waits: ledger and store are in memory. Works inside an event loop too."""
     try:
         coroutine.send(None)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
-    raise InvariantViolation("a part in memory waited for something")
+    raise InvariantViolation("a ledger or store in memory waited")

@@ -152,7 +152,7 @@ def test_the_loop_goes_on_while_the_index_process_says_nothing_about_its_health(
         service = BusyService()
         async with compose_embedded(tmp_path) as components, service.serving(tmp_path):
             assert components.index is not None
-            asking = asyncio.create_task(components.index.trouble())
+            asking = asyncio.create_task(components.index.problem())
             await until(lambda: len(service.held) == 1)
             service.released.set()
             assert await asking == ""

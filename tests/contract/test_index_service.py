@@ -284,7 +284,7 @@ def test_who_does_not_know_the_token_gets_no_answer(home: Path) -> None:
             for token in ("0" * 32, "", right.token[:-1], right.token.upper() + "ü"):
                 (wrong / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(Address(right.port, token, right.pid)))
                 with pytest.raises(IndexUnavailable, match="not being served"):
-                    await asyncio.to_thread(ServiceConnection(wrong).call, _trouble(), str)
+                    await asyncio.to_thread(ServiceConnection(wrong).call, _health(), str)
             reader, writer = await asyncio.open_connection("127.0.0.1", right.port)
             writer.write((5).to_bytes(4, "big") + b"hello")
             assert await reader.read() == b""
@@ -295,7 +295,7 @@ def test_who_does_not_know_the_token_gets_no_answer(home: Path) -> None:
     run(work())
 
 
-def _trouble() -> Any:
+def _health() -> Any:
     from recallog.index.messages import Health
 
     return Health()

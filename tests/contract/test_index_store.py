@@ -445,10 +445,10 @@ def test_an_index_that_fails_says_why_until_it_works_again(tmp_path: Path) -> No
             await found.memory.publish(event(payload={"text": "Again!"}))
 
             async def says_why() -> bool:
-                return found.indexing.trouble == "the engine is down"
+                return found.indexing.problem == "the engine is down"
 
             async def follows() -> bool:
-                return not found.indexing.trouble
+                return not found.indexing.problem
 
             await until(says_why, "the index says why it does not follow")
             found.engine.up()

@@ -187,7 +187,7 @@ def test_an_index_that_failed_while_it_followed_goes_on_and_questions_with_it(tm
             await found.memory.publish(said("The baker burned the mill, I say."))
 
             async def complains() -> bool:
-                return bool(found.indexing.trouble)
+                return bool(found.indexing.problem)
 
             await until(complains, "the index says that it does not follow")
             assert_by_words(await found.ask("who did burn the mill, the smith?"), "the engine is down")
@@ -207,7 +207,7 @@ def test_an_index_that_is_being_built_says_how_far_it_is(tmp_path: Path) -> None
             answer = await memory.recall("village", "baker", QUESTION)
             assert_by_words(answer, "the index is being built, 0 % are done")
             assert (await memory.salient("village", "baker", QUESTION)).relevance_by == (
-                "words: the index is being built, 0 % are done; ask again"
+                "words: the index is being built, 0 % are done; try again"
             )
 
     run(work())

@@ -1,1 +1,1 @@
-"""The semantic index of a memory: who keeps it, and how it is asked."""
+"""The semantic index of a memory: the indexer that maintains it, its service process, and access for readers."""

@@ -1,4 +1,4 @@
-"""`python -m recallog.index`: the process that keeps the index of a folder. Memories start it themselves."""
+"""`python -m recallog.index`: starts the index service of a folder. A memory starts it when it needs it."""
 
 from recallog.index.service import main
 

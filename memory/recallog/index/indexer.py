@@ -1,6 +1,6 @@
-"""The indexer: follows the ledger and keeps the active generation of the index in each partition.
+"""The indexer: follows the ledger and maintains the active generation of the index in each partition.
 
-The model that makes the vectors is a property of the index, not of the process: the active generation names it, and the
+The model that computes the vectors is a property of the index, not of the process: the active generation names it. The
 settings name it for the first generation only. A cutover therefore changes the model for all processes at once.
 """
 
@@ -36,7 +36,7 @@ from recallog_streams.stop_signal import StopSignal
 POLL_SECONDS = 0.2
 """How often the ledger's end is read while there is nothing to index."""
 CHECK_SECONDS = 5.0
-"""How often the engine is asked whether it still has the collection."""
+"""How often the indexer checks that the engine still has the collection."""
 ROUND_RECORDS = 8 * limits.INDEX_BATCH_RECORDS
 """How many records of one partition are indexed before the next partition."""
 
@@ -45,7 +45,7 @@ _log = logging.getLogger("recallog.index")
 
 @dataclass(frozen=True, slots=True)
 class IndexSnapshot:
-    """One generation of the index, as it answers one query."""
+    """The generation of the index that answers one query."""
 
     engine: Engine
     collection: str
@@ -58,7 +58,7 @@ class IndexSnapshot:
 
 @dataclass
 class Indexer:
-    """Follows a ledger and keeps the index of all its partitions."""
+    """Follows a ledger and maintains the index of all its partitions."""
 
     ledger: Ledger
     rows: Store
@@ -70,7 +70,7 @@ class Indexer:
     """The embedder of the first generation."""
     token_vectors: bool = True
     lock: Callable[[int], AbstractAsyncContextManager[Any]] = lambda partition: nullcontext()
-    """Held while a partition is indexed, so that processes that share an index do not make vectors twice."""
+    """Held while a partition is indexed, so that processes that share an index do not compute vectors twice."""
 
     def __post_init__(self) -> None:
         self._views: dict[MadeWith, ProjectionGroup] = {}
@@ -78,11 +78,11 @@ class Indexer:
         self._loading = Lock()
         self._closed = False
         self._checked_at = -CHECK_SECONDS
-        self.trouble = ""
-        """Why the index does not follow the ledger, in a sentence; "" where it does."""
+        self.problem = ""
+        """Why the index does not follow the ledger, in one sentence; "" if it does."""
 
     async def embedder(self, name: str) -> Embedder:
-        """The embedder `name`, loaded with the first use. Raises `IndexUnavailable`, or `SettingsError`."""
+        """The embedder `name`, which the first call loads. Raises `IndexUnavailable`, or `SettingsError`."""
         known = self._embedders.get(name)
         return known if known is not None else await asyncio.to_thread(self._loaded, name)
 
@@ -96,23 +96,23 @@ class Indexer:
             return self._embedders[name]
 
     def close(self) -> None:
-        """Unload the models, and those that are being loaded as soon as they are. May block: call it in a thread."""
+        """Unload the models; a model that is being loaded is unloaded afterwards. May block: call it in a thread."""
         self._closed = True
         while self._embedders:
             self._embedders.popitem()[1].close()
 
     async def open(self, partition: int) -> IndexSnapshot:
-        """The generation that answers now. Raises `IndexUnavailable` where there is none yet."""
+        """The active generation. Raises `IndexUnavailable` if there is none yet, or if its model differs here."""
         pointer = await self.rows.pointer(partition)
         active = pointer.active
         if active is None:
             done = await self.rows.checkpoint(pointer.building) if pointer.building is not None else None
             end = (await self.ledger.ends())[partition]
             share = 100 * ((done.offset if done else -1) + 1) // max(1, end)
-            raise IndexUnavailable(f"the index is being built, {share} % are done; ask again")
+            raise IndexUnavailable(f"the index is being built, {share} % are done; try again")
         checkpoint = await self.rows.checkpoint(active)
         if checkpoint is None:
-            raise IndexUnavailable("the index is lost, and will be built again; ask again")
+            raise IndexUnavailable("the index is lost and will be rebuilt; try again")
         made = made_with(active.code)
         embedder = await self.embedder(made.embedder)
         check_model(embedder, made)
@@ -126,26 +126,26 @@ class Indexer:
         return await self._views_of(await self._wanted(pointer))
 
     async def moved(self, name: str, *, token_vectors: bool | None = None) -> ProjectionGroup:
-        """The group of an index made with another embedder: a rebuild of it moves the index."""
+        """The index with the embedder `name`, as a projection group: a rebuild of it replaces the embedder."""
         return await self._views_of(
             await self._made_with(name, self.token_vectors if token_vectors is None else token_vectors)
         )
 
     async def run(self, stopping: StopSignal, progress: Progress | None = None) -> None:
-        """Keep all partitions at the ledger's end until `stopping` is set."""
+        """Index all partitions up to the ledger's end, and follow it until `stopping` is set."""
         failures = 0
         while not stopping:
             try:
-                moved = await stopping.unless(self._round(progress))
+                indexed = await stopping.unless(self._round(progress))
             except Exception as error:  # noqa: BLE001 - a user's engine or embedder may raise anything
                 failures += 1
                 named = f"{type(error).__name__}: {error}"
-                self.trouble = str(error) if isinstance(error, RecallogError) else named
+                self.problem = str(error) if isinstance(error, RecallogError) else named
                 _log.warning("%s", named, exc_info=not isinstance(error, RecallogError))
                 await stopping.pause(backoff(failures))
             else:
-                failures, self.trouble = 0, ""
-                if not moved:
+                failures, self.problem = 0, ""
+                if not indexed:
                     await stopping.pause(POLL_SECONDS)
 
     async def _round(self, progress: Progress | None) -> bool:
@@ -153,13 +153,13 @@ class Indexer:
         if check_engine:
             self._checked_at = time.monotonic()
         ends = await self.ledger.ends()
-        moved = [await self._step(partition, end, check_engine, progress) for partition, end in enumerate(ends)]
-        return any(moved)
+        indexed = [await self._step(partition, end, check_engine, progress) for partition, end in enumerate(ends)]
+        return any(indexed)
 
     async def _step(self, partition: int, end: int, check_engine: bool, progress: Progress | None) -> bool:
-        """Index the next records of one partition; whether there were any.
+        """Index the next records of one partition; return whether there were any.
 
-        With `check_engine` the engine is asked whether it still has the collection.
+        With `check_engine`, also check that the engine still has the collection.
         """
         pointer = await self.rows.pointer(partition)
         views = await self._views_of(await self._wanted(pointer))
@@ -171,21 +171,21 @@ class Indexer:
                 return False
         try:
             async with self.lock(partition):
-                await self._go_on(projector, partition, active, end, progress)
+                await self._index_round(projector, partition, active, end, progress)
         except LockTimeout:
             return False  # another process indexes it
         except GenerationGone:
             pass  # a cutover: the next round continues in the new generation
         return True
 
-    async def _go_on(
+    async def _index_round(
         self, projector: Projector, partition: int, active: Generation | None, end: int, progress: Progress | None
     ) -> None:
         done = await projector.store.checkpoint(active) if active is not None else None
         if active is None or done is None or active.code != projector.fold.code:
             await generations.current(projector, partition, progress)
         else:
-            # In rounds, so that no partition waits for another one to reach the end.
+            # At most one round, so that no partition waits until another one has reached the end.
             await projector.catch_up(active, min(end, done.offset + 1 + ROUND_RECORDS), progress)
 
     async def _wanted(self, pointer: Pointer) -> MadeWith:
@@ -210,9 +210,9 @@ class Indexer:
 
 
 def check_model(embedder: Embedder, made: MadeWith) -> None:
-    """Raise `IndexUnavailable` where `embedder` is not the model that the index was made with."""
+    """Raise `IndexUnavailable` if `embedder` is not the model that the index was built with."""
     if embedder.model != made.model:
         raise IndexUnavailable(
-            f"the index was made with {made.model}, and {made.embedder!r} is {embedder.model} here. Move it: recallog "
-            f"reindex --model {made.embedder}"
+            f"the index was built with {made.model}, but {made.embedder!r} is {embedder.model} here. Rebuild it: "
+            f"recallog reindex --model {made.embedder}"
         )

@@ -17,7 +17,7 @@ from recallog_schemas.errors import EmbedderUnavailable, IndexLost, IndexUnavail
 LENGTH_BYTES = 4
 MESSAGE_BYTES_MAX = 512 * 1024 * 1024
 HANDSHAKE_BYTES_MAX = 1024
-"""Of the first message: a client that has not shown the token may not send more."""
+"""Maximum size of the first message: a client without the token may not send more."""
 
 
 class Handshake(msgspec.Struct, tag=True):
@@ -35,9 +35,9 @@ class Address(msgspec.Struct):
 
 
 def encode_settings(settings: Settings) -> bytes:
-    """The line that a service reads from its standard input: the settings that concern it.
+    """The line that a service reads from its standard input: the settings that it needs.
 
-    They are not passed as arguments, since an API key among those would be visible to every user of the machine.
+    They are not passed as arguments, since every user of the machine could read an API key there.
     """
     key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
     fields = {
@@ -115,7 +115,7 @@ class CountPoints(msgspec.Struct, tag=True):
 
 
 class Health(msgspec.Struct, tag=True):
-    """-> str: why the index does not follow the ledger, or "" """
+    """-> str: why the index does not follow the ledger; "" if it does"""
 
 
 Call = Handshake | Model | Embed | Create | Drop | Upsert | SearchAll | Retrieve | Scroll | CountPoints | Health
@@ -158,10 +158,10 @@ def answer(value: object) -> bytes:
 
 
 def failure(error: Exception) -> bytes:
-    """The response of a call that raised. Errors that are not the index's own become `IndexUnavailable`."""
+    """The response of a call that raised. Errors of other types become `IndexUnavailable`."""
     name = type(error).__name__
-    said = str(error) if isinstance(error, RecallogError) else f"{name}: {error}"
-    return encode(Response(failed=Failed(name if name in _ERRORS else IndexUnavailable.__name__, said)))
+    message = str(error) if isinstance(error, RecallogError) else f"{name}: {error}"
+    return encode(Response(failed=Failed(name if name in _ERRORS else IndexUnavailable.__name__, message)))
 
 
 def decode(data: bytes, kind: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The index of a folder as its processes see it: the engine and the embedder that its service keeps."""
+"""Clients of the index service: the engine and the embedder of a folder, as the processes of the folder use them."""
 
 import asyncio
 import contextlib
@@ -24,14 +24,14 @@ from recallog_projections.threads import run_in_own_thread, run_last
 from recallog_schemas.errors import IndexUnavailable
 
 START_SECONDS = 20.0
-"""How long a service may take to come up: it has a model to load."""
+"""How long a service may take to start: it is a new process that imports the engine."""
 END_SECONDS = 10.0
-"""How long one may take to end before it is killed, which costs it nothing but the batch in hand."""
+"""How long a service may take to end before it is killed. Only the batch in progress is lost, and indexed again."""
 _POLL_SECONDS = 0.02
 
 
 class ServiceConnection:
-    """One connection to the service of a folder, and one call at a time on it.
+    """A connection to the service of a folder, for one call at a time.
 
     `call` blocks its thread. `close` may be called from any thread, and does not wait: a call in flight fails at once.
     """
@@ -44,30 +44,32 @@ class ServiceConnection:
         self._closed = False
 
     def call(self, call: messages.Call, kind: Any) -> Any:
-        """What `call` returns, of type `kind`. Raises what the service raised, or `IndexUnavailable`."""
+        """The result of `call`, of type `kind`. Raises the error that the call raised, or `IndexUnavailable`."""
         try:
             with self._lock:
                 try:
-                    return messages.value_of(self._said_again(call) if self._socket else self._said(call), kind)
+                    return messages.value_of(self._send_or_reconnect(call) if self._socket else self._send(call), kind)
                 except (OSError, msgspec.MsgspecError) as error:
                     self._disconnect()
                     raise IndexUnavailable(
-                        f"the index of {self._home} is not being served ({error}); ask again, and it is started"
+                        f"the index of {self._home} is not being served ({error}); the next query starts it"
                     ) from error
         finally:
             if self._closed:  # by another thread, which found the lock held
                 self.close()
 
-    def _said_again(self, call: messages.Call) -> bytes:
-        """Once more on a new connection where the old one is broken: the service may be another by now. Every call may
-        be made twice."""
+    def _send_or_reconnect(self, call: messages.Call) -> bytes:
+        """The response to `call`, on a new connection if the old one is broken: the service may have been restarted.
+
+        Every call is idempotent, so it may be sent twice.
+        """
         try:
-            return self._said(call)
+            return self._send(call)
         except OSError:
             self._disconnect()
-            return self._said(call)
+            return self._send(call)
 
-    def _said(self, call: messages.Call) -> bytes:
+    def _send(self, call: messages.Call) -> bytes:
         if self._socket is None:
             address = msgspec.json.decode((self._home / layout.INDEX_ADDRESS).read_bytes(), type=messages.Address)
             self._socket = socket.create_connection(("127.0.0.1", address.port), timeout=60)
@@ -89,7 +91,7 @@ class ServiceConnection:
         while len(parts) < length:
             part = self._socket.recv(length - len(parts)) if self._socket is not None else b""
             if not part:
-                raise ConnectionError("the service hung up")
+                raise ConnectionError("the service closed the connection")
             parts += part
         return bytes(parts)
 
@@ -113,7 +115,7 @@ class ServiceConnection:
 
 
 class RemoteService:
-    """The service of a folder: found, or started, and asked."""
+    """The service of a folder: finds it, starts it if there is none, and ends it if this process has started it."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -122,31 +124,31 @@ class RemoteService:
         self._processes = Lock()
         """Held while the process is started or ended."""
         self._closed = False
-        self._asking = ServiceConnection(self._home)
+        self._connection = ServiceConnection(self._home)
 
     def exists(self) -> bool:
-        """Whether an index was ever begun here."""
+        """Whether the folder has an index."""
         return (self._home / layout.INDEX_ROWS).exists()
 
     @property
     def is_up(self) -> bool:
-        """Whether a service answers. It is asked, since an address may have outlived it."""
+        """Whether a service answers. The address file alone is no proof: a service that was killed leaves it behind."""
         try:
-            self._asking.call(messages.Health(), str)
+            self._connection.call(messages.Health(), str)
         except IndexUnavailable:
             return False
         return True
 
-    def trouble(self) -> str:
-        """Why the index does not follow, or "". Raises `IndexUnavailable`."""
-        return str(self._asking.call(messages.Health(), str))
+    def problem(self) -> str:
+        """Why the index does not follow the ledger; "" if it does. Raises `IndexUnavailable`."""
+        return str(self._connection.call(messages.Health(), str))
 
     async def start(self, wait_seconds: float = START_SECONDS) -> None:
-        """See to it that a service answers. Raises `IndexUnavailable` where none does after `wait_seconds`."""
+        """Make sure that a service answers. Raises `IndexUnavailable` if none does after `wait_seconds`."""
         give_up = time.monotonic() + wait_seconds
         while not await asyncio.to_thread(self._is_up_or_starting):
             if time.monotonic() > give_up:
-                raise IndexUnavailable("the index is starting; ask again in a moment")
+                raise IndexUnavailable("the index is starting; try again in a moment")
             await asyncio.sleep(_POLL_SECONDS)
 
     def _is_up_or_starting(self) -> bool:
@@ -155,12 +157,12 @@ class RemoteService:
             return True
         with self._processes:
             if self._closed:
-                raise IndexUnavailable("the memory is closed, and with it its semantic index; open it again")
+                raise IndexUnavailable("the memory is closed, and so is its semantic index; open it again")
             if self._process is None or self._process.poll() is not None:
                 failed = self._process is not None and self._process.returncode != 0
-                self._let_go()
+                self._end_process()
                 if failed:  # the next query tries again
-                    raise IndexUnavailable(f"the index's process ended; {self._home / layout.INDEX_LOG} says why")
+                    raise IndexUnavailable(f"the index's process ended; see {self._home / layout.INDEX_LOG}")
                 try:
                     self._spawn()
                 except OSError as error:
@@ -174,22 +176,22 @@ class RemoteService:
                 [sys.executable, "-m", "recallog.index"], stdin=subprocess.PIPE, stdout=log, stderr=log
             )
         if self._process.stdin is not None:
-            # Standard input stays open: its end tells the service that this process has ended.
+            # Standard input stays open: the service ends when it is closed, also because this process has ended.
             self._process.stdin.write(messages.encode_settings(self._settings))
             self._process.stdin.flush()
 
     async def close(self) -> None:
         """Disconnect, and end the process if this one has started it."""
         self._closed = True
-        self._asking.close()
+        self._connection.close()
         await run_in_own_thread(self._end)
 
     def _end(self) -> None:
         with self._processes:
-            self._let_go()
+            self._end_process()
 
-    def _let_go(self) -> None:
-        """Tell the process that this one has started to end, and wait until it has."""
+    def _end_process(self) -> None:
+        """End the process that this one has started, and wait for its end."""
         if self._process is None:
             return
         if self._process.stdin is not None:
@@ -204,24 +206,24 @@ class RemoteService:
 
 
 class RemoteEngine(Engine):
-    """The engine that the service keeps."""
+    """The engine of the service."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._channel = ServiceConnection(home)
+        self._connection = ServiceConnection(home)
         self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recallog-engine")
 
     async def _call(self, call: messages.Call, kind: Any) -> Any:
         if self._closed:
-            raise IndexUnavailable("the memory is closed, and with it its semantic index; open it again")
-        exchange = self._thread.submit(lambda: self._channel.call(call, kind))
+            raise IndexUnavailable("the memory is closed, and so is its semantic index; open it again")
+        exchange = self._thread.submit(lambda: self._connection.call(call, kind))
         try:
             return await asyncio.wrap_future(exchange)
         except asyncio.CancelledError:
             if exchange.running():
-                # The service may take long to answer. The calls that follow do not wait for it: they reconnect.
-                abandoned, self._channel = self._channel, ServiceConnection(self._home)
+                # The service may take long to answer. The next calls use a new connection and do not wait for it.
+                abandoned, self._connection = self._connection, ServiceConnection(self._home)
                 abandoned.close()
             raise
 
@@ -264,25 +266,25 @@ class RemoteEngine(Engine):
 
     async def close(self) -> None:
         self._closed = True
-        self._channel.close()
+        self._connection.close()
         await run_last(self._thread, lambda: None)
 
 
 class RemoteEmbedder(Embedder):
-    """An embedder that the service has loaded."""
+    """An embedder of the service."""
 
     def __init__(self, home: Path, name: str) -> None:
-        self._channel = ServiceConnection(home)
+        self._connection = ServiceConnection(home)
         self._name = name
-        described = self._channel.call(messages.Model(name), messages.EmbedderInfo)
+        described = self._connection.call(messages.Model(name), messages.EmbedderInfo)
         self.model = described.model
         self.dimension = described.dimension
         self.token_vectors = described.token_vectors
         self.leaves_machine = described.leaves_machine
 
     def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
-        made: list[Embedding] = self._channel.call(messages.Embed(self._name, passages), list[Embedding])
+        made: list[Embedding] = self._connection.call(messages.Embed(self._name, passages), list[Embedding])
         return made
 
     def close(self) -> None:
-        self._channel.close()
+        self._connection.close()

@@ -1,4 +1,4 @@
-"""Asking the index: which generation answers, how far it is, and the model that its vectors were made with."""
+"""Access of readers to the semantic index: its active generation, waiting for it, and the process that serves it."""
 
 import asyncio
 import time
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from recallog.index.indexer import Indexer, IndexSnapshot
     from recallog.index.remote import RemoteService
 
-TROUBLE_SECONDS = 5.0
-"""How long an index that says why it stands still is waited for."""
+PROBLEM_SECONDS = 5.0
+"""How long `wait` waits for an index that makes no progress and reports a problem."""
 _POLL_SECONDS = 0.05
 
 
 class SemanticIndex:
-    """The index as readers see it. Embedded, it is served by a process that the first question starts."""
+    """The index as readers use it. In the embedded form it is served by a process that the first query starts."""
 
     def __init__(self, indexer: "Callable[[], Indexer]", service: "Callable[[], RemoteService] | None" = None) -> None:
-        """Both are made with their first use: a process that never uses the index imports nothing of it.
+        """Both are created on first use: a process that never uses the index imports nothing of it.
 
-        `service` is the process that serves an embedded index; None where the engine is a server.
+        `service` is the process that serves an embedded index; None if the engine is a server.
         """
         self._make_indexer = indexer
         self._make_service = service
 
     @cached_property
     def indexer(self) -> "Indexer":
-        """What follows the ledger, and what rebuilds and verification work on."""
+        """The indexer, which also provides the projection group for rebuilds and verification."""
         return self._make_indexer()
 
     @cached_property
@@ -41,7 +41,7 @@ class SemanticIndex:
         return self._make_service() if self._make_service is not None else None
 
     async def open(self, partition: int, *, start: bool = True) -> "IndexSnapshot":
-        """The generation that answers now. Raises `IndexUnavailable`, unless `start` also where nobody serves it."""
+        """The active generation. Raises `IndexUnavailable`; without `start` also if no process serves the index."""
         if start:
             await self.start()
         elif self._service is not None and not await asyncio.to_thread(lambda service: service.is_up, self._service):
@@ -49,15 +49,15 @@ class SemanticIndex:
         return await self.indexer.open(partition)
 
     def exists(self) -> bool:
-        """Whether there is an index, or may be: embedded, none is made before the first question."""
+        """Whether an index may exist: in the embedded form, the first query creates it."""
         return self._service is None or self._service.exists()
 
     async def size_bytes(self) -> int:
-        """What it takes on its medium, as far as that can be known without starting anything."""
+        """The size of the index on disk, as far as it is known without starting a process."""
         return await self.indexer.rows.size_bytes() + (await self.indexer.engine.size_bytes() or 0)
 
     async def start(self) -> None:
-        """See to it that the index is served. Raises `IndexUnavailable` where it is not after a while."""
+        """Make sure that the index is served. Raises `IndexUnavailable` if it is not after `START_SECONDS`."""
         if self._service is not None:
             await self._service.start()
 
@@ -66,30 +66,30 @@ class SemanticIndex:
     ) -> None:
         """Wait until the index has processed `offset`.
 
-        Raises `ViewsBehind` where it stands still for so many seconds, or for five and says why, and
-        `IndexUnavailable`.
+        Raises `ViewsBehind` if it makes no progress for `seconds`, or reports a problem after `PROBLEM_SECONDS` without
+        progress, and `IndexUnavailable`.
         """
         before, since = -1, time.monotonic()
         while True:
             await self.start()
-            processed, of_all = await self._decided(partition)
+            processed, of_all = await self._processed(partition)
             if progress is not None:
                 progress(min(processed, offset) + 1, offset + 1)
             if processed >= offset and (await self.indexer.rows.pointer(partition)).active is not None:
                 return
             if of_all != before:
                 before, since = of_all, time.monotonic()
-            still = time.monotonic() - since
-            why = await self.trouble() if still > TROUBLE_SECONDS else ""
-            if still > seconds or why:
+            idle_seconds = time.monotonic() - since
+            problem = await self.problem() if idle_seconds > PROBLEM_SECONDS else ""
+            if idle_seconds > seconds or problem:
                 raise ViewsBehind(
-                    f"the index of partition {partition} stands still at {processed:,}, and {offset:,} is asked for"
-                    + (f": {why}" if why else ". Is an indexer running? Start one: recallog indexer")
+                    f"the index of partition {partition} has stopped at {processed:,}, before {offset:,}"
+                    + (f": {problem}" if problem else ". Is an indexer running? Start one: recallog indexer")
                 )
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def _decided(self, partition: int) -> tuple[int, int]:
-        """The last offset processed in one partition, and their sum over all: an indexer takes one after the other."""
+    async def _processed(self, partition: int) -> tuple[int, int]:
+        """The last offset processed in one partition, and the sum over all: an indexer reads partitions in turn."""
         rows = self.indexer.rows
 
         async def processed(number: int) -> int:
@@ -101,16 +101,16 @@ class SemanticIndex:
         found = await gathered(processed, range(len(await self.indexer.ledger.ends())))
         return found[partition], sum(found)
 
-    async def trouble(self) -> str:
-        """Why the index does not follow, as far as this process can know; "" where it does."""
+    async def problem(self) -> str:
+        """Why the index does not follow the ledger, as far as this process knows; "" if it does."""
         try:
-            return await asyncio.to_thread(self._service.trouble) if self._service is not None else ""
+            return await asyncio.to_thread(self._service.problem) if self._service is not None else ""
         except IndexUnavailable as error:
             return str(error)
 
     async def close(self) -> None:
-        """Let go of the engine and of the process that serves it."""
-        async with AsyncExitStack() as closing:  # all of it, also where one part fails or the caller is cancelled
+        """Close the engine, and end the service process if this process has started it."""
+        async with AsyncExitStack() as closing:  # all parts, also if one of them fails or the caller is cancelled
             if "_service" in self.__dict__ and self._service is not None:
                 closing.push_async_callback(self._service.close)
             if "indexer" in self.__dict__:

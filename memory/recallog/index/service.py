@@ -2,8 +2,8 @@
 
 The embedded engine holds the interpreter lock during each call, and only one process can open it. It therefore runs in
 a process of its own, which follows the ledger and serves engine and embedder to all processes of the folder on a local
-port; a file in the folder names the port. The service ends with the process that started it: the end of its standard
-input tells it so.
+port; a file in the folder names the port. The service ends with the process that started it, which it notices by the
+end of its standard input.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Service:
         self._address = home / layout.INDEX_ADDRESS
         self._token = secrets.token_hex(16)
         self._engine = EdgeEngine(home / layout.INDEX_ENGINE)
-        self._asking = ThreadPoolExecutor(1, thread_name_prefix="recallog-asking")
+        self._embedding = ThreadPoolExecutor(1, thread_name_prefix="recallog-embedding")
         key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
         # One model for queries and one for indexing: a query must not wait for a batch of texts.
         self._query_embedder = cache(lambda name: embedder(name, api_key=key))
@@ -76,22 +76,22 @@ class Service:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            known = False
+            authenticated = False
             while True:
                 head = await reader.readexactly(messages.LENGTH_BYTES)
                 length = int.from_bytes(head, "big")
-                if length > (messages.MESSAGE_BYTES_MAX if known else messages.HANDSHAKE_BYTES_MAX):
+                if length > (messages.MESSAGE_BYTES_MAX if authenticated else messages.HANDSHAKE_BYTES_MAX):
                     return
                 call = messages.decode(await reader.readexactly(length), messages.Call)
-                if not known:
+                if not authenticated:
                     if not isinstance(call, messages.Handshake) or not hmac.compare_digest(call.token, self._token):
                         return
-                    known = True
-                data = await self._answered(call)
+                    authenticated = True
+                data = await self._response(call)
                 writer.write(len(data).to_bytes(messages.LENGTH_BYTES, "big") + data)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError, msgspec.MsgspecError):
-            return  # the caller is gone, or does not speak this protocol
+            return  # the client has disconnected, or does not use this protocol
         except asyncio.CancelledError:
             return  # the service ends, and the connection with it
         finally:
@@ -99,18 +99,18 @@ class Service:
             with suppress(ConnectionError):
                 await writer.wait_closed()
 
-    async def _answered(self, call: messages.Call) -> bytes:
+    async def _response(self, call: messages.Call) -> bytes:
         try:
-            return messages.answer(await self._do(call))
-        except Exception as error:  # noqa: BLE001 - the caller gets the error, and the service goes on
+            return messages.answer(await self._result(call))
+        except Exception as error:  # noqa: BLE001 - the caller gets the error, and the service continues
             return messages.failure(error)
 
-    async def _do(self, call: messages.Call) -> Any:
+    async def _result(self, call: messages.Call) -> Any:
         match call:
             case messages.Embed(name, passages):
-                return await self._ask(lambda: self._query_embedder(name).embed(passages))
+                return await self._embed(lambda: self._query_embedder(name).embed(passages))
             case messages.Model(name):
-                return await self._ask(lambda: _described(self._query_embedder(name)))
+                return await self._embed(lambda: _described(self._query_embedder(name)))
             case messages.SearchAll(collection, searches):
                 return await self._engine.search(collection, searches)
             case messages.Retrieve(collection, ids, payload, vectors):
@@ -126,12 +126,12 @@ class Service:
             case messages.Drop(collection):
                 return await self._engine.drop(collection)
             case messages.Health():
-                return self.indexer.trouble
+                return self.indexer.problem
             case messages.Handshake():
                 return None
 
-    async def _ask(self, work: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._asking, work)
+    async def _embed(self, work: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._embedding, work)
 
 
 def _described(known: Embedder) -> messages.EmbedderInfo:
@@ -155,16 +155,16 @@ async def _serve(settings: Settings) -> None:
 
 def _lower_priority() -> None:
     """Lower the thread's priority: publishing, folding and queries come first."""
-    with suppress(AttributeError, OSError):  # threads have a priority of their own on Linux alone
+    with suppress(AttributeError, OSError):  # only Linux has priorities of threads
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), INDEXING_NICENESS)
 
 
 def main() -> None:
-    """Serve the folder that standard input names, unless another process serves it."""
+    """Serve the folder that standard input names; return at once if another process serves it."""
     settings = messages.decode_settings(_line(0))
     (settings.home / layout.INDEX).mkdir(parents=True, exist_ok=True)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells of each request
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs each request
     try:
         with FileLock(settings.home / layout.INDEX_LOCK, timeout=0):
             asyncio.run(_serve(settings))
@@ -173,7 +173,7 @@ def main() -> None:
 
 
 def _line(descriptor: int) -> bytes:
-    """The first line, read without a buffer: the end of the input must stay visible."""
+    """The first line, read without a buffer, so that `starter_ended` sees the end of the input."""
     line = bytearray()
     while not line.endswith(b"\n") and (byte := os.read(descriptor, 1)):
         line += byte

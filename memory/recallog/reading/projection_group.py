@@ -16,13 +16,13 @@ INDEX = "index"
 
 @dataclass(frozen=True, slots=True)
 class ProjectionGroup:
-    """Projections that are folded together: a record counts for all of them or is a dead letter for all of them."""
+    """Projections that are folded together: a record is applied to all of them, or is a dead letter for all of them."""
 
     name: str
     """`BUILT_IN`, `INDEX`, or the name of a user's projection."""
     store: Store
     projections: Sequence[Projection]
     builder: Projector
-    """For workers and rebuilds. It takes no lock: the store refuses the commit of a stale writer."""
+    """The projector of workers and rebuilds. It takes no lock: the store refuses the commit of a stale writer."""
     access: ViewAccess
-    """For readers."""
+    """The access of readers."""

@@ -24,7 +24,7 @@ class QueryRouter:
     """Runs queries. A query is a function of one `ReadSession`, the same for live and past views."""
 
     def __init__(self, ledger: Ledger, views: ProjectionGroup, progress: Progress | None) -> None:
-        """`views` are the built-in ones, which answer where no others are named."""
+        """`views` are the built-in ones: the default of queries."""
         self._ledger = ledger
         self._views = views
         self._progress = progress
@@ -32,7 +32,7 @@ class QueryRouter:
     async def of_space(
         self,
         space: str,
-        question: Callable[[ReadSession], Awaitable[Result]],
+        query: Callable[[ReadSession], Awaitable[Result]],
         after: Position | None = None,
         as_of: AsOf | None = None,
         views: ProjectionGroup | None = None,
@@ -42,37 +42,37 @@ class QueryRouter:
         await self._ledger.open()
         partition = self._ledger.partition_of(space)
         if as_of is not None:
-            return await question(await self._travel(space, as_of))
+            return await query(await self._travel(space, as_of))
         if after is not None:
             generations.check_position(await self._ledger.ends(), after.partition, after.offset)
 
         async def checked(reading: ReadSession) -> Result:
             if after is not None:
                 await _refuse_dead_letter(reading, after)
-            return await question(reading)
+            return await query(reading)
 
         return await self.of_partition(partition, checked, views, after)
 
     async def of_partition(
         self,
         partition: int,
-        question: Callable[[ReadSession], Awaitable[Result]],
+        query: Callable[[ReadSession], Awaitable[Result]],
         views: ProjectionGroup | None = None,
         after: Position | None = None,
     ) -> Result:
-        """The result on the active generation; repeated where a cutover replaced it meanwhile."""
+        """The result on the active generation; repeated if a cutover has replaced it meanwhile."""
         views = views or self._views
         for tries_left in reversed(range(_READ_TRIES)):
             reading = await views.access.reading(partition, after, self._progress)
             try:
-                return await question(reading)
+                return await query(reading)
             except Rebuilding as error:
                 if not tries_left:
                     raise await views.access.unavailable(partition, error) from error
         raise InvariantViolation("the last try neither answered nor raised")
 
     async def of_all(
-        self, question: Callable[[ReadSession], Awaitable[list[Result]]], *, only: int | None = None
+        self, query: Callable[[ReadSession], Awaitable[list[Result]]], *, only: int | None = None
     ) -> list[Result]:
         """The results of all partitions, in their order, or of the partition `only`; several are read at once.
 
@@ -82,7 +82,7 @@ class QueryRouter:
         if only is not None and only not in partitions:
             raise OutOfRange(f"there is no partition {only}: the ledger has {len(partitions)}, the first is 0")
         partitions = partitions if only is None else [only]
-        answers = await gathered(lambda partition: self.of_partition(partition, question), partitions)
+        answers = await gathered(lambda partition: self.of_partition(partition, query), partitions)
         return [item for answer in answers for item in answer]
 
     async def _travel(self, space: str, as_of: AsOf) -> ReadSession:

@@ -1,4 +1,4 @@
-"""One consistent look at the views, live or past."""
+"""Read sessions: consistent reads of one generation of the views, live or past."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ FirstRead = Callable[[Sequence[RowKey], Sequence[tuple[LogName, int]]], Awaitabl
 
 @dataclass(slots=True)
 class ReadSession:
-    """Reads of one generation: the one that is given, or the one that the first read finds."""
+    """Reads one generation: `source`, or the one that the first read finds."""
 
     store: Store
     partition: int
@@ -29,7 +29,8 @@ class ReadSession:
     async def read(self, rows: Sequence[RowKey] = (), logs: Sequence[tuple[LogName, int]] = ()) -> ReadResult:
         """Rows and log tails in one atomic call.
 
-        Raises `Rebuilding` where the generation was replaced meanwhile. The first read raises what `ViewAccess` says.
+        Raises `Rebuilding` if the generation was replaced meanwhile; the first read also raises the errors of
+        `ViewAccess.reading`.
         """
         if isinstance(self.source, Generation):
             return await self.store.read(self.partition, rows, logs, self.source)
@@ -38,17 +39,17 @@ class ReadSession:
         return found
 
     async def snapshot(self, rows: Iterable[RowKey] = (), logs: Iterable[tuple[LogName, int]] = ()) -> "Snapshot":
-        """The same, by name."""
+        """Rows and log tails in one atomic call, addressed by name. Raises as `read` does."""
         wanted_rows, wanted_logs = list(dict.fromkeys(rows)), list(dict(logs).items())
         return Snapshot(await self.read(wanted_rows, wanted_logs), wanted_rows, wanted_logs)
 
     async def scan(
         self, table: str, space: str | None = None, *, first_items: int = limits.SCAN_ITEMS
     ) -> AsyncGenerator[tuple[StoredRow, "ComputedAtFields"], None]:
-        """All rows of a table, in order, each with what it was read at; of one space, where it is given.
+        """All rows of a table, in key order, each with the checkpoint at which it was read; with `space`, only of it.
 
         The first call to the store reads `first_items` rows, and each further call ten times as many, up to
-        `limits.SCAN_ITEMS`: a caller that stops early has read few rows in vain.
+        `limits.SCAN_ITEMS`: a caller that stops early has read few rows that it does not use.
         """
         generation = self.source if isinstance(self.source, Generation) else (await self.read()).generation
         after, limit = None, first_items
@@ -62,14 +63,14 @@ class ReadSession:
 
 
 class ComputedAtFields(TypedDict):
-    """The fields that every answer has."""
+    """The fields of every view that name the state it was computed from."""
 
     generation: str
     checkpoint: Position | None
 
 
 class Snapshot:
-    """What one atomic read found, by name."""
+    """The rows and log tails of one atomic read, by name."""
 
     def __init__(self, snapshot: ReadResult, rows: Sequence[RowKey], logs: Sequence[tuple[LogName, int]]) -> None:
         self.partition = snapshot.generation.partition
@@ -93,9 +94,9 @@ class Snapshot:
         return self._tails[LogName(log.name, space, owner)]
 
     def memories(self, space: str, agent: str) -> Sequence[episodic.RememberedEvent]:
-        """The newest events that `agent` may see, in ledger order: as many as were asked for of each log.
+        """The newest events that `agent` may see, in ledger order: as many as were requested of each log.
 
-        Decoded once: several parts of one prompt ask for them.
+        They are decoded once, since several parts of one prompt use them.
         """
         if (space, agent) not in self._memories:
             newest = self._newest[LogName(episodic.OWN.name, space, agent)]
@@ -104,10 +105,10 @@ class Snapshot:
         return self._memories[space, agent]
 
     def remembered(self, offset: int, data: bytes, text: str | None) -> Remembered:
-        """An event that the views keep, as answers show it; without a `text` of the views it has that of the event."""
+        """The event in `data`, as views return it; its text is `text` or, if that is None, the event's own."""
         event = codec.decode(data)
-        said = event.text if text is None else text
-        return Remembered.model_construct(position=Position(self.partition, offset), event=event, text=said)
+        shown = event.text if text is None else text
+        return Remembered.model_construct(position=Position(self.partition, offset), event=event, text=shown)
 
 
 def _computed_at(generation: Generation, checkpoint: Checkpoint) -> ComputedAtFields:

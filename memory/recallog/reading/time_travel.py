@@ -18,7 +18,7 @@ still count for identity, dead letters, settings and visibility, but are not rem
 
 
 def check_size(space: str, events: int) -> None:
-    """Raise `OutOfRange` where a fold of the space at query time would take too long."""
+    """Raise `OutOfRange` if a fold of the space at query time would take too long."""
     if events > limits.AS_OF_RECORDS_MAX:
         raise OutOfRange(
             f"the space {space!r} has {events:,} events; time travel folds at most {limits.AS_OF_RECORDS_MAX:,}"
@@ -32,7 +32,7 @@ async def travel(
     as_of: AsOf,
     progress: Progress | None = None,
 ) -> ReadSession:
-    """The views of `space` as they were. Raises `OutOfRange` for a position past the end."""
+    """The views of `space` as of `as_of`. Raises `OutOfRange` for a position past the end or a time without a zone."""
     partition = ledger.partition_of(space)
     ends = await ledger.ends()
     until, remember_until = ends[partition], None

@@ -38,14 +38,14 @@ class ViewAccess(ABC):
 
     @abstractmethod
     async def unavailable(self, partition: int, error: Rebuilding) -> Rebuilding:
-        """The error of a question that found no views, with what is known about when it can be asked again."""
+        """The error to raise for a query that found no views: `error`, or one that says what the query waits for."""
 
 
 class CatchUpOnRead(ViewAccess):
     """Embedded: the first read of a query shows all records that the ledger held when the query began.
 
-    It reads optimistically, together with the ledger's end. Only where the views are behind it are they caught up
-    before the rows are read again.
+    It reads optimistically, together with the ledger's end. Only if the views are behind, they are caught up and the
+    rows are read again.
     """
 
     def __init__(self, projector: Projector) -> None:
@@ -85,8 +85,8 @@ class WaitForWorkers(ViewAccess):
 
     async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> ReadSession:
         if not self._verified and (await self._store.pointer(partition)).active is not None:
-            # Once: workers look every second, and a view of another ledger does not move. An empty store is left to
-            # them: whoever recognises it first decides whose it is.
+            # Once per process: workers verify it every second. An empty store is left to the workers, since the first
+            # verification binds a store to its ledger.
             await self._projector.verify_ledger_identity(partition, Checkpoint())
             self._verified = True
         if after is not None:
@@ -141,7 +141,7 @@ class WaitForWorkers(ViewAccess):
                     raise await self.unavailable(partition, missing)
                 raise ViewsBehind(
                     f"after {self._wait_seconds:g} s the views of partition {partition} have processed {processed:,}, "
-                    f"and {after} is asked for. Are enough workers running? See the lag: recallog status"
+                    f"but the query waits for {after}. Are enough workers running? See the lag: recallog status"
                 )
             await asyncio.sleep(pause)
             pause = min(_POLL_SECONDS_MAX, pause * 1.5)

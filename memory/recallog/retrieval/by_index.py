@@ -61,7 +61,7 @@ async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms)
 
 
 async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> list[int]:
-    """Offsets of the memories with the highest cosine, best first; of equal ones the newer first."""
+    """Offsets of the memories with the highest cosine, best first, and newest first where it is equal."""
     embedding = await _embedded(index, query, query_terms(query.text, ()))
     search = Search(query.wanted(), limit, dense=embedding.vector, payload=("offset",))
     (hits,) = await index.engine.search(index.collection, [search])
@@ -115,10 +115,10 @@ async def _frequencies(
     return idf
 
 
-def _solved(asked: Sequence[str], found: Sequence[Hit]) -> dict[str, float]:
-    """The idf values that follow from the scores of hits for all terms `asked`."""
+def _solved(searched: Sequence[str], found: Sequence[Hit]) -> dict[str, float]:
+    """The idf values that follow from the scores of hits of a search for the terms `searched`."""
     idf: dict[str, float] = {}
-    left = [(hit.score, _weights(hit, asked)) for hit in found]
+    left = [(hit.score, _weights(hit, searched)) for hit in found]
     while left:
         still = []
         for score, weights in left:
@@ -134,10 +134,10 @@ def _solved(asked: Sequence[str], found: Sequence[Hit]) -> dict[str, float]:
     return idf
 
 
-def _weights(hit: Hit, asked: Sequence[str]) -> dict[str, float]:
-    """The stored weight of each of the terms `asked` that a hit has."""
+def _weights(hit: Hit, searched: Sequence[str]) -> dict[str, float]:
+    """The stored weight of each of the terms `searched` that a hit has."""
     stored = _stored(hit)
-    return {term: stored[dimension] for term in asked if (dimension := terms.dimension(term)) in stored}
+    return {term: stored[dimension] for term in searched if (dimension := terms.dimension(term)) in stored}
 
 
 def _stored(hit: Hit) -> dict[int, float]:
@@ -217,5 +217,5 @@ def _candidate(hit: Hit, worth: Sequence[tuple[int, float]], *, meaning: bool) -
     )
 
 
-def _sparse(asked: Sequence[str]) -> Sparse:
-    return terms.sparse(dict.fromkeys(asked, 1.0))
+def _sparse(searched: Sequence[str]) -> Sparse:
+    return terms.sparse(dict.fromkeys(searched, 1.0))

@@ -1,4 +1,4 @@
-"""Recall without an index: BM25 over what the views keep, which are the newest events that an agent may see."""
+"""Recall without an index: BM25 over the newest events that an agent may see, which the views retain."""
 
 import math
 from collections import Counter
@@ -13,7 +13,8 @@ from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import codec
 
 _BEHIND_THE_INDEX = 1 << 40
-"""Places of what the index does not have yet: behind those of all that it has, which counts them otherwise."""
+"""Added to the ordinals of memories that the index has not processed yet: the index counts the ordinals of a session in
+another way, and these follow all of its."""
 
 
 @dataclass(slots=True)
@@ -22,35 +23,35 @@ class KeywordCandidates:
 
     candidates: list[Candidate]
     sessions: dict[str, float]
-    """See `ranking.Asked`."""
+    """By session: the summed idf of the query's terms that occur in it."""
     idf: dict[str, float]
-    """Of each term of the question."""
+    """By term of the query."""
     memories: dict[int, RememberedEvent]
     """By offset."""
 
 
 def candidates(
-    memories: Sequence[RememberedEvent], generation: str, cache: TermCache, asked: Sequence[str], beyond: int = -1
+    memories: Sequence[RememberedEvent], generation: str, cache: TermCache, searched: Sequence[str], beyond: int = -1
 ) -> KeywordCandidates:
-    """Those of a generation's `memories` (in ledger order) beyond an offset that have words, scored by `asked` terms.
+    """The `memories` after the offset `beyond` that have words, scored by the terms `searched`.
 
-    Their places count from what the agent may see: there is nothing else here.
+    `memories` are those of one generation, in ledger order. Their ordinals count only events that the agent may see.
     """
     read = [
         (memory, cache.get(generation, memory.offset) or _terms_of(memory, generation, cache)) for memory in memories
     ]
-    said = [
-        (memory, about, weights, [term for term in asked if term in weights])
+    worded = [
+        (memory, about, weights, [term for term in searched if term in weights])
         for memory, about in read
         if (weights := about.weights) is not None
     ]
-    frequency = Counter(term for _, _, _, matching in said for term in matching)
-    idf = {term: inverse_frequency(len(said), frequency[term]) for term in asked}
+    frequency = Counter(term for _, _, _, matching in worded for term in matching)
+    idf = {term: inverse_frequency(len(worded), frequency[term]) for term in searched}
     whole = sum(idf.values()) or 1.0
     ordinals: Counter[str] = Counter()
     found = KeywordCandidates([], {}, idf, {})
     spoken: dict[str, set[str]] = {}
-    for memory, about, weights, matching in said:
+    for memory, about, weights, matching in worded:
         ordinal = ordinals[about.session] + (_BEHIND_THE_INDEX if beyond >= 0 else 0)
         ordinals[about.session] += 1
         spoken.setdefault(about.session, set()).update(matching)
@@ -78,7 +79,7 @@ def candidates(
 
 
 def inverse_frequency(texts: int, holding: int) -> float:
-    """idf of a term that `holding` of `texts` texts have; the form that is never negative (as in Lucene)."""
+    """The idf of a term that `holding` of `texts` texts contain, in Lucene's form, which is never negative."""
     return math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
 
 

@@ -19,7 +19,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class RecallQuery:
-    """A query for memories: its text, the agent that asks, and which memories may answer."""
+    """A query for memories: its text, the agent whose memories are searched, and filters."""
 
     space: str
     agent: str

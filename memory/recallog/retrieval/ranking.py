@@ -86,7 +86,7 @@ class Candidate:
     kind: str
     session: str
     ordinal: int
-    """Its ordinal in the session."""
+    """Its number in the session, from 0."""
     turn: int
     at: int
     """Microseconds since 1970."""
@@ -99,7 +99,7 @@ class Candidate:
     keyword: float = 0.0
     """BM25."""
     importance: float = kinds.DEFAULT_IMPORTANCE
-    """From 0 to 1, of its kind when it was said."""
+    """From 0 to 1: the importance of its kind when it was published."""
     coverage: float = 0.0
     """0 to 1: the share of the query's idf that it contains. Set where there is no vector."""
 

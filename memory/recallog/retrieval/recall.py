@@ -36,13 +36,13 @@ class _Gathered:
     memories: dict[int, RememberedEvent] = field(default_factory=dict)
     """By offset: the memories that came from the views."""
     index: IndexSnapshot | None = None
-    """The generation of the index that answered; None where none did."""
+    """The generation of the index that answered; None if none did."""
     behind: int = 0
     degraded: str | None = None
 
     @property
     def index_checkpoint(self) -> int:
-        """The last offset that the index has processed; -1 where it did not answer."""
+        """The last offset that the index has processed; -1 if it did not answer."""
         return -1 if self.index is None else self.index.checkpoint
 
 
@@ -54,9 +54,9 @@ async def recall(
     log_events: int,
     reranker: Reranker | None = None,
 ) -> RecallView:
-    """The memories that answer best. `index` is None where the index is off; the answer is then not degraded.
+    """The memories that answer the query best. `index` is None if the index is off; the result is then not degraded.
 
-    Where the index fails at any step, the answer is made from words alone and says so.
+    If the index fails at any step, only words are compared, and `degraded` says why.
     """
     failed: IndexUnavailable | None = None
     for _ in range(_TRIES if index is not None else 0):
@@ -85,7 +85,7 @@ async def _recalled(
     rows = [RowKey(activity.AGENTS.name, query.space, name) for name in names]
     rows.append(RowKey(salience.CLOCK.name, query.space))
     logs = episodic.logs(query.space, query.agent, log_events)
-    # Thousands of entries, which few queries need while the index is served.
+    # The logs have thousands of entries, and few queries need them while the index is served.
     snapshot = await reading.snapshot(rows, logs if index is None else ())
     words = query_terms(query.text, [name for name in names if snapshot.row(activity.AGENTS, query.space, name)])
     gathered = await _from_index(snapshot, index, query, words)

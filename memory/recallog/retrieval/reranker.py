@@ -1,6 +1,6 @@
-"""The reranker port: a second model that reads question and memory together. Off unless you bring one.
+"""The reranker port: a second model that scores the query together with each of the best memories. There is no default.
 
-It costs a pass of its model for each memory it reads, at query time; nothing is indexed by it.
+It costs one pass of its model per memory, at query time. The index does not change.
 """
 
 from abc import ABC, abstractmethod
@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 
 class Reranker(ABC):
-    """Says how well texts answer a question, such as a cross-encoder. Called in a thread of its own."""
+    """Scores how well texts answer a query, for example a cross-encoder. Called in a thread of its own."""
 
     @abstractmethod
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One score a text, in order; more is better, on any scale. What it raises costs its order, not the answer."""
+        """One score per text, in order; higher is better, on any scale.
+
+        If it raises, recall returns the hits in their order without it, and `degraded` says why."""

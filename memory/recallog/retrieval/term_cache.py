@@ -7,12 +7,12 @@ from typing import NamedTuple
 from recallog_schemas import limits
 
 _ENTRY_BYTES = 512
-"""What an entry takes besides its texts and weights: tuples, integers, and its share of the table."""
+"""The size of an entry besides its texts and weights: tuples, integers, and its share of the table."""
 _WEIGHT_BYTES = sys.getsizeof(1.0)
 
 
 class MemoryTerms(NamedTuple):
-    """What recall by words compares of a memory."""
+    """The fields of a memory that recall by words compares."""
 
     agent: str
     kind: str
@@ -36,7 +36,7 @@ class MemoryTerms(NamedTuple):
 class TermCache:
     """Terms by generation and offset; where they exceed `bytes_max`, the least recently used are removed.
 
-    An offset of one generation has one text for all agents. Another generation may give it another one.
+    An offset has one text for all agents within a generation. In another generation its text may differ.
     """
 
     def __init__(self, bytes_max: int = limits.CACHED_TERMS_BYTES) -> None:
