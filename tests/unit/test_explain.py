@@ -115,7 +115,7 @@ def test_and_as_of_then_it_was_remembered(tmp_path: Path) -> None:
 def test_what_the_agent_may_not_see_is_not_visible(tmp_path: Path) -> None:
     found = explained(tmp_path, [said(0), said(1, agent="miller", text=SECRET)], 1)
     assert (found.verdict, found.position) == ("not_visible", Position(0, 1))
-    assert found.why == "it is neither by baker nor addressed to baker, and was not shared when it was said"
+    assert found.why == "it is neither by baker nor addressed to baker, and was not shared when it was published"
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,7 @@ def test_a_dead_letter_is_shown_with_its_content(tmp_path: Path) -> None:
             await memory.publish_many(SAID)
             detail = await memory.dead_letter(Position(0, 2))
             assert '"text":"bad"' in detail.content
-            with pytest.raises(OutOfRange, match="no dead letter"):
+            with pytest.raises(OutOfRange, match="not a dead letter"):
                 await memory.dead_letter(Position(0, 1))
             with pytest.raises(OutOfRange):
                 await memory.dead_letter(Position(0, 99))

@@ -1,7 +1,7 @@
 """The queries: one handler each, from a read session to a view.
 
-Each module is imported when it is first used, as `queries.<module>`: a process that asks for recent events does not
-import what scores, recalls or verifies.
+Each module is imported when it is first used, as `queries.<module>`: a query for recent events does not import
+the modules that score, recall or verify.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """The prompt of an agent: identity, goal, scene, beliefs, memory, actions, visitors and the form of the answer.
 
 Sections are ordered from what never changes to what changes with every turn (the memory model's order, which suits
-prompt caches); the form of the answer comes last. A budget removes whole lines, the cheapest to lose first, and never
+prompt caches); the form of the answer comes last. A budget removes whole lines, the least important first, and never
 the identity, a visitor's words or the form of the answer. All sections come from one atomic read of the views.
 """
 
@@ -44,9 +44,10 @@ class Context(str):
     dropped: int
     """Number of lines that the budget removed."""
     reflection: ReflectionView
-    """Whether a reflection is due: the prompt then asks for it, and `reflection.answer(...)` makes the answer."""
+    """Whether a reflection is due: the prompt then requests it, and `reflection.answer(...)` returns the answer's
+    event."""
     degraded: str | None
-    """Why the RECALLED section is degraded; None where it is not, or where nothing is recalled."""
+    """Why the RECALLED section is degraded; None if it is not, or if nothing is recalled."""
 
     @classmethod
     def of(cls, text: str, dropped: int, reflection: ReflectionView, degraded: str | None) -> Self:
@@ -61,7 +62,7 @@ class Context(str):
 
 @dataclass(frozen=True, slots=True)
 class ContextRequest:
-    """What the caller sets in a prompt. None: the views decide."""
+    """The parts of a prompt that the caller sets. None: they come from the views."""
 
     scene: str | None = None
     query: str | None = None
@@ -260,8 +261,8 @@ def _identity(agent: str, own: AgentSettings) -> list[str]:
 def _visitors(snapshot: Snapshot, space: str, agent: str) -> list[Remembered]:
     """The newest events of visitors that `agent` may see."""
     tails = snapshot.tail(scene.OWN_VISITOR, space, agent), snapshot.tail(scene.SHARED_VISITOR, space)
-    said = [scene.SHARED_VISITOR.decode(data) for tail in tails for data in tail.entries]
-    newest = sorted(said, key=lambda one: one.offset)[-limits.VISITOR_EVENTS :]
+    entries = [scene.SHARED_VISITOR.decode(data) for tail in tails for data in tail.entries]
+    newest = sorted(entries, key=lambda one: one.offset)[-limits.VISITOR_EVENTS :]
     return [snapshot.remembered(one.offset, one.data, one.text) for one in newest]
 
 
@@ -325,7 +326,7 @@ def _cut(line: str) -> str:
 
 
 def _trim(sections: Sequence[Section], cheapest_first: Sequence[Section], budget_tokens: int | None) -> int:
-    """Remove lines until the prompt fits or no more may be removed; the number of lines removed."""
+    """Remove lines until the prompt fits or no more may be removed; return the number of lines removed."""
     if budget_tokens is None:
         return 0
     excess = len(_written(sections)) - budget_tokens * CHARS_PER_TOKEN

@@ -45,7 +45,7 @@ async def show_dead_letter(components: Components, at: Position, progress: Progr
     for letter in await list_dead_letters(components, progress):
         if letter.position == at and data is not None:
             return DeadLetterDetail(letter=letter, content=data.decode("utf-8", "backslashreplace"))
-    raise OutOfRange(f"the record at {at} is no dead letter. List them: recallog dead-letters list")
+    raise OutOfRange(f"the record at {at} is not a dead letter. List them: recallog dead-letters list")
 
 
 async def retry_dead_letters(components: Components, progress: Progress | None) -> list[DeadLetter]:

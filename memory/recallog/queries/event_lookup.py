@@ -1,4 +1,4 @@
-"""Event lookup: positions of events by id, and events that the views no longer keep."""
+"""Event lookup: positions of events by id, and events that the views have dropped."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -21,7 +21,7 @@ from recallog_streams.projector import Progress, Projector
 async def offsets_of(reading: ReadSession, ledger: Ledger, space: str, ids: Collection[str]) -> dict[str, int]:
     """The offsets of the events with these ids; unknown ids are left out.
 
-    A ledger without unique ids is not searched: the views keep the offset of each id that they have processed.
+    A ledger without unique ids is not searched: the views store the offset of each id that they have processed.
     """
     possible = [each for each in dict.fromkeys(ids) if codec.is_text(each)]
     if ledger.unique_ids:
@@ -31,7 +31,7 @@ async def offsets_of(reading: ReadSession, ledger: Ledger, space: str, ids: Coll
 
 
 async def counted(reading: ReadSession, space: str, ids: Collection[str]) -> dict[str, int]:
-    """The offsets by id as the views keep them, for a ledger that may store an event twice."""
+    """The offsets by id from the views, for a ledger that may store an event twice."""
     size = (await reading.snapshot([RowKey(identity.SIZES.name, space)])).row(identity.SIZES, space)
     if size is None:
         return {}
@@ -62,8 +62,10 @@ class PastMemory:
         self._generation: Generation | None = None
 
     async def until(self, offset: int, newest: int = limits.LOG_EVENTS_KEPT) -> list[RememberedEvent]:
-        """What the agent could see after `offset` was processed, in ledger order: the newest `newest` of its own and
-        of the shared events, from where on both are complete. Offsets must not decrease between calls.
+        """The events that the agent could see after `offset` was processed, in ledger order.
+
+        These are the newest `newest` of its own and of the shared events, from the offset at which both are complete.
+        Offsets must not decrease between calls.
         """
         if self._generation is None:
             self._generation = (

@@ -146,5 +146,5 @@ async def _absent(
             f"Ask as of {found} to see whether it was remembered then",
         )
     return _Verdict(
-        "not_visible", f"it is neither by {agent} nor addressed to {agent}, and was not shared when it was said"
+        "not_visible", f"it is neither by {agent} nor addressed to {agent}, and was not shared when it was published"
     )

@@ -27,13 +27,13 @@ from recallog_streams.projector import Progress
 
 @dataclass(frozen=True, slots=True)
 class AgentScope:
-    """One agent's memory, and what a fold of its past needs."""
+    """One agent's memory, and the arguments of a fold of its past."""
 
     ledger: Ledger
     space: str
     agent: str
     log_events: int
-    """How many events each log of the views keeps."""
+    """How many events each log of the views retains."""
     as_of: AsOf | None = None
     progress: Progress | None = None
 
@@ -72,7 +72,7 @@ def clamped(number: int, least: int, most: int) -> int:
 
 
 def shortened(text: str, chars: int = limits.PREVIEW_CHARS) -> str:
-    """The first `chars` characters of `text`, and "..." where it goes on."""
+    """The first `chars` characters of `text`, and "..." if it is longer."""
     return text if len(text) <= chars else text[:chars] + "..."
 
 
@@ -84,7 +84,7 @@ def page(found: RecallView, limit: int) -> SearchPage:
 
 
 async def around(reading: ReadSession, scope: AgentScope, request: AroundRequest) -> AroundView:
-    """The neighbours of an event that the agent may see. Raises `OutOfRange` where it may not see that event."""
+    """The neighbours of an event that the agent may see. Raises `OutOfRange` if it may not see that event."""
     visible = await _VisibleEvents.by(reading, scope)
     offset = (await event_lookup.offsets_of(reading, scope.ledger, scope.space, [request.id])).get(request.id)
     shown = (
@@ -129,7 +129,7 @@ async def entries(reading: ReadSession, scope: AgentScope, ids: Iterable[str]) -
 
 @dataclass(frozen=True, slots=True)
 class _VisibleEvents:
-    """The events that an agent may see, as far as the views keep them."""
+    """The events that an agent may see, as far as the views retain them."""
 
     snapshot: Snapshot
     all: Sequence[RememberedEvent]
@@ -148,7 +148,7 @@ class _VisibleEvents:
         return cls(snapshot, episodic.merge(*tails), episodic.kept_from(*tails) or 0, row.events if row else 0)
 
     def past(self, scope: AgentScope) -> PastMemory:
-        """Access to older events. Raises `OutOfRange` where the space is too large to be folded for one query."""
+        """Access to older events. Raises `OutOfRange` if the space is too large to be folded for one query."""
         time_travel.check_size(scope.space, self.events)
         return PastMemory(scope.ledger, self.snapshot.partition, scope.space, scope.agent, scope.as_of, scope.progress)
 
@@ -176,7 +176,7 @@ async def _around(visible: _VisibleEvents, scope: AgentScope, request: AroundReq
         last, end = (
             end,
             min(end + limits.LOG_EVENTS_KEPT, visible.snapshot.processed),
-        )  # at most what the logs keep, so that nothing is dropped in between
+        )  # at most as many as the logs retain, so that no event is missed
         newer = [memory for memory in await past.until(end) if memory.offset > last]
         after += _wanted(newer, request, request.after - len(after))
     return before, anchor, after

@@ -55,7 +55,8 @@ async def reindex(components: Components, model: str, progress: Progress | None)
 
 
 async def abort_rebuild(components: Components, what: str) -> list[str]:
-    """Cancel all rebuilds under way, of the views or of the index; the ids of the cancelled generations."""
+    """Cancel all rebuilds in progress, of the views or of the index, and return the ids of the cancelled
+    generations."""
     partitions = range(len(await components.ledger.ends()))
     aborted: list[Generation | None] = []
     for views in await _groups(components, what):
@@ -64,7 +65,7 @@ async def abort_rebuild(components: Components, what: str) -> list[str]:
 
 
 async def index_group(components: Components, *, optional: bool = False) -> list[ProjectionGroup]:
-    """The group of the index, once it is served. Raises `SettingsError` where it is off, and `IndexUnavailable`.
+    """The group of the index, once it is served. Raises `SettingsError` if it is off, and `IndexUnavailable`.
 
     With `optional`, an index that is off or was never used gives an empty list.
     """

@@ -16,7 +16,7 @@ from recallog_schemas.views import Belief, BeliefsView, Counted, PendingTrigger,
 Item = TypeVar("Item")
 
 _DUE_ROWS_FIRST = 10
-"""Rows of `reflection.due` that the first call reads. If no agent is due, they are read in vain."""
+"""Rows of `reflection.due` that the first call reads. Small, since they are not used if no agent is due."""
 
 
 def rows(space: str, agent: str) -> list[RowKey]:
@@ -25,7 +25,7 @@ def rows(space: str, agent: str) -> list[RowKey]:
 
 
 def events_needed(snapshot: Snapshot, space: str, agent: str, log_events: int) -> int:
-    """How many of the newest events `view` needs to tell since when a reflection is due, and on which events.
+    """How many of the newest events `view` needs to determine since when a reflection is due, and on which events.
 
     If the event that made it due is older than the `log_events` events that the logs keep, it is not searched for.
     """
@@ -199,7 +199,7 @@ def _back(row: Agent, own: int, shared: int) -> int | None:
 
 
 def _counted(memories: Sequence[RememberedEvent], row: Agent, agent: str) -> list[RememberedEvent]:
-    """The events that count: those since the last answer, without the agent's own reflections that are no answers."""
+    """The events that count: those since the last answer, without the agent's own reflections that answer nothing."""
     since = [memory for memory in memories if memory.offset > row.answered]
     if not row.passed:
         return since

@@ -23,7 +23,7 @@ WORDS = "words"
 
 @dataclass(frozen=True, slots=True)
 class SalienceQuery:
-    """A query for salient events. None stands for the agent's setting, or for the space's present turn."""
+    """A query for salient events. None: the agent's setting, or the present turn of the space."""
 
     text: str = ""
     top_k: int | None = None
@@ -104,7 +104,7 @@ async def related(
 
 
 def rank(snapshot: Snapshot, space: str, agent: str, query: SalienceQuery, related: Related, more: int = 0) -> Ranking:
-    """The events in `snapshot` with the highest salience for `agent`: its `top_k`, and `more` of them."""
+    """The events in `snapshot` with the highest salience for `agent`: its `top_k`, and `more` beyond them."""
     own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
     turn = clock(snapshot, space) if query.turn is None else query.turn
     weights = Weights(**(own.salience_weights or {}))

@@ -1,4 +1,4 @@
-"""The state of the ledger, the views and the index. Nothing is folded to answer it."""
+"""The status query: the state of the ledger, the views and the index. It folds nothing."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import reduce
@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 
 async def status(components: Components) -> Status:
-    """The state as it is, without folding anything."""
+    """The present state, without folding."""
     manifest = await components.ledger.manifest()
     ends = await components.ledger.ends()
     partitions, totals, index_bytes = [], activity.Totals(0, 0, 0), 0
@@ -68,7 +68,7 @@ async def status(components: Components) -> Status:
 async def _if_built(
     views: ProjectionGroup, partition: int, query: Callable[[ReadSession], AsyncIterator[Result]]
 ) -> list[Result]:
-    """The answer of the active generation as far as it is; nothing where there is none."""
+    """The items of the active generation at its checkpoint; none if there is no active generation."""
     active = (await views.store.pointer(partition)).active
     try:
         return [item async for item in query(ReadSession(views.store, partition, active))] if active is not None else []

@@ -1,4 +1,4 @@
-"""The timeline of an agent: its newest events, and pages of all events that the views keep."""
+"""The timeline of an agent: its newest events, and pages of all events that the views retain."""
 
 from collections.abc import Callable
 from itertools import islice
@@ -38,7 +38,7 @@ async def page(
     before: Position | None,
     log_events: int,
 ) -> TimelinePage:
-    """The newest `limit` events before `before` that are `wanted`; the logs keep `log_events` events."""
+    """The newest `limit` events before `before` that are `wanted`; the logs retain `log_events` events."""
     snapshot = await reading.snapshot(logs=episodic.logs(space, agent, log_events))
     tails = snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space)
     kept_from = episodic.kept_from(*tails)

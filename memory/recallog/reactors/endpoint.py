@@ -1,8 +1,7 @@
-"""A reflector that asks a model behind an OpenAI-compatible chat completions endpoint.
+"""A reflector that calls a model at an OpenAI-compatible chat completions endpoint.
 
 Each reflection is one HTTP request with one deadline. Events were written by others and may contain instructions, so
-they are sent as JSON lines that the prompt declares to be data; the reply is a proposal that `reflector.checked`
-judges.
+they are sent as JSON lines that the prompt declares to be data. `reflector.checked` validates the reply.
 """
 
 import asyncio
@@ -55,7 +54,7 @@ braces.
 """
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 _KEY = re.compile(r"[!-~]+")
-# Raw line breaks inside strings are the commonest slip of small models; they lose nothing.
+# Not strict, since small models often put raw line breaks into strings, which are unambiguous.
 _decode_object = json.JSONDecoder(strict=False).raw_decode
 
 
@@ -76,14 +75,16 @@ class _Completion(msgspec.Struct):
 
 
 class ChatEndpoint(Reflector):
-    """Asks `model` at `url`, which is one of
+    """Calls `model` at an endpoint. `url` is one of
 
-    - a host, `http://localhost:8000`: asked at `/v1/chat/completions`;
-    - a base, `https://api.example.com/v1` or any other path: asked at that path + `/chat/completions`;
-    - the full path, ending in `/chat/completions`: asked as it is. A query, such as `?api-version=…`, is always kept.
+    - a host, `http://localhost:8000`: requests go to `/v1/chat/completions`;
+    - a base, `https://api.example.com/v1` or any other path: requests go to that path + `/chat/completions`;
+    - the full path, ending in `/chat/completions`.
+
+    A query in the URL, such as `?api-version=…`, is part of each request.
 
     `timeout_seconds` is for a whole request, from connecting to the reply's last byte. Redirects are not followed: the
-    key and the agent's memories go to the named host alone. A `client` that is given stays the caller's to close.
+    key and the agent's memories are sent to the named host only. The caller closes a `client` that it passes.
     """
 
     def __init__(
@@ -94,12 +95,12 @@ class ChatEndpoint(Reflector):
         timeout_seconds: float = 30.0,
         client: httpx.AsyncClient | None = None,
     ) -> None:
-        """Raises `ReflectorMisconfigured` for a URL, model or key that no request can be made of."""
+        """Raises `ReflectorMisconfigured` for an invalid URL, model or key."""
         try:
             self._url = endpoint_url(url, _PATH)
         except ValueError as error:
             raise ReflectorMisconfigured(f"the reflector's URL {error}") from None
-        # For errors: a query may hold a key.
+        # For error messages, without the query, which may contain a key.
         self._shown = str(self._url.copy_with(query=None))
         if not model.strip():
             raise ReflectorMisconfigured(f"no model is named for {self._shown}; give the name of one that it serves")
@@ -108,10 +109,10 @@ class ChatEndpoint(Reflector):
         self._api_key = SecretStr((api_key or "").strip())
         self._headers = httpx.Headers({"accept-encoding": "identity"})
         if self._api_key:
-            # Checked here, since the HTTP library's own complaint would show the key.
+            # Checked here, since the error of the HTTP library would show the key.
             if not _KEY.fullmatch(self._api_key.get_secret_value()):
                 raise ReflectorMisconfigured(
-                    f"the API key for {self._shown} holds blanks or characters beyond ASCII; copy it again"
+                    f"the API key for {self._shown} contains blanks or characters that are not ASCII; copy it again"
                 )
             self._headers["authorization"] = f"Bearer {self._api_key.get_secret_value()}"
         self._owns_client = client is None
@@ -165,37 +166,38 @@ class ChatEndpoint(Reflector):
             return ReflectorMisconfigured(f"{status} {location}: redirects are not followed; set the URL it leads to")
         if code in _OPERATOR_ACTS:
             return ReflectorMisconfigured(f"{status}: {_OPERATOR_ACTS[code]}")
-        said = self._excerpt(body.decode("utf-8", "replace"))
-        return ReflectorFailed(f"{status}: it does not accept this request: {said}", retryable=False)
+        excerpt = self._excerpt(body.decode("utf-8", "replace"))
+        return ReflectorFailed(f"{status}: it does not accept this request: {excerpt}", retryable=False)
 
     def _read(self, body: bytes) -> ReflectionAnswer:
         """The answer in the body of a successful response."""
         if len(body) > limits.REFLECTOR_REPLY_BYTES_MAX:
-            raise self._nonsense(f"a reply of more than {limits.REFLECTOR_REPLY_BYTES_MAX:,} bytes")
+            raise self._invalid_reply(f"with more than {limits.REFLECTOR_REPLY_BYTES_MAX:,} bytes")
         try:
             completion = msgspec.json.decode(body, type=_Completion)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            said = self._excerpt(body.decode("utf-8", "replace"))
-            raise self._nonsense(f"what is no chat completion: {said}") from None
+            excerpt = self._excerpt(body.decode("utf-8", "replace"))
+            raise self._invalid_reply(f"with something that is not a chat completion: {excerpt}") from None
         if not completion.choices:
-            raise self._nonsense("a chat completion without choices")
+            raise self._invalid_reply("with a chat completion without choices")
         choice = completion.choices[0]
         if choice.message.refusal:
-            raise self._nonsense(f"a refusal: {self._excerpt(choice.message.refusal)}")
+            raise self._invalid_reply(f"with a refusal: {self._excerpt(choice.message.refusal)}")
         if choice.finish_reason in ("length", "content_filter"):
-            raise self._nonsense(f"a reply that was cut off ({choice.finish_reason})")
+            raise self._invalid_reply(f"with a reply that was cut off ({choice.finish_reason})")
         return self._proposal(choice.message.content or "")
 
     def _proposal(self, content: str) -> ReflectionAnswer:
         found = _first_object(content)
         if found is None:
-            raise self._nonsense(f"no JSON object with a belief: {self._excerpt(content) or 'nothing at all'}")
+            excerpt = self._excerpt(content) or "nothing at all"
+            raise self._invalid_reply(f"without a JSON object that has a belief: {excerpt}")
         belief, based_on = found["belief"], found.get("based_on")
         if not isinstance(belief, str) or not isinstance(based_on, list):
-            raise self._nonsense('a "belief" that is no string, or a "based_on" that is no list')
+            raise self._invalid_reply('with a "belief" that is not a string, or a "based_on" that is not a list')
         return ReflectionAnswer(belief, tuple(id_ for id_ in based_on if isinstance(id_, str)))
 
-    def _nonsense(self, what: str) -> ReflectorFailed:
+    def _invalid_reply(self, what: str) -> ReflectorFailed:
         return ReflectorFailed(f"{self._model} at {self._shown} answered {what}", retryable=True)
 
     def _excerpt(self, text: str) -> str:
@@ -252,14 +254,14 @@ def _first_object(content: str) -> dict[str, Any] | None:
 
 
 def _retry_after_seconds(response: httpx.Response) -> float | None:
-    """How long the response asks to wait (RFC 9110, section 10.2.3), at most `limits.REFLECTOR_WAIT_SECONDS_MAX`."""
-    asked = response.headers.get("retry-after", "").strip()
-    if _SECONDS.fullmatch(asked):
-        return min(float(asked), limits.REFLECTOR_WAIT_SECONDS_MAX)
-    until = _moment(asked)
+    """The wait that the response requests (RFC 9110, section 10.2.3), at most `limits.REFLECTOR_WAIT_SECONDS_MAX`."""
+    value = response.headers.get("retry-after", "").strip()
+    if _SECONDS.fullmatch(value):
+        return min(float(value), limits.REFLECTOR_WAIT_SECONDS_MAX)
+    until = _moment(value)
     if until is None:
         return None
-    # Against the server's own clock, where it tells it: ours may be another.
+    # By the server's clock, if the response has its time: the clock here may differ.
     now = _moment(response.headers.get("date", "")) or datetime.now(UTC)
     return min(max((until - now).total_seconds(), 0.0), limits.REFLECTOR_WAIT_SECONDS_MAX)
 

@@ -1,6 +1,6 @@
 """A reflector without a model: it quotes the most important events that the agent has seen.
 
-It invents nothing: the belief is made of quotes, and the same request always gets the same answer.
+The belief consists of quotes, and the same request always has the same answer.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ QUOTE_CHARS_MAX = 160
 
 
 class Extractive(Reflector):
-    """Quotes up to `QUOTES_MAX` events: by importance, of equal ones the newer, shown oldest first."""
+    """Quotes the `QUOTES_MAX` most important events, oldest first. Of equally important events the newer are chosen."""
 
     async def reflect(self, request: ReflectionRequest) -> ReflectionAnswer:
         chosen = _most_important(request.evidence)
@@ -32,7 +32,7 @@ class Extractive(Reflector):
 def _most_important(evidence: Sequence[Evidence]) -> Sequence[Evidence]:
     """Up to `QUOTES_MAX` events with different quotes, oldest first. Events without words are left out."""
     worded = [number for number, event in enumerate(evidence) if _quote(event)]
-    # A quoted belief only repeats what was thought before. Where there is nothing else, it is still what is known.
+    # A quote of an earlier belief adds nothing new, so beliefs are quoted only if there is nothing else.
     seen = [number for number in worded if evidence[number].kind != "agent.reflected"] or worded
     chosen: dict[str, int] = {}
     for number in sorted(seen, key=lambda number: (evidence[number].importance, number), reverse=True):
@@ -46,5 +46,5 @@ def _quote(evidence: Evidence) -> str:
 
 
 def _source(evidence: Evidence, reader: str) -> str:
-    said_by = "" if evidence.agent == reader else f"{evidence.agent}, "
-    return f"{said_by}{evidence.kind}, turn {evidence.turn}"
+    author = "" if evidence.agent == reader else f"{evidence.agent}, "
+    return f"{author}{evidence.kind}, turn {evidence.turn}"

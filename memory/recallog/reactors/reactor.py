@@ -1,7 +1,8 @@
 """The reactor: answers reflections that are due with new events, so that a replay never calls a model.
 
-The id of an answer is derived from the id of its trigger. A crash between the model's answer and the append therefore
-asks the model again, but only one answer counts. The same holds for two reactors that answer at the same time.
+The id of an answer is derived from the id of its trigger. After a crash between the model's answer and the append, the
+model is therefore called again, but only one answer counts. The same holds for two reactors that answer at the same
+time.
 """
 
 import asyncio
@@ -45,7 +46,7 @@ Progress = Callable[[int, int], None]
 
 
 class ReactorMemory(Protocol):
-    """What a reactor needs of a memory. `recallog.Memory` has these methods."""
+    """The methods of a memory that a reactor uses. `recallog.Memory` has them."""
 
     async def catch_up(self, *, own: bool = True, partition: int | None = None) -> None:
         """Wait until the views of one partition, or of all, have processed what the ledger holds now; without `own`,
@@ -96,9 +97,9 @@ class Reactor:
     ) -> None:
         """Answer triggers as they become pending, in one space or in all, until cancelled.
 
-        After the first look, only spaces that have new events are looked at. `published` is set after each append of
-        this process; every `POLL_SECONDS` the ledger is checked for appends of others. `on_error` is called with each
-        error and returns the seconds to wait before the next try, or raises to end the run.
+        The first pass checks all spaces, further passes only spaces that have new events. `published` is set after each
+        append of this process; every `POLL_SECONDS` the ledger is checked for appends of others. `on_error` is called
+        with each error and returns the seconds to wait before the next try, or raises to end the run.
         """
         published = published or asyncio.Event()
         looked_at: dict[int, int] = {}
@@ -169,7 +170,8 @@ class Reactor:
         return await self._memory.pending(partition=scope.partition)
 
     async def _answer(self, pending: PendingTrigger, skip_reflection_loops: bool) -> Reaction | None:
-        """The answer; None for a trigger that is no longer pending, or that is skipped as a reflection loop."""
+        """The published answer; None for a trigger that is no longer pending, or that is skipped as a reflection
+        loop."""
         due = await self._memory.reflection(pending.space, pending.agent)
         if due.trigger != pending.trigger:
             return None
@@ -184,7 +186,7 @@ class Reactor:
         try:
             position = await self._memory.publish(event)
         except IdConflict:
-            # An event that is no answer has the answer's id. Under another id the answer counts as well: its
+            # Another event already has the answer's id. Under another id the answer counts as well: its
             # causation_id names the trigger.
             event = event.model_copy(update={"id": f"{event.id}/{secrets.token_hex(8)}"})
             position = await self._memory.publish(event)

@@ -26,7 +26,7 @@ class Evidence:
     agent: str
     kind: str
     text: str
-    """The event in words; "" where it has none."""
+    """The text of the event; "" if it has none."""
     importance: float
     """From 0 to 1."""
 
@@ -81,9 +81,9 @@ async def ask(
 ) -> ReflectionAnswer:
     """The checked answer of `reflector`, with up to `attempts` attempts where its failures are temporary.
 
-    Between attempts it waits `first_wait_seconds`, then twice as long each time, or longer where the reflector asked
-    for that, but never more than `limits.REFLECTOR_WAIT_SECONDS_MAX`. Raises the last `ReflectorFailed`. Other errors
-    of Recallog, such as `ReflectorMisconfigured`, are raised at once.
+    Between attempts it waits `first_wait_seconds`, then twice as long each time, or longer if the reflector's error
+    requests it, but never more than `limits.REFLECTOR_WAIT_SECONDS_MAX`. Raises the last `ReflectorFailed`. Other
+    errors of Recallog, such as `ReflectorMisconfigured`, are raised at once.
     """
     wait_seconds = first_wait_seconds
     while True:
@@ -93,8 +93,8 @@ async def ask(
             attempts -= 1
             if not failed.retryable or attempts < 1:
                 raise
-            asked_seconds = failed.retry_after_seconds or 0.0
-        await sleep(min(max(wait_seconds, asked_seconds), limits.REFLECTOR_WAIT_SECONDS_MAX))
+            requested_seconds = failed.retry_after_seconds or 0.0
+        await sleep(min(max(wait_seconds, requested_seconds), limits.REFLECTOR_WAIT_SECONDS_MAX))
         wait_seconds *= 2
 
 
@@ -120,8 +120,8 @@ def checked(answer: ReflectionAnswer, request: ReflectionRequest) -> ReflectionA
     """`answer` in the form of an event's payload; idempotent.
 
     The belief is one line of at most `limits.BELIEF_CHARS_MAX` characters: a longer one is cut at a word and ends in
-    "…". `based_on` keeps the ids that are in the evidence,
-    in its order, each once. Raises `ReflectorFailed` if either is empty after that.
+    "…". `based_on` has the ids that are in the evidence, in its order, each once. Raises `ReflectorFailed` if either is
+    empty after that.
     """
     belief = cut(one_line(answer.belief), limits.BELIEF_CHARS_MAX)
     if not belief:
@@ -142,6 +142,6 @@ def cut(text: str, chars_max: int) -> str:
     """`text`, or as many of its words as fit into `chars_max` characters together with "…"."""
     if len(text) <= chars_max:
         return text
-    # Not every script puts blanks between words: text without one in its second half is cut where it must be.
+    # Not every script puts blanks between words: text without a blank in its second half is cut at the limit.
     blank = text.rfind(" ", chars_max // 2, chars_max)
     return text[: blank if blank >= 0 else chars_max - 1].rstrip() + "…"
