@@ -1,6 +1,5 @@
 """The demo: it keeps its promises twice in a row, and its recording obeys the rules that the story tells of."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -26,10 +25,8 @@ def recording() -> list[Event]:
 
 def test_the_demo_runs_twice_in_one_folder_and_all_is_as_it_says(tmp_path: Path) -> None:
     for _ in range(2):
-        began = time.monotonic()
         result = spawn("demo", "--json", cwd=tmp_path)
         assert (result.code, result.err) == (0, "")
-        assert time.monotonic() - began < 60
         seen = result.json
         assert seen["ok"] is True
         assert seen["crash"]["lost"] == seen["crash"]["doubled"] == 0
