@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 async def gathered(
     work: Callable[[Item], Awaitable[Result]], items: Iterable[Item], at_once: int = limits.PARTITIONS_AT_ONCE
 ) -> list[Result]:
-    """The results of `work` for each item, in the order of `items`; at most `at_once` are under way at a time.
+    """The results of `work` for each item, in the order of `items`; at most `at_once` run at a time.
 
     Raises the first error; the others are cancelled, and have ended when it is raised.
     """

@@ -32,8 +32,8 @@ Fetch = Callable[[Sequence[RowKey], Sequence[LogName]], Awaitable[Fetched]]
 """Rows, and the totals of logs, at the checkpoint, in the order requested."""
 
 Steps = Generator[Request, Fetched, Result]
-"""Synchronous work that requests rows as it goes: whoever runs it fetches them. So all of it is awaited in one place,
-and the garbage collector is paused in no other (`collector.uncollected`)."""
+"""Synchronous work that requests rows as it goes; its caller fetches them. The garbage collector can therefore be
+paused while the work runs, and never while rows are fetched (`collector.uncollected`)."""
 
 # The rows of recent batches are cached, and a batch rarely needs others. The first missing rows (of a new agent or
 # session) are fetched one by one; after some misses the needs of all records are collected and fetched together. One

@@ -1,8 +1,8 @@
-"""Generations: the first one, the one that an upgrade builds, the one that an operator asks for, and the cutover.
+"""Generations: building the first one, one for an upgrade, or one for an operator's rebuild, and the cutover to it.
 
-All three are the same thing: a building generation, folded from offset zero beside the active one, which then takes
-its place by one atomic write. Nobody reads a half-built one, and killing the builder anywhere loses only its work:
-whoever builds next joins the generation that is there.
+In each case a building generation is folded from offset zero beside the active one, and one atomic write then makes it
+active. Readers never use an incomplete generation. If the builder is killed, the next process that builds continues
+with the same generation.
 """
 
 import json
@@ -23,12 +23,12 @@ class BuildInProgress:
 
     generation: Generation
     joined: bool
-    """It was under way already, by another process or before a crash."""
+    """Whether it existed already, from another process or from before a crash."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What a rebuild did."""
+    """The result of a rebuild."""
 
     replaced: Generation | None
     active: Generation
@@ -37,10 +37,10 @@ class Rebuilt:
 
 
 async def current(projector: Projector, partition: int, progress: Progress | None = None) -> Generation:
-    """The active generation, brought up to the ledger's end as it is now; built first where there is none.
+    """The active generation, after catching up to the ledger's present end; it is built first if there is none.
 
-    Raises `ViewsTooNew` where newer code has built the views, `NewDeadLetters` where an upgrade would reject what the
-    replaced views remember.
+    Raises `ViewsTooNew` if newer code has built the views, and `NewDeadLetters` if an upgrade would reject records that
+    the present views have applied.
     """
     until = (await projector.ledger.ends())[partition]
     lost: Generation | None = None
@@ -55,7 +55,7 @@ async def current(projector: Projector, partition: int, progress: Progress | Non
             if begun is not None:
                 await complete(projector, begun, progress, accept=False)
         except Rebuilding:
-            # A cutover went on meanwhile; or the pointer names what the store has lost, which is then built again.
+            # Another process cut over meanwhile, or the store has lost the generation, which is then built again.
             lost = active if active is not None and await projector.store.checkpoint(active) is None else None
 
 
@@ -64,18 +64,18 @@ async def rebuild(
 ) -> Rebuilt:
     """Fold everything from offset zero into a new generation and cut over to it.
 
-    Joins one under way. Raises `NewDeadLetters`, unless `accept`, where the new generation has new dead letters (up to
-    the active checkpoint) that the replaced one does not; it then stays beside the active one.
+    Joins one in progress. Raises `NewDeadLetters`, unless `accept`, if the new generation has dead letters (up to the
+    active checkpoint) that the active one does not have; it then remains a building generation.
     """
     while True:
         try:
             return await complete(projector, await begin(projector, partition), progress, accept=accept)
         except Rebuilding:
-            continue  # another process cut over or gave up meanwhile
+            continue  # another process cut over or aborted meanwhile
 
 
 async def abort(projector: Projector, partition: int) -> Generation | None:
-    """Give up the building generation; None where there is none."""
+    """Retire the building generation and return it; None if there is none."""
     pointer = await projector.store.pointer(partition)
     if pointer.building is None or not await projector.store.retire(pointer.building):
         return None
@@ -84,7 +84,7 @@ async def abort(projector: Projector, partition: int) -> Generation | None:
 
 
 async def begin(projector: Projector, partition: int) -> BuildInProgress:
-    """Make a building generation of this code, or join the one that is there. Raises `ViewsTooNew`."""
+    """Create a building generation of this code, or join the existing one. Raises `ViewsTooNew`."""
     while True:
         begun = await _begin(projector, partition, await projector.store.pointer(partition))
         if begun is not None:
@@ -92,10 +92,10 @@ async def begin(projector: Projector, partition: int) -> BuildInProgress:
 
 
 async def _begin(projector: Projector, partition: int, pointer: Pointer) -> BuildInProgress | None:
-    """`begin` for a caller that has read `pointer`; None where another process has changed that meanwhile.
+    """`begin` for a caller that has read `pointer`; None if another process has changed it meanwhile.
 
-    In particular, no generation is made beside one that became active after `pointer` was read: two processes that
-    find no views would otherwise build them twice, and replace views that readers already use.
+    No generation is created beside one that became active after `pointer` was read. Otherwise two processes that find
+    no views would build them twice, and replace views that readers already use.
     """
     store, mine = projector.store, projector.fold.code
     for known in (pointer.active, pointer.building):
@@ -113,25 +113,25 @@ async def _begin(projector: Projector, partition: int, pointer: Pointer) -> Buil
 async def complete(
     projector: Projector, begun: BuildInProgress, progress: Progress | None = None, *, accept: bool
 ) -> Rebuilt:
-    """Bring the building generation to the ledger's end and cut over to it.
+    """Fold the building generation up to the ledger's end and cut over to it.
 
-    Raises `NewDeadLetters` as `rebuild` does, and `GenerationGone` where somebody gave it up meanwhile.
+    Raises `NewDeadLetters` as `rebuild` does, and `GenerationGone` if another process has retired it meanwhile.
     """
     store, building, partition = projector.store, begun.generation, begun.generation.partition
     replaced = (await store.pointer(partition)).active
-    if replaced == building:  # one who had joined cut over already
+    if replaced == building:  # another process that joined it has cut over already
         return Rebuilt(None, building, begun.joined)
     if replaced is not None and await store.checkpoint(replaced) is None:
         replaced = None
-    judged = -1
+    compared = -1
     while True:
-        # To the ledger's end, not to where the active one is: it will be further by then.
+        # Up to the ledger's end, not to the active checkpoint, which moves on meanwhile.
         until = max(building.until, (await projector.ledger.ends())[partition])
         done = await projector.catch_up(building, until, progress)
         if replaced is not None and not accept:
-            with suppress(Rebuilding):  # one of the two is gone, which the next lines find out
-                judged = await _judge(store, replaced, building, done, judged)
-        if await store.activate(building, unless_beyond=None if replaced is None or accept else judged):
+            with suppress(Rebuilding):  # one of the two is gone; the next lines find out which
+                compared = await _compare_dead_letters(store, replaced, building, done, compared)
+        if await store.activate(building, unless_beyond=None if replaced is None or accept else compared):
             await store.collect_garbage(partition)
             return Rebuilt(replaced, building, begun.joined)
         now = await store.pointer(partition)
@@ -142,39 +142,43 @@ async def complete(
 
 
 async def _is_useless(projector: Projector, building: Generation) -> bool:
-    """Left behind by other code, or lost by the store."""
+    """Whether other code has begun it, or the store has lost it."""
     return building.code != projector.fold.code or await projector.store.checkpoint(building) is None
 
 
-async def _judge(store: Store, active: Generation, building: Generation, done: Checkpoint, judged: int) -> int:
+async def _compare_dead_letters(
+    store: Store, active: Generation, building: Generation, done: Checkpoint, compared: int
+) -> int:
     """The offset up to which the active generation may be replaced by `building`, which has processed up to `done`.
 
-    Up to there `building` has no dead letter for a record that the active one applied, or may apply meanwhile. Up to
-    `judged` that is known already: a round costs what came since the last one, and what `building` has processed
-    without parking it needs no comparison. So a live writer that never rests is overtaken by a builder that is about as
-    fast.
+    Up to that offset, `building` has no dead letter for a record that the active one has applied or may apply
+    meanwhile. Up to `compared` this is known already. Only dead letters are compared, and only those since the last
+    round, so a builder overtakes a live writer that never pauses if it is about as fast.
 
     Raises `NewDeadLetters`, or `GenerationGone`.
     """
-    letters = await dead_letters.all_dead_letters(store, building, beyond=judged)
+    letters = await dead_letters.all_dead_letters(store, building, beyond=compared)
     if not letters:
         return done.offset
     live = await store.checkpoint(active)
     if live is None:
         raise GenerationGone(f"the generation {active.id} is gone")
-    known = {letter.offset for letter in await dead_letters.all_dead_letters(store, active, beyond=judged)}
+    known = {letter.offset for letter in await dead_letters.all_dead_letters(store, active, beyond=compared)}
     new = [letter for letter in letters if letter.offset <= live.offset and letter.offset not in known]
     if new:
         raise NewDeadLetters(
-            f"{len(new):,} record(s) that the live views remember are dead letters in the new generation, the first "
-            f"at {active.partition}:{new[0].offset} ({new[0].reason}: {new[0].detail}). The live views stay. Cut over "
-            "all the same: recallog rebuild --accept; give it up: recallog rebuild --abort"
+            f"{len(new):,} record(s) that the live views have applied are dead letters in the new generation, the "
+            f"first at {active.partition}:{new[0].offset} ({new[0].reason}: {new[0].detail}). The live views remain. "
+            "Cut over anyway: recallog rebuild --accept; cancel: recallog rebuild --abort"
         )
     return min([done.offset, *(letter.offset - 1 for letter in letters if letter.offset > live.offset)])
 
 
 def _refuse_newer(theirs: str, mine: str) -> None:
-    """Old code that rebuilt what newer code has built would take turns with it for ever; so would shorter logs."""
+    """Raise `ViewsTooNew` if newer code, or the same code with longer logs, has built the views.
+
+    Otherwise two processes with different code would replace each other's views for ever.
+    """
     built, ours = json.loads(theirs), json.loads(mine)
     versions, known = _versions(built), _versions(ours)
     newer = sorted(name for name in versions if versions[name] > known.get(name, versions[name]))
@@ -193,22 +197,22 @@ def _refuse_newer(theirs: str, mine: str) -> None:
 
 
 def _versions(code: Mapping[str, Any]) -> dict[str, int]:
-    """What the code of a generation consists of, each part with its version."""
+    """The parts of a generation's code, each with its version."""
     return {**code["projections"], "the catalogue of kinds": code["catalogue"], "the fold": code.get("fold", 1)}
 
 
 def check_readable(theirs: str, mine: str) -> None:
-    """Raise where rows that `theirs` has written are not for code `mine` to read: `ViewsTooNew`, or `Rebuilding`."""
+    """Raise `ViewsTooNew` or `Rebuilding` if code `mine` cannot read rows that code `theirs` has written."""
     if theirs != mine:
         _refuse_newer(theirs, mine)
         raise Rebuilding(
-            "the views are of an older version, until workers of this version have built theirs. Start one: recallog "
-            "worker"
+            "an older version has built the views, and workers of this version have not yet replaced them. Start one: "
+            "recallog worker"
         )
 
 
 def check_position(ends: list[int], partition: int, offset: int) -> None:
-    """Raise `OutOfRange` where the ledger does not hold that position."""
+    """Raise `OutOfRange` if the ledger has no record at that position."""
     if not 0 <= partition < len(ends) or not 0 <= offset < ends[partition]:
         end = ends[partition] if 0 <= partition < len(ends) else 0
         last = f"the last position is {partition}:{end - 1}" if end else "the ledger is empty"

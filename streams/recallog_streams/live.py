@@ -1,4 +1,4 @@
-"""The loop of a worker, which keeps the views of its assigned partitions up to date.
+"""The loop of a worker: it keeps the views of the assigned partitions up to date.
 
 Two tasks run concurrently. Rounds poll batches, fold and commit them, and build the views of partitions that are not
 live; only rounds change a live partition. Checks verify once a second that ledger and store are unchanged: a store that

@@ -1,11 +1,11 @@
 """The projector: the loop that folds a ledger into generations, for live views, rebuild, verification and time travel.
 
-1. read the checkpoint of the generation; it is the resume offset, and there is no other
-2. before the first commit, reread the record that it names: another ledger under the same views is refused
+1. read the checkpoint of the generation, which is the only resume offset
+2. before the first commit, read the record that it names again: a different ledger is refused
 3. take the next batch; one that does not follow the checkpoint is discarded
 4. fold it in memory
 5. commit rows, log entries and the new checkpoint in one atomic step, expecting the checkpoint of step 1
-6. applied, or already there: go on. Ahead or mismatch: go back to 1. Retired or lost: stop, the generation is gone
+6. applied, or already there: continue. Ahead or mismatch: go back to 1. Retired or lost: stop, the generation is gone
 """
 
 import secrets
@@ -85,7 +85,7 @@ class Projector:
         self._on_processed = processed
         self._batch_records = batch_records
         self._caches: dict[str, _Cache] = {}
-        """By generation, that of the last commit last."""
+        """By generation, in the order of their last commits."""
         self._verified: set[str] = set()
 
     def new_generation(self, partition: int, until: int) -> Generation:
@@ -144,8 +144,8 @@ class Projector:
         checkpoint = checkpoint or await self.resume(generation)
         if batch.start != checkpoint.offset + 1:
             return None
-        # Taken out until its batch is committed: rows of a batch that failed half way, or that another reader of this
-        # process is folding right now, must not be folded on.
+        # Taken out until its batch is committed: rows of a batch that failed, or that another task of this
+        # process is folding now, must not be used.
         cache = self._caches.pop(generation.id, None)
         if cache is None or cache.checkpoint != checkpoint or len(cache.rows) > limits.CACHED_ROWS_MAX:
             cache = _Cache(checkpoint, self.fold.new_rows())
@@ -175,21 +175,21 @@ class Projector:
         if self._on_processed is not None:
             self._on_processed(ProcessedBatch(batch.partition, len(batch.records), time.monotonic() - began, outcome))
         if outcome is Outcome.APPLIED:
-            self._keep(generation, _Cache(new, cache.rows))
+            self._store_cache(generation, _Cache(new, cache.rows))
             return new
         if outcome in (Outcome.RETIRED, Outcome.LOST):
             raise GenerationGone(f"the generation {generation.id} is {outcome.value}")
         return new if outcome is Outcome.ALREADY_THERE else None
 
-    def _keep(self, generation: Generation, cache: _Cache) -> None:
-        """One cache for each partition that is folded here, and a bound on all of them together."""
+    def _store_cache(self, generation: Generation, cache: _Cache) -> None:
+        """Store the cache of a generation, and evict rows if all caches together exceed `limits.CACHED_ROWS_MAX`."""
         self._caches[generation.id] = cache
-        rows = sum(len(kept.rows) for kept in self._caches.values())
+        rows = sum(len(each.rows) for each in self._caches.values())
         if rows > limits.CACHED_ROWS_MAX:
             # In a large space, hardly any bucket of ids is read twice.
-            for kept in self._caches.values():
-                kept.rows.evict(identity.BUCKETS)
-            rows = sum(len(kept.rows) for kept in self._caches.values())
+            for each in self._caches.values():
+                each.rows.evict(identity.BUCKETS)
+            rows = sum(len(each.rows) for each in self._caches.values())
         for stale in [*self._caches][:-1]:
             if rows <= limits.CACHED_ROWS_MAX:
                 break
@@ -197,12 +197,12 @@ class Projector:
 
     async def verify_ledger_identity(self, partition: int, checkpoint: Checkpoint) -> None:
         """Make sure that the views belong to this ledger as it is now. Raises `LedgerMismatch`."""
-        remedy = "Was another ledger, or an older copy, put in its place? Delete the views, and they are built from it"
+        remedy = "Has another ledger, or an older copy, replaced it? Delete the views, and they are rebuilt from it"
         manifest = msgspec.json.encode(await self.ledger.manifest())
-        remembered = await self.store.remember_manifest(manifest)
-        if remembered != manifest:
+        stored = await self.store.remember_manifest(manifest)
+        if stored != manifest:
             raise LedgerMismatch(
-                f"the views were computed from another ledger: {remembered.decode()}, not {manifest.decode()}. {remedy}"
+                f"the views were computed from another ledger: {stored.decode()}, not {manifest.decode()}. {remedy}"
             )
         if checkpoint.record < 0:
             return

@@ -172,9 +172,9 @@ def test_a_topic_made_anew_is_noticed_and_left_alone(kafka: str, topic: str, mon
             await create(kafka, topic, KEPT)
             after = await ledger.manifest()
             assert after.ledger != before.ledger
-            with pytest.raises(LedgerMismatch, match="deleted and made anew"):
+            with pytest.raises(LedgerMismatch, match="deleted and recreated"):
                 await ledger.append(numbered(1))
-            with pytest.raises(LedgerMismatch, match="deleted and made anew"):
+            with pytest.raises(LedgerMismatch, match="deleted and recreated"):
                 await anext(ledger.read(0, 0, 3))
         async with opened(kafka, topic) as again:
             assert await again.manifest() == after

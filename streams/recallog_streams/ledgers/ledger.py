@@ -66,9 +66,9 @@ class Ledger(ABC):
         """The next offset of each partition."""
 
     def end_here(self, partition: int) -> int | None:
-        """The next offset of a partition, read in the calling thread, which may be any; None: ask `ends`.
+        """The next offset of a partition, read in the calling thread, which may be any; None: use `ends`.
 
-        For `Store.read_current`. A ledger that would have to wait, for example for a server, answers None.
+        For `Store.read_current`. A ledger that would have to wait, for example for a server, returns None.
         """
         return None
 

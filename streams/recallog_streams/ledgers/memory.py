@@ -13,7 +13,7 @@ from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_appen
 
 
 class MemoryLedger(Ledger):
-    """One partition, a list of (offset, space, value)."""
+    """A ledger of one partition: a list of (space, value), in which the index is the offset."""
 
     def __init__(self, *, unique_ids: bool = True, batch_records: int = limits.READ_BATCH_RECORDS) -> None:
         self.unique_ids = unique_ids  # type: ignore[misc]
@@ -46,7 +46,7 @@ class MemoryLedger(Ledger):
         return positions
 
     def append_bytes(self, data: bytes, space: str | None = None) -> Position:
-        """Write bytes as they are, as a producer without our library can."""
+        """Append raw bytes, as a producer without this library can."""
         self._values.append((space, data))
         return Position(0, len(self._values) - 1)
 

@@ -16,7 +16,7 @@ LEDGER = FileFormat(
     application_id=0x52634C67,  # "RcLg"
     version=1,
     remedy="Keep a copy of it, then restore your backup of the folder",
-    synchronous="FULL",  # an acknowledged event survives the power going out
+    synchronous="FULL",  # an acknowledged event survives a power failure
     identity="SELECT id FROM manifest",
     schema="""
     CREATE TABLE manifest (id TEXT NOT NULL);
@@ -31,7 +31,7 @@ LEDGER = FileFormat(
 
 
 class SqliteLedger(Ledger):
-    """WAL, synchronous=FULL, ids unique in their space. Any number of processes may append and read at once."""
+    """A ledger in SQLite: WAL, synchronous=FULL, unique ids. Any number of processes may append and read at once."""
 
     unique_ids: ClassVar[bool] = True
 
@@ -53,7 +53,7 @@ class SqliteLedger(Ledger):
             spaces = {name: _space(connection, name) for name in {space for space, _, _ in values}}
             rows = [(spaces[space], id_, data) for space, id_, data in values]
             start = _end(connection)
-            # Almost always all ids are new; then one statement does it, and the unique index is the check.
+            # Usually all ids are new. One statement then writes them, and the unique index checks that.
             connection.execute("SAVEPOINT all_new")
             try:
                 connection.executemany(
@@ -119,7 +119,7 @@ def _append_one(connection: sqlite3.Connection, event: Event, space: int, id_: s
     if not is_repeat(first, event, data):
         raise IdConflict(
             f"the id {id_!r} of space {event.space!r} already names the event at {Position(0, offset)}, and this one "
-            f"({event.kind} by {event.agent}) says something else; nothing was written. Give it an id of its own"
+            f"({event.kind} by {event.agent}) differs; nothing was written. Give it another id"
         )
     return offset
 

@@ -17,7 +17,7 @@ _POLL_SECONDS = 0.002
 
 
 class FolderLock:
-    """A file lock that is held for one batch, never while idle. The system releases it when its holder dies."""
+    """A file lock that is held for one batch, never while idle. The system releases it if its process dies."""
 
     def __init__(self, path: Path, wait_seconds: float) -> None:
         self._path = path
@@ -50,12 +50,12 @@ class FolderLock:
                 if time.monotonic() > give_up:
                     raise LockTimeout(
                         f"another process has held {self._path} for more than {self._wait_seconds:g} s; nothing was "
-                        f"written. Try again, or see who holds it: fuser {self._path}"
+                        f"written. Try again, or find the process that holds it: fuser {self._path}"
                     ) from None
                 await asyncio.sleep(_POLL_SECONDS)
             except PermissionError as error:
                 raise StorageReadOnly(
-                    f"no right to write {self._path}. Give this user the right to write its folder, or name another "
+                    f"no permission to write {self._path}. Grant this user write access to its folder, or name another "
                     "with --home or RECALLOG_HOME"
                 ) from error
             else:

@@ -1,7 +1,7 @@
 """The locks of a cluster, in Redis.
 
-They only avoid duplicate work: correctness does not depend on them, since answers to a trigger count once and the
-commits of an index are fenced.
+They only avoid duplicate work. Correctness does not depend on them: answers to a trigger count once, and the commits of
+an index are fenced.
 """
 
 import asyncio
@@ -37,18 +37,18 @@ class RedisLock:
                 raise LockTimeout(
                     f"another process has held {self._name} for more than {self._wait_seconds:g} s; try again"
                 )
-            keeping = asyncio.create_task(_keep(lock))
+            renewing = asyncio.create_task(_renew(lock))
             try:
                 yield
             finally:
-                keeping.cancel()
+                renewing.cancel()
                 with suppress(asyncio.CancelledError, RedisError):
-                    await keeping
-                with suppress(LockError, RedisError):  # it ran out, or Redis is away: then nobody waits for it
+                    await renewing
+                with suppress(LockError, RedisError):  # expired, or Redis is unreachable: it expires by itself
                     await lock.release()
 
 
-async def _keep(lock: "redis.asyncio.lock.Lock") -> None:
+async def _renew(lock: "redis.asyncio.lock.Lock") -> None:
     while True:
         await asyncio.sleep(_HELD_SECONDS / 3)
         await lock.reacquire()

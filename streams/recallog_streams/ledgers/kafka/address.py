@@ -1,4 +1,4 @@
-"""Where a Kafka ledger lives: `kafka://host:port,host:port/topic?option=value`."""
+"""The address of a Kafka ledger: `kafka://host:port,host:port/topic?option=value`."""
 
 import re
 from collections.abc import Mapping
@@ -22,15 +22,15 @@ _NUMBERS: Final = ("partitions", "replication", "min_insync")
 
 @dataclass(frozen=True, repr=False)
 class KafkaAddress:
-    """A topic of a cluster, how it is created where it is missing, and how to get in. Never shows its passwords."""
+    """A topic of a cluster, how to create it if it does not exist, and how to log in. Never shows its passwords."""
 
     servers: tuple[str, ...]
     topic: str = DEFAULT_TOPIC
     partitions: int | None = None
-    """Of a topic to be created (32 unless said); where the topic exists, what it must have."""
+    """The partitions of a topic to be created (default: 32); an existing topic must have as many."""
     replication: int = 3
     min_insync: int | None = None
-    """Replicas that must hold an event before it is acknowledged; one less than there are, unless said."""
+    """Replicas that must store an event before it is acknowledged; by default one less than `replication`."""
     timeout_seconds: float = 30.0
     """How long a call waits for a cluster that does not answer."""
     client_id: str = "recallog"
@@ -47,7 +47,7 @@ class KafkaAddress:
 
     @classmethod
     def parse(cls, url: str) -> Self:
-        """Read a URL. A user and password stand before the servers, percent-encoded where they hold @ : / ? # or %.
+        """Read a URL. A user and password precede the servers; in them @ : / ? # and % are percent-encoded.
 
         With a user the default is SASL_SSL. Raises `SettingsError`, which names what is wrong and never the password.
         """
@@ -92,7 +92,7 @@ class KafkaAddress:
 
     @property
     def insync(self) -> int:
-        """Replicas that must hold an event before it is acknowledged."""
+        """Replicas that must store an event before it is acknowledged."""
         return max(1, self.replication - 1) if self.min_insync is None else self.min_insync
 
     def __str__(self) -> str:
@@ -104,12 +104,12 @@ class KafkaAddress:
         return f"KafkaAddress({str(self)!r})"
 
     def connection(self) -> dict[str, Any]:
-        """What every client of aiokafka is told. Raises `SettingsError` where certificates cannot be read."""
+        """The arguments of every client of aiokafka. Raises `SettingsError` if certificates cannot be read."""
         settings: dict[str, Any] = {
             "bootstrap_servers": list(self.servers),
             "client_id": self.client_id,
             "security_protocol": self.security_protocol,
-            # One request may wait for a third of a call, so that another broker can still be asked.
+            # One request may take a third of a call's time, so that another broker can still be tried.
             "request_timeout_ms": max(1, round(self.timeout_seconds * 1000 / 3)),
         }
         if self.security_protocol.endswith("SSL"):
@@ -130,7 +130,7 @@ class KafkaAddress:
                 cafile=self.ssl_cafile,
                 certfile=self.ssl_certfile,
                 keyfile=self.ssl_keyfile,
-                # Without any OpenSSL would ask for one on the terminal, and a worker would hang.
+                # Without a password, OpenSSL would prompt for one on the terminal, and a worker would hang.
                 password=self.ssl_password or "",
             )
         except OSError as error:

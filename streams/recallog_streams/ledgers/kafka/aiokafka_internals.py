@@ -187,19 +187,19 @@ def key_hash(key: bytes) -> int:
 
 
 def has_stopped_fetching(consumer: AIOKafkaConsumer) -> bool:
-    """Whether a started consumer has given up: it then returns no records, and no error."""
+    """Whether a started consumer has stopped fetching: it then returns neither records nor errors."""
     return consumer._fetcher is None or bool(consumer._fetcher.error_future.done())
 
 
 async def end_without_flushing(producer: AIOKafkaProducer) -> None:
-    """End a producer and give up its batches."""
+    """End a producer and abandon its batches."""
     producer._closed = True
     await producer._sender.close()
     await producer.client.close()
 
 
 class RecordFields(NamedTuple):
-    """The fields that are needed of a record."""
+    """The fields of a record that are used."""
 
     offset: int
     key: bytes | None
@@ -216,7 +216,7 @@ class FetchedBatch:
         self.next_offset = int(batch.next_offset)
         self.producer_id = int(batch.producer_id)
         self.is_control: bool = batch.is_control_batch
-        """It holds a transaction's marker, and no records."""
+        """Whether it has a transaction's marker instead of records."""
         self.is_transactional: bool = batch.is_transactional
 
     def is_whole(self) -> bool:
@@ -338,7 +338,7 @@ class _MetadataRequest10(RequestStruct):
 
 
 class _TopicRequest(Request[_MetadataRequest10]):
-    """Asks for one topic, and never creates it: aiokafka's own metadata requests may."""
+    """Requests the metadata of one topic without creating it, which aiokafka's own metadata requests may do."""
 
     API_KEY = 3
 
@@ -382,7 +382,7 @@ class _LogDirsRequest1(RequestStruct):
 
 
 class _LogDirsRequest(Request[_LogDirsRequest1]):
-    """Asks a broker what partitions take on its disks."""
+    """Requests the sizes of partitions on a broker's disks."""
 
     API_KEY = 35
 

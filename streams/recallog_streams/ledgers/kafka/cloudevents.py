@@ -1,4 +1,4 @@
-"""The headers of a record: CloudEvents 1.0 in its binary mode for Kafka. Readers of ours need none of them."""
+"""The headers of a record: CloudEvents 1.0 in its binary mode for Kafka. Recallog does not read them."""
 
 from typing import Final
 
@@ -10,7 +10,8 @@ _SAME_FOR_ALL: Final = (("content-type", b"application/json"), ("ce_specversion"
 def headers_of(event: Event) -> list[tuple[str, bytes]]:
     """The attributes of `event`.
 
-    Source and id together name one event in the world, as CloudEvents asks: an id is unique in its space.
+    The source is the space: CloudEvents requires that source and id together are unique, and an id is unique in its
+    space.
     """
     headers = [
         *_SAME_FOR_ALL,

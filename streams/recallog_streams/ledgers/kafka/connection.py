@@ -1,4 +1,4 @@
-"""One connection to the cluster for all that is asked of it; only the producer has its own."""
+"""The connection to the cluster for all requests but appends: the producer has its own."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,10 +17,10 @@ RETRY_WAIT_SECONDS: Final = 0.1
 
 
 class Connection:
-    """Connects at the first request. Requests are repeated while what is wrong may pass and time is left."""
+    """Connects at the first request. Repeats a request after a temporary error until its time limit."""
 
     def __init__(self, address: KafkaAddress) -> None:
-        """Raises `SettingsError` where the certificates of `address` cannot be read."""
+        """Raises `SettingsError` if the certificates of `address` cannot be read."""
         self.address = address
         self.settings = address.connection()
         self._client: Client | None = None
@@ -28,9 +28,9 @@ class Connection:
         self._closed = False
 
     async def ask(self, doing: str, work: Callable[[Client], Awaitable[Result]]) -> Result:
-        """What `work` answers. Takes at most the address's `timeout_seconds`.
+        """The result of `work`. `doing` describes it in errors. Takes at most the address's `timeout_seconds`.
 
-        Raises `StorageUnavailable` where the cluster does not answer in time, and `StorageError` where it refuses.
+        Raises `StorageUnavailable` if the cluster does not answer in time, and `StorageError` if it refuses.
         """
         last: Exception | None = None
         try:
@@ -55,9 +55,9 @@ class Connection:
             raise named(error, self.address, doing) from error
 
     def check_open(self) -> None:
-        """Raise where the ledger was closed."""
+        """Raise `StorageError` if the ledger was closed."""
         if self._closed:
-            raise StorageError(f"the memory is closed, and with it the ledger {self.address}; open it again")
+            raise StorageError(f"the memory is closed, and so is the ledger {self.address}; open it again")
 
     async def _connected(self) -> Client:
         async with self._lock:
@@ -75,7 +75,7 @@ class Connection:
             return self._client
 
     async def _reason(self, error: KafkaError) -> StorageError:
-        """Why no server let us in: aiokafka only logs that it was a password or a certificate."""
+        """Why no server accepts the connection: aiokafka only logs whether it was a password or a certificate."""
         settings = {name: value for name, value in self.settings.items() if name != "bootstrap_servers"}
         reason: Exception = error
         for server in self.address.servers:
@@ -89,7 +89,7 @@ class Connection:
         return named(reason, self.address, "connecting")
 
     async def close(self) -> None:
-        """Let go of all connections; what is still asked fails."""
+        """Close all connections; requests in progress fail."""
         async with self._lock:
             self._closed = True
             client, self._client = self._client, None

@@ -1,4 +1,4 @@
-"""What aiokafka raises, in the words of our error tree: what happened, whether a retry can help, what to do."""
+"""Translation of aiokafka's errors to those of Recallog: what happened, whether a retry can help, what to do."""
 
 import ssl
 from typing import Final
@@ -10,7 +10,7 @@ from recallog_schemas.errors import StorageError, StorageUnavailable
 _LOGIN: Final = (kafka.SaslAuthenticationFailed, kafka.UnsupportedSaslMechanismError, kafka.IllegalSaslStateError)
 _RIGHTS: Final = (kafka.TopicAuthorizationFailedError, kafka.ClusterAuthorizationFailedError)
 _OLD: Final = (kafka.IncompatibleBrokerVersion, kafka.UnsupportedVersionError, NotImplementedError)
-# The broker looked at the request and wrote nothing of it.
+# Errors by which the broker refuses a request without writing any of it.
 REFUSED: Final = (
     *_RIGHTS,
     kafka.MessageSizeTooLargeError,
@@ -21,7 +21,7 @@ REFUSED: Final = (
 
 
 def named(error: Exception, address: object, doing: str) -> StorageError:
-    """`error`, met while `doing` at `address`."""
+    """The error of Recallog for `error`, which occurred while `doing` something at `address`."""
     if isinstance(error, _LOGIN):
         return StorageError(
             f"{address} refused the login while {doing}: {error}. Check user, password, sasl_mechanism and "
@@ -30,7 +30,7 @@ def named(error: Exception, address: object, doing: str) -> StorageError:
     if isinstance(error, _RIGHTS):
         return StorageError(
             f"{address} does not allow this user {doing}: {error}. Grant it Read, Write, Describe, DescribeConfigs "
-            "and, where the topic is to be created, Create"
+            "and, to create the topic, Create"
         )
     if isinstance(error, ssl.SSLError):
         return StorageError(

@@ -1,10 +1,9 @@
 """The live end of a topic, shared among the workers of a consumer group.
 
-The group does one thing: it assigns partitions. Offsets come from the views' checkpoints by `seek`, and nothing is ever
-committed to Kafka. What an aiokafka consumer hands out is checked against what was asked for, since it can hold records
-that were fetched before a seek or a rebalance, and can lose records it has taken apart when the next ones fail: a batch
-that does not start where it should is sought once more, and follows a legal hole in the offsets if it then starts there
-again.
+The group only assigns partitions. Offsets come from the views' checkpoints by `seek`, and nothing is committed to
+Kafka. The start of each batch is checked, since an aiokafka consumer can return records that were fetched before a seek
+or a rebalance, and can lose decoded records when the next ones fail. If a batch does not start at the expected offset,
+the partition is sought once more; a batch that starts at the same offset again follows a hole in the offsets.
 """
 
 import asyncio
@@ -30,20 +29,21 @@ from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.ledgers.record_source import RecordSource
 
 SESSION_SECONDS = 10.0
-"""How long a member may be silent before its partitions go to others."""
+"""How long a member may send no heartbeat before its partitions are assigned to others."""
 HEARTBEAT_SECONDS = 1.0
-"""How soon a member hears that another one has come or left."""
+"""How soon a member learns that another one has joined or left."""
 _IDLE_SECONDS_MAX = 24 * 3600.0
 _REBALANCE_SECONDS = 0.2
-"""aiokafka hands out nothing while partitions are assigned anew, and waits for that without end."""
+"""Added to the time limit of a poll: aiokafka returns nothing during a rebalance, and waits for its end without a
+limit."""
 _POSITION_SECONDS = 0.05
 _STOP_SECONDS = 5.0
-"""What leaving the group may take: longer only where the cluster is away, which then notices by itself."""
+"""How long leaving the group may take. It takes longer only if the cluster is unreachable; the session then expires."""
 _POLLED_RECORDS = 4 * limits.CLUSTER_BATCH_RECORDS
 _PARTITION_BYTES = 512 * 1024
 _FETCH_BYTES = 8 * 1024 * 1024
 _UNREADABLE = (CorruptRecordException, RecordTooLargeError, UnicodeDecodeError)
-"""What aiokafka stumbles over: damage on the way, and headers whose names are no UTF-8."""
+"""Errors of aiokafka for records that it cannot decode: damaged in transit, or with header names that are not UTF-8."""
 
 _log = logging.getLogger("recallog.worker")
 
@@ -58,11 +58,11 @@ class ConsumerGroupSource(RecordSource):
         self._consumer: AIOKafkaConsumer | None = None
         self._rebalances = _Rebalances()
         self._rebalanced = 0
-        """How many rebalances there had been at the last poll: each takes away what was sought."""
+        """The number of rebalances at the last poll: each of them resets the offsets."""
         self._next: dict[int, int] = {}
-        """By partition that was sought: the offset that follows."""
+        """By partition: the next offset."""
         self._doubtful: dict[int, int] = {}
-        """Where the batch began that was not where it should be."""
+        """By partition: the start of a batch that did not start at the expected offset."""
         self._lost: set[int] = set()
 
     async def start(self) -> None:
@@ -83,12 +83,12 @@ class ConsumerGroupSource(RecordSource):
         self._next, self._doubtful, self._lost = {}, {}, set()
         consumer.subscribe([self._address.topic], listener=self._rebalances)
         try:
-            # It waits for the group without end, and a broker that is away can take long to come back.
+            # It waits for the group without a limit, and an unreachable broker can take long to return.
             async with asyncio.timeout(self._address.timeout_seconds):
                 await consumer.start()
         except BaseException as error:
             await _stopped(consumer)
-            if isinstance(error, KafkaError | OSError):  # also of a time that is up
+            if isinstance(error, KafkaError | OSError):  # TimeoutError is an OSError
                 raise self._unavailable(error) from error
             raise
         self._consumer = consumer
@@ -115,7 +115,7 @@ class ConsumerGroupSource(RecordSource):
         if self._rebalanced != self._rebalances.count:
             self._rebalanced = self._rebalances.count
             self._again(*partitions)
-        # Without any partition it is still asked, since only so it goes on after errors of the group.
+        # Polled also without partitions, since the consumer recovers from errors of the group only then.
         topic_partitions = [self._topic_partition(partition) for partition in partitions] or [self._topic_partition(-1)]
         try:
             async with asyncio.timeout(wait_seconds + _REBALANCE_SECONDS):
@@ -126,7 +126,7 @@ class ConsumerGroupSource(RecordSource):
                 raise KafkaError("the consumer has stopped fetching")
         except TimeoutError:
             return []
-        except NoOffsetForPartitionError:  # assigned once more since the seek
+        except NoOffsetForPartitionError:  # assigned again since the seek
             self._again(*partitions)
             return []
         except OffsetOutOfRangeError as error:
@@ -134,7 +134,7 @@ class ConsumerGroupSource(RecordSource):
             self._lost |= {topic_partition.partition for topic_partition in out_of_range}
             return []
         except _UNREADABLE as error:
-            _log.warning("a fetch from %s is read once more: %r", self._address, error)
+            _log.warning("a fetch from %s is repeated: %r", self._address, error)
             self._lost |= set(partitions)
             return []
         except KafkaError as error:
@@ -179,9 +179,9 @@ class ConsumerGroupSource(RecordSource):
         return batches
 
     async def _position(self, partition: int) -> int | None:
-        """The consumer's own idea of what comes next, which moves over holes; None where it has none (any more)."""
+        """The next offset of the consumer, which skips holes; None if it has none, for example after a rebalance."""
         try:
-            # It answers at once where it knows, and waits without end where a rebalance has taken that away.
+            # It returns at once, or waits without a limit if a rebalance has reset the position.
             async with asyncio.timeout(_POSITION_SECONDS):
                 return int(await self._started().position(self._topic_partition(partition)))
         except TimeoutError:
@@ -203,11 +203,13 @@ class ConsumerGroupSource(RecordSource):
         return self._consumer
 
     def _unavailable(self, error: Exception) -> StorageUnavailable:
-        return StorageUnavailable(f"no place in the group of workers at {self._address} ({error!r}). Is Kafka running?")
+        return StorageUnavailable(
+            f"cannot join or poll the group of workers at {self._address} ({error!r}). Is Kafka running?"
+        )
 
 
 class _Rebalances(ConsumerRebalanceListener):
-    """Counts them, and does nothing else: what fails in a listener is swallowed."""
+    """Counts rebalances, and does nothing else, since aiokafka drops the errors of a listener."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,4 +1,4 @@
-"""The ledger on Apache Kafka: one topic, the space is the key, the events of a space are in one partition."""
+"""The ledger on Apache Kafka: one topic in which the space is the key, so that its events are in one partition."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
@@ -21,18 +21,19 @@ PARTITIONER: Final = "murmur2"
 
 
 class KafkaLedger(Ledger):
-    """Ids may repeat; the views count one once. Connects at the first call; lives in one event loop.
+    """A ledger on one topic. It may store an event twice; the views count it once. Use it in one event loop.
 
-    The first call creates the topic where it is missing. From then on the ledger is bound to that very topic: where
-    another one takes its place, or it gets more partitions, `manifest` says so and all else raises `LedgerMismatch`
-    within `topic.CHECK_SECONDS`. Each call ends within a small multiple of the address's `timeout_seconds`.
+    The first call connects, and creates the topic if it does not exist. From then on the ledger is bound to this topic.
+    If the topic is recreated or gets more partitions, `manifest` returns its new identity, and all other calls raise
+    `LedgerMismatch` within `topic.CHECK_SECONDS`. Each call ends within a small multiple of the address's
+    `timeout_seconds`.
     """
 
     unique_ids: ClassVar[bool] = False
     folded_by_workers: ClassVar[bool] = True
 
     def __init__(self, address: KafkaAddress, *, batch_records: int = limits.READ_BATCH_RECORDS) -> None:
-        """Raises `SettingsError` where the certificates of `address` cannot be read."""
+        """Raises `SettingsError` if the certificates of `address` cannot be read."""
         self.address = address
         self._connection = Connection(address)
         self._topics = Topics(self._connection)
@@ -40,11 +41,11 @@ class KafkaLedger(Ledger):
         self._writer = Writer(self._connection)
 
     async def open(self) -> None:
-        """Connect; create the topic where it is missing. Raises `StorageForeign` where it would lose history."""
+        """Connect, and create the topic if it does not exist. Raises `StorageForeign` if its settings lose history."""
         await self._topics.open()
 
     async def manifest(self) -> Manifest:
-        """Which topic this is now: one request. Raises `LedgerMismatch` where it is gone."""
+        """The present identity of the topic, by one request. Raises `LedgerMismatch` if it is gone."""
         topic = await self._topics.now()
         return Manifest(
             ledger=f"kafka:{topic.cluster}/{self.address.topic}/{topic.id}",
@@ -69,14 +70,14 @@ class KafkaLedger(Ledger):
         return await self._reader.ends(topic.partitions)
 
     async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
-        """As in `Ledger.read`. Raises `LedgerMismatch` where records from `start` on were deleted."""
+        """As in `Ledger.read`. Raises `LedgerMismatch` if records from `start` on were deleted."""
         topic = await self._topics.same()
         if not 0 <= partition < topic.partitions:
             raise OutOfRange(f"there is no partition {partition}: {self.address} has {topic.partitions}")
         key = None if space is None else space.encode()
         async with aclosing(self._reader.read(partition, start, until, key)) as batches:  # type: ignore[type-var]
             async for batch in batches:
-                await self._topics.compare()  # a topic made anew has other records at the same offsets
+                await self._topics.compare()  # a recreated topic has other records at the same offsets
                 yield batch
 
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
@@ -92,13 +93,13 @@ class KafkaLedger(Ledger):
         return None
 
     def partition_of(self, space: str) -> int:
-        """Where the events of `space` lie. The topic must have been seen: await `open` before."""
+        """The partition of the events of `space`. Await `open` before."""
         if self._topics.opened is None:
             raise InvariantViolation("the topic's partitions are not known yet: await open() first")
         return partition_of(space, self._topics.opened.partitions)
 
     async def size_bytes(self) -> int:
-        """What the first replica of each partition takes on the brokers' disks, compressed, without its indexes.
+        """The size of the first replica of each partition on the brokers' disks, compressed, without its indexes.
 
         The user needs Describe on the cluster.
         """
@@ -132,7 +133,7 @@ _decode_id = msgspec.json.Decoder(_Identified).decode
 
 
 def _id_of(data: bytes) -> object:
-    """The id in any version of the envelope; None where there is none."""
+    """The id in any version of the envelope; None if there is none."""
     try:
         return _decode_id(data).id
     except msgspec.MsgspecError:

@@ -1,8 +1,8 @@
-"""Bounded reads: one fetch after the other, the next one under way while a batch is worked on.
+"""Bounded reads of a topic: one fetch after the other, the next one in progress while a batch is processed.
 
-Not aiokafka's consumer: it fetches without end (a seek waits for the fetch before it, up to half a second at the log's
-end), holds what lies behind `until`, and makes an object of each record. A fetch answers what is asked, names the
-log's bounds, and shares one connection.
+aiokafka's consumer is not used: it fetches without end (a seek waits for the fetch before it, up to half a second at
+the log's end), buffers records beyond `until`, and creates an object for each record. A single fetch has none of these
+costs, names the log's bounds, and shares the connection.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ from recallog_streams.ledgers.kafka.connection import Connection
 from recallog_streams.ledgers.ledger import Batch
 
 FETCH_BYTES: Final = 1024 * 1024
-"""As it lies in the log, compressed; two fetches are in memory at a time."""
+"""The size of a fetch, compressed as in the log. Two fetches are in memory at a time."""
 _RECORD_BYTES: Final = 256
 SCAN_RECORDS: Final = 100_000
-"""A read of one space that finds nothing shows after so many offsets how far it has come."""
+"""After so many offsets without a record of its space, a read returns an empty batch, which reports progress."""
 
 
 class Fetched(NamedTuple):
-    """What one fetch answered: Kafka's batches, and the transactions among them that were aborted."""
+    """The result of one fetch: Kafka's batches, and the aborted transactions among them."""
 
     batches: Sequence[FetchedBatch]
     aborted: Sequence[tuple[int, int]]
@@ -51,17 +51,17 @@ class Reader:
         )
 
     async def read(self, partition: int, start: int, until: int, key: bytes | None) -> AsyncIterator[Batch]:
-        """Batches of [start, until); those records only that have `key`, where it is given."""
+        """Batches of [start, until); with `key`, only the records that have it."""
         first, position, room_bytes = start, start, limits.READ_BATCH_BYTES
         records: list[tuple[int, bytes]] = []
         keys: list[bytes | None] = []
-        under_way: asyncio.Task[Fetched] | None = None
+        in_flight: asyncio.Task[Fetched] | None = None
         try:
             while position < until:
-                fetched = await (under_way or self._fetch(partition, position, until))
-                under_way = None
+                fetched = await (in_flight or self._fetch(partition, position, until))
+                in_flight = None
                 if fetched.next < until:
-                    under_way = asyncio.create_task(self._fetch(partition, fetched.next, until))
+                    in_flight = asyncio.create_task(self._fetch(partition, fetched.next, until))
                 for batch in _committed(fetched, self._topic):
                     for record in batch.records():
                         offset = record.offset
@@ -85,9 +85,9 @@ class Reader:
             if first < until:
                 yield Batch(partition, first, until, records, keys)
         finally:
-            if under_way is not None:
-                under_way.cancel()
-                await asyncio.wait([under_way])
+            if in_flight is not None:
+                in_flight.cancel()
+                await asyncio.wait([in_flight])
 
     async def _fetch(self, partition: int, position: int, until: int) -> Fetched:
         try:
@@ -98,13 +98,13 @@ class Reader:
             raise await self._lost(partition, position, until) from None
 
     async def _fetch_once(self, client: Client, partition: int, position: int, until: int) -> Fetched:
-        # A whole batch comes in any case; for a single record there need be no more.
+        # The broker returns at least one whole batch, which is enough for a single record.
         bytes_max = min(FETCH_BYTES, (until - position) * _RECORD_BYTES)
         found = await client.fetch(self._topic, partition, position, bytes_max)
         if found.error is kafka.OffsetOutOfRangeError:
             start, end = await self._bounds(client, partition)
             if start <= position <= end:
-                raise kafka.NotLeaderForPartitionError  # a leader that has not heard of its log's end yet
+                raise kafka.NotLeaderForPartitionError  # a new leader that does not know its log's end yet
             raise _OutOfRange
         if found.error is not kafka.NoError:
             raise found.error(f"{self._topic}-{partition}")
@@ -114,7 +114,7 @@ class Reader:
                 break
             batches.append(fetched)
         if not batches:
-            # There is no end without records or markers before it, unless the log was cut behind our back.
+            # Below the end there is at least a record or a marker, unless the log was truncated meanwhile.
             raise kafka.LeaderNotAvailableError(f"{self._topic}-{partition} shows nothing at offset {position}")
         return Fetched(batches, found.aborted)
 
@@ -134,17 +134,17 @@ class Reader:
                 "is lost. Check the topic's retention and who deleted records; restore them from a copy"
             )
         return LedgerMismatch(
-            f"{where} ends at offset {end}, before {until}: it holds less than it did. Was it made anew, or cut by an "
-            "unclean leader election? Restore it from a copy"
+            f"{where} ends at offset {end}, before {until}: it has fewer records than before. Was it recreated, or "
+            "truncated by an unclean leader election? Restore it from a copy"
         )
 
 
 class _OutOfRange(Exception):
-    """The log does not hold the offset."""
+    """The offset is outside the log."""
 
 
 def _committed(fetched: Fetched, topic: str) -> list[FetchedBatch]:
-    """The batches whose records count: no markers, and nothing of a transaction that was aborted."""
+    """The batches of committed records, without markers and aborted transactions."""
     aborted = sorted(fetched.aborted, key=lambda transaction: transaction[1])
     aborting: set[int] = set()
     found = []

@@ -1,4 +1,4 @@
-"""The topic: its identity, its creation, and the refusal of one that would lose history."""
+"""The topic: its identity, its creation, and the check that its settings do not lose history."""
 
 import asyncio
 import base64
@@ -18,51 +18,52 @@ from recallog_streams.ledgers.kafka.connection import Connection
 CHECK_SECONDS: Final = 1.0
 """How long a topic that was recreated, or was given more partitions, can go unnoticed."""
 _GONE_SECONDS: Final = 3.0
-"""How long brokers may take to hear of a topic that another one has created."""
+"""How long brokers may take to learn of a topic that another one has created."""
 RECORD_OVERHEAD_BYTES: Final = 16 * 1024  # key, headers and the batch around an event of the largest size
 _MESSAGE_BYTES: Final = 1024 * 1024 + 12  # Kafka's own default, whatever this cluster's is
 
 
 @dataclass(frozen=True)
 class Topic:
-    """What the cluster says about the topic."""
+    """The topic as the cluster describes it."""
 
     cluster: str
     id: str
     partitions: int
     leaderless: int
-    """Partitions that nobody can read or write now."""
+    """The number of partitions without a leader, which cannot be read or written now."""
 
 
 class Topics:
-    """Knows the topic as it was when the ledger was opened, and notices when another one takes its place."""
+    """The topic as it was when the ledger was opened, and checks that it is still the same."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._address = connection.address
-        self._asking: asyncio.Task[Topic] | None = None
+        self._request: asyncio.Task[Topic] | None = None
         self.opened: Topic | None = None
         self.message_bytes = _MESSAGE_BYTES
         """The largest batch that the topic takes."""
         self._checked_at = 0.0
 
     async def open(self) -> Topic:
-        """The topic as it was at the first call, which creates it where it is missing.
+        """The topic as it was at the first call, which creates it if it does not exist.
 
-        Raises `StorageForeign` or `LedgerMismatch` where it is not fit to be this ledger.
+        Raises `StorageForeign` if its settings lose history, and `LedgerMismatch` if its partitions are not those of
+        the address.
         """
         self._connection.check_open()
         return self.opened or await self._shared(self._open)
 
     async def now(self) -> Topic:
-        """The topic as the cluster knows it now. Raises `LedgerMismatch` where it is gone."""
+        """The topic as it is now. Raises `LedgerMismatch` if it is gone."""
         await self.open()
         return await self._connection.ask("asking for the topic", self._still_there)
 
     async def same(self) -> Topic:
-        """The topic, which has been the same all the time; asked at most once in `CHECK_SECONDS`.
+        """The topic, which is still the same; checked at most once in `CHECK_SECONDS`.
 
-        Raises `LedgerMismatch` where another one has taken its place, or has more partitions.
+        Raises `LedgerMismatch` if it was recreated or has more partitions.
         """
         opened = await self.open()
         if time.monotonic() - self._checked_at < CHECK_SECONDS:
@@ -70,27 +71,29 @@ class Topics:
         return await self._shared(self._compare)
 
     async def compare(self) -> Topic:
-        """The topic, which is the same now: always asked. Raises as `same` does."""
+        """The topic, which is still the same; always checked. Raises as `same` does."""
         return await self._shared(self._compare)
 
     async def close(self) -> None:
-        """Give up what is being asked."""
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.wait([self._asking])
+        """Cancel a request in progress."""
+        if self._request is not None:
+            self._request.cancel()
+            await asyncio.wait([self._request])
 
     async def _shared(self, work: Callable[[], Coroutine[Any, Any, Topic]]) -> Topic:
-        """`work`, done once for all who need it at the same moment: one after the other, each would wait anew for a
-        cluster that is away."""
-        if self._asking is None:
-            self._asking = asyncio.create_task(work())
-            self._asking.add_done_callback(self._asked)
-        return await asyncio.shield(self._asking)
+        """The result of `work`, which runs once for all callers that wait at the same time.
 
-    def _asked(self, task: asyncio.Task[Topic]) -> None:
-        self._asking = None
+        In turn, each of them would wait for the whole time limit if the cluster is unreachable.
+        """
+        if self._request is None:
+            self._request = asyncio.create_task(work())
+            self._request.add_done_callback(self._finished)
+        return await asyncio.shield(self._request)
+
+    def _finished(self, task: asyncio.Task[Topic]) -> None:
+        self._request = None
         if not task.cancelled():
-            task.exception()  # or asyncio reports it where all who asked were cancelled
+            task.exception()  # retrieved, or asyncio logs it if all callers were cancelled
 
     async def _open(self) -> Topic:
         self.opened = await self._connection.ask("looking for the topic", self._ready)
@@ -101,13 +104,13 @@ class Topics:
         opened, topic = await self.open(), await self._connection.ask("asking for the topic", self._still_there)
         if (topic.cluster, topic.id) != (opened.cluster, opened.id):
             raise LedgerMismatch(
-                f"the topic of {self._address} was deleted and made anew while it was open ({opened.id} was its id, "
-                f"now it is {topic.id}). Restore it, or open the memory again to go on with the new one"
+                f"the topic of {self._address} was deleted and recreated while it was open (its id was {opened.id}, "
+                f"now it is {topic.id}). Restore it, or open the memory again to continue with the new one"
             )
         if topic.partitions != opened.partitions:
             raise LedgerMismatch(
                 f"the topic of {self._address} had {opened.partitions} partitions and has {topic.partitions} now: "
-                "spaces would go on in other partitions, out of order. Copy it to a new topic of that size"
+                "spaces would continue in other partitions, out of order. Copy it to a new topic of that size"
             )
         self._checked_at = time.monotonic()
         return opened
@@ -116,7 +119,7 @@ class Topics:
         topic = await describe(client, self._address.topic)
         if topic is None:
             await _create(client, self._address)
-            raise kafka.LeaderNotAvailableError  # asked again until it is there
+            raise kafka.LeaderNotAvailableError  # repeated until the topic exists
         if topic.leaderless:
             raise kafka.LeaderNotAvailableError(f"{topic.leaderless} of {topic.partitions} partitions have no leader")
         await self._check(client, topic)
@@ -128,7 +131,7 @@ class Topics:
         if wanted is not None and wanted != topic.partitions:
             raise LedgerMismatch(
                 f"the topic of {self._address} has {topic.partitions} partitions, the address says {wanted}: spaces "
-                f"would go on in other partitions. Say partitions={topic.partitions}, or name another topic"
+                f"would continue in other partitions. Set partitions={topic.partitions}, or name another topic"
             )
         settings = await client.settings(self._address.topic)
         self.message_bytes = int(settings.get("max.message.bytes") or _MESSAGE_BYTES)
@@ -146,15 +149,15 @@ class Topics:
         while (topic := await describe(client, self._address.topic)) is None:
             if time.monotonic() - since > _GONE_SECONDS:
                 raise LedgerMismatch(
-                    f"the topic of {self._address} is gone; it was there when the memory was opened. Restore it, or "
-                    "open the memory again to begin a new one"
+                    f"the topic of {self._address} is gone; it existed when the memory was opened. Restore it, or "
+                    "open the memory again to create a new one"
                 )
             await asyncio.sleep(0.1)
         return topic
 
 
 async def describe(client: Client, name: str) -> Topic | None:
-    """The topic, None where there is none. One request."""
+    """The topic; None if it does not exist. One request."""
     found = await client.describe(name)
     if found.error is kafka.UnknownTopicOrPartitionError:
         return None
@@ -185,16 +188,16 @@ async def _create(client: Client, address: KafkaAddress) -> None:
             f"the topic of {address} cannot be created with replication={address.replication}: {message} Add "
             "?replication=1 to the address for a single broker, which keeps one copy of each event"
         )
-    # Another process may have created it at this moment: what it made is checked like any other.
+    # Another process may have created it meanwhile. Its topic is checked like any other.
     if error not in (kafka.NoError, kafka.TopicAlreadyExistsError):
         raise error(f"creating the topic {address.topic}: {message}")
 
 
 def _unsafe(settings: dict[str, str | None]) -> tuple[str, str, str] | None:
-    """A setting that loses history or refuses events, what it has to be, and what it does."""
+    """A setting that loses history or refuses events, the value that it must have, and its consequence."""
     policies = (settings.get("cleanup.policy") or "").split(",")
     if "compact" in policies:
-        return "cleanup.policy", "delete", "of each space only the newest event would be kept"
+        return "cleanup.policy", "delete", "only the newest event of each space would be retained"
     if "delete" in policies:
         for name in ("retention.ms", "retention.bytes"):
             if settings.get(name, "-1") != "-1":

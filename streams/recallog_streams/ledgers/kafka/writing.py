@@ -1,8 +1,8 @@
-"""Appends: idempotent, acknowledged by all replicas in sync, batched.
+"""Appends to a topic: idempotent, acknowledged by all replicas in sync, batched.
 
-Of the events of a call, those of one partition go one way: a few through `send`, where concurrent calls share a batch
-and one round trip; many as batches of their own, which costs a third of the time. One batch of a call is in flight at
-a time in each partition, so that events of a space never overtake one another, also where a batch fails.
+The events of a call are sent by partition: a few through `send`, where concurrent calls share a batch and one round
+trip; many as batches of their own, which takes a third of the time. A call has one batch in flight in each partition,
+so that events of a space are never reordered, also if a batch fails.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from recallog_streams.ledgers.kafka.connection import Connection
 from recallog_streams.ledgers.kafka.failures import REFUSED, named
 
 SHARED_EVENTS: Final = 100
-"""Up to so many events of one partition go through `send`."""
+"""Up to so many events of one partition are sent through `send`."""
 BATCH_BYTES: Final = 512 * 1024
-"""Of a batch before it is compressed."""
+"""The size of a batch before compression."""
 _CLOSE_SECONDS: Final = 5.0
 
 
@@ -37,7 +37,7 @@ class Message(NamedTuple):
 
 
 class _Sent:
-    """What has become of the messages of one call."""
+    """The state of the messages of one call."""
 
     def __init__(self, count: int) -> None:
         self.positions: list[Position | None] = [None] * count
@@ -49,7 +49,7 @@ class _Sent:
 
 
 class Writer:
-    """Owns the producer. One that has failed is replaced: after a lost batch its sequence numbers fit no more."""
+    """Owns the producer, and replaces one that has failed: after a lost batch its sequence numbers are invalid."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -60,9 +60,9 @@ class Writer:
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def append(self, messages: Sequence[Message], batch_bytes: int) -> list[Position]:
-        """Where `messages` lie once they are durable.
+        """The positions of `messages`, once they are durable.
 
-        Raises `StorageUnavailable` or `StorageError` where nothing was written, else `UnknownOutcome`.
+        Raises `StorageUnavailable` or `StorageError` if nothing was written, else `UnknownOutcome`.
         """
         sent = _Sent(len(messages))
         failures: list[Exception] = []
@@ -76,7 +76,7 @@ class Writer:
                     f"{self._address} has not answered for {self._address.timeout_seconds:g} seconds while connecting "
                     "to append; nothing was written. Try again"
                 ) from None
-            # The producer goes on trying; it is kept, since another one could overtake it.
+            # The producer continues to retry. It is not replaced, since a new one could write before it.
             failures = [error]
         positions = [position for position in sent.positions if position is not None]
         if len(positions) == len(messages):
@@ -84,7 +84,7 @@ class Writer:
         for failure in failures:
             if not isinstance(failure, KafkaError | TimeoutError):
                 raise failure
-        # Without a failure: written, but the broker no longer knows where.
+        # No failure: all are written, but the broker no longer knows their positions.
         failures = failures or [KafkaError("their positions are not known")]
         if not sent.known and (not sent.handed_over or all(isinstance(failure, REFUSED) for failure in failures)):
             raise named(failures[0], self._address, "appending; nothing was written") from failures[0]
@@ -95,7 +95,7 @@ class Writer:
         ) from failures[0]
 
     async def _send(self, producer: AIOKafkaProducer, messages: Sequence[Message], sent: _Sent) -> list[Exception]:
-        """Send all partitions' shares at once; what went wrong with them."""
+        """Send the shares of all partitions at once, and return the errors."""
         failures: list[Exception]
         shares: defaultdict[int, list[int]] = defaultdict(list)
         for number, message in enumerate(messages):
@@ -104,7 +104,7 @@ class Writer:
             (self._few if len(share) <= SHARED_EVENTS else self._many)(producer, messages, share, sent)
             for share in shares.values()
         ]
-        if len(work) == 1:  # mostly, and then no task is made for it
+        if len(work) == 1:  # the usual case, which needs no task
             failures = []
             try:
                 await work[0]
@@ -134,39 +134,39 @@ class Writer:
                 if future.done() and not future.cancelled() and future.exception() is None:
                     _note(sent, number, messages[number].partition, future.result().offset)
                 else:
-                    future.cancel()  # or asyncio would report an error that nobody has looked at
+                    future.cancel()  # otherwise asyncio logs its error as never retrieved
 
     async def _many(
         self, producer: AIOKafkaProducer, messages: Sequence[Message], share: list[int], sent: _Sent
     ) -> None:
-        under_way: tuple[asyncio.Future[Any], list[int]] | None = None
+        in_flight: tuple[asyncio.Future[Any], list[int]] | None = None
         done = 0
         while done < len(share):
             batch = producer.create_batch()
             first = done
             while done < len(share):
                 _, event, value = messages[share[done]]
-                # Headers are made here and not before: ten thousand lists at once keep the garbage collector busy.
+                # Headers are created here and not before: ten thousand lists at once slow the garbage collector.
                 key, headers = event.space.encode(), headers_of(event)
                 if batch.append(timestamp=None, key=key, value=value, headers=headers) is None:
                     break
                 done += 1
             batch.close()
             if done == first:
-                raise InvariantViolation("an event fits into no batch")
-            if under_way is not None:
-                await _arrived(*under_way, messages, sent)
+                raise InvariantViolation("an event is larger than a batch")
+            if in_flight is not None:
+                await _arrived(*in_flight, messages, sent)
             partition = messages[share[first]].partition
-            under_way = await self._hand_over(producer, batch, partition), share[first:done]
+            in_flight = await self._hand_over(producer, batch, partition), share[first:done]
             sent.handed_over = True
-        if under_way is not None:
-            await _arrived(*under_way, messages, sent)
+        if in_flight is not None:
+            await _arrived(*in_flight, messages, sent)
 
     async def _hand_over(self, producer: AIOKafkaProducer, batch: Any, partition: int) -> asyncio.Future[Any]:
-        # One at a time: aiokafka (0.14) counts the time that several wait for one partition many times over.
+        # One at a time: of several waits for one partition, aiokafka (0.14) counts the time many times over.
         async with self._turns[partition]:
             while True:
-                with suppress(KafkaTimeoutError):  # ours is the time limit of the call
+                with suppress(KafkaTimeoutError):  # the time limit of the call applies instead
                     future: asyncio.Future[Any] = await producer.send_batch(
                         batch, self._address.topic, partition=partition
                     )
@@ -194,7 +194,7 @@ class Writer:
             return self._producer
 
     def _replace(self, producer: AIOKafkaProducer) -> None:
-        """The next call starts another producer; this one ends when what others have handed to it is decided."""
+        """Let the next call start another producer; this one stops once the outcome of all its batches is known."""
         if self._producer is producer:
             self._producer = None
             leaving = asyncio.create_task(_stop(producer))
@@ -202,7 +202,7 @@ class Writer:
             leaving.add_done_callback(self._leaving.discard)
 
     async def close(self) -> None:
-        """Wait a little for what is under way, then give it up."""
+        """Wait up to `_CLOSE_SECONDS` for batches in flight, then abandon them."""
         async with self._lock:
             producer, self._producer = self._producer, None
         if producer is not None:
@@ -217,7 +217,7 @@ async def _stop(producer: AIOKafkaProducer) -> None:
             await producer.flush()
             await producer.stop()
             return
-    # Its `stop` would wait without end for the batches of a broker that is away; their callers hear of it in time.
+    # Its `stop` would wait without a limit for an unreachable broker. Callers of `append` have their own limit.
     await end_without_flushing(producer)
 
 
@@ -229,5 +229,5 @@ async def _arrived(future: asyncio.Future[Any], share: list[int], messages: Sequ
 
 
 def _note(sent: _Sent, number: int, partition: int, offset: int) -> None:
-    if offset >= 0:  # -1: written, but so long ago that the broker has forgotten where
+    if offset >= 0:  # -1: written, but so long ago that the broker no longer knows the offset
         sent.positions[number] = Position(partition, offset)
