@@ -263,7 +263,7 @@ class EngineContract(ABC):
         assert run(engine.count(collection)) == 0
         assert run(engine.scroll(collection, None, 10)) == []
 
-    def test_creating_it_again_keeps_what_it_holds(self, engine: Engine, collection: str) -> None:
+    def test_creating_a_collection_again_keeps_its_points(self, engine: Engine, collection: str) -> None:
         run(engine.upsert(collection, [point("village")]))
         run(engine.create(collection, SHAPE))
         assert run(engine.count(collection)) == 1
@@ -275,7 +275,7 @@ class EngineContract(ABC):
         run(engine.create(collection, SHAPE))
         assert run(engine.count(collection)) == 0
 
-    def test_dropping_what_is_not_there_is_fine(self, engine: Engine) -> None:
+    def test_dropping_a_missing_collection_is_no_error(self, engine: Engine) -> None:
         run(engine.drop("nowhere"))
 
     def test_collections_do_not_share_points(self, engine: Engine, collection: str, shared: str) -> None:
@@ -285,7 +285,7 @@ class EngineContract(ABC):
         assert ids(run(engine.scroll(collection, None, 10))) == [goes.id]
         assert run(engine.retrieve(shared, [goes.id])) == {}
 
-    def test_no_call_makes_a_collection_that_is_lost(self, engine: Engine) -> None:
+    def test_no_call_recreates_a_lost_collection(self, engine: Engine) -> None:
         wanted = everything("village")
         for call in (
             lambda: engine.upsert("lost", [point("village")]),
@@ -300,7 +300,7 @@ class EngineContract(ABC):
                 run(call())
         assert "lost" not in run(engine.collections())
 
-    def test_a_collection_without_pieces_finds_by_the_rest(self, engine: Engine) -> None:
+    def test_a_collection_without_token_vectors_is_searched_by_the_other_vectors(self, engine: Engine) -> None:
         run(engine.create("plain", Shape(DIMENSION, token_vectors=False)))
         written = point("village", token_vectors=0)
         run(engine.upsert("plain", [written]))
@@ -310,7 +310,7 @@ class EngineContract(ABC):
 
     # Points.
 
-    def test_a_point_comes_back_as_it_was_written(self, engine: Engine, shared: str) -> None:
+    def test_a_point_is_read_as_it_was_written(self, engine: Engine, shared: str) -> None:
         written = point(new_space(), 3, session="ß\u0000\n", text="Die Mühle 🔥 «brannte»", shared=True, turn=2**53)
         run(engine.upsert(shared, [written]))
         found = run(engine.retrieve(shared, [written.id], vectors=True))[written.id]
@@ -320,7 +320,7 @@ class EngineContract(ABC):
         assert found.sparse is not None
         assert dict(zip(found.sparse.indices, found.sparse.values, strict=True)) == {3: 1.0, 2**32 - 1: 0.5}
 
-    def test_a_point_that_is_read_and_written_again_keeps_its_pieces(self, engine: Engine, shared: str) -> None:
+    def test_a_point_that_is_read_and_written_again_keeps_its_token_vectors(self, engine: Engine, shared: str) -> None:
         written = point(new_space())
         run(engine.upsert(shared, [written]))
         first = run(engine.retrieve(shared, [written.id], vectors=True))[written.id].token_vectors
@@ -347,19 +347,19 @@ class EngineContract(ABC):
         )
         assert (by_old_terms, by_old_pieces) == ([], [])
 
-    def test_of_a_point_written_twice_in_one_call_the_last_stays(self, engine: Engine, shared: str) -> None:
+    def test_the_last_of_two_writes_of_a_point_in_one_call_wins(self, engine: Engine, shared: str) -> None:
         space = new_space()
         first = point(space, session="first")
         run(engine.upsert(shared, [first, replace(first, payload={**first.payload, "session": "last"})]))
         assert run(engine.retrieve(shared, [first.id]))[first.id].payload["session"] == "last"
 
-    def test_only_points_that_are_there_are_retrieved(self, engine: Engine, shared: str) -> None:
+    def test_missing_points_are_not_retrieved(self, engine: Engine, shared: str) -> None:
         written = point(new_space())
         run(engine.upsert(shared, [written]))
         assert list(run(engine.retrieve(shared, [written.id, str(UUID(int=1)), written.id]))) == [written.id]
         assert run(engine.retrieve(shared, [])) == {}
 
-    def test_only_the_fields_that_are_named_are_retrieved(self, engine: Engine, shared: str) -> None:
+    def test_only_the_requested_fields_are_retrieved(self, engine: Engine, shared: str) -> None:
         written = point(new_space(), 4)
         run(engine.upsert(shared, [written]))
         named = run(engine.retrieve(shared, [written.id], payload=["offset", "unknown"]))[written.id]
@@ -372,13 +372,13 @@ class EngineContract(ABC):
         for limit in (1, 7, 25, 100):
             assert ids(pages(engine, collection, limit)) == sorted(ids(written))
 
-    def test_a_scroll_goes_on_behind_a_point_that_is_not_there(self, engine: Engine, collection: str) -> None:
+    def test_a_scroll_continues_after_a_missing_point(self, engine: Engine, collection: str) -> None:
         written = [point("village", n, id=str(UUID(int=n * 10))) for n in range(1, 4)]
         run(engine.upsert(collection, written))
         assert ids(run(engine.scroll(collection, str(UUID(int=15)), 10))) == ids(written[1:])
         assert run(engine.scroll(collection, written[-1].id, 10)) == []
 
-    def test_a_scroll_brings_vectors_along_where_they_are_asked_for(self, engine: Engine, collection: str) -> None:
+    def test_a_scroll_returns_vectors_on_request(self, engine: Engine, collection: str) -> None:
         written = point("village", token_vectors=0)
         run(engine.upsert(collection, [written]))
         (bare,) = run(engine.scroll(collection, None, 10))
@@ -408,7 +408,9 @@ class EngineContract(ABC):
         ],
         ids=str,
     )
-    def test_each_condition_of_a_filter_holds(self, engine: Engine, shared: str, condition: dict[str, Any]) -> None:
+    def test_each_condition_of_a_filter_is_applied(
+        self, engine: Engine, shared: str, condition: dict[str, Any]
+    ) -> None:
         space = new_space()
         points = crowd(space, 40, 1)
         run(engine.upsert(shared, points))
@@ -432,7 +434,9 @@ class EngineContract(ABC):
         ],
         ids=str,
     )
-    def test_each_condition_of_a_corpus_holds(self, engine: Engine, shared: str, condition: dict[str, Any]) -> None:
+    def test_each_condition_of_a_corpus_is_applied(
+        self, engine: Engine, shared: str, condition: dict[str, Any]
+    ) -> None:
         space = new_space()
         points = crowd(space, 40, 2)
         run(engine.upsert(shared, points))
@@ -445,7 +449,9 @@ class EngineContract(ABC):
     # Hypothesis minds that the test belongs to several classes: it keeps no examples of one for another here.
     @settings(max_examples=40, suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow])
     @given(case=cases())
-    def test_it_answers_whatever_the_formulas_say(self, engine: Engine, shared: str, case: Case) -> None:
+    def test_searches_return_the_points_and_scores_of_the_formulas(
+        self, engine: Engine, shared: str, case: Case
+    ) -> None:
         run(engine.upsert(shared, case.points))
         assert run(engine.count(shared, case.wanted)) == sum(passes(case.wanted, point) for point in case.points)
         for search, hits in zip(case.searches, run(engine.search(shared, case.searches)), strict=True):
@@ -458,7 +464,7 @@ class EngineContract(ABC):
             )
             assert len(set(ids(hits))) == len(hits)
 
-    def test_what_only_others_may_see_is_not_found(self, engine: Engine, shared: str) -> None:
+    def test_points_that_only_other_readers_may_see_are_not_found(self, engine: Engine, shared: str) -> None:
         space = new_space()
         public = point(space, 1)
         own = point(space, 2, readers=["baker"])
@@ -472,12 +478,12 @@ class EngineContract(ABC):
         for hits in run(engine.search(shared, searches)):
             assert set(ids(hits)) == {public.id, own.id}
 
-    def test_no_reader_sees_nothing(self, engine: Engine, shared: str) -> None:
+    def test_a_filter_without_readers_finds_nothing(self, engine: Engine, shared: str) -> None:
         space = new_space()
         run(engine.upsert(shared, [point(space)]))
         assert run(engine.search(shared, [Search(Filter(space, []), 9, dense=unit(0))])) == [[]]
 
-    def test_only_the_points_that_are_named_are_searched(self, engine: Engine, shared: str) -> None:
+    def test_a_search_among_given_ids_finds_no_other_points(self, engine: Engine, shared: str) -> None:
         space = new_space()
         written = [point(space, n) for n in range(10)]
         run(engine.upsert(shared, written))
@@ -485,7 +491,7 @@ class EngineContract(ABC):
         (hits,) = run(engine.search(shared, [Search(named, 9, token_vectors=written[0].token_vectors)]))
         assert set(ids(hits)) == set(ids(written[2:5]))
 
-    def test_the_weights_of_a_questions_pieces_count(self, engine: Engine, shared: str) -> None:
+    def test_the_weights_of_a_querys_token_vectors_count(self, engine: Engine, shared: str) -> None:
         space = new_space()
         one, other = point(space, 1, token_vectors=1), point(space, 2, token_vectors=1)
         run(engine.upsert(shared, [one, other]))
@@ -496,7 +502,7 @@ class EngineContract(ABC):
             0.9 + 0.2 * float(one.token_vectors[0] @ other.token_vectors[0]), abs=1e-2
         )
 
-    def test_a_point_without_pieces_is_found_by_the_rest(self, engine: Engine, shared: str) -> None:
+    def test_a_point_without_token_vectors_is_found_by_its_other_vectors(self, engine: Engine, shared: str) -> None:
         space = new_space()
         bare = point(space, 1, token_vectors=0)
         run(engine.upsert(shared, [bare]))
@@ -508,7 +514,7 @@ class EngineContract(ABC):
         ]
         assert [ids(hits) for hits in run(engine.search(shared, searches))] == [[bare.id], [bare.id], []]
 
-    def test_a_point_without_terms_is_found_by_the_rest(self, engine: Engine, shared: str) -> None:
+    def test_a_point_without_terms_is_found_by_its_other_vectors(self, engine: Engine, shared: str) -> None:
         space = new_space()
         silent = point(space, 1, sparse=Sparse([], []))
         run(engine.upsert(shared, [silent]))
@@ -516,7 +522,7 @@ class EngineContract(ABC):
         searches = [Search(wanted, 9, dense=silent.dense), Search(wanted, 9, sparse=Sparse([1], [1.0]), corpus=wanted)]
         assert [ids(hits) for hits in run(engine.search(shared, searches))] == [[silent.id], []]
 
-    def test_looking_for_nothing_finds_nothing(self, engine: Engine, shared: str) -> None:
+    def test_a_search_without_vectors_finds_nothing(self, engine: Engine, shared: str) -> None:
         space = new_space()
         run(engine.upsert(shared, [point(space)]))
         wanted = everything(space)
@@ -528,7 +534,7 @@ class EngineContract(ABC):
         assert run(engine.search(shared, searches)) == [[], [], []]
         assert run(engine.search(shared, [])) == []
 
-    def test_words_of_another_space_weigh_nothing(self, engine: Engine, shared: str) -> None:
+    def test_words_of_another_space_do_not_change_weights(self, engine: Engine, shared: str) -> None:
         space, other = new_space(), new_space()
         written = [point(space, n, sparse=Sparse([7, n], [1.0, 1.0])) for n in range(3)]
         crowd = [point(other, n, sparse=Sparse([7], [1.0])) for n in range(50)]
@@ -546,7 +552,7 @@ class EngineContract(ABC):
         assert ids(hits) == [written[0].id]
         assert hits[0].score == pytest.approx(2 * math.log(1 + 4.5 / 1.5), abs=1e-4)
 
-    def test_hits_bring_along_what_is_asked_for(self, engine: Engine, shared: str) -> None:
+    def test_hits_carry_the_requested_fields(self, engine: Engine, shared: str) -> None:
         space = new_space()
         written = point(space, 5)
         run(engine.upsert(shared, [written]))

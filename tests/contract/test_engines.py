@@ -67,7 +67,7 @@ def engine(folder: Path) -> Iterator[EdgeEngine]:
         run(engine.close())
 
 
-def test_a_folder_that_is_not_there_has_no_collections(engine: EdgeEngine, folder: Path) -> None:
+def test_a_missing_folder_has_no_collections(engine: EdgeEngine, folder: Path) -> None:
     assert run(engine.collections()) == set()
     assert run(engine.size_bytes()) == 0
     assert not folder.exists()
@@ -87,7 +87,9 @@ def test_a_reopened_collection_answers_the_same(engine: EdgeEngine, folder: Path
     run(again.close())
 
 
-def test_a_collection_that_another_has_open_is_unavailable_and_not_lost(engine: EdgeEngine, folder: Path) -> None:
+def test_a_collection_that_another_process_has_open_is_unavailable_and_not_lost(
+    engine: EdgeEngine, folder: Path
+) -> None:
     run(engine.create("memories", SHAPE))
     run(engine.upsert("memories", [point("village")]))
     other = EdgeEngine(folder)
@@ -110,14 +112,14 @@ def test_a_collection_that_is_deleted_while_open_is_lost_until_it_is_created(eng
     assert run(engine.count("memories")) == 0
 
 
-def test_a_damaged_collection_says_what_to_delete(engine: EdgeEngine, folder: Path) -> None:
+def test_an_error_about_a_damaged_collection_says_what_to_delete(engine: EdgeEngine, folder: Path) -> None:
     run(engine.create("memories", SHAPE))
     (folder / "memories" / "edge_config.json").write_text("{")
     with pytest.raises(IndexUnavailable, match="Delete that folder"):
         run(engine.count("memories"))
 
 
-def test_what_a_crash_left_of_creating_and_dropping_is_cleared(engine: EdgeEngine, folder: Path) -> None:
+def test_leftovers_of_a_crash_while_creating_or_dropping_are_removed(engine: EdgeEngine, folder: Path) -> None:
     run(engine.create("memories", SHAPE))
     shutil.copytree(folder / "memories", folder / "half.new")
     (folder / "half.new" / "edge_config.json").unlink()
@@ -128,7 +130,9 @@ def test_what_a_crash_left_of_creating_and_dropping_is_cleared(engine: EdgeEngin
     assert sorted(path.name for path in folder.iterdir() if path.is_dir()) == ["half", "memories"]
 
 
-def test_a_full_disk_is_noticed_before_it_kills(engine: EdgeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_detected_before_it_kills_the_process(
+    engine: EdgeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run(engine.create("memories", SHAPE))
     monkeypatch.setattr(edge, "FREE_BYTES_MIN", 2**62)
     with pytest.raises(IndexUnavailable, match="free some space"):
@@ -136,7 +140,7 @@ def test_a_full_disk_is_noticed_before_it_kills(engine: EdgeEngine, monkeypatch:
     assert run(engine.count("memories")) == 0
 
 
-def test_a_search_gets_its_turn_while_many_points_are_written(engine: EdgeEngine) -> None:
+def test_a_search_is_answered_while_many_points_are_written(engine: EdgeEngine) -> None:
     async def both() -> tuple[int, bool]:
         writing = asyncio.create_task(engine.upsert("memories", [point("village", n) for n in range(400)]))
         await asyncio.sleep(0)
@@ -152,7 +156,9 @@ def test_a_search_gets_its_turn_while_many_points_are_written(engine: EdgeEngine
     assert run(engine.count("memories")) == 400
 
 
-def test_many_points_outgrow_no_log(engine: EdgeEngine, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_stays_bounded_while_many_points_are_written(
+    engine: EdgeEngine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without flushes the log keeps every point for ever."""
     monkeypatch.setattr(edge, "FLUSH_POINTS", 100)
     run(engine.create("memories", SHAPE))
@@ -164,7 +170,7 @@ def test_many_points_outgrow_no_log(engine: EdgeEngine, folder: Path, monkeypatc
     assert log < 80 * 1024 * 1024  # two segments of 32 MiB are always kept
 
 
-def test_a_closed_engine_says_so(folder: Path) -> None:
+def test_a_closed_engine_raises_an_error(folder: Path) -> None:
     engine = EdgeEngine(folder)
     run(engine.close())
     run(engine.close())
@@ -173,7 +179,7 @@ def test_a_closed_engine_says_so(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "a.new"])
-def test_a_name_that_leaves_the_folder_is_a_defect(engine: EdgeEngine, name: str) -> None:
+def test_a_collection_name_outside_the_folder_violates_an_invariant(engine: EdgeEngine, name: str) -> None:
     with pytest.raises(InvariantViolation):
         run(engine.create(name, SHAPE))
 
@@ -235,7 +241,7 @@ def kill(process: "subprocess.Popen[str]", after_lines: int, after_seconds: floa
     return [line.strip() for line in [*said, *rest.splitlines()]]
 
 
-def test_killed_while_writing_it_has_every_point_that_was_acknowledged(engine: EdgeEngine, folder: Path) -> None:
+def test_every_acknowledged_point_survives_a_kill_while_writing(engine: EdgeEngine, folder: Path) -> None:
     run(engine.create("memories", SHAPE))
     run(engine.close())
     chance = random.Random(7)
@@ -263,7 +269,7 @@ def test_killed_while_writing_it_has_every_point_that_was_acknowledged(engine: E
     assert acknowledged > 20
 
 
-def test_killed_while_creating_and_dropping_it_creates_and_drops_again(folder: Path) -> None:
+def test_collections_can_be_created_and_dropped_after_a_kill_while_creating_and_dropping(folder: Path) -> None:
     chance = random.Random(8)
     for _ in range(3):
         kill(start(_CHURN, folder), chance.randrange(1, 3), chance.random() / 3)
@@ -294,19 +300,19 @@ def test_killed_while_creating_and_dropping_it_creates_and_drops_again(folder: P
         "http://localhost?secret",
     ],
 )
-def test_what_is_no_address_is_refused_without_showing_a_key(url: str) -> None:
+def test_an_invalid_address_is_refused_without_showing_a_key(url: str) -> None:
     with pytest.raises(SettingsError, match="https://host:6333") as raised:
         ServerEngine(url)
     assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("prefix", ["", "a/b", "x" * 65])
-def test_what_is_no_prefix_is_refused(prefix: str) -> None:
+def test_an_invalid_prefix_is_refused(prefix: str) -> None:
     with pytest.raises(SettingsError, match="prefix"):
         ServerEngine("http://localhost", prefix)
 
 
-def test_of_other_prefixes_no_collection_is_shown(tmp_path: Path) -> None:
+def test_collections_of_other_prefixes_are_not_listed(tmp_path: Path) -> None:
     async def collections() -> set[str]:
         client = AsyncQdrantClient(path=str(tmp_path))
         for name in ("recallog.mine", "recallog", "recallog.other.theirs", "recallog-2.theirs", "theirs"):
@@ -397,14 +403,14 @@ def test_a_collection_that_the_server_does_not_have_is_lost(qdrant: Qdrant) -> N
         asked(qdrant.url, lambda engine: engine.count("memories"))
 
 
-def test_a_path_that_leads_to_no_qdrant_loses_nothing(qdrant: Qdrant) -> None:
+def test_a_path_without_qdrant_is_not_taken_for_a_lost_collection(qdrant: Qdrant) -> None:
     qdrant.replies[f"/elsewhere{COUNT}"] = 404, "<html>no such page</html>"
     with pytest.raises(IndexUnavailable, match="answers 404") as raised:
         asked(f"{qdrant.url}/elsewhere/", lambda engine: engine.count("memories"))
     assert not isinstance(raised.value, IndexLost)
 
 
-def test_a_connection_that_breaks_is_made_anew(qdrant: Qdrant) -> None:
+def test_a_broken_connection_is_reestablished(qdrant: Qdrant) -> None:
     qdrant.replies[COUNT] = 200, '{"result": {"count": 7}}'
     qdrant.drops = 1
     assert asked(qdrant.url, lambda engine: engine.count("memories")) == 7
@@ -421,6 +427,6 @@ def test_the_api_key_is_sent_and_never_shown(qdrant: Qdrant, status: int) -> Non
     assert qdrant.url in str(raised.value)
 
 
-def test_where_no_server_listens_the_index_is_unavailable() -> None:
+def test_the_index_is_unavailable_without_a_server() -> None:
     with pytest.raises(IndexUnavailable, match=r"http://127\.0\.0\.1:1/path cannot be reached .*: check that it runs"):
         asked("http://127.0.0.1:1/path", lambda engine: engine.count("memories"))

@@ -112,7 +112,7 @@ def test_a_cancelled_call_to_the_index_process_frees_its_caller_and_the_next_cal
     run(work())
 
 
-def test_a_cancelled_call_that_waits_for_another_one_leaves_that_alone(tmp_path: Path) -> None:
+def test_a_cancelled_call_does_not_disturb_the_call_it_waits_for(tmp_path: Path) -> None:
     async def work() -> None:
         service, engine = BusyService(), RemoteEngine(tmp_path)
         async with service.serving(tmp_path):
@@ -147,7 +147,7 @@ def test_closing_the_engine_ends_a_call_that_the_index_process_does_not_answer(t
     run(work())
 
 
-def test_the_loop_goes_on_while_the_index_process_says_nothing_about_its_health(tmp_path: Path) -> None:
+def test_the_loop_is_not_blocked_while_the_index_process_does_not_report_its_health(tmp_path: Path) -> None:
     async def work() -> None:
         service = BusyService()
         async with compose_embedded(tmp_path) as components, service.serving(tmp_path):
@@ -173,7 +173,7 @@ _LINGERING = "import sys; sys.stdin.read(); open(sys.argv[1]).read()"
 """A process that has heard that it should end, and ends when the pipe is written to."""
 
 
-def test_the_loop_goes_on_until_the_index_process_has_ended(tmp_path: Path) -> None:
+def test_the_loop_is_not_blocked_while_the_index_process_ends(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
 
@@ -216,7 +216,7 @@ def test_a_cancelled_close_still_ends_the_index_process(tmp_path: Path) -> None:
     run(work())
 
 
-def test_the_loop_goes_on_while_a_folder_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_is_not_blocked_while_a_folder_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         for module, name, measure in (
             (remote, "disk_bytes", RemoteEngine(tmp_path).size_bytes),
@@ -261,7 +261,7 @@ def test_a_cancelled_close_frees_its_caller_and_the_file_is_closed_when_its_thre
     run(work())
 
 
-def test_a_cancelled_publish_is_free_while_another_process_holds_the_ledger_and_can_be_sent_again(
+def test_a_cancelled_publish_returns_while_another_process_holds_the_ledger_and_can_be_repeated(
     tmp_path: Path,
 ) -> None:
     said = event(payload={"text": "Bread!"})

@@ -158,7 +158,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
         ended(address(home).pid)
 
 
-def test_two_processes_that_ask_at_once_get_equal_answers_of_one_service(home: Path) -> None:
+def test_two_processes_that_query_at_once_get_equal_answers_of_one_service(home: Path) -> None:
     askers = [Asker(home), Asker(home)]
     for asker in askers:
         asker.say(QUESTION)
@@ -176,7 +176,7 @@ def test_two_processes_that_ask_at_once_get_equal_answers_of_one_service(home: P
     assert not exists(pid)
 
 
-def test_a_service_ends_with_its_starter_and_the_next_question_starts_another(home: Path) -> None:
+def test_a_service_ends_with_its_starter_and_the_next_query_starts_another(home: Path) -> None:
     starter, other = Asker(home), Asker(home)
     before = starter.ask()
     assert other.ask() == before
@@ -192,7 +192,7 @@ def test_a_service_ends_with_its_starter_and_the_next_question_starts_another(ho
     ended(second)
 
 
-def test_whatever_kills_the_service_while_it_indexes_all_is_indexed_in_the_end(home: Path) -> None:
+def test_all_is_indexed_in_the_end_whatever_kills_the_service_meanwhile(home: Path) -> None:
     texts = [f"Sack {n} of flour went to house {n % 7}." for n in range(300)]
 
     async def work() -> None:
@@ -256,7 +256,7 @@ def test_a_killed_service_costs_at_most_one_degraded_answer(home: Path) -> None:
     run(work())
 
 
-def test_a_second_service_of_a_folder_ends_at_once_and_the_first_goes_on(home: Path) -> None:
+def test_a_second_service_of_a_folder_exits_at_once_and_the_first_continues(home: Path) -> None:
     async def work() -> None:
         async with Memory.open(settings(home)) as memory:
             before = await memory.recall("village", "baker", QUESTION, wait_index=True)
@@ -273,7 +273,7 @@ def test_a_second_service_of_a_folder_ends_at_once_and_the_first_goes_on(home: P
     run(work())
 
 
-def test_who_does_not_know_the_token_gets_no_answer(home: Path) -> None:
+def test_a_client_with_a_wrong_token_gets_no_answer(home: Path) -> None:
     async def work() -> None:
         async with Memory.open(settings(home)) as memory:
             await memory.recall("village", "baker", QUESTION, wait_index=True)
@@ -325,7 +325,7 @@ def test_closing_the_memory_ends_the_process_that_it_started_and_leaves_no_zombi
     assert not (home / layout.INDEX_ADDRESS).exists()
 
 
-def test_a_memory_that_asks_nothing_of_the_index_starts_no_process(home: Path) -> None:
+def test_a_memory_that_does_not_use_the_index_starts_no_process(home: Path) -> None:
     async def work() -> None:
         async with Memory.open(settings(home)) as memory:
             await memory.episodic("village", "baker")
@@ -338,7 +338,7 @@ def test_a_memory_that_asks_nothing_of_the_index_starts_no_process(home: Path) -
     assert not (home / layout.INDEX).exists()
 
 
-def test_an_address_that_outlived_its_service_is_no_obstacle(home: Path) -> None:
+def test_a_stale_address_file_does_not_prevent_a_new_service(home: Path) -> None:
     (home / layout.INDEX).mkdir()
     stale = Address(1, "0" * 32, 2**22 - 1)
     (home / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(stale))
@@ -351,7 +351,7 @@ def test_an_address_that_outlived_its_service_is_no_obstacle(home: Path) -> None
     run(work())
 
 
-def test_the_service_makes_the_index_as_the_settings_of_its_memory_say(home: Path) -> None:
+def test_the_service_builds_the_index_with_the_settings_of_its_memory(home: Path) -> None:
     async def work() -> bool:
         async with Memory.open(settings(home, index_token_vectors=False)) as memory:
             await memory.recall("village", "baker", QUESTION, wait_index=True)

@@ -171,9 +171,7 @@ def test_points_are_written_before_the_checkpoint_and_a_crash_in_between_changes
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("call", ["create", "upsert"])
-def test_an_engine_that_fails_in_a_first_build_leaves_nothing_that_the_next_try_does_not_heal(
-    tmp_path: Path, call: str, when: str
-) -> None:
+def test_a_first_build_that_failed_in_the_engine_succeeds_on_the_next_try(tmp_path: Path, call: str, when: str) -> None:
     async def work(found: Village) -> None:
         getattr(found.engine, when)[call] = IndexUnavailable("pulled")
         with pytest.raises(IndexUnavailable, match="pulled"):
@@ -250,7 +248,7 @@ def test_an_index_whose_collection_is_deleted_while_it_runs_builds_itself_again(
     in_a_village(tmp_path, work)
 
 
-def test_a_question_in_between_is_answered_by_words_and_says_so(tmp_path: Path) -> None:
+def test_a_query_during_a_rebuild_is_answered_by_words_and_marked_degraded(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         await found.engine.drop(await collection(found.indexing))
         answer = await found.memory.recall("village", "baker", "who burned the mill?")
@@ -264,7 +262,7 @@ def test_a_question_in_between_is_answered_by_words_and_says_so(tmp_path: Path) 
 # Rebuilds.
 
 
-def test_a_rebuild_takes_all_vectors_over_and_gives_an_equal_index(tmp_path: Path) -> None:
+def test_a_rebuild_reuses_all_vectors_and_gives_an_equal_index(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         before, made, old = await found.points(), (await found.store()).counts, await collection(found.indexing)
         digests = [check.digest for check in (await found.memory.verify()).tables]
@@ -279,7 +277,7 @@ def test_a_rebuild_takes_all_vectors_over_and_gives_an_equal_index(tmp_path: Pat
     in_a_village(tmp_path, work)
 
 
-def test_a_rebuild_answers_as_before(tmp_path: Path) -> None:
+def test_answers_are_the_same_after_a_rebuild(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         before = await found.memory.recall("village", "baker", "who burned the mill?", top_k=20)
         await found.memory.rebuild(what="index")
@@ -291,7 +289,7 @@ def test_a_rebuild_answers_as_before(tmp_path: Path) -> None:
     in_a_village(tmp_path, work)
 
 
-def test_collections_that_nothing_names_are_swept(tmp_path: Path) -> None:
+def test_unreferenced_collections_are_garbage_collected(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         shape = (await found.store())._shape
         await found.engine.create("0-0123456789abcdef", shape)
@@ -302,7 +300,7 @@ def test_collections_that_nothing_names_are_swept(tmp_path: Path) -> None:
     in_a_village(tmp_path, work)
 
 
-def test_another_model_takes_over_for_all_at_the_cutover_and_the_old_one_answers_until_then(tmp_path: Path) -> None:
+def test_the_old_model_answers_until_the_cutover_to_another_model(tmp_path: Path) -> None:
     gated = GatedEmbedder("other")
 
     async def work(found: Village) -> None:
@@ -330,7 +328,7 @@ def test_another_model_takes_over_for_all_at_the_cutover_and_the_old_one_answers
     in_a_village(tmp_path, work, more={"other": gated})
 
 
-def test_an_aborted_move_leaves_the_old_index_and_nothing_else(tmp_path: Path) -> None:
+def test_an_aborted_change_of_model_leaves_only_the_old_index(tmp_path: Path) -> None:
     gated = GatedEmbedder("other")
 
     async def work(found: Village) -> None:
@@ -350,7 +348,7 @@ def test_an_aborted_move_leaves_the_old_index_and_nothing_else(tmp_path: Path) -
     in_a_village(tmp_path, work, more={"other": gated})
 
 
-def test_a_move_that_failed_half_way_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_change_of_model_that_failed_half_way_is_resumed(tmp_path: Path) -> None:
     other = ToyEmbedder("other")
 
     async def work(found: Village) -> None:
@@ -389,7 +387,7 @@ def as_written(point: StoredPoint, **changed: Any) -> Point:
 
 
 @pytest.mark.parametrize("page", [3, limits.SCAN_ITEMS])
-def test_verify_names_the_first_point_that_is_not_what_the_ledger_says(
+def test_verify_names_the_first_point_that_differs_from_the_ledger(
     tmp_path: Path, page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "SCAN_ITEMS", page)
@@ -422,7 +420,7 @@ def test_verify_names_the_first_point_that_is_not_what_the_ledger_says(
     in_a_village(tmp_path, work)
 
 
-def test_a_damaged_point_says_what_to_do_and_a_rebuild_heals_it(tmp_path: Path) -> None:
+def test_an_error_about_a_damaged_point_names_the_remedy_and_a_rebuild_repairs_it(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         name, points = await collection(found.indexing), await found.points()
         key, *_ = points
@@ -438,7 +436,7 @@ def test_a_damaged_point_says_what_to_do_and_a_rebuild_heals_it(tmp_path: Path) 
     in_a_village(tmp_path, work)
 
 
-def test_an_index_that_fails_says_why_until_it_works_again(tmp_path: Path) -> None:
+def test_a_failing_index_reports_the_reason_until_it_works_again(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         found.engine.down(IndexUnavailable("the engine is down"))
         async with running(found.indexing):

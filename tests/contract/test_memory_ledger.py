@@ -18,7 +18,7 @@ class TestMemoryLedgerWithRepeatedIds(RepeatedIdsContract):
         return MemoryLedger(unique_ids=False)
 
 
-def test_an_event_that_came_as_bytes_is_found_among_bytes_that_are_none() -> None:
+def test_an_event_appended_as_bytes_is_found_among_invalid_records() -> None:
     ledger = MemoryLedger(unique_ids=False)
     ledger.append_bytes(b"nonsense")
     ledger.append_bytes(codec.encode(event(id="e1")))

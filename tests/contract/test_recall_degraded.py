@@ -88,7 +88,7 @@ FAULTS = [IndexUnavailable("the engine is down"), IndexLost("the engine is down:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=["unavailable", "lost"])
-def test_an_engine_that_is_down_leaves_words_and_heals(tmp_path: Path, fault: IndexUnavailable) -> None:
+def test_recall_answers_by_words_while_the_engine_is_down(tmp_path: Path, fault: IndexUnavailable) -> None:
     async def work(found: Inn) -> None:
         assert_by_index(await found.ask())
         assert await found.relevance_by() == "meaning"
@@ -103,7 +103,7 @@ def test_an_engine_that_is_down_leaves_words_and_heals(tmp_path: Path, fault: In
     in_an_inn(tmp_path, work)
 
 
-def test_an_embedder_that_is_down_leaves_words_and_heals(tmp_path: Path) -> None:
+def test_recall_answers_by_words_while_the_embedder_is_down(tmp_path: Path) -> None:
     async def work(found: Inn) -> None:
         found.embedder.failure = EmbedderUnavailable("the model is gone")
         assert_by_words(await found.ask(), "the model is gone")
@@ -116,7 +116,7 @@ def test_an_embedder_that_is_down_leaves_words_and_heals(tmp_path: Path) -> None
     in_an_inn(tmp_path, work)
 
 
-def test_a_question_by_words_alone_needs_no_embedder(tmp_path: Path) -> None:
+def test_a_query_by_words_alone_needs_no_embedder(tmp_path: Path) -> None:
     async def work(found: Inn) -> None:
         found.embedder.failure = EmbedderUnavailable("the model is gone")
         answer = await found.ask(channels=["keyword", "structure"])
@@ -125,7 +125,7 @@ def test_a_question_by_words_alone_needs_no_embedder(tmp_path: Path) -> None:
     in_an_inn(tmp_path, work)
 
 
-def test_what_was_said_just_now_is_found_by_its_words(tmp_path: Path) -> None:
+def test_an_event_that_is_not_indexed_yet_is_found_by_its_words(tmp_path: Path) -> None:
     async def work(found: Inn) -> None:
         await found.memory.publish(said("The baker burned the mill, I say."))
         answer = await found.ask(top_k=100)
@@ -140,7 +140,7 @@ def test_what_was_said_just_now_is_found_by_its_words(tmp_path: Path) -> None:
     in_an_inn(tmp_path, work)
 
 
-def test_an_event_that_both_know_is_one_hit(tmp_path: Path) -> None:
+def test_an_event_found_by_index_and_by_words_is_one_hit(tmp_path: Path) -> None:
     async def work(found: Inn) -> None:
         await found.memory.publish(said("A second smith burned a second mill."))
         answer = await found.ask(top_k=100)
@@ -152,7 +152,7 @@ def test_an_event_that_both_know_is_one_hit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("behind", [limits.RECALL_INDEX_LAG_MAX, limits.RECALL_INDEX_LAG_MAX + 1])
-def test_an_index_that_is_far_behind_says_so_and_the_newest_is_found_all_the_same(tmp_path: Path, behind: int) -> None:
+def test_the_lag_of_the_index_is_reported_and_the_newest_event_is_found_by_words(tmp_path: Path, behind: int) -> None:
     async def work(found: Inn) -> None:
         await found.memory.publish_many([said(f"Flour {n}.") for n in range(behind - 1)])
         await found.memory.publish(said("The mill burned, and the miller did it."))
@@ -170,7 +170,7 @@ def test_an_index_that_is_far_behind_says_so_and_the_newest_is_found_all_the_sam
     in_an_inn(tmp_path, work)
 
 
-def test_the_past_that_the_index_has_decided_is_not_behind(tmp_path: Path) -> None:
+def test_a_query_as_of_a_position_that_the_index_has_processed_is_not_degraded(tmp_path: Path) -> None:
     async def work(found: Inn) -> None:
         then = (await found.ask()).checkpoint
         assert then is not None
@@ -180,7 +180,7 @@ def test_the_past_that_the_index_has_decided_is_not_behind(tmp_path: Path) -> No
     in_an_inn(tmp_path, work)
 
 
-def test_an_index_that_failed_while_it_followed_goes_on_and_questions_with_it(tmp_path: Path) -> None:
+def test_an_index_that_failed_while_following_resumes_and_answers_queries(tmp_path: Path) -> None:
     async def work(found: Inn) -> None:
         async with running(found.indexing):
             found.engine.down(IndexUnavailable("the engine is down"))
@@ -199,7 +199,7 @@ def test_an_index_that_failed_while_it_followed_goes_on_and_questions_with_it(tm
     in_an_inn(tmp_path, work)
 
 
-def test_an_index_that_is_being_built_says_how_far_it_is(tmp_path: Path) -> None:
+def test_an_index_that_is_being_built_reports_its_progress(tmp_path: Path) -> None:
     async def work() -> None:
         engine = EdgeEngine(tmp_path / "engine")
         async with memory_with(tmp_path, lambda ledger: indexing_of(ledger, engine)) as memory:
@@ -213,7 +213,7 @@ def test_an_index_that_is_being_built_says_how_far_it_is(tmp_path: Path) -> None
     run(work())
 
 
-def test_without_a_query_nothing_is_asked_of_the_index(tmp_path: Path) -> None:
+def test_the_index_is_not_used_without_a_query(tmp_path: Path) -> None:
     async def work(found: Inn) -> None:
         found.engine.down(IndexUnavailable("the engine is down"))
         asked = found.embedder.embedded
@@ -228,7 +228,7 @@ def test_without_a_query_nothing_is_asked_of_the_index(tmp_path: Path) -> None:
 # Off.
 
 
-def test_with_the_index_off_answers_are_byte_for_byte_what_they_were(tmp_path: Path) -> None:
+def test_with_the_index_off_answers_have_no_trace_of_it(tmp_path: Path) -> None:
     """As they were before there was an index: no field of it is there, and no section of the prompt."""
 
     async def work() -> None:
@@ -261,7 +261,7 @@ def test_with_the_index_off_answers_are_byte_for_byte_what_they_were(tmp_path: P
     run(work())
 
 
-def test_an_index_changes_nothing_of_the_views(tmp_path: Path) -> None:
+def test_an_index_does_not_change_the_views(tmp_path: Path) -> None:
     async def work(found: Inn) -> None:
         async with Memory.open(Settings(home=tmp_path, index="off")) as off:
             for ask in (
@@ -275,7 +275,7 @@ def test_an_index_changes_nothing_of_the_views(tmp_path: Path) -> None:
     in_an_inn(tmp_path, work)
 
 
-def test_an_engine_that_goes_down_between_search_and_retrieve_costs_the_vectors_not_the_answer(tmp_path: Path) -> None:
+def test_an_engine_that_fails_between_search_and_retrieve_still_gives_an_answer(tmp_path: Path) -> None:
     async def work() -> None:
         async with inn(tmp_path) as place:
             place.engine.before = {"retrieve": IndexUnavailable("the engine is down")}
@@ -288,7 +288,7 @@ def test_an_engine_that_goes_down_between_search_and_retrieve_costs_the_vectors_
     run(work())
 
 
-def test_half_a_surrogate_pair_in_a_scene_fails_no_prompt(tmp_path: Path) -> None:
+def test_half_a_surrogate_pair_in_a_scene_does_not_fail_the_prompt(tmp_path: Path) -> None:
     async def work() -> None:
         async with inn(tmp_path) as place:
             assert "mill" in await place.memory.context("village", "baker", scene="the \ud83d mill")
@@ -297,7 +297,7 @@ def test_half_a_surrogate_pair_in_a_scene_fails_no_prompt(tmp_path: Path) -> Non
     run(work())
 
 
-def test_what_was_said_just_now_in_the_words_of_the_question_is_among_the_first(tmp_path: Path) -> None:
+def test_an_event_not_indexed_yet_with_the_words_of_the_query_ranks_among_the_first(tmp_path: Path) -> None:
     async def work() -> None:
         async with inn(tmp_path) as place:
             await place.memory.publish(said("The mill burned, and the miller did it."))
@@ -319,7 +319,7 @@ class Broken(Reranker):
         raise RuntimeError("out of memory")
 
 
-def test_a_reranker_decides_the_order_and_its_failure_costs_only_that(tmp_path: Path) -> None:
+def test_a_reranker_sets_the_order_and_its_failure_leaves_the_original_order(tmp_path: Path) -> None:
     async def work() -> None:
         async with inn(tmp_path) as place:
             plain = await place.ask()

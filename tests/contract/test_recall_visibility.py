@@ -201,7 +201,7 @@ async def check(world: World, story: Story, chance: random.Random) -> None:
 
 @settings(max_examples=15)
 @given(st.integers(0, 2**32))
-def test_nobody_is_shown_what_it_may_not_see_and_everybody_finds_what_it_may(world: World, seed: int) -> None:
+def test_every_agent_finds_what_it_may_see_and_nothing_else(world: World, seed: int) -> None:
     chance = random.Random(seed)
     story = Story.by(chance, chance.randint(1, 30))
     story.offsets = run(world.tell(story.events))
@@ -223,7 +223,7 @@ async def answers(memory: Memory, space: str, agent: str, query: str, as_of: Pos
 
 @settings(max_examples=3)
 @given(st.integers(0, 2**32))
-def test_the_past_answers_as_it_did_when_it_was_the_present(world: World, seed: int) -> None:
+def test_a_query_as_of_a_position_gives_the_answer_of_that_position(world: World, seed: int) -> None:
     chance = random.Random(seed)
     story = Story.by(chance, 10)
     space = story.spaces[0]
@@ -260,7 +260,9 @@ HOWS = ["off", "edge", "server"]
 
 
 @pytest.mark.parametrize("how", HOWS)
-def test_a_thought_between_two_remarks_counts_for_nobody_else(world: World, how: str, space: str) -> None:
+def test_a_private_thought_between_two_events_does_not_change_the_answers_of_others(
+    world: World, how: str, space: str
+) -> None:
     told(
         world,
         said(space, "Who burned the mill?", kind="world.observed"),
@@ -274,7 +276,7 @@ def test_a_thought_between_two_remarks_counts_for_nobody_else(world: World, how:
 
 
 @pytest.mark.parametrize("how", HOWS)
-def test_a_word_is_as_rare_as_the_asker_knows_it_to_be(world: World, how: str, space: str) -> None:
+def test_word_frequencies_count_only_what_the_agent_may_see(world: World, how: str, space: str) -> None:
     """What others say in private must not change what the asker finds, nor the order of it."""
     shared = [said(space, text, kind="world.observed", session=f"s{n}") for n, text in enumerate(["Mill.", "River."])]
     told(world, *shared)
@@ -286,7 +288,7 @@ def test_a_word_is_as_rare_as_the_asker_knows_it_to_be(world: World, how: str, s
 
 
 @pytest.mark.parametrize("how", HOWS)
-def test_an_agent_may_be_named_like_no_reader_of_everything(world: World, how: str, space: str) -> None:
+def test_no_agent_name_gives_access_to_private_events_of_others(world: World, how: str, space: str) -> None:
     told(world, said(space, "A secret.", kind="agent.thought"))
     for name in ("everybody", "all", "0", "a" * 128):
         assert run(world.memories[how].recall(space, name, "secret")).hits == ()
@@ -308,7 +310,7 @@ def test_a_bound_is_exact_to_the_microsecond(world: World, how: str, year: int, 
 
 
 @pytest.mark.parametrize("how", HOWS)
-def test_a_bound_at_the_beginning_of_time_bounds(world: World, how: str, space: str) -> None:
+def test_a_bound_at_the_beginning_of_time_is_applied(world: World, how: str, space: str) -> None:
     epoch = datetime.fromisoformat("1970-01-01T00:00:00Z")
     told(world, said(space, "Bread.", "baker"))
     assert run(world.memories[how].recall(space, "baker", "bread", until=epoch)).considered in (0, 1)

@@ -58,7 +58,7 @@ def test_a_reopened_ledger_holds_what_it_held_and_turn_42_stays_42(path: Path) -
     assert reopened(path) == ([said], manifest)
 
 
-def test_a_repeat_after_reopening_is_there_once(path: Path) -> None:
+def test_an_event_repeated_after_reopening_is_stored_once(path: Path) -> None:
     said = event(turn=42)
     for _ in range(3):
         ledger = SqliteLedger(path)
@@ -67,7 +67,7 @@ def test_a_repeat_after_reopening_is_there_once(path: Path) -> None:
     assert reopened(path)[0] == [said]
 
 
-def test_an_id_is_taken_after_reopening_too(path: Path) -> None:
+def test_an_id_conflict_is_detected_after_reopening(path: Path) -> None:
     ledger = SqliteLedger(path)
     run(ledger.append([event(id="e1")]))
     run(ledger.close())
@@ -79,13 +79,13 @@ def test_an_id_is_taken_after_reopening_too(path: Path) -> None:
         run(ledger.close())
 
 
-def test_what_was_acknowledged_survives_a_killed_process(path: Path) -> None:
+def test_acknowledged_events_survive_a_killed_process(path: Path) -> None:
     script = PRODUCER.replace("await ledger.close()", "import os; os._exit(9)")
     assert subprocess.run([sys.executable, "-c", script, str(path), "baker", "20"], check=False).returncode == 9
     assert [said.turn for said in reopened(path)[0]] == list(range(20))
 
 
-def test_several_processes_append_at_once_and_every_event_is_there_once_in_its_producers_order(path: Path) -> None:
+def test_events_of_concurrent_processes_are_each_stored_once_in_their_producers_order(path: Path) -> None:
     producers = [
         subprocess.Popen([sys.executable, "-c", PRODUCER, str(path), name, "250"])
         for name in ("baker", "miller", "smith", "judge")
@@ -122,7 +122,7 @@ asyncio.run(main())
 """
 
 
-def test_a_visitor_that_closes_the_file_takes_nothing_from_a_process_that_opened_it_twice(path: Path) -> None:
+def test_a_process_that_closes_the_file_loses_no_event_of_one_that_opened_it_twice(path: Path) -> None:
     # The second opening dropped the locks of the first (POSIX drops a process's locks on a file with the first
     # descriptor that it closes). The visitor took itself for the last user and deleted the write-ahead log: what was
     # acknowledged from then on was lost.
@@ -142,14 +142,14 @@ def test_a_visitor_that_closes_the_file_takes_nothing_from_a_process_that_opened
     assert [said.turn for said in reopened(path)[0]] == [0, 1, 2, 3]
 
 
-def test_a_ledger_makes_the_folder_that_it_lives_in(tmp_path: Path) -> None:
+def test_a_ledger_creates_its_folder(tmp_path: Path) -> None:
     ledger = SqliteLedger(tmp_path / "a" / "b" / "ledger.db")
     run(ledger.append(numbered(1)))
     run(ledger.close())
     assert len(reopened(tmp_path / "a" / "b" / "ledger.db")[0]) == 1
 
 
-def test_the_end_is_read_in_this_thread_unless_another_one_uses_the_file(path: Path) -> None:
+def test_the_end_is_read_without_a_thread_unless_another_thread_uses_the_file(path: Path) -> None:
     async def work() -> None:
         ledger, started, finished = SqliteLedger(path), threading.Event(), threading.Event()
         await ledger.append(numbered(2))

@@ -52,7 +52,7 @@ def test_a_reopened_store_holds_what_it_held(store: SqliteStore, path: Path) -> 
         run(other.close())
 
 
-def test_an_optimistic_read_answers_once_all_below_the_end_is_processed(store: SqliteStore) -> None:
+def test_an_optimistic_read_succeeds_once_all_below_the_end_is_processed(store: SqliteStore) -> None:
     activate(store, A, 3, row(b"a"))
     found = run(store.read_current(0, [RowKey("t", "village", "baker", "k")], [(LOG, 9)], lambda: 4))
     assert found is not None
@@ -72,7 +72,7 @@ def test_two_stores_on_one_file_fence_each_other(store: SqliteStore, path: Path)
         run(other.close())
 
 
-def test_a_commit_that_fails_half_way_leaves_nothing(store: SqliteStore) -> None:
+def test_a_commit_that_fails_half_way_changes_nothing(store: SqliteStore) -> None:
     build(store, A, 0, entries(1))
     half = Changes({RowKey("t", "s"): b"x", RowKey("t", "s", "o"): object()}, {LogName("l", "s"): [b"x"]}, {"l": 5})  # type: ignore[dict-item]
     with pytest.raises((sqlite3.Error, StorageError)):
@@ -82,7 +82,7 @@ def test_a_commit_that_fails_half_way_leaves_nothing(store: SqliteStore) -> None
     assert tail(store, A, log=LogName("l", "s")) == ([], 0)
 
 
-def test_a_full_disk_leaves_rows_and_checkpoint_as_they_were(store: SqliteStore) -> None:
+def test_a_full_disk_leaves_rows_and_checkpoint_unchanged(store: SqliteStore) -> None:
     build(store, A, 0, row(b"before"))
     run(store._file.run(lambda connection: connection.execute("PRAGMA max_page_count=20").fetchone()))
     with pytest.raises(StorageError, match="nothing was written"):
@@ -90,7 +90,7 @@ def test_a_full_disk_leaves_rows_and_checkpoint_as_they_were(store: SqliteStore)
     assert (run(store.checkpoint(A)), data_of(store, A)) == (at(0), b"before")
 
 
-def test_views_deleted_while_open_are_rebuilding_and_not_an_old_copy(store: SqliteStore, path: Path) -> None:
+def test_views_deleted_while_open_are_rebuilding_and_not_read_from_an_old_copy(store: SqliteStore, path: Path) -> None:
     activate(store, A, 3, row(b"old"))
     path.unlink()
     with pytest.raises(Rebuilding):
@@ -103,7 +103,7 @@ def test_a_commit_into_deleted_views_is_refused(store: SqliteStore, path: Path) 
     assert commit(store, A, 3, 4, row(b"new")) is Outcome.RETIRED
 
 
-def test_views_deleted_after_a_crash_leave_nothing_to_the_new_ones(store: SqliteStore, path: Path) -> None:
+def test_new_views_contain_nothing_of_views_deleted_after_a_crash(store: SqliteStore, path: Path) -> None:
     """The remedy says: delete the file. Its write-ahead log, left by the crash, must not be played into the new one."""
     activate(store, A, 3, row(b"old"))
     path.unlink()
@@ -117,7 +117,7 @@ def test_views_deleted_after_a_crash_leave_nothing_to_the_new_ones(store: Sqlite
         run(other.close())
 
 
-def test_both_of_two_stores_go_on_in_the_new_file(store: SqliteStore, path: Path) -> None:
+def test_two_stores_both_continue_in_the_new_file(store: SqliteStore, path: Path) -> None:
     other = SqliteStore(path)
     try:
         activate(store, A, 3)
@@ -130,7 +130,7 @@ def test_both_of_two_stores_go_on_in_the_new_file(store: SqliteStore, path: Path
         run(other.close())
 
 
-def test_sweeping_takes_all_that_a_large_generation_has(store: SqliteStore, path: Path) -> None:
+def test_garbage_collection_deletes_a_large_generation_completely(store: SqliteStore, path: Path) -> None:
     rows = {RowKey("t", "s", str(n)): b"1" for n in range(6_000)}
     logs = {LogName("l", "s", str(n)): [b"1", b"2"] for n in range(500)}
     activate(store, A, 3, Changes(rows, logs, {"l": 5}))
@@ -152,7 +152,7 @@ def segments(path: Path) -> list[tuple[int, int]]:
         return connection.execute("SELECT slot & 4294967295, count FROM segments ORDER BY slot").fetchall()
 
 
-def test_what_one_commit_appends_to_a_log_lies_in_few_segments(store: SqliteStore, path: Path) -> None:
+def test_one_commit_appends_few_segments_to_a_log(store: SqliteStore, path: Path) -> None:
     build(store, A, 0, entries(2))
     commit(store, A, 0, 1, entries(70, first=2))
     assert segments(path) == [(0, 2), (2, 32), (34, 32), (66, 6)]
@@ -165,13 +165,13 @@ def test_only_whole_segments_are_trimmed(store: SqliteStore, path: Path) -> None
     assert segments(path) == [(5, 5), (10, 5)]
 
 
-def test_of_a_commit_with_more_than_is_kept_only_the_newest_are_written(store: SqliteStore, path: Path) -> None:
+def test_a_commit_writes_only_the_newest_entries_that_the_log_holds(store: SqliteStore, path: Path) -> None:
     build(store, A, 0, entries(5, keep=8))
     commit(store, A, 0, 1, entries(50, first=5, keep=8))
     assert segments(path) == [(47, 8)]
 
 
-def test_a_damaged_segment_says_how_the_views_are_built_again(store: SqliteStore, path: Path) -> None:
+def test_an_error_about_a_damaged_segment_says_how_to_rebuild(store: SqliteStore, path: Path) -> None:
     activate(store, A, 0, entries(3))
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE segments SET entries = x'93c401'")
@@ -191,7 +191,7 @@ def test_a_damaged_segment_says_how_the_views_are_built_again(store: SqliteStore
     space=st.none() | st.sampled_from(NAMES),
     newest=st.integers(0, 9) | st.integers(30, 80),
 )
-def test_it_answers_whatever_the_store_in_memory_answers(
+def test_it_answers_like_the_store_in_memory(
     tmp_path_factory: pytest.TempPathFactory, commits: list[Changes], limit: int, space: str | None, newest: int
 ) -> None:
     async def both() -> tuple[list[object], list[object]]:

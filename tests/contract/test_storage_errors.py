@@ -81,28 +81,30 @@ def refused(use: Callable[[Path], None], path: Path, error: type[StorageError], 
 
 
 @pytest.mark.parametrize("content", [b"Dear diary, " * 100, b"hello", b"\0" * 4096], ids=["long", "short", "zeros"])
-def test_a_file_that_is_no_database_is_foreign(use: Callable[[Path], None], path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_database_is_refused_as_foreign(
+    use: Callable[[Path], None], path: Path, content: bytes
+) -> None:
     path.write_bytes(content)
     refused(use, path, StorageForeign, "Name another folder")
 
 
-def test_another_programs_database_is_foreign(use: Callable[[Path], None], path: Path) -> None:
+def test_another_programs_database_is_refused_as_foreign(use: Callable[[Path], None], path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE recipes (bread TEXT)")
     refused(use, path, StorageForeign, "Name another folder")
 
 
-def test_views_are_no_ledger(path: Path) -> None:
+def test_a_views_file_is_refused_as_a_ledger(path: Path) -> None:
     use_store(path)
     refused(use_ledger, path, StorageForeign, "not a ledger")
 
 
-def test_a_ledger_is_no_views_file(path: Path) -> None:
+def test_a_ledger_file_is_refused_as_views(path: Path) -> None:
     use_ledger(path)
     refused(use_store, path, StorageForeign, "not a views file")
 
 
-def test_a_newer_format_asks_for_an_upgrade(use: Callable[[Path], None], path: Path) -> None:
+def test_a_newer_format_is_refused_with_the_advice_to_upgrade(use: Callable[[Path], None], path: Path) -> None:
     use(path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version=99")
@@ -115,7 +117,7 @@ def test_a_ledger_of_an_older_format_is_refused(path: Path) -> None:
     refused(use_ledger, path, StorageForeign, "with the version that wrote it")
 
 
-def test_a_folder_in_the_files_place_is_a_storage_error(use: Callable[[Path], None], path: Path) -> None:
+def test_a_folder_instead_of_the_file_is_a_storage_error(use: Callable[[Path], None], path: Path) -> None:
     path.mkdir()
     with pytest.raises(StorageError, match=r"a\.db"):
         use(path)
@@ -137,7 +139,7 @@ def tables(path: Path) -> set[str]:
         return {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
 
 
-def test_views_of_an_older_format_are_made_anew(path: Path) -> None:
+def test_views_of_an_older_format_are_recreated(path: Path) -> None:
     use_store(path)
     of_today = tables(path)
     make_older(path, VIEWS.version)
@@ -145,7 +147,7 @@ def test_views_of_an_older_format_are_made_anew(path: Path) -> None:
     assert tables(path) == of_today
 
 
-def test_the_write_ahead_log_of_older_views_is_no_part_of_the_new_ones(path: Path) -> None:
+def test_the_write_ahead_log_of_older_views_is_not_applied_to_the_new_ones(path: Path) -> None:
     use_store(path)
     of_today = tables(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as old:
@@ -157,7 +159,7 @@ def test_the_write_ahead_log_of_older_views_is_no_part_of_the_new_ones(path: Pat
     assert tables(path) == of_today
 
 
-def test_an_older_recallog_that_has_the_views_open_is_told_to_upgrade(path: Path) -> None:
+def test_an_older_version_that_has_the_views_open_is_advised_to_upgrade(path: Path) -> None:
     old = SqliteFile(path, replace(VIEWS, version=VIEWS.version - 1))
     try:
         run(old.run(lambda connection: None, write=True))
@@ -171,7 +173,7 @@ def test_an_older_recallog_that_has_the_views_open_is_told_to_upgrade(path: Path
     use_store(path)
 
 
-def test_older_views_that_another_process_makes_anew_while_they_are_being_opened(
+def test_older_views_are_opened_while_another_process_recreates_them(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_store(path)
@@ -192,7 +194,7 @@ def test_older_views_that_another_process_makes_anew_while_they_are_being_opened
     assert "relics" not in tables(path)
 
 
-def test_older_views_that_many_open_at_once_are_made_anew_once(path: Path) -> None:
+def test_older_views_opened_by_many_at_once_are_recreated_once(path: Path) -> None:
     use_store(path)
     make_older(path, VIEWS.version)
     start = Barrier(8)
@@ -215,7 +217,7 @@ def test_older_views_that_many_open_at_once_are_made_anew_once(path: Path) -> No
 # What is damaged.
 
 
-def test_an_empty_file_is_corrupt_and_not_taken_for_a_new_one(use: Callable[[Path], None], path: Path) -> None:
+def test_an_empty_file_is_corrupt_and_not_a_new_database(use: Callable[[Path], None], path: Path) -> None:
     path.touch()
     refused(use, path, StorageCorrupt, "is empty")
 
@@ -242,7 +244,7 @@ def test_overwritten_pages_are_corrupt(path: Path) -> None:
     refused(use_ledger, path, StorageCorrupt, "restore your backup")
 
 
-def test_damaged_views_say_that_they_can_be_deleted(path: Path) -> None:
+def test_an_error_about_damaged_views_says_that_they_can_be_deleted(path: Path) -> None:
     use_store(path)
     path.write_bytes(path.read_bytes()[:-1])
     refused(use_store, path, StorageCorrupt, "delete the file")
@@ -251,7 +253,9 @@ def test_damaged_views_say_that_they_can_be_deleted(path: Path) -> None:
 # What is in the way.
 
 
-def test_a_lock_held_too_long_says_who_to_look_for(use: Callable[[Path], None], path: Path) -> None:
+def test_an_error_about_a_lock_held_too_long_says_how_to_find_its_holder(
+    use: Callable[[Path], None], path: Path
+) -> None:
     use(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
@@ -260,7 +264,7 @@ def test_a_lock_held_too_long_says_who_to_look_for(use: Callable[[Path], None], 
         assert raised.value.retryable
 
 
-def test_after_a_lock_timeout_the_same_ledger_goes_on(ledger: SqliteLedger, path: Path) -> None:
+def test_a_ledger_works_again_after_a_lock_timeout(ledger: SqliteLedger, path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(LockTimeout):
@@ -275,7 +279,7 @@ def test_readers_do_not_wait_for_a_writers_lock(ledger: SqliteLedger, path: Path
         assert len(events_in(ledger)) == 3
 
 
-def test_a_full_disk_refuses_the_whole_call_and_keeps_what_was_there(ledger: SqliteLedger) -> None:
+def test_a_call_on_a_full_disk_is_refused_completely_and_existing_events_remain(ledger: SqliteLedger) -> None:
     def fill(connection: sqlite3.Connection) -> None:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count={pages + 2}")
@@ -287,7 +291,7 @@ def test_a_full_disk_refuses_the_whole_call_and_keeps_what_was_there(ledger: Sql
     assert [said.turn for said in events_in(ledger)] == [0, 1, 2]
 
 
-def test_a_ledger_goes_on_when_there_is_space_again(ledger: SqliteLedger) -> None:
+def test_a_ledger_works_again_when_the_disk_has_space(ledger: SqliteLedger) -> None:
     large = [event(payload={"text": "x" * 3_000}) for _ in range(20)]
     run(ledger._file.run(lambda connection: connection.execute("PRAGMA max_page_count=10").fetchone()))
     with pytest.raises(StorageFull):
@@ -323,7 +327,7 @@ asyncio.run(main())
 """
 
 
-def test_a_file_that_may_not_grow_loses_nothing_that_was_acknowledged(path: Path) -> None:
+def test_a_file_size_limit_loses_no_acknowledged_event(path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=True)
     acknowledged, error = done.stdout.split(maxsplit=1)
     assert error.strip() in ("StorageUnavailable", "StorageFull")
@@ -382,7 +386,7 @@ def unprivileged(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["new", "there"])
-def test_a_folder_that_may_not_be_written_says_whose_right_is_missing(tmp_path: Path, there: bool) -> None:
+def test_an_error_about_an_unwritable_folder_names_the_missing_right(tmp_path: Path, there: bool) -> None:
     folder = tmp_path / "memory"
     folder.mkdir(mode=0o755)
     if there:
@@ -395,7 +399,7 @@ def test_a_folder_that_may_not_be_written_says_whose_right_is_missing(tmp_path: 
     assert sorted(file.name for file in folder.iterdir()) == before
 
 
-def test_a_folder_that_may_not_be_made_says_whose_right_is_missing(tmp_path: Path) -> None:
+def test_an_error_about_a_folder_that_cannot_be_created_names_the_missing_right(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o755)
     heard = unprivileged(tmp_path / "closed" / "memory")
     assert [line.split(" | ")[0] for line in heard] == ["StorageReadOnly", "StorageReadOnly"]
@@ -404,14 +408,14 @@ def test_a_folder_that_may_not_be_made_says_whose_right_is_missing(tmp_path: Pat
 # What was taken away.
 
 
-def test_a_ledger_deleted_while_open_refuses_to_write_and_makes_no_new_one(ledger: SqliteLedger, path: Path) -> None:
+def test_a_ledger_deleted_while_open_refuses_to_write_and_creates_no_new_file(ledger: SqliteLedger, path: Path) -> None:
     path.unlink()
     with pytest.raises(StorageReplaced, match="Put it back"):
         run(ledger.append(numbered(1, first=3)))
     assert not path.exists()
 
 
-def test_a_ledger_deleted_while_open_is_not_begun_anew_by_the_next_call(ledger: SqliteLedger, path: Path) -> None:
+def test_a_ledger_deleted_while_open_is_not_recreated_by_the_next_call(ledger: SqliteLedger, path: Path) -> None:
     path.unlink()
     for _ in range(3):
         with pytest.raises(StorageReplaced):
@@ -424,7 +428,7 @@ def delete(path: Path) -> None:
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
-def test_a_ledger_deleted_with_its_log_is_not_begun_anew_either(ledger: SqliteLedger, path: Path) -> None:
+def test_a_ledger_deleted_with_its_write_ahead_log_is_not_recreated(ledger: SqliteLedger, path: Path) -> None:
     delete(path)
     for _ in range(3):
         with pytest.raises(StorageReplaced, match="Put it back"):
@@ -432,7 +436,7 @@ def test_a_ledger_deleted_with_its_log_is_not_begun_anew_either(ledger: SqliteLe
         assert not path.exists()
 
 
-def test_a_copy_of_a_deleted_ledger_takes_its_place(ledger: SqliteLedger, path: Path) -> None:
+def test_a_copy_of_a_deleted_ledger_is_accepted(ledger: SqliteLedger, path: Path) -> None:
     copies = {name: name.read_bytes() for name in (path, Path(f"{path}-wal"))}
     delete(path)
     with pytest.raises(StorageReplaced):
@@ -443,7 +447,7 @@ def test_a_copy_of_a_deleted_ledger_takes_its_place(ledger: SqliteLedger, path: 
     assert [said.turn for said in events_in(ledger)] == [0, 1, 2, 3]
 
 
-def test_another_ledger_never_takes_the_place_of_a_deleted_one(ledger: SqliteLedger, path: Path) -> None:
+def test_another_ledger_is_refused_in_place_of_a_deleted_one(ledger: SqliteLedger, path: Path) -> None:
     delete(path)
     use_ledger(path)
     before = path.read_bytes()
@@ -453,7 +457,7 @@ def test_another_ledger_never_takes_the_place_of_a_deleted_one(ledger: SqliteLed
     assert path.read_bytes() == before
 
 
-def test_deleted_views_are_made_anew(path: Path) -> None:
+def test_deleted_views_are_recreated(path: Path) -> None:
     store = SqliteStore(path)
     try:
         for name in ("g1", "g2"):
@@ -465,7 +469,7 @@ def test_deleted_views_are_made_anew(path: Path) -> None:
         run(store.close())
 
 
-def test_a_ledger_put_back_goes_on_with_all_its_events(ledger: SqliteLedger, path: Path) -> None:
+def test_a_restored_ledger_has_all_its_events(ledger: SqliteLedger, path: Path) -> None:
     kept = path.with_name("kept.db")
     path.rename(kept)
     with pytest.raises(StorageReplaced):
@@ -475,7 +479,9 @@ def test_a_ledger_put_back_goes_on_with_all_its_events(ledger: SqliteLedger, pat
     assert [said.turn for said in events_in(ledger)] == [0, 1, 2, 3]
 
 
-def test_a_ledger_replaced_while_open_is_noticed_and_the_new_one_is_untouched(ledger: SqliteLedger, path: Path) -> None:
+def test_a_ledger_replaced_while_open_is_detected_and_the_new_one_is_unchanged(
+    ledger: SqliteLedger, path: Path
+) -> None:
     other = path.with_name("other.db")
     use_ledger(other)
     other.replace(path)
@@ -499,14 +505,14 @@ def test_a_new_ledger_never_holds_records_of_a_deleted_one(ledger: SqliteLedger,
 # What is closed.
 
 
-def test_a_closed_ledger_says_that_it_is(ledger: SqliteLedger) -> None:
+def test_a_closed_ledger_raises_an_error(ledger: SqliteLedger) -> None:
     run(ledger.close())
     with pytest.raises(StorageError, match=r"closed.*open it again") as raised:
         run(ledger.ends())
     assert not raised.value.retryable
 
 
-def test_closing_twice_is_closing(ledger: SqliteLedger) -> None:
+def test_closing_a_ledger_twice_is_no_error(ledger: SqliteLedger) -> None:
     run(ledger.close())
     run(ledger.close())
 

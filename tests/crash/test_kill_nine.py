@@ -161,7 +161,7 @@ def check(home: Path, agents: Sequence[str], acknowledged: set[str]) -> None:
     run(work())
 
 
-def test_one_ingest_killed_again_and_again_loses_and_doubles_nothing(tmp_path: Path, chance: random.Random) -> None:
+def test_an_ingest_killed_repeatedly_loses_and_duplicates_nothing(tmp_path: Path, chance: random.Random) -> None:
     file, home = file_of(tmp_path, "baker"), tmp_path / "home"
     acknowledged: set[str] = set()
     kills = Kills(wanted=22)
@@ -176,7 +176,7 @@ def test_one_ingest_killed_again_and_again_loses_and_doubles_nothing(tmp_path: P
     check(home, ["baker"], acknowledged)
 
 
-def test_several_ingests_and_a_reader_killed_together_disturb_neither_each_other_nor_the_views(
+def test_several_ingests_and_a_reader_killed_together_leave_ledger_and_views_intact(
     tmp_path: Path, chance: random.Random
 ) -> None:
     agents = ["baker", "miller", "smith"]
@@ -203,9 +203,7 @@ def test_several_ingests_and_a_reader_killed_together_disturb_neither_each_other
 
 
 @pytest.mark.parametrize("what", ["rebuild", "first build"])
-def test_a_build_of_the_views_killed_again_and_again_ends_in_the_same_views(
-    tmp_path: Path, chance: random.Random, what: str
-) -> None:
+def test_a_build_killed_repeatedly_ends_in_the_same_views(tmp_path: Path, chance: random.Random, what: str) -> None:
     home = tmp_path / "home"
     for agent in ("baker", "miller"):
         finish(start_ingest(file_of(tmp_path, agent), home, by_command=False))

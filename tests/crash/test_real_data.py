@@ -29,14 +29,14 @@ def verified(home: Path) -> dict[str, int]:
     return {space["space"]: space["events"] for space in recallog("spaces", "--json", "--home", home).json}
 
 
-def test_locomo_is_a_space_for_each_conversation(tmp_path: Path) -> None:
+def test_each_conversation_of_locomo_is_a_space(tmp_path: Path) -> None:
     added = ingested_twice(tmp_path, real_data.path("locomo-tuning.json"), "--format", "locomo")
     spaces = verified(tmp_path)
     assert len(spaces) == 3
     assert sum(spaces.values()) == added == 1451 + 2 * 70 + 3  # turns, sessions' beginnings and ends, settings
 
 
-def test_both_speakers_of_locomo_remember_what_either_says(tmp_path: Path) -> None:
+def test_both_speakers_of_locomo_remember_the_whole_conversation(tmp_path: Path) -> None:
     ingested_twice(tmp_path, real_data.path("locomo-tuning.json"), "--format", "locomo")
     (space, *_) = verified(tmp_path)
     agents = [agent["name"] for agent in recallog("agents", space, "--json", "--home", tmp_path).json]
@@ -50,7 +50,7 @@ def test_both_speakers_of_locomo_remember_what_either_says(tmp_path: Path) -> No
     assert {item["event"]["agent"] for item in memories[0]} == set(speakers)
 
 
-def test_taubench_is_200_spaces(tmp_path: Path) -> None:
+def test_taubench_has_200_spaces(tmp_path: Path) -> None:
     arguments = [real_data.path(AIRLINE), *CHAT, "--space", "airline"]
     added = ingested_twice(tmp_path, *arguments)
     spaces = verified(tmp_path)
@@ -65,7 +65,7 @@ def test_taubench_is_200_spaces(tmp_path: Path) -> None:
     assert {"user.injected", "agent.spoke", "session.ended"} <= {kind["name"] for kind in kinds}
 
 
-def test_a_real_ledger_is_exported_and_ingested_to_an_equal_one(tmp_path: Path) -> None:
+def test_a_real_ledger_exported_and_ingested_again_is_equal(tmp_path: Path) -> None:
     recallog("ingest", real_data.path(AIRLINE), *CHAT, "--home", tmp_path / "a")
     recallog("export", "--output", tmp_path / "a.jsonl", "--home", tmp_path / "a")
     assert recallog("ingest", tmp_path / "a.jsonl", "--home", tmp_path / "b").code == 0

@@ -67,13 +67,13 @@ async def fold(lines: list[bytes], *, unique_ids: bool) -> tuple[dict[str, str],
     return digests, [f"{letter.offset} {letter.reason} {letter.detail}" for letter in letters]
 
 
-def test_the_village_of_envelope_1() -> None:
+def test_the_recorded_village_in_envelope_1_has_its_digests() -> None:
     digests, letters = asyncio.run(fold(village.RECORDING.read_bytes().splitlines(), unique_ids=True))
     assert letters == []
     assert digests == VILLAGE
 
 
-def test_a_run_of_envelope_0() -> None:
+def test_the_recorded_run_in_envelope_0_has_its_digests() -> None:
     digests, letters = asyncio.run(fold((HERE / "document_000.jsonl").read_bytes().splitlines(), unique_ids=False))
     assert letters == [
         "4 conflict its id names another event, at 0:3",
@@ -83,11 +83,11 @@ def test_a_run_of_envelope_0() -> None:
     assert digests == DOCUMENT_000
 
 
-def test_the_catalogue_of_this_version() -> None:
+def test_the_catalogue_has_its_recorded_digest() -> None:
     assert (kinds.CATALOGUE_VERSION, kinds.digest()) == CATALOGUE
 
 
-def test_envelope_0_in_words() -> None:
+def test_the_recorded_run_in_envelope_0_has_its_texts() -> None:
     lines = (HERE / "document_000.jsonl").read_bytes().splitlines()
     event = codec.decode(lines[2])
     assert (event.space, event.agent, event.session, event.turn) == ("village-run-7", "miller", None, 2)

@@ -13,7 +13,7 @@ from chaos.run import new_seed, run
 from live.conftest import NewKafka, NewRedis
 
 
-def test_killed_again_and_again_nothing_is_lost_doubled_reordered_or_miscounted(
+def test_repeated_kills_lose_duplicate_reorder_and_miscount_nothing(
     own_kafka: NewKafka, own_redis: NewRedis, tmp_path: Path
 ) -> None:
     seed = int(os.environ.get("RECALLOG_TEST_SEED") or new_seed())

@@ -105,7 +105,7 @@ def letters(cluster: Cluster) -> list[DeadLetter]:
     return cluster.ask(work)
 
 
-def test_bad_records_are_dead_letters_and_their_space_goes_on(cluster: Cluster, worker: Worker) -> None:
+def test_invalid_records_are_dead_letters_and_their_space_continues(cluster: Cluster, worker: Worker) -> None:
     positions = write(cluster, RECORDS)
     bad = {at: record.reason for at, record in zip(positions, RECORDS, strict=True) if record.reason is not None}
     found = letters(cluster)
@@ -135,7 +135,7 @@ def test_bad_records_are_dead_letters_and_their_space_goes_on(cluster: Cluster, 
     cluster.assert_views_are_the_fold(len(RECORDS))
 
 
-def test_what_a_transaction_leaves_in_the_log_holds_nothing_up(cluster: Cluster, worker: Worker) -> None:
+def test_aborted_records_and_transaction_markers_do_not_block_the_fold(cluster: Cluster, worker: Worker) -> None:
     """Aborted records and markers are holes: in the middle, at the very end, and in partitions with nothing else."""
 
     async def transactions(memory: Memory) -> None:
@@ -183,7 +183,9 @@ async def no_difference(memory: Memory) -> None:
     assert [check for check in (await memory.verify()).tables if check.difference is not None] == []
 
 
-def test_a_header_whose_name_is_no_utf_8_holds_nothing_up(kafka: str, own_redis: NewRedis, tmp_path: Any) -> None:
+def test_a_header_name_that_is_not_utf_8_does_not_block_the_fold(
+    kafka: str, own_redis: NewRedis, tmp_path: Any
+) -> None:
     with Cluster(kafka, f"recallog.{tmp_path.name}", own_redis().url, tmp_path) as cluster:
         worker = cluster.live_worker()
         poison = Event(space=SPACE, agent="baker", kind="agent.spoke", payload={"text": "headers"})

@@ -64,7 +64,7 @@ def memory_of(cluster: Cluster, toy: ToyEmbedder, client: AsyncQdrantClient) -> 
             run(memory.close())
 
 
-def test_it_follows_the_topic_counts_ids_once_and_is_taken_up_again(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_index_follows_the_topic_counts_ids_once_and_is_resumed(cluster: Cluster, tmp_path: Path) -> None:
     toy = ToyEmbedder()
 
     async def first(memory: Memory) -> None:
@@ -95,7 +95,7 @@ def test_it_follows_the_topic_counts_ids_once_and_is_taken_up_again(cluster: Clu
             run(work(memory))
 
 
-def test_an_engine_that_lost_everything_gets_it_back_from_two_indexers(cluster: Cluster, tmp_path: Path) -> None:
+def test_two_indexers_restore_an_engine_that_lost_everything(cluster: Cluster, tmp_path: Path) -> None:
     with memory_of(cluster, ToyEmbedder(), AsyncQdrantClient(path=str(tmp_path / "another"))) as memory:
 
         async def work() -> None:

@@ -21,7 +21,7 @@ def test_a_second_start_reuses_the_jars_without_maven(jars: Path, tmp_path: Path
     assert done.stderr == ""
 
 
-def test_a_fetch_that_fails_is_tried_again_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_failed_fetch_is_repeated_and_leaves_nothing_behind(tmp_path: Path) -> None:
     maven(tmp_path, "echo no route >&2; exit 1")
     done = python("from deploy.local.kafka.jars import kafka_jars; kafka_jars()", path=tmp_path)
     assert done.stderr.count("Fetching Apache Kafka") == 3

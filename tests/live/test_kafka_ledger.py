@@ -112,7 +112,7 @@ def test_partitions_are_known_once_it_is_open(kafka: str, topic: str) -> None:
 # Order and positions.
 
 
-def test_a_large_call_over_many_partitions_answers_where_each_event_lies(kafka: str, topic: str) -> None:
+def test_a_large_call_over_many_partitions_returns_each_events_position(kafka: str, topic: str) -> None:
     async def scenario() -> None:
         said = [event(space=f"space-{n % 50}", turn=n) for n in range(5_000)]
         async with opened(address(kafka, topic, 8)) as ledger:
@@ -162,7 +162,7 @@ def test_an_event_of_the_largest_size_that_does_not_compress_is_written(kafka: s
 # Holes in the offsets.
 
 
-def test_an_aborted_transaction_is_a_hole_and_so_are_the_markers(kafka: str, topic: str) -> None:
+def test_aborted_records_and_transaction_markers_are_skipped(kafka: str, topic: str) -> None:
     async def scenario() -> None:
         async with opened(address(kafka, topic)) as ledger:
             await ledger.append(numbered(2))
@@ -195,7 +195,7 @@ def test_an_aborted_transaction_is_a_hole_and_so_are_the_markers(kafka: str, top
     run(scenario())
 
 
-def test_a_lost_beginning_is_never_skipped(kafka: str, topic: str) -> None:
+def test_a_log_that_lost_its_beginning_is_refused(kafka: str, topic: str) -> None:
     async def scenario() -> None:
         async with opened(address(kafka, topic)) as ledger:
             await ledger.append(numbered(10))
@@ -216,7 +216,7 @@ def test_a_lost_beginning_is_never_skipped(kafka: str, topic: str) -> None:
     run(scenario())
 
 
-def test_a_read_behind_the_end_says_that_the_log_is_shorter(kafka: str, topic: str) -> None:
+def test_a_read_after_the_end_reports_a_shorter_log(kafka: str, topic: str) -> None:
     async def scenario() -> None:
         async with opened(address(kafka, topic)) as ledger:
             await ledger.append(numbered(2))
@@ -228,7 +228,7 @@ def test_a_read_behind_the_end_says_that_the_log_is_shorter(kafka: str, topic: s
     run(scenario())
 
 
-def test_records_of_others_come_with_their_keys_and_without_values_empty(kafka: str, topic: str) -> None:
+def test_foreign_records_are_read_with_their_keys_and_missing_values_as_empty(kafka: str, topic: str) -> None:
     async def scenario() -> None:
         async with opened(address(kafka, topic)) as ledger:
             producer = AIOKafkaProducer(bootstrap_servers=kafka)
@@ -250,7 +250,7 @@ def test_records_of_others_come_with_their_keys_and_without_values_empty(kafka: 
 # Many readers of one ledger.
 
 
-def test_readers_at_once_each_read_all(kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_readers_each_read_all(kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "FETCH_BYTES", 4_096)  # many fetches
 
     async def scenario() -> None:
@@ -264,7 +264,7 @@ def test_readers_at_once_each_read_all(kafka: str, topic: str, monkeypatch: pyte
     run(scenario())
 
 
-def test_a_read_that_is_given_up_leaves_nothing_behind(kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_abandoned_read_leaves_nothing_behind(kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "FETCH_BYTES", 4_096)
     monkeypatch.setattr(limits, "READ_BATCH_BYTES", 1_000)
 
@@ -299,7 +299,7 @@ def test_a_producer_out_of_step_with_the_broker_is_replaced(kafka: str, topic: s
     run(scenario())
 
 
-def test_nobody_at_the_address_is_an_error_that_says_so_at_once() -> None:
+def test_an_address_without_a_broker_is_reported_at_once() -> None:
     async def scenario() -> None:
         ledger = KafkaLedger(address("127.0.0.1:1", "t"))
         for _ in range(2):
@@ -312,7 +312,7 @@ def test_nobody_at_the_address_is_an_error_that_says_so_at_once() -> None:
     run(scenario())
 
 
-def test_a_wrong_login_is_no_reason_to_try_again_and_shows_no_password(kafka: str) -> None:
+def test_a_wrong_login_is_a_permanent_error_and_shows_no_password(kafka: str) -> None:
     async def scenario() -> None:
         ledger = KafkaLedger(
             KafkaAddress.parse(f"kafka://user:s3cr3t@{kafka}/t?security_protocol=SASL_PLAINTEXT&timeout_seconds=6")
@@ -326,7 +326,7 @@ def test_a_wrong_login_is_no_reason_to_try_again_and_shows_no_password(kafka: st
     run(scenario())
 
 
-def test_a_closed_ledger_says_that_it_is(kafka: str, topic: str) -> None:
+def test_a_closed_ledger_raises_an_error(kafka: str, topic: str) -> None:
     async def scenario() -> None:
         ledger = KafkaLedger(address(kafka, topic))
         await ledger.append(numbered(1))
@@ -391,9 +391,7 @@ def test_nothing_acknowledged_is_lost_when_the_broker_is_killed_under_writers(ki
     run(scenario())
 
 
-def test_while_the_broker_is_away_an_outcome_is_unknown_or_nothing_was_written(
-    killable: LocalKafka, topic: str
-) -> None:
+def test_without_the_broker_an_outcome_is_unknown_or_nothing_was_written(killable: LocalKafka, topic: str) -> None:
     async def scenario() -> None:
         async with opened(address(killable.bootstrap, topic, timeout_seconds=1.5)) as ledger:
             await ledger.append(numbered(1))
@@ -416,7 +414,7 @@ def test_while_the_broker_is_away_an_outcome_is_unknown_or_nothing_was_written(
     run(scenario())
 
 
-def test_closing_while_the_broker_is_away_ends(
+def test_closing_returns_while_the_broker_is_down(
     killable: LocalKafka, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writing, "_CLOSE_SECONDS", 0.2)
@@ -442,7 +440,7 @@ def example_of_the_page() -> str:
     return str(code)
 
 
-def test_what_the_example_for_other_producers_writes_is_read_as_our_own(kafka: str, topic: str) -> None:
+def test_records_of_the_documented_example_producer_are_read_as_events(kafka: str, topic: str) -> None:
     async def scenario() -> None:
         async with opened(address(kafka, topic, 8)) as ledger:
             environment = {**os.environ, "KAFKA_SERVERS": kafka, "KAFKA_TOPIC": topic}

@@ -54,7 +54,7 @@ KEPT = {"retention.ms": "-1"}
 # How it is made.
 
 
-def test_a_missing_topic_is_made_to_keep_everything(kafka: str, topic: str) -> None:
+def test_a_missing_topic_is_created_with_unlimited_retention(kafka: str, topic: str) -> None:
     async def scenario() -> None:
         async with opened(kafka, topic, "replication=1") as ledger:
             assert (await ledger.manifest()).partitions == 32
@@ -70,7 +70,7 @@ def test_a_missing_topic_is_made_to_keep_everything(kafka: str, topic: str) -> N
     run(scenario())
 
 
-def test_many_that_make_it_at_once_make_one(kafka: str, topic: str) -> None:
+def test_concurrent_creators_create_one_topic(kafka: str, topic: str) -> None:
     async def manifest() -> object:
         async with opened(kafka, topic, "replication=1&partitions=5") as ledger:
             await ledger.append(numbered(1))
@@ -83,7 +83,7 @@ def test_many_that_make_it_at_once_make_one(kafka: str, topic: str) -> None:
     run(scenario())
 
 
-def test_too_few_brokers_for_the_replicas_say_what_to_add(kafka: str, topic: str) -> None:
+def test_an_error_about_too_few_brokers_says_what_to_add(kafka: str, topic: str) -> None:
     async def scenario() -> None:
         with pytest.raises(StorageError, match=r"replication=3.*\?replication=1"):
             async with opened(kafka, topic, "partitions=1"):
@@ -106,7 +106,7 @@ def test_too_few_brokers_for_the_replicas_say_what_to_add(kafka: str, topic: str
         ({**KEPT, "max.message.bytes": "100000"}, "max.message.bytes=100000"),
     ],
 )
-def test_a_topic_that_would_lose_history_is_refused_by_the_settings_name(
+def test_a_topic_that_would_lose_history_is_refused_with_the_name_of_the_setting(
     kafka: str, topic: str, settings: Mapping[str, str], named: str
 ) -> None:
     async def scenario() -> None:
@@ -118,7 +118,7 @@ def test_a_topic_that_would_lose_history_is_refused_by_the_settings_name(
     run(scenario())
 
 
-def test_a_topic_with_another_number_of_partitions_than_the_address_says_is_refused(kafka: str, topic: str) -> None:
+def test_a_topic_whose_number_of_partitions_differs_from_the_address_is_refused(kafka: str, topic: str) -> None:
     async def scenario() -> None:
         await create(kafka, topic, KEPT, partitions=3)
         with pytest.raises(LedgerMismatch, match="has 3 partitions, the address says 4"):
@@ -144,7 +144,7 @@ def test_a_manifest_names_cluster_topic_and_its_id(kafka: str, topic: str) -> No
     run(scenario())
 
 
-def test_added_partitions_are_noticed(kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_added_partitions_are_detected(kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics, "CHECK_SECONDS", 0.0)
 
     async def scenario() -> None:
@@ -161,7 +161,9 @@ def test_added_partitions_are_noticed(kafka: str, topic: str, monkeypatch: pytes
     run(scenario())
 
 
-def test_a_topic_made_anew_is_noticed_and_left_alone(kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recreated_topic_is_detected_and_not_written_to(
+    kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(topics, "CHECK_SECONDS", 0.0)
 
     async def scenario() -> None:
@@ -183,7 +185,7 @@ def test_a_topic_made_anew_is_noticed_and_left_alone(kafka: str, topic: str, mon
     run(scenario())
 
 
-def test_a_deleted_topic_is_missed_and_not_made_anew(kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_topic_is_detected_and_not_recreated(kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics, "_GONE_SECONDS", 0.2)
 
     async def scenario() -> None:

@@ -115,7 +115,7 @@ def said(turns: range) -> list[Event]:
     return [event(space=space, turn=turn) for turn in turns for space in SPACES]
 
 
-def test_flushed_or_restored_views_heal_though_nothing_is_published(
+def test_flushed_or_restored_views_are_repaired_without_new_events(
     kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path
 ) -> None:
     server = own_redis()

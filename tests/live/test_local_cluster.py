@@ -85,7 +85,7 @@ def test_a_paused_server_is_stopped_too(own_redis: NewRedis) -> None:
     assert is_gone(pid)
 
 
-def test_an_older_copy_of_the_data_takes_the_place_of_a_newer_one(own_redis: NewRedis, tmp_path: Path) -> None:
+def test_newer_data_can_be_replaced_by_an_older_copy(own_redis: NewRedis, tmp_path: Path) -> None:
     server = own_redis(fsync="always")
     with closing(redis.Redis.from_url(server.url)) as client:
         client.set("key", "old")
@@ -115,7 +115,7 @@ def test_a_redis_with_snapshots_comes_back_with_its_dump(own_redis: NewRedis) ->
         assert client.get("key") == "saved"
 
 
-def test_a_server_ends_with_its_starter_also_when_that_is_killed(own_redis: NewRedis, tmp_path: Path) -> None:
+def test_a_server_ends_with_its_starter_even_if_that_is_killed(own_redis: NewRedis, tmp_path: Path) -> None:
     program = (
         "import sys; from deploy.local import LocalRedis; server = LocalRedis(sys.argv[1]).start();"
         "print(server.pid, flush=True); sys.stdin.read()"

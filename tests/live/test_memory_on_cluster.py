@@ -87,7 +87,7 @@ async def opened(cluster: Cluster, folder: Path) -> AsyncIterator[Both]:
         yield both
 
 
-def test_every_question_has_the_answer_of_an_embedded_memory(cluster: Cluster, tmp_path: Path) -> None:
+def test_every_query_has_the_answer_of_an_embedded_memory(cluster: Cluster, tmp_path: Path) -> None:
     async def work() -> None:
         async for both in opened(cluster, tmp_path):
             await ask_everything(both)
@@ -209,7 +209,7 @@ async def react(both: Both) -> None:
     assert [check for check in (await both.cluster.verify()).tables if check.difference is not None] == []
 
 
-def test_what_was_published_is_read_at_once_with_after(cluster: Cluster) -> None:
+def test_a_query_with_after_sees_the_published_event(cluster: Cluster) -> None:
     async def work(memory: Memory) -> None:
         for turn in range(20):
             position = await memory.publish(event(space="mill", turn=turn, payload={"text": f"turn {turn}"}))

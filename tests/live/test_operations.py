@@ -78,7 +78,7 @@ def test_rebuilds_at_the_same_time_share_the_partitions_and_replace_each_once(cl
     cluster.assert_views_are_the_fold(EVENTS)
 
 
-def test_a_dry_run_says_what_would_be_rebuilt_and_does_nothing(cluster: Cluster) -> None:
+def test_a_dry_run_of_rebuild_reports_the_plan_and_changes_nothing(cluster: Cluster) -> None:
     before = generations(cluster)
     code, out, _ = recallog(cluster, "rebuild", "--dry-run", "--json")
     plans = json.loads(out)
@@ -88,7 +88,7 @@ def test_a_dry_run_says_what_would_be_rebuilt_and_does_nothing(cluster: Cluster)
     assert generations(cluster) == before
 
 
-def test_a_rebuild_that_was_killed_is_joined_or_given_up(cluster: Cluster) -> None:
+def test_a_killed_rebuild_is_joined_or_abandoned(cluster: Cluster) -> None:
     process = start(cluster, "rebuild")
     try:
         while not any(row.building for row in cluster.ask(lambda memory: memory.status()).partitions):

@@ -117,7 +117,7 @@ def own(server: LocalRedis) -> Iterator[RedisStore]:
     space=st.none() | st.sampled_from((*NAMES, "a\0")),
     newest=st.integers(0, 9) | st.integers(30, 80),
 )
-def test_it_answers_whatever_the_store_in_memory_answers(
+def test_it_answers_like_the_store_in_memory(
     redis_url: str, commits: list[Changes], limit: int, space: str | None, newest: int
 ) -> None:
     async def both() -> tuple[list[object], list[object]]:
@@ -134,7 +134,7 @@ def test_it_answers_whatever_the_store_in_memory_answers(
     assert found == expected
 
 
-def test_places_come_in_the_order_of_their_parts_whatever_characters_they_hold(store: RedisStore) -> None:
+def test_row_keys_are_ordered_by_their_parts_whatever_characters_they_contain(store: RedisStore) -> None:
     parts = ["", "\0", "\0\0", "\0a", "\x01", "a", "a\0", "a\0\0b", "a\x01", "ab", "é", "\uffff", "\U0001f956"]
     needs = [RowKey("t", space, owner, key) for space in parts for owner in parts for key in parts]
     build(store, A, 0, Changes(rows=dict.fromkeys(needs, b"1")))
@@ -142,7 +142,7 @@ def test_places_come_in_the_order_of_their_parts_whatever_characters_they_hold(s
     assert found == sorted((need.space, need.owner, need.key) for need in needs)
 
 
-def test_a_large_read_is_of_one_moment_though_it_takes_several_calls(store: RedisStore) -> None:
+def test_a_large_read_in_several_calls_is_consistent(store: RedisStore) -> None:
     needs = [RowKey("t", "s", str(n)) for n in range(2 * READ_ROWS_MAX + 7)]
     logs = [LogName("l", "s", str(n)) for n in range(READ_ROWS_MAX + 3)]
 
@@ -182,7 +182,7 @@ def test_a_scan_of_large_rows_comes_in_chunks_that_fit_a_reply(store: RedisStore
 # Writers beside each other.
 
 
-def test_of_several_writers_one_wins(store: RedisStore) -> None:
+def test_one_of_several_concurrent_writers_wins(store: RedisStore) -> None:
     others = [RedisStore(store._server.url, namespace=store._namespace) for _ in range(8)]
 
     async def race() -> list[Outcome]:
@@ -217,21 +217,21 @@ def test_a_commit_whose_answer_was_lost_counts_once(store: RedisStore) -> None:
     run(hasty.close())
 
 
-def test_a_commit_that_cannot_be_packed_leaves_nothing(store: RedisStore) -> None:
+def test_a_commit_that_cannot_be_serialized_changes_nothing(store: RedisStore) -> None:
     build(store, A, 0)
     with pytest.raises(TypeError):
         commit(store, A, 0, 1, Changes({ROW: b"x", RowKey("t", "s"): object()}))  # type: ignore[dict-item]
     assert (run(store.checkpoint(A)), data_of(store, A)) == (at(0), None)
 
 
-def test_a_commit_backwards_is_a_defect_only_where_it_could_be_made(store: RedisStore) -> None:
+def test_a_backward_commit_violates_an_invariant_only_if_it_could_be_applied(store: RedisStore) -> None:
     assert commit(store, A, 3, 2) is Outcome.RETIRED
     build(store, A, 9)
     with pytest.raises(InvariantViolation):
         commit(store, A, 3, 2)
 
 
-def test_namespaces_are_stores_of_their_own(store: RedisStore, redis_url: str) -> None:
+def test_each_namespace_is_a_separate_store(store: RedisStore, redis_url: str) -> None:
     other = new_store(redis_url)
     activate(store, A, 3, row(b"1"))
     assert run(other.remember_manifest(b"its own")) == b"its own"
@@ -252,14 +252,14 @@ def full(rows: int = 3, logs: int = 3) -> Changes:
     )
 
 
-def test_nothing_is_left_of_a_generation_that_was_given_up(store: RedisStore) -> None:
+def test_nothing_is_left_of_an_abandoned_generation(store: RedisStore) -> None:
     build(store, A, 3, full())
     run(store.retire(A))
     run(store.collect_garbage(0))
     assert run(keys(store)) == set()
 
 
-def test_nothing_is_left_of_generations_that_were_replaced(store: RedisStore) -> None:
+def test_nothing_is_left_of_replaced_generations(store: RedisStore) -> None:
     activate(store, C, 3)
     of_one = {key.replace(C.id.encode(), A.id.encode()) for key in run(keys(store))}
     for generation in (B, A):
@@ -283,7 +283,7 @@ def _dying(call: Callable[..., Awaitable[Any]], calls: int) -> Callable[..., Awa
     return call_or_die
 
 
-def test_a_sweep_that_died_anywhere_is_finished_by_the_next(store: RedisStore) -> None:
+def test_a_garbage_collection_that_died_anywhere_is_finished_by_the_next(store: RedisStore) -> None:
     for calls in count():
         gone = Generation(f"gone-{calls}", 0, "code", 0)
         build(store, gone, 3, full())
@@ -304,7 +304,7 @@ def test_a_sweep_that_died_anywhere_is_finished_by_the_next(store: RedisStore) -
             run(dying.close())
 
 
-def test_two_sweepers_do_no_harm(store: RedisStore) -> None:
+def test_two_concurrent_garbage_collections_are_safe(store: RedisStore) -> None:
     async def sweep_twice() -> None:
         await asyncio.gather(store.collect_garbage(0), store.collect_garbage(0))
 
@@ -315,7 +315,7 @@ def test_two_sweepers_do_no_harm(store: RedisStore) -> None:
     assert not [key for key in run(keys(store)) if A.id.encode() in key]
 
 
-def test_sweeping_a_hundred_thousand_keys_never_keeps_others_waiting(own: RedisStore) -> None:
+def test_garbage_collection_of_a_hundred_thousand_keys_does_not_block_others(own: RedisStore) -> None:
     build(own, A)
     for n in range(25):
         logs = {LogName("l", "s", f"{n}.{m}"): [b"x" * 100] for m in range(4_000)}
@@ -363,7 +363,7 @@ def test_in_an_older_snapshot_a_commit_finds_a_mismatch(own_redis: NewRedis) -> 
         run(store.close())
 
 
-def test_what_was_acknowledged_outlives_a_kill(own: RedisStore, server: LocalRedis) -> None:
+def test_acknowledged_commits_survive_a_kill(own: RedisStore, server: LocalRedis) -> None:
     activate(own, A, 3, Changes({ROW: b"1"}, {LOG: [b"1", b"2"]}, {"l": 1}))
     server.kill()
     with pytest.raises(StorageUnavailable, match="cannot be reached"):
@@ -388,7 +388,7 @@ def test_a_redis_that_evicts_is_refused(own: RedisStore, server: LocalRedis) -> 
         run(late.close())
 
 
-def test_it_is_looked_at_again_after_a_reconnect(own: RedisStore, server: LocalRedis) -> None:
+def test_the_server_is_checked_again_after_a_reconnect(own: RedisStore, server: LocalRedis) -> None:
     activate(own, A, 3)
     run(ask(own, "CONFIG", "SET", "maxmemory-policy", "volatile-ttl"))
     assert run(own.checkpoint(A)) == at(3)
@@ -397,7 +397,7 @@ def test_it_is_looked_at_again_after_a_reconnect(own: RedisStore, server: LocalR
         run(own.checkpoint(A))
 
 
-def test_a_redis_that_keeps_nothing_on_disk_is_warned_of_once(
+def test_a_redis_without_persistence_is_warned_about_once(
     own_redis: NewRedis, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = own_redis(snapshots=True)
@@ -410,12 +410,12 @@ def test_a_redis_that_keeps_nothing_on_disk_is_warned_of_once(
     assert [record.getMessage().partition("(")[2][:16] for record in caplog.records] == ["appendonly no, s"]
 
 
-def test_a_redis_that_persists_is_not_warned_of(own: RedisStore, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_redis_with_persistence_causes_no_warning(own: RedisStore, caplog: pytest.LogCaptureFixture) -> None:
     run(own.pointer(0))
     assert caplog.records == []
 
 
-def test_a_full_redis_leaves_rows_and_checkpoint_as_they_were(own: RedisStore) -> None:
+def test_a_full_redis_leaves_rows_and_checkpoint_unchanged(own: RedisStore) -> None:
     activate(own, A, 0, Changes({ROW: b"before"}, {LOG: [b"1"]}, {"l": 5}))
     run(ask(own, "CONFIG", "SET", "maxmemory", 1))
     with pytest.raises(StorageFull, match="raise its maxmemory"):
@@ -425,7 +425,7 @@ def test_a_full_redis_leaves_rows_and_checkpoint_as_they_were(own: RedisStore) -
     assert commit(own, A, 0, 1, row(b"after")) is Outcome.APPLIED
 
 
-def test_a_replica_is_to_be_tried_again(own: RedisStore) -> None:
+def test_a_replica_is_a_transient_error(own: RedisStore) -> None:
     build(own, A, 0)
     run(ask(own, "REPLICAOF", "127.0.0.1", "1"))
     with pytest.raises(StorageUnavailable, match="replica"):
@@ -449,7 +449,7 @@ def test_a_wrong_password_is_a_permanent_error_and_is_not_shown(
         run(known.close())
 
 
-def test_a_user_without_the_right_to_look_at_the_server_is_told_which(own: RedisStore, server: LocalRedis) -> None:
+def test_an_error_about_a_missing_right_names_the_right(own: RedisStore, server: LocalRedis) -> None:
     run(ask(own, "ACL", "SETUSER", "reader", "on", ">pass", "~*", "+@all", "-info"))
     with one_loop():
         store = new_store(server.url.replace("redis://", "redis://reader:pass@"))
@@ -459,7 +459,7 @@ def test_a_user_without_the_right_to_look_at_the_server_is_told_which(own: Redis
 
 
 @pytest.mark.parametrize("url", ["http://localhost", "redis://:pa/ss@localhost", "localhost:6379"])
-def test_what_is_no_url_of_a_redis_is_refused_without_showing_it(url: str) -> None:
+def test_an_invalid_redis_url_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(SettingsError, match="rediss://") as raised:
         RedisStore(url)
     assert "pa" not in str(raised.value).replace("password", "")
@@ -474,7 +474,7 @@ def test_a_namespace_that_would_break_the_keys_is_refused(namespace: str) -> Non
 # Sizes.
 
 
-def test_sizes_are_told_by_table(store: RedisStore) -> None:
+def test_sizes_are_reported_per_table(store: RedisStore) -> None:
     small = {RowKey("small", "s", str(n)): b"x" * 10 for n in range(1_000)}
     large = {RowKey("identity.bucket", "s", str(n)): b"x" * 1_000 for n in range(1_000)}
     logs = {LogName("l", "s", str(n)): [b"x" * 500] * 4 for n in range(100)}
@@ -487,5 +487,5 @@ def test_sizes_are_told_by_table(store: RedisStore) -> None:
     assert sum(sizes.values()) < run(store.size_bytes()) < sum(sizes.values()) + 10_000
 
 
-def test_an_empty_store_takes_nothing(store: RedisStore) -> None:
+def test_an_empty_store_has_size_zero(store: RedisStore) -> None:
     assert (run(store.size_bytes()), run(store.sizes(0))) == (0, {})

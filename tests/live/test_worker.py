@@ -91,7 +91,7 @@ def records_of(cluster: Cluster) -> int:
     return cluster.ask(total)
 
 
-def test_workers_share_the_partitions_and_take_over_from_those_that_leave_die_or_freeze(cluster: Cluster) -> None:
+def test_workers_share_the_partitions_and_take_over_from_those_that_stop_crash_or_freeze(cluster: Cluster) -> None:
     first = cluster.live_worker()
     second = cluster.worker()
     wait_until_shared(first, second)
@@ -119,7 +119,7 @@ def test_workers_share_the_partitions_and_take_over_from_those_that_leave_die_or
     cluster.assert_views_are_the_fold(records_of(cluster))
 
 
-def test_a_worker_outlives_kafka_and_redis_and_says_what_is_away(
+def test_a_worker_survives_an_outage_of_kafka_or_redis_and_names_it(
     own_kafka: NewKafka, topic: str, own_redis: NewRedis, tmp_path: Path
 ) -> None:
     kafka, redis = own_kafka(), own_redis()
@@ -158,7 +158,7 @@ def test_a_worker_outlives_kafka_and_redis_and_says_what_is_away(
         assert worker.terminate() == 0
 
 
-def test_settings_that_are_of_no_use_end_the_process(cluster: Cluster) -> None:
+def test_unusable_settings_end_the_process(cluster: Cluster) -> None:
     cluster.publish_only(numbered(3))
     cluster.settings = cluster.settings.model_copy(
         update={"ledger": str(cluster.settings.ledger).replace(f"partitions={PARTITIONS}", "partitions=3")}

@@ -31,7 +31,7 @@ SERIES = {
 }
 
 
-def test_fausts_own_command_starts_it_with_health_and_metrics_and_a_defect_ends_it(
+def test_fausts_own_command_starts_it_with_health_and_metrics_and_an_unexpected_error_ends_it(
     kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path
 ) -> None:
     with Cluster(kafka, topic, own_redis().url, tmp_path) as cluster:
@@ -62,7 +62,7 @@ def test_fausts_own_command_starts_it_with_health_and_metrics_and_a_defect_ends_
         assert worker.terminate() == 0
 
 
-def test_a_worker_without_a_cluster_says_what_to_set(tmp_path: Path) -> None:
+def test_a_worker_without_a_cluster_names_the_missing_settings(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "recallog_service", "worker"], cwd=tmp_path, capture_output=True, text=True, check=False
     )

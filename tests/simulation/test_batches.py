@@ -34,7 +34,7 @@ def test_the_rows_are_the_same_wherever_batches_end(seed: int, size: int) -> Non
 
 @settings(max_examples=150)
 @given(seed=SEEDS, size=SIZES)
-def test_every_view_is_what_the_oracle_says(seed: int, size: int) -> None:
+def test_every_view_equals_the_oracle(seed: int, size: int) -> None:
     values, unique_ids = recorded(seed, size)
     projector, generation = folded(ledger_at(values, unique_ids=unique_ids))
     check_views(projector.store, generation, expect(values, unique_ids=unique_ids))

@@ -127,7 +127,7 @@ async def all_standing(reading: ReadSession, space: str | None = None) -> list[t
 
 @settings(max_examples=100)
 @given(recordings(), st.sampled_from(SPACES), st.lists(st.tuples(st.sampled_from(READERS), ASKED), min_size=4))
-def test_what_is_salient_is_what_brute_force_finds(
+def test_salient_events_equal_those_of_a_brute_force_search(
     recorded: Recorded, space: str, questions: list[tuple[str, SalienceQuery]]
 ) -> None:
     for agent, asked in questions:
@@ -139,19 +139,19 @@ def test_what_is_salient_is_what_brute_force_finds(
 
 @settings(max_examples=150)
 @given(recordings())
-def test_one_trigger_stands_for_each_agent_that_owes_a_reflection_and_none_for_any_other(recorded: Recorded) -> None:
+def test_one_trigger_is_pending_for_each_agent_whose_reflection_is_due_and_for_no_other(recorded: Recorded) -> None:
     check_all_reflections(recorded)
 
 
 @settings(max_examples=20)
 @given(recordings(size_max=40))
-def test_at_every_position_a_reflection_is_due_where_a_tally_says_so(recorded: Recorded) -> None:
+def test_at_every_position_a_reflection_is_due_exactly_if_a_tally_finds_it_due(recorded: Recorded) -> None:
     for until in range(len(recorded.values)):
         check_all_reflections(Recorded(recorded.values[:until], recorded.unique_ids, recorded.batch_records))
 
 
 @pytest.mark.parametrize("spelling", ["{}0", "{}00", "{}٠", "{}0 ", "{}", "{}-0", "0{}0"])  # noqa: RUF001
-def test_only_a_trigger_s_own_id_names_it(spelling: str) -> None:
+def test_a_trigger_is_answered_only_by_its_own_id(spelling: str) -> None:
     """What names the older trigger answers nothing, and what names none answers the present one."""
     trigger = trigger_of("village", "baker", 0)
     cause = spelling.format(trigger[:-1])
@@ -167,7 +167,7 @@ def test_only_a_trigger_s_own_id_names_it(spelling: str) -> None:
 
 @settings(max_examples=60)
 @given(recordings())
-def test_beliefs_are_an_agent_s_reflections_and_a_reader_sees_those_that_it_could_see_when_they_were_said(
+def test_beliefs_are_an_agent_s_reflections_that_the_reader_could_see_when_they_were_published(
     recorded: Recorded,
 ) -> None:
     for space in SPACES:
@@ -188,7 +188,7 @@ def test_the_scene_is_the_newest_shared_event_of_each_of_its_kinds(recorded: Rec
 
 @settings(max_examples=40)
 @given(recordings())
-def test_a_prompt_shows_what_visitors_said_last(recorded: Recorded) -> None:
+def test_a_prompt_shows_the_last_events_of_visitors(recorded: Recorded) -> None:
     for space in SPACES:
         for agent in READERS:
             prompt = finish(
@@ -203,7 +203,7 @@ def test_a_prompt_shows_what_visitors_said_last(recorded: Recorded) -> None:
 
 @settings(max_examples=40)
 @given(recordings())
-def test_a_prompt_shows_what_its_agent_did_last(recorded: Recorded) -> None:
+def test_a_prompt_shows_the_last_actions_of_its_agent(recorded: Recorded) -> None:
     for space in SPACES:
         for agent in READERS:
             prompt = finish(
@@ -223,7 +223,7 @@ def lines_of(said: Sequence[ExpectedEvent]) -> list[str]:
 
 @settings(max_examples=60)
 @given(recordings(), ASKED, st.lists(st.tuples(st.sampled_from(READERS), st.integers(0, 119)), min_size=5))
-def test_reasons_agree_with_what_brute_force_finds(
+def test_explanations_agree_with_brute_force(
     recorded: Recorded, asked: SalienceQuery, asked_about: list[tuple[str, int]]
 ) -> None:
     for agent, offset in asked_about:
@@ -267,7 +267,7 @@ def check_nothing_is_shown(found: Explanation, counted: Sequence[ExpectedEvent])
 
 @settings(max_examples=20)
 @given(recordings(), st.sampled_from(SPACES), st.sampled_from(READERS))
-def test_of_an_id_that_nothing_has_nothing_is_known(recorded: Recorded, space: str, agent: str) -> None:
+def test_an_unknown_id_has_the_verdict_unknown(recorded: Recorded, space: str, agent: str) -> None:
     assert recorded.explain(space, "no such id", agent, SalienceQuery()).verdict == "unknown"
 
 
@@ -276,7 +276,7 @@ def test_of_an_id_that_nothing_has_nothing_is_known(recorded: Recorded, space: s
 
 @settings(max_examples=60)
 @given(recordings(), st.integers(-1, 60), ASKED)
-def test_what_had_not_happened_by_a_time_is_remembered_nowhere(
+def test_an_answer_as_of_a_time_contains_no_later_events(
     recorded: Recorded, minutes: int, asked: SalienceQuery
 ) -> None:
     by = datetime.fromisoformat(MOMENT) + timedelta(minutes=minutes)
@@ -292,7 +292,7 @@ def test_what_had_not_happened_by_a_time_is_remembered_nowhere(
 
 @settings(max_examples=60)
 @given(recordings(), st.integers(0, 120))
-def test_a_rebuild_at_any_point_gives_the_same_rows_and_says_nothing_new(recorded: Recorded, point: int) -> None:
+def test_a_rebuild_at_any_point_gives_the_same_rows_and_publishes_nothing(recorded: Recorded, point: int) -> None:
     """Each step is made by a process of its own, that knows the rows from the store alone."""
     ledger, store = ledger_at(recorded.values[:point], unique_ids=recorded.unique_ids), MemoryStore()
     before = finish(generations.current(Projector(ledger, store, builtin.projections()), 0))
@@ -327,14 +327,14 @@ def long_run() -> Recorded:
 
 @pytest.mark.parametrize("query", ["", "bread of the mill", "river at night"])
 @pytest.mark.parametrize("turn", [None, 10])
-def test_of_more_events_than_the_views_keep_the_newest_are_ranked(
+def test_beyond_the_retention_of_the_views_the_newest_events_are_ranked(
     long_run: Recorded, query: str, turn: int | None
 ) -> None:
     assert len(long_run.expected.memories("village", "baker")) > 2_400
     check_salience(long_run, "village", "baker", SalienceQuery(query, turn=turn))
 
 
-def test_of_more_events_than_the_views_keep_all_are_counted_though_since_when_is_known_no_more(
+def test_beyond_the_retention_of_the_views_all_events_are_counted_without_the_first(
     long_run: Recorded,
 ) -> None:
     reflection = long_run.expected.reflection("village", "baker")

@@ -56,9 +56,7 @@ def check(ledger: MemoryLedger, store: MemoryStore) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_commit_that_failed_and_is_made_again_by_the_same_process_counts_once(
-    ledger: MemoryLedger, number: int
-) -> None:
+def test_a_failed_commit_repeated_by_the_same_process_counts_once(ledger: MemoryLedger, number: int) -> None:
     """The rows of the failed batch stayed in the projector's cache, and the retry counted its events twice."""
     store = FailingStore()
     store.fail_commit = number
@@ -70,7 +68,7 @@ def test_a_commit_that_failed_and_is_made_again_by_the_same_process_counts_once(
 
 
 @pytest.mark.parametrize("number", range(1, 8))
-def test_a_read_that_failed_in_the_middle_of_a_batch_leaves_nothing_behind(number: int) -> None:
+def test_a_read_that_failed_in_the_middle_of_a_batch_leaves_no_cached_rows(number: int) -> None:
     """Half of a batch was in the cache when a row could not be fetched, and was folded on by the retry."""
     said = [event for turn in range(2) for n in range(8) for event in numbered(1, first=turn, space=f"space-{n}")]
     ledger = ledger_at([codec.encode(event) for event in said], batch_records=4)
@@ -85,7 +83,9 @@ def test_a_read_that_failed_in_the_middle_of_a_batch_leaves_nothing_behind(numbe
 
 
 @pytest.mark.parametrize("first_ahead_by", range(0, 40, 3))
-def test_two_questions_at_once_in_one_process_count_every_event_once(ledger: MemoryLedger, first_ahead_by: int) -> None:
+def test_two_concurrent_queries_in_one_process_count_every_event_once(
+    ledger: MemoryLedger, first_ahead_by: int
+) -> None:
     """Two tasks folded the same batch into the same cached rows."""
     store = MemoryStore()
     stepped = SteppedStore(store, lambda: False, [])
@@ -109,9 +109,7 @@ def test_two_questions_at_once_in_one_process_count_every_event_once(ledger: Mem
 
 
 @pytest.mark.parametrize("ahead_by", range(0, 120, 3))
-def test_a_question_during_a_rebuild_is_answered_wherever_the_cutover_falls(
-    ledger: MemoryLedger, ahead_by: int
-) -> None:
+def test_a_query_during_a_rebuild_is_answered_whenever_the_cutover_happens(ledger: MemoryLedger, ahead_by: int) -> None:
     """A generation swept between two touches of one question raised `Rebuilding`, though another one was active."""
     store = MemoryStore()
     stepped_ledger, stepped = SteppedLedger(ledger, lambda: False), SteppedStore(store, lambda: False, [])
@@ -138,7 +136,9 @@ def test_a_question_during_a_rebuild_is_answered_wherever_the_cutover_falls(
 
 
 @pytest.mark.parametrize("ahead_by", range(0, 60, 3))
-def test_who_joins_a_rebuild_that_another_finishes_does_not_start_one_more(ledger: MemoryLedger, ahead_by: int) -> None:
+def test_joining_a_rebuild_that_another_process_finishes_starts_no_further_rebuild(
+    ledger: MemoryLedger, ahead_by: int
+) -> None:
     store = MemoryStore()
     created: list[Generation] = []
     stepped_ledger, stepped = SteppedLedger(ledger, lambda: False), SteppedStore(store, lambda: False, created)

@@ -40,7 +40,7 @@ def below_the_public_api(source: str) -> Iterator[str]:
                 yield ast.unparse(node)
 
 
-def test_no_other_module_uses_what_is_below_the_public_api() -> None:
+def test_no_other_module_uses_internals_of_aiokafka() -> None:
     found = {str(path.relative_to(ROOT)): list(below_the_public_api(path.read_text())) for path in sources()}
     assert len(found) > 100
     assert {path: uses for path, uses in found.items() if uses} == {}
@@ -57,7 +57,7 @@ def test_no_other_module_uses_what_is_below_the_public_api() -> None:
         "from aiokafka import AIOKafkaConsumer\nself._consumer._fetcher.error_future",
     ],
 )
-def test_each_way_below_the_public_api_is_found(source: str) -> None:
+def test_each_use_of_internals_is_found(source: str) -> None:
     assert list(below_the_public_api(source)) != []
 
 

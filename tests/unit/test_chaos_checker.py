@@ -70,7 +70,7 @@ def change(evidence: Evidence, table: str, doctor: Callable[[bytes], bytes | Non
         rows[address] = changed
 
 
-def test_a_run_without_fault_has_no_findings_and_the_figures_of_what_was_sent(evidence: Evidence) -> None:
+def test_a_run_without_fault_has_no_findings_and_the_figures_of_the_sent_events(evidence: Evidence) -> None:
     facts, findings = check(evidence, BY_SPACE)
     assert findings == []
     assert (facts.records, facts.duplicates, facts.dead_letters, facts.spaces) == (len(published()), 12, 1, 2)
@@ -84,7 +84,7 @@ def test_an_acknowledged_event_that_the_topic_lost_is_found(evidence: Evidence) 
     assert f"lost: {evidence.acknowledged[17].space}" in findings[0]
 
 
-def test_a_tail_that_the_broker_lost_is_found(evidence: Evidence) -> None:
+def test_a_lost_tail_of_the_topic_is_found(evidence: Evidence) -> None:
     evidence.topic[0] = evidence.topic[0][:-5]
     evidence.dumps[0] = views_of(evidence.topic[0])
     assert "acknowledged" in found(evidence)
@@ -95,7 +95,7 @@ def test_an_event_that_was_never_acknowledged_is_found(evidence: Evidence) -> No
     assert found(evidence) == ["acknowledged"]
 
 
-def test_an_event_that_nobody_published_is_found(evidence: Evidence) -> None:
+def test_an_unpublished_event_is_found(evidence: Evidence) -> None:
     stranger = event_of(SEED, "city", EVENTS)
     evidence.topic[0].append(TopicRecord(len(evidence.topic[0]), b"city", codec.encode(stranger)))
     evidence.dumps[0] = views_of(evidence.topic[0])
@@ -139,12 +139,12 @@ def test_an_event_that_was_counted_twice_is_found(evidence: Evidence, table: Tab
     assert "counted" in found(evidence)
 
 
-def test_a_memory_that_was_lost_is_found(evidence: Evidence) -> None:
+def test_a_lost_memory_is_found(evidence: Evidence) -> None:
     change(evidence, episodic.OWN.name, lambda _: None, log=True)
     assert set(found(evidence)) >= {"remembered", "folded"}
 
 
-def test_a_memory_that_came_twice_is_found(evidence: Evidence) -> None:
+def test_a_duplicated_memory_is_found(evidence: Evidence) -> None:
     entries = evidence.dumps[0].logs[episodic.SHARED.name]
     space, owner, last = max(entries)
     entries[space, owner, f"{int(last) + 1:020d}"] = entries[space, owner, last]
@@ -164,19 +164,19 @@ def test_a_memory_of_another_space_is_found(evidence: Evidence) -> None:
     assert set(found(evidence)) >= {"remembered", "folded"}
 
 
-def test_a_dead_letter_that_should_be_none_is_found(evidence: Evidence) -> None:
+def test_a_wrong_dead_letter_is_found(evidence: Evidence) -> None:
     letters = evidence.dumps[0].rows[dead_letters.TABLE.name]
     letter = dead_letters.DeadLetterRow(0, "invalid", "but it is not")
     letters["", "", dead_letters.key_of(0)] = dead_letters.TABLE.encode(letter)
     assert set(found(evidence)) >= {"dead_lettered", "folded"}
 
 
-def test_a_dead_letter_that_is_missing_is_found(evidence: Evidence) -> None:
+def test_a_missing_dead_letter_is_found(evidence: Evidence) -> None:
     evidence.dumps[0].rows[dead_letters.TABLE.name].clear()
     assert set(found(evidence)) >= {"dead_lettered", "folded"}
 
 
-def test_a_setting_that_was_changed_is_found(evidence: Evidence) -> None:
+def test_a_changed_setting_is_found(evidence: Evidence) -> None:
     change(evidence, settings.AGENTS.name, lambda _: None)
     assert found(evidence) == ["folded"]
 
@@ -186,7 +186,7 @@ def test_views_that_have_not_reached_the_end_are_found(evidence: Evidence) -> No
     assert "folded" in found(evidence)
 
 
-def test_a_space_that_lies_in_the_wrong_partition_is_found(evidence: Evidence) -> None:
+def test_a_space_in_the_wrong_partition_is_found(evidence: Evidence) -> None:
     evidence.topic = {0: [], 1: evidence.topic[0]}
     evidence.dumps = {0: views_of([]), 1: evidence.dumps[0]}
     assert found(evidence) == ["acknowledged"]
@@ -195,7 +195,7 @@ def test_a_space_that_lies_in_the_wrong_partition_is_found(evidence: Evidence) -
 # What is decided by the seed
 
 
-def test_a_seed_says_the_same_again() -> None:
+def test_a_seed_determines_events_and_actions() -> None:
     assert [event_of(3, "city", n) for n in range(200)] == [event_of(3, "city", n) for n in range(200)]
     assert event_of(3, "city", 5).payload[NUMBER] == 5
     assert Campaign(3).actions() == Campaign(3).actions()
@@ -203,7 +203,7 @@ def test_a_seed_says_the_same_again() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("campaign", [Campaign, Campaign.quick])
-def test_a_campaign_has_all_its_kills_and_each_kind_of_them(campaign: Callable[[int], Campaign], seed: int) -> None:
+def test_a_campaign_contains_all_its_kills_of_each_kind(campaign: Callable[[int], Campaign], seed: int) -> None:
     planned = campaign(seed)
     kills = [targets for action in planned.actions() if action.kind == "kill" for targets in action.targets]
     counted = [targets for targets in kills if targets not in planned.producer_names]
@@ -213,7 +213,7 @@ def test_a_campaign_has_all_its_kills_and_each_kind_of_them(campaign: Callable[[
     assert {action.kind for action in planned.actions()} == {"kill", "pause", "rebuild"}
 
 
-def test_a_history_that_a_kill_cut_off_is_read_up_to_there_and_goes_on(tmp_path: Path) -> None:
+def test_a_history_cut_off_by_a_kill_is_read_up_to_the_cut_and_continued(tmp_path: Path) -> None:
     path = tmp_path / "history"
     history.Writer(path).note("started")
     with path.open("ab") as file:

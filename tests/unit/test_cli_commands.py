@@ -73,7 +73,7 @@ def failed(result: Result, code: int, says: str) -> None:
 # Help.
 
 
-def test_the_commands_are_these() -> None:
+def test_the_list_of_commands() -> None:
     assert [" ".join(path) for path in COMMANDS] == [
         "agents", "beliefs", "context", "copy", "dead-letters list", "dead-letters retry", "dead-letters show", "demo",
         "entries", "episodic", "eval locomo", "explain", "export", "indexer", "ingest", "publish", "react", "rebuild",
@@ -94,11 +94,11 @@ def test_every_command_s_help_shows_an_example_of_it(path: tuple[str, ...]) -> N
 
 
 @pytest.mark.parametrize("path", [path for path in COMMANDS if path not in SILENT], ids=" ".join)
-def test_every_command_that_answers_speaks_json(path: tuple[str, ...]) -> None:
+def test_every_command_that_answers_has_a_json_option(path: tuple[str, ...]) -> None:
     assert "--json" in recallog(*path, "--help").out
 
 
-def test_the_whole_is_a_module_too(tmp_path: Path) -> None:
+def test_the_command_line_runs_as_a_module(tmp_path: Path) -> None:
     shown = spawn("--help", cwd=tmp_path)
     assert shown.code == 0
     assert "Event-sourced memory" in shown.out
@@ -111,7 +111,7 @@ def test_the_whole_is_a_module_too(tmp_path: Path) -> None:
      ["timeline", "village", "baker", "--limit", "0"], ["publish", "v", "a", "k.k", "t", "--turn", "three"],
      ["ingest", "nosuchfile.jsonl"]],
 )  # fmt: skip
-def test_wrong_use_ends_with_2(tmp_path: Path, arguments: list[str]) -> None:
+def test_a_usage_error_exits_with_2(tmp_path: Path, arguments: list[str]) -> None:
     result = recallog(*arguments, RECALLOG_HOME=str(tmp_path / "home"))
     assert result.code == 2
     assert "Traceback" not in result.err
@@ -126,7 +126,7 @@ def test_publish_prints_the_position_and_the_id(tmp_path: Path) -> None:
     assert clean(recallog("episodic", "village", "baker", "--home", tmp_path)).out == "[turn 003][agent.spoke] Bread!\n"
 
 
-def test_publishing_the_same_again_answers_its_first_position(tmp_path: Path) -> None:
+def test_publishing_the_same_event_again_prints_its_first_position(tmp_path: Path) -> None:
     said = ["publish", "v", "a", "agent.spoke", "t", "--id", "e-1", "--at", "2026-03-01", "--home", tmp_path, "--json"]
     assert clean(recallog(*said)).json == clean(recallog(*said)).json == {"position": "0:0", "id": "e-1"}
 
@@ -183,13 +183,13 @@ def test_a_broken_event_is_one_line_that_names_its_field_and_nothing_is_written(
     assert not (tmp_path / "home").exists()
 
 
-def test_an_id_that_is_taken_says_by_which_event(tmp_path: Path) -> None:
+def test_an_id_conflict_names_the_existing_event(tmp_path: Path) -> None:
     said = ["publish", "v", "a", "agent.spoke", "--id", "e-1", "--home", tmp_path]
     clean(recallog(*said, "one"))
     failed(recallog(*said, "two"), 1, "e-1.*0:0")
 
 
-def test_an_error_is_json_where_json_was_asked_for(tmp_path: Path) -> None:
+def test_errors_are_json_with_the_json_option(tmp_path: Path) -> None:
     result = recallog("publish", "v", "a", "nodot", "t", "--json", "--home", tmp_path)
     assert result.code == 1
     assert json.loads(result.err)["error"] == "InvalidEvent"
@@ -199,7 +199,7 @@ def test_an_error_is_json_where_json_was_asked_for(tmp_path: Path) -> None:
 # Questions.
 
 
-def test_episodic_shows_what_an_agent_remembers(home: Path) -> None:
+def test_episodic_shows_the_memories_of_an_agent(home: Path) -> None:
     shown = clean(recallog("episodic", "village", "baker", "--window", "2", "--home", home)).out
     assert shown == (
         "[turn 028][agent.spoke] the right number [bold]28[/]\n[turn 029][agent.thought] the right number [bold]29[/]\n"
@@ -215,15 +215,15 @@ def test_episodic_as_of_a_position_or_a_time(home: Path, moment: str) -> None:
 @pytest.mark.parametrize(
     ("moment", "code"), [("0:30", 2), ("1:0", 2), ("0:999999999999", 2), ("yesterday", 1), ("2026-13-01", 1)]
 )
-def test_a_moment_that_is_none_is_one_clear_line(home: Path, moment: str, code: int) -> None:
+def test_an_invalid_time_is_one_clear_error_line(home: Path, moment: str, code: int) -> None:
     failed(recallog("episodic", "village", "baker", "--as-of", moment, "--home", home), code, moment)
 
 
-def test_an_unknown_agent_has_no_memory_and_that_is_no_error(home: Path) -> None:
+def test_an_unknown_agent_has_an_empty_memory_and_no_error(home: Path) -> None:
     assert clean(recallog("episodic", "village", "nobody", "--home", home)).out == "(no prior memory)\n"
 
 
-def test_a_name_that_can_be_none_is_an_error(home: Path) -> None:
+def test_an_invalid_name_is_an_error(home: Path) -> None:
     failed(recallog("episodic", "the village", "baker", "--home", home), 1, "space: 'the village'")
     failed(recallog("episodic", "village", "the baker", "--home", home), 1, "agent: 'the baker'")
 
@@ -260,13 +260,13 @@ def test_timeline_around_an_event_shows_it_among_its_neighbours(home: Path) -> N
     assert (view["anchor"]["id"], [each["id"] for each in view["after"]]) == ("e-8", ["e-9"])
 
 
-def test_timeline_around_what_an_agent_may_not_see_is_wrong_use(home: Path) -> None:
+def test_timeline_around_an_invisible_event_is_a_usage_error(home: Path) -> None:
     failed(recallog("timeline", "village", "baker", "--around", "e-2", "--home", home), 2, "may see no event 'e-2'")
     failed(recallog("timeline", "village", "baker", "--around", "e-99", "--home", home), 2, "may see no event 'e-99'")
     assert recallog("timeline", "village", "baker", "--around", "e-8", "--before", "0:3", "--home", home).code == 2
 
 
-def test_recall_shows_the_best_first_and_what_answered(home: Path) -> None:
+def test_recall_shows_the_best_first_and_the_source_of_the_answer(home: Path) -> None:
     shown = recallog("recall", "village", "baker", "number 12", "--top-k", "2", "--no-wait", "--home", home)
     assert shown.code == 0
     best, second = shown.out.splitlines()
@@ -345,7 +345,7 @@ def test_tail_from_a_position(home: Path) -> None:
     assert clean(recallog("tail", "--from", "0:30", "--home", home)).out == ""
 
 
-def test_tail_of_a_space_shows_its_last_twenty_wherever_they_lie(home: Path) -> None:
+def test_tail_of_a_space_shows_its_last_twenty_records(home: Path) -> None:
     clean(recallog("publish", "town", "mayor", "agent.spoke", "Order!", "--home", home))
     for n in range(25):
         clean(recallog("publish", "village", "smith", "agent.spoke", f"{n}", "--home", home))
@@ -353,7 +353,7 @@ def test_tail_of_a_space_shows_its_last_twenty_wherever_they_lie(home: Path) -> 
     assert line.endswith("town  mayor  agent.spoke  Order!")
 
 
-def test_status_tells_how_far_the_views_are(home: Path) -> None:
+def test_status_shows_the_checkpoints_of_the_views(home: Path) -> None:
     status = clean(recallog("status", "--json", "--home", home)).json
     assert (status["records"], status["partitions"][0]["lag"]) == (30, 30)
     clean(recallog("episodic", "village", "baker", "--home", home))
@@ -377,7 +377,7 @@ def test_status_of_a_space(home: Path) -> None:
         (["export"], ""), (["rebuild", "--abort"], "no rebuild"), (["dead-letters", "retry"], "0 of 0 applied"),
     ],
 )  # fmt: skip
-def test_before_any_event_every_command_answers(tmp_path: Path, command: list[str], shows: str) -> None:
+def test_every_command_answers_before_any_event(tmp_path: Path, command: list[str], shows: str) -> None:
     assert shows in clean(recallog(*command, "--home", tmp_path / "new" / "home")).out
 
 
@@ -399,7 +399,7 @@ def test_verify_finds_a_planted_corruption_and_rebuild_repairs_it(home: Path) ->
     assert clean(recallog("verify", "--home", home)).out == shown
 
 
-def test_rebuild_reports_to_programs(home: Path) -> None:
+def test_rebuild_reports_as_json(home: Path) -> None:
     (report,) = clean(recallog("rebuild", "--json", "--home", home)).json
     assert (report["views"], report["records"], report["replaced"]) == ("built-in", 30, None)
 
@@ -413,9 +413,9 @@ def test_dead_letters_of_a_clean_ledger(home: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["tail"], ["export"], ["status"], ["verify"], ["spaces"]])
-def test_the_folder_is_named_by_the_environment_too(home: Path, command: list[str]) -> None:
+def test_the_folder_can_be_set_in_the_environment(home: Path, command: list[str]) -> None:
     assert recallog(*command, RECALLOG_HOME=str(home)) == recallog(*command, "--home", home)
 
 
-def test_a_setting_of_the_environment_that_cannot_be_is_wrong_use(home: Path) -> None:
+def test_an_invalid_environment_variable_is_a_usage_error(home: Path) -> None:
     failed(recallog("status", "--home", home, RECALLOG_LOCK_WAIT_SECONDS="-1"), 2, "RECALLOG_LOCK_WAIT_SECONDS: Input")

@@ -53,7 +53,7 @@ def turns(home: Path) -> list[int]:
 # A good file.
 
 
-def test_every_line_is_in_and_in_order(good: Path, home: Path) -> None:
+def test_every_line_is_ingested_in_order(good: Path, home: Path) -> None:
     result = ingest(good, home)
     assert (result.code, result.err) == (0, "")
     assert "100 events added" in result.out
@@ -68,7 +68,7 @@ def test_ingesting_it_twice_adds_nothing(good: Path, home: Path) -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 7, 100, 10_000])
-def test_the_size_of_its_batches_makes_no_difference(good: Path, home: Path, batch: int) -> None:
+def test_the_batch_size_does_not_change_the_result(good: Path, home: Path, batch: int) -> None:
     assert ingest(good, home, "--batch", batch, "--json").json["added"] == 100
     assert turns(home) == list(range(1, 101))
 
@@ -101,7 +101,7 @@ def test_acknowledged_events_are_printed_with_their_positions(good: Path, home: 
 # A broken line.
 
 
-def test_it_stops_at_the_first_broken_line_and_those_before_it_are_in(broken: Path, home: Path) -> None:
+def test_it_stops_at_the_first_broken_line_and_ingests_those_before_it(broken: Path, home: Path) -> None:
     result = ingest(broken, home)
     assert result.code == 1
     assert "line 57: payload.text" in result.err
@@ -110,14 +110,14 @@ def test_it_stops_at_the_first_broken_line_and_those_before_it_are_in(broken: Pa
     assert turns(home) == list(range(1, 57))
 
 
-def test_programs_are_told_the_line_too(broken: Path, home: Path) -> None:
+def test_json_errors_name_the_line(broken: Path, home: Path) -> None:
     result = ingest(broken, home, "--json")
     assert result.code == 1
     assert result.json["stopped"] is True
     assert [problem["number"] for problem in result.json["problems"]] == [57]
 
 
-def test_told_to_keep_going_it_skips_what_is_broken_and_lists_it(broken: Path, home: Path) -> None:
+def test_with_keep_going_broken_lines_are_skipped_and_listed(broken: Path, home: Path) -> None:
     result = ingest(broken, home, "--keep-going")
     assert result.code == 1
     assert "line 57: payload.text" in result.err
@@ -126,7 +126,7 @@ def test_told_to_keep_going_it_skips_what_is_broken_and_lists_it(broken: Path, h
     assert turns(home) == [n for n in range(1, 101) if n not in (57, 80)]
 
 
-def test_mended_and_run_again_it_adds_the_rest(broken: Path, good: Path, home: Path) -> None:
+def test_a_second_run_of_the_corrected_file_adds_the_rest(broken: Path, good: Path, home: Path) -> None:
     ingest(broken, home)
     result = ingest(good, home, "--json").json
     assert (result["added"], result["known"]) == (44, 56)
@@ -145,7 +145,7 @@ def reused(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("batch", [1, 10, 500])
-def test_an_id_used_again_inside_the_file_stops_it_there(reused: Path, home: Path, batch: int) -> None:
+def test_an_id_reused_inside_the_file_stops_it_at_that_line(reused: Path, home: Path, batch: int) -> None:
     result = ingest(reused, home, "--batch", batch)
     assert result.code == 1
     assert "line 57: the id 'e-3'" in result.err
@@ -153,7 +153,7 @@ def test_an_id_used_again_inside_the_file_stops_it_there(reused: Path, home: Pat
 
 
 @pytest.mark.parametrize("batch", [1, 10, 500])
-def test_or_is_skipped_and_listed(reused: Path, home: Path, batch: int) -> None:
+def test_with_keep_going_a_reused_id_is_skipped_and_listed(reused: Path, home: Path, batch: int) -> None:
     result = ingest(reused, home, "--batch", batch, "--keep-going", "--json")
     assert result.code == 1
     assert (result.json["added"], result.json["stopped"]) == (99, False)
@@ -167,7 +167,7 @@ def test_the_same_line_twice_is_no_conflict(tmp_path: Path, home: Path) -> None:
     assert (result.code, result.json["added"], result.json["known"]) == (0, 1, 1)
 
 
-def test_an_id_of_the_ledger_that_says_something_else_stops_it_too(good: Path, home: Path) -> None:
+def test_an_id_with_other_content_in_the_ledger_stops_it(good: Path, home: Path) -> None:
     recallog("publish", "village", "smith", "agent.spoke", "mine", "--id", "e-40", "--home", home)
     result = ingest(good, home)
     assert result.code == 1
@@ -178,7 +178,7 @@ def test_an_id_of_the_ledger_that_says_something_else_stops_it_too(good: Path, h
 # What is no such file.
 
 
-def test_a_chat_read_as_events_says_how_to_read_it(tmp_path: Path, home: Path) -> None:
+def test_a_chat_file_read_as_events_is_refused_with_the_right_format(tmp_path: Path, home: Path) -> None:
     file = write(tmp_path / "chat.json", [json.dumps([{"messages": [{"role": "user", "content": "Hi"}]}])])
     result = ingest(file, home)
     assert result.code == 1
@@ -186,7 +186,7 @@ def test_a_chat_read_as_events_says_how_to_read_it(tmp_path: Path, home: Path) -
     assert ingest(file, home, "--format", "chat", "--json").json["added"] == 1
 
 
-def test_a_binary_file_is_an_error_and_no_crash(tmp_path: Path, home: Path) -> None:
+def test_a_binary_file_is_reported_without_a_traceback(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "picture.png"
     file.write_bytes(bytes(range(256)) * 100)
     result = ingest(file, home)
@@ -195,14 +195,14 @@ def test_a_binary_file_is_an_error_and_no_crash(tmp_path: Path, home: Path) -> N
 
 
 @pytest.mark.parametrize("format", ["jsonl", "chat", "locomo"])
-def test_a_file_that_is_not_there_is_wrong_use(tmp_path: Path, home: Path, format: str) -> None:  # noqa: A002
+def test_a_missing_file_is_a_usage_error(tmp_path: Path, home: Path, format: str) -> None:  # noqa: A002
     result = ingest(tmp_path / "nosuch.jsonl", home, "--format", format)
     assert result.code == 2
     assert "nosuch.jsonl" in result.err
     assert not home.exists()
 
 
-def test_a_folder_is_no_file(tmp_path: Path, home: Path) -> None:
+def test_a_folder_instead_of_a_file_is_refused(tmp_path: Path, home: Path) -> None:
     assert ingest(tmp_path, home).code == 2
 
 
@@ -222,7 +222,7 @@ def village(home: Path) -> list[Event]:
     return events
 
 
-def test_what_is_exported_and_ingested_elsewhere_is_an_equal_ledger(tmp_path: Path, home: Path) -> None:
+def test_an_export_ingested_elsewhere_gives_an_equal_ledger(tmp_path: Path, home: Path) -> None:
     events = village(home)
     backup = tmp_path / "backup.jsonl"
     assert recallog("export", "--output", backup, "--home", home).code == 0
@@ -238,13 +238,13 @@ def test_export_writes_the_same_to_a_pipe(tmp_path: Path, home: Path) -> None:
     assert spawn("export", "--home", home).out.encode() == (tmp_path / "backup.jsonl").read_bytes()
 
 
-def test_an_export_of_one_space_holds_that_space(home: Path) -> None:
+def test_an_export_of_one_space_contains_only_that_space(home: Path) -> None:
     village(home)
     (found,) = recallog("export", "--space", "town", "--home", home).out.splitlines()
     assert json.loads(found)["space"] == "town"
 
 
-def test_an_export_that_cannot_be_written_says_so(tmp_path: Path, home: Path) -> None:
+def test_an_export_that_cannot_be_written_is_an_error(tmp_path: Path, home: Path) -> None:
     village(home)
     result = recallog("export", "--output", tmp_path / "no" / "such" / "folder.jsonl", "--home", home)
     assert result.code == 2

@@ -126,14 +126,14 @@ QUESTIONS: list[list[str]] = [
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[0])
-def test_each_answers_from_the_past(home: Path, question: list[str]) -> None:
+def test_each_command_answers_as_of_a_time(home: Path, question: list[str]) -> None:
     then = clean(recallog(*question, "--as-of", "0:0", "--json", "--home", home)).json
     assert then.get("checkpoint") == {"partition": 0, "offset": 0}
     assert then != clean(recallog(*question, "--json", "--home", home)).json
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[0])
-def test_a_moment_or_a_name_that_can_be_none_is_one_clear_line(home: Path, question: list[str]) -> None:
+def test_an_invalid_time_or_name_is_one_clear_error_line(home: Path, question: list[str]) -> None:
     failed(recallog(*question, "--as-of", "0:99", "--home", home), 2, "0:99")
     failed(recallog(*question, "--as-of", "noon", "--home", home), 1, "noon.*is not a time")
     failed(recallog(question[0], "the village", *question[2:], "--home", home), 1, "space: 'the village'")
@@ -151,7 +151,7 @@ def test_a_moment_or_a_name_that_can_be_none_is_one_clear_line(home: Path, quest
         (["react", "village"], "no reflection is due\n"),
     ],
 )
-def test_before_any_event_each_answers(tmp_path: Path, question: list[str], shows: str) -> None:
+def test_each_command_answers_before_any_event(tmp_path: Path, question: list[str], shows: str) -> None:
     assert clean(recallog(*question, "--home", tmp_path / "new" / "home")).out.startswith(shows)
 
 
@@ -161,26 +161,26 @@ def test_before_any_event_each_answers(tmp_path: Path, question: list[str], show
      ["context", "village", "widow", "--budget-tokens", "0"], ["explain", "village", "w-1"], ["scene"],
      ["salient", "village", "widow", "-x"]],
 )  # fmt: skip
-def test_wrong_use_ends_with_2(home: Path, arguments: list[str]) -> None:
+def test_a_usage_error_exits_with_2(home: Path, arguments: list[str]) -> None:
     assert recallog(*arguments, "--home", home).code == 2
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[0])
-def test_what_somebody_said_does_nothing_to_a_terminal(rude: Path, question: list[str]) -> None:
+def test_control_characters_in_texts_do_not_reach_the_terminal(rude: Path, question: list[str]) -> None:
     shown = on_a_terminal(*question, "--home", rude)
     assert SHOWN in shown
     assert "\x07" not in shown
     assert "\x1b[31mel" not in shown
 
 
-def test_an_error_shows_what_is_wrong_as_it_was_written(home: Path) -> None:
+def test_an_error_quotes_the_wrong_value_as_it_was_written(home: Path) -> None:
     failed(recallog("episodic", "a[bold]:apple:[/]", "widow", "--home", home), 1, re.escape("'a[bold]:apple:[/]'"))
 
 
 # salient
 
 
-def test_salient_shows_what_matters_most_oldest_first(home: Path) -> None:
+def test_salient_shows_the_most_salient_events_oldest_first(home: Path) -> None:
     result = clean(recallog("salient", "village", "widow", "smith", "--top-k", "2", "--home", home))
     assert result.out == (
         "[turn 004][agent.reflected][sal=0.60] The smith took it.\n"
@@ -191,14 +191,14 @@ def test_salient_shows_what_matters_most_oldest_first(home: Path) -> None:
     )  # fmt: skip
 
 
-def test_salient_from_another_turn(home: Path) -> None:
+def test_salient_measures_recency_from_the_given_turn(home: Path) -> None:
     question = ["salient", "village", "widow", "--json", "--home", home]
     now, later = clean(recallog(*question)).json, clean(recallog(*question, "--turn", "100")).json
     assert (now["turn"], later["turn"]) == (8, 100)
     assert later["memories"][0]["recency"] < now["memories"][0]["recency"]
 
 
-def test_a_query_that_begins_with_a_dash_comes_after_two(home: Path) -> None:
+def test_a_query_that_begins_with_a_dash_follows_two_dashes(home: Path) -> None:
     question = ["salient", "village", "widow", "--json", "--home", home]
     assert clean(recallog(*question, "--", "-- Übel?")).json["query"] == "-- Übel?"
 
@@ -206,7 +206,7 @@ def test_a_query_that_begins_with_a_dash_comes_after_two(home: Path) -> None:
 # explain
 
 
-def test_explain_tells_why_an_agent_has_an_event_before_its_eyes(home: Path) -> None:
+def test_explain_shows_why_an_agent_remembers_an_event(home: Path) -> None:
     lines = clean(recallog("explain", "village", "w-2", "widow", "--query", "chest", "--home", home)).out.splitlines()
     assert lines == [
         "remembered",
@@ -217,14 +217,14 @@ def test_explain_tells_why_an_agent_has_an_event_before_its_eyes(home: Path) -> 
     ]
 
 
-def test_explain_shows_nothing_of_what_an_agent_may_not_see(home: Path) -> None:
+def test_explain_shows_nothing_of_an_invisible_event(home: Path) -> None:
     result = clean(recallog("explain", "village", "t-2", "widow", "--home", home))
     assert result.out.startswith("not visible\n  it is neither by widow nor addressed to widow")
     assert "key" not in result.out
     assert clean(recallog("explain", "village", "t-2", "widow", "--json", "--home", home)).json["memory"] is None
 
 
-def test_explain_ends_with_1_where_there_is_no_such_event(home: Path) -> None:
+def test_explain_exits_with_1_for_an_unknown_event(home: Path) -> None:
     result = recallog("explain", "village", "nosuch", "widow", "--home", home)
     assert (result.code, result.out.splitlines()[0]) == (1, "unknown")
     assert result.err == "list the ids: recallog tail --space village --json\n"
@@ -236,7 +236,7 @@ def test_explain_ends_with_1_where_there_is_no_such_event(home: Path) -> None:
 # beliefs and scene
 
 
-def test_beliefs_come_with_what_they_rest_on(home: Path) -> None:
+def test_beliefs_are_shown_with_their_evidence(home: Path) -> None:
     shown = clean(recallog("beliefs", "village", "widow", "--home", home))
     assert shown == Result(0, "[turn 004][agent.reflected] The smith took it.\n  based on w-1, t-1\n", "")
     (found,) = clean(recallog("beliefs", "village", "widow", "--json", "--home", home)).json["beliefs"]
@@ -250,7 +250,7 @@ def test_beliefs_that_another_may_see(home: Path) -> None:
     assert others == "[turn 004][agent.reflected] The smith took it.\n  based on w-1, t-1\n"
 
 
-def test_the_scene_is_what_all_see(home: Path) -> None:
+def test_the_scene_shows_shared_events(home: Path) -> None:
     assert clean(recallog("scene", "village", "--home", home)) == Result(0, "The chest stands in the quarry.\n", "")
     assert clean(recallog("scene", "village", "--as-of", "0:4", "--home", home)).out == "The chest is gone.\n"
 
@@ -272,20 +272,20 @@ def test_context_prints_the_prompt_and_nothing_else(home: Path) -> None:
     assert re.fullmatch(r"about \d+ tokens; 0 lines left out\n", result.err)
 
 
-def test_context_takes_all_that_a_prompt_may_be_given(home: Path) -> None:
+def test_context_takes_every_option_of_a_prompt(home: Path) -> None:
     asked = {"scene": "-- night --", "query": "-who?", "extra": "--extra", "output_format": "- one line", "turn": 9}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in asked.items()]
     expected = prompt(home, **asked)
     assert clean(recallog("context", "village", "widow", *options, "--home", home)).out == f"{expected}\n"
 
 
-def test_a_prompt_in_a_pipe_is_exactly_what_was_said(rude: Path) -> None:
+def test_a_prompt_in_a_pipe_has_the_texts_unchanged(rude: Path) -> None:
     shown = clean(recallog("context", "village", "widow", "--extra", "a\ttab", "--home", rude)).out
     assert RUDE in shown
     assert "a\ttab" in shown
 
 
-def test_context_says_what_does_not_fit_and_what_is_due(home: Path) -> None:
+def test_context_reports_dropped_sections_and_a_due_reflection(home: Path) -> None:
     result = clean(recallog("context", "village", "widow", "--budget-tokens", "20", "--home", home))
     assert re.fullmatch(
         r"about \d+ tokens; [1-9]\d* lines left out\n"
@@ -296,7 +296,7 @@ def test_context_says_what_does_not_fit_and_what_is_due(home: Path) -> None:
     assert '"kind": "agent.reflected"' in result.out
 
 
-def test_context_for_programs(home: Path) -> None:
+def test_context_as_json(home: Path) -> None:
     found = clean(recallog("context", "village", "widow", "--budget-tokens", "200", "--json", "--home", home)).json
     expected = prompt(home, budget_tokens=200)
     assert list(found) == ["text", "tokens", "dropped", "degraded", "generation", "checkpoint", "reflection"]
@@ -308,7 +308,7 @@ def test_context_for_programs(home: Path) -> None:
 # reflection
 
 
-def test_a_reflection_that_is_due_tells_since_when_and_on_what(home: Path) -> None:
+def test_a_due_reflection_is_shown_with_its_first_event_and_evidence(home: Path) -> None:
     result = clean(recallog("reflection", "village", "widow", "--home", home))
     assert result.out == (
         "due since 0:8: 3 of 3 events since the last one at 0:4\n"
@@ -325,14 +325,14 @@ def test_a_reflection_that_is_not_due(home: Path) -> None:
     )
 
 
-def test_an_agent_that_never_reflects_and_how_to_switch_it_on(home: Path) -> None:
+def test_an_agent_without_reflection_is_shown_with_the_setting_that_enables_it(home: Path) -> None:
     result = clean(recallog("reflection", "village", "smith", "--home", home))
     assert result.out == "never due: smith has no threshold; 5 events so far\n"
     (command,) = re.findall(r"set a threshold: recallog (.*)", result.err)
     assert command == """publish village smith agent.configured --payload '{"reflection_threshold": 20}'"""
 
 
-def test_only_the_newest_events_that_count_are_shown(home: Path) -> None:
+def test_only_the_newest_counted_events_are_shown(home: Path) -> None:
     publish(home, *(said("agent.spoke", f"{n}", turn=9) for n in range(30)))
     result = clean(recallog("reflection", "village", "widow", "--home", home))
     assert len(result.out.splitlines()) == 21
@@ -348,7 +348,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
 
 
-def test_react_answers_what_is_due_once(home: Path) -> None:
+def test_react_answers_each_due_reflection_once(home: Path) -> None:
     result = clean(recallog("react", "--home", home))
     assert result.err == ""
     line, evidence = result.out.splitlines()
@@ -358,7 +358,7 @@ def test_react_answers_what_is_due_once(home: Path) -> None:
     assert clean(recallog("react", "--json", "--home", home)).json == []
 
 
-def test_react_for_programs(home: Path) -> None:
+def test_react_as_json(home: Path) -> None:
     (reaction,) = clean(recallog("react", "--json", "--home", home)).json
     assert (reaction["agent"], reaction["kind"]) == ("widow", "agent.reflected")
     assert reaction["based_on"] == ["s-2", "w-2", "t-3"]
@@ -370,7 +370,7 @@ def test_react_in_one_space_leaves_the_others_alone(home: Path) -> None:
 
 
 @pytest.mark.usefixtures("_no_proxy")
-def test_react_asks_the_model_behind_a_url_with_the_key_of_the_environment(home: Path) -> None:
+def test_react_calls_the_model_at_a_url_with_the_key_of_the_environment(home: Path) -> None:
     with ChatServer(belief("It was not the smith.", "t-3")) as server:
         result = clean(
             recallog(
@@ -385,14 +385,14 @@ def test_react_asks_the_model_behind_a_url_with_the_key_of_the_environment(home:
 
 
 @pytest.mark.usefixtures("_no_proxy")
-def test_the_environment_names_reflector_and_model_too(home: Path) -> None:
+def test_reflector_and_model_can_be_set_in_the_environment(home: Path) -> None:
     with ChatServer(belief("It was not the smith.", "t-3")) as server:
         environment = {"RECALLOG_REFLECTOR": server.url, "RECALLOG_REFLECTOR_MODEL": "small"}
         assert "It was not the smith." in clean(recallog("react", "--home", home, **environment)).out
 
 
 @pytest.mark.usefixtures("_no_proxy")
-def test_a_reflection_that_fails_ends_with_1_and_is_due_no_more(home: Path) -> None:
+def test_a_failed_reflection_exits_with_1_and_is_no_longer_due(home: Path) -> None:
     with ChatServer(status(400, "too rude")) as server:
         result = recallog("react", "--reflector", server.url, "--model", "small", "--home", home)
     assert (result.code, result.err) == (1, "")
@@ -401,7 +401,7 @@ def test_a_reflection_that_fails_ends_with_1_and_is_due_no_more(home: Path) -> N
 
 
 @pytest.mark.usefixtures("_no_proxy")
-def test_a_reflector_that_is_set_wrong_ends_with_3_and_all_stays_due(home: Path) -> None:
+def test_a_misconfigured_reflector_exits_with_3_and_reflections_stay_due(home: Path) -> None:
     failed(recallog("react", "--reflector", "http://127.0.0.1:1", "--home", home), 3, "RECALLOG_REFLECTOR_MODEL")
     failed(recallog("react", "--reflector", "ftp://x", "--model", "small", "--home", home), 3, "URL must be")
     with ChatServer(status(401)) as server:
@@ -416,13 +416,13 @@ def held(path: Path) -> Iterator[None]:
         yield
 
 
-def test_react_while_another_process_reacts_ends_with_3(home: Path) -> None:
+def test_react_exits_with_3_while_another_process_reacts(home: Path) -> None:
     with held(home / "reactors.lock"):
         result = recallog("react", "--home", home, RECALLOG_LOCK_WAIT_SECONDS="0.2")
         failed(result, 3, r"another process has held .*reactors\.lock")
 
 
-def test_react_says_that_texts_leave_the_machine_and_takes_no_key() -> None:
+def test_help_of_react_warns_that_texts_leave_the_machine_and_has_no_key_option() -> None:
     shown = " ".join(clean(recallog("react", "--help")).out.split())
     assert "With a URL as the reflector, texts leave this machine" in shown
     assert "--key" not in shown
@@ -432,7 +432,7 @@ def test_react_says_that_texts_leave_the_machine_and_takes_no_key() -> None:
 # status
 
 
-def test_status_shows_what_is_due_and_who_does_not_reflect(home: Path) -> None:
+def test_status_shows_due_reflections_and_agents_without_reflection(home: Path) -> None:
     publish(home, said("agent.spoke", "I am the smith.", agent="smith", turn=31))
     clean(recallog("scene", "village", "--home", home))
     result = clean(recallog("status", "--home", home))
@@ -458,7 +458,7 @@ def test_status_shows_ten_agents_and_how_many_more(home: Path) -> None:
     assert len(json.loads(recallog("status", "--json", "--home", home).out)["unreflected"]) == 12
 
 
-def test_status_without_any_of_them_says_nothing_of_them(tmp_path: Path) -> None:
+def test_status_without_reflecting_agents_does_not_mention_reflection(tmp_path: Path) -> None:
     publish(tmp_path, said("agent.spoke", "Bread!", turn=3))
     clean(recallog("scene", "village", "--home", tmp_path))
     shown = clean(recallog("status", "--home", tmp_path))

@@ -58,7 +58,7 @@ def without_log(path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_a_ledger_that_some_other_program_made(home: Path, command: list[str]) -> None:
+def test_a_ledger_of_another_program_is_refused(home: Path, command: list[str]) -> None:
     (home / "ledger.db").unlink()
     with closing(sqlite3.connect(home / "ledger.db")) as connection, connection:
         connection.execute("CREATE TABLE events (mine)")
@@ -68,7 +68,7 @@ def test_a_ledger_that_some_other_program_made(home: Path, command: list[str]) -
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_a_ledger_that_is_no_database(home: Path, command: list[str]) -> None:
+def test_a_ledger_that_is_no_database_is_refused(home: Path, command: list[str]) -> None:
     (home / "ledger.db").write_text("Dear diary, " * 100)
     failed(recallog(*command, "--home", home), 3, "is not a ledger of Recallog.*--home")
 
@@ -189,7 +189,7 @@ def test_views_that_another_process_folds(home: Path) -> None:
     assert recallog("episodic", "village", "baker", "--home", home).code == 0
 
 
-def test_views_that_are_up_to_date_are_read_without_the_lock(home: Path) -> None:
+def test_up_to_date_views_are_read_without_the_lock(home: Path) -> None:
     with held("lock", home / "views.lock"):
         result = recallog("episodic", "village", "baker", "--home", home, RECALLOG_LOCK_WAIT_SECONDS="0.3")
     assert result.code == 0
@@ -204,7 +204,7 @@ def test_no_traceback_in_a_real_process(home: Path) -> None:
     failed(spawn("publish", "v", "a", "nodot", "t", "--home", home), 1, "kind: ")
 
 
-def test_a_reader_of_the_pipe_that_has_enough_is_no_error_to_speak_of(home: Path) -> None:
+def test_a_closed_pipe_ends_the_command_without_a_traceback(home: Path) -> None:
     command = f"{sys.executable} -m recallog_service tail --from 0 --home {home} | head -n 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60)
     assert len(done.stdout.splitlines()) == 1
@@ -212,5 +212,5 @@ def test_a_reader_of_the_pipe_that_has_enough_is_no_error_to_speak_of(home: Path
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
-def test_an_export_to_a_full_disk_is_no_success(home: Path) -> None:
+def test_an_export_to_a_full_disk_fails(home: Path) -> None:
     failed(recallog("export", "--output", "/dev/full", "--home", home), 3, "No space left")

@@ -81,7 +81,7 @@ def told(lines: list[str]) -> list[str]:
 # What there is
 
 
-def test_watch_shows_who_said_what_to_whom(home: Path) -> None:
+def test_watch_shows_agent_addressees_and_text(home: Path) -> None:
     publish(
         home,
         spoke("The chest is gone.", agent="narrator", kind="world.observed", turn=1),
@@ -108,13 +108,13 @@ def test_watch_begins_with_the_last_twenty_events_of_its_space(home: Path) -> No
     assert [line.split()[0] for line in watched(home, "--from", "0:28")] == ["0:28", "0:29"]
 
 
-def test_watch_where_nothing_was_said(home: Path) -> None:
+def test_watch_of_an_empty_space(home: Path) -> None:
     result = recallog("watch", "village", "--once", "--home", home)
     assert result == Result(0, "", "village has no events from 0:0 on\n")
     assert recallog("watch", "village", "--once", "--json", "--home", home) == Result(0, "", "")
 
 
-def test_watch_what_cannot_be_watched(home: Path) -> None:
+def test_watch_refuses_invalid_arguments(home: Path) -> None:
     publish(home, spoke("Bread!"))
     for arguments, code, says in (
         (["the village"], 1, "space: 'the village'"),
@@ -126,7 +126,7 @@ def test_watch_what_cannot_be_watched(home: Path) -> None:
         assert says in result.err
 
 
-def test_what_is_no_event_is_shown_as_such(home: Path) -> None:
+def test_invalid_records_are_shown_as_such(home: Path) -> None:
     publish(home, spoke("Bread!"))
     with closing(sqlite3.connect(home / "ledger.db")) as connection, connection:
         connection.execute("INSERT INTO events SELECT 1, space, 'x', ? FROM events", (b'{"id": "\x1b[1m',))
@@ -136,7 +136,7 @@ def test_what_is_no_event_is_shown_as_such(home: Path) -> None:
     assert [about for about, _ in documents(watched(home, "--json"))] == ["event", "error", "event"]
 
 
-def test_control_characters_do_nothing(home: Path) -> None:
+def test_control_characters_are_escaped(home: Path) -> None:
     publish(home, spoke("\x1b[31m[bold]:apple:"))
     assert watched(home)[0].endswith("  \\x1b[31m[bold]:apple:")
 
@@ -144,13 +144,13 @@ def test_control_characters_do_nothing(home: Path) -> None:
 # What falls due
 
 
-def test_a_reflection_falls_due_after_the_event_that_made_it_due(home: Path) -> None:
+def test_a_due_reflection_is_shown_after_the_event_that_made_it_due(home: Path) -> None:
     publish(home, configured("widow", 3), *(spoke(f"{n}", turn=n) for n in range(5)))
     assert [line.split()[0] for line in watched(home)] == ["0:0", "0:1", "0:2", "0:3", "·", "0:4", "0:5"]
     assert told(watched(home)) == ["· widow: a reflection is due, 3 events so far"]
 
 
-def test_what_was_due_before_is_told_first(home: Path) -> None:
+def test_reflections_due_before_the_start_are_shown_first(home: Path) -> None:
     publish(home, configured("widow", 3), *(spoke(f"{n}", turn=n) for n in range(30)))
     assert told(watched(home)) == told(watched(home)[:1]) == ["· widow: a reflection is due, 3 events so far"]
     result = recallog("watch", "village", "--from", "0:31", "--once", "--home", home)
@@ -158,7 +158,7 @@ def test_what_was_due_before_is_told_first(home: Path) -> None:
     assert result.err == "village has no events from 0:31 on\n"
 
 
-def test_an_answer_and_what_falls_due_after_it(home: Path) -> None:
+def test_an_answer_is_shown_before_the_reflection_that_becomes_due_after_it(home: Path) -> None:
     publish(home, configured("widow", 2), spoke("a", turn=6), spoke("b", turn=7))
     answer(home, "widow", "So it is.")
     publish(home, spoke("c", turn=8), spoke("d", turn=9))
@@ -172,23 +172,23 @@ def test_an_answer_and_what_falls_due_after_it(home: Path) -> None:
     ]
 
 
-def test_a_reflection_of_its_own_accord_answers_too(home: Path) -> None:
+def test_a_reflection_without_causation_answers_the_due_one(home: Path) -> None:
     publish(home, configured("widow", 2), spoke("a"), spoke("b"), reflected("widow", "So."), reflected("widow", "And."))
     assert told(watched(home)) == ["· widow: a reflection is due, 2 events so far", "· widow: has reflected"]
 
 
-def test_a_reflection_that_nobody_owed_is_just_an_event(home: Path) -> None:
+def test_a_reflection_that_was_not_due_is_an_ordinary_event(home: Path) -> None:
     publish(home, spoke("a"), reflected("widow", "So."), configured("smith", 9), reflected("smith", "And."))
     assert told(watched(home)) == []
 
 
-def test_a_setting_can_make_it_due(home: Path) -> None:
+def test_a_setting_can_make_a_reflection_due(home: Path) -> None:
     publish(home, *(spoke(f"{n}") for n in range(4)), configured("widow", 3), spoke("more"))
     assert [line.split()[0] for line in watched(home)][4:] == ["0:4", "·", "0:5"]
     assert told(watched(home)) == ["· widow: a reflection is due, 4 events so far"]
 
 
-def test_a_reflection_that_failed(home: Path) -> None:
+def test_a_failed_reflection_is_shown(home: Path) -> None:
     publish(home, configured("widow", 1), spoke("a"))
     with ChatServer(status(400, "no")) as server:
         code = recallog("react", "--reflector", server.url, "--model", "m", "--home", home, NO_PROXY="*").code
@@ -197,7 +197,7 @@ def test_a_reflection_that_failed(home: Path) -> None:
     assert re.match("0:2  turn 000  widow  reflection.failed  .*400 Bad Request", watched(home)[-2])
 
 
-def test_where_too_much_would_have_to_be_folded_again_the_fact_alone_is_told(
+def test_beyond_the_refold_limit_a_due_reflection_is_shown_without_counts(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(home, configured("widow", 2), spoke("a"), spoke("b"), spoke("c"))
@@ -208,7 +208,7 @@ def test_where_too_much_would_have_to_be_folded_again_the_fact_alone_is_told(
     ]  # fmt: skip
 
 
-def test_watch_for_programs(home: Path) -> None:
+def test_watch_as_json(home: Path) -> None:
     publish(home, configured("widow", 1), spoke("a", id="e-1"))
     answer(home, "widow", "So it is.")
     found = documents(watched(home, "--json"))
@@ -320,7 +320,7 @@ def test_watch_follows_what_other_processes_publish_until_it_is_stopped(
     assert len(watch.seen["err"]) == 1
 
 
-def test_watch_tells_what_was_answered_before_it_could_look(home: Path) -> None:
+def test_watch_shows_a_reflection_answered_between_two_steps(home: Path) -> None:
     publish(home, configured("widow", 2))
     with running("watch", "village", "--home", home) as watch:
         watch.until("agent.configured")
@@ -350,7 +350,7 @@ def test_tail_follows_until_it_is_stopped(home: Path) -> None:
 
 
 @pytest.mark.parametrize(("with_signal", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
-def test_react_goes_on_until_it_is_stopped(home: Path, with_signal: signal.Signals, code: int) -> None:
+def test_react_with_follow_runs_until_it_is_stopped(home: Path, with_signal: signal.Signals, code: int) -> None:
     publish(home, configured("widow", 2), spoke("a", id="e-1"), spoke("b", id="e-2"))
     with running("react", "--follow", "--home", home) as react:
         react.until("answering due reflections in all spaces, offline; Ctrl-C ends the command", "err")
@@ -363,7 +363,7 @@ def test_react_goes_on_until_it_is_stopped(home: Path, with_signal: signal.Signa
     assert len(react.seen["err"]) == 1
 
 
-def test_react_goes_on_in_one_space_and_leaves_the_others_alone(home: Path) -> None:
+def test_react_with_follow_in_one_space_leaves_the_others_alone(home: Path) -> None:
     elsewhere = event("agent.configured", space="town", payload={"reflection_threshold": 1})
     publish(home, configured("widow", 1), elsewhere, event(space="town"))
     with running("react", "village", "--follow", "--json", "--home", home) as react:
@@ -374,7 +374,7 @@ def test_react_goes_on_in_one_space_and_leaves_the_others_alone(home: Path) -> N
     assert recallog("reflection", "town", "baker", "--json", "--home", home).json["due"]
 
 
-def test_react_shows_what_others_answer_too(home: Path) -> None:
+def test_react_shows_answers_of_other_processes(home: Path) -> None:
     publish(home, configured("widow", 1), spoke("a"))
     with FileLock(home / "reactors.lock"), running("react", "--follow", "--home", home) as react:
         react.until("answering", "err")
@@ -383,7 +383,7 @@ def test_react_shows_what_others_answer_too(home: Path) -> None:
         assert react.stop(signal.SIGTERM) == 0
 
 
-def test_react_goes_on_after_a_reflection_that_failed(home: Path) -> None:
+def test_react_continues_after_a_failed_reflection(home: Path) -> None:
     publish(home, configured("widow", 1), spoke("a", id="e-1"))
     with ChatServer(status(400, "too rude"), belief("It is so.", "e-2")) as server:
         environment = {"RECALLOG_REFLECTOR": server.url, "RECALLOG_REFLECTOR_MODEL": "small"}
@@ -395,7 +395,7 @@ def test_react_goes_on_after_a_reflection_that_failed(home: Path) -> None:
             assert react.stop(signal.SIGTERM) == 0
 
 
-def test_react_ends_with_3_when_the_reflector_can_answer_nothing(home: Path) -> None:
+def test_react_exits_with_3_if_the_reflector_is_misconfigured(home: Path) -> None:
     publish(home, configured("widow", 1), spoke("a"))
     with ChatServer(status(401)) as server:
         with running("react", "--follow", "--reflector", server.url, "--model", "small", "--home", home) as react:
@@ -414,7 +414,7 @@ def test_react_waits_while_another_process_reacts(home: Path) -> None:
         assert react.stop(signal.SIGTERM) == 0
 
 
-def test_an_agent_that_only_hears_others_reflect_is_left_in_peace(home: Path) -> None:
+def test_reflections_of_others_alone_trigger_no_reflection(home: Path) -> None:
     publish(home, configured("widow", 1), configured("smith", 1), spoke("a"))
     with running("react", "--follow", "--home", home) as react:
         react.until("widow  agent.reflected")

@@ -89,19 +89,19 @@ def events(draw: st.DrawFn) -> Event:
 
 
 @given(events())
-def test_an_event_comes_back_as_it_was_written(said: Event) -> None:
+def test_an_event_is_decoded_as_it_was_encoded(said: Event) -> None:
     data = codec.encode(said)
     assert codec.decode(data) == said
     assert codec.encode(codec.decode(data)) == data
 
 
 @given(events())
-def test_what_a_producer_hands_in_whole_is_read_as_the_ledger_reads_it(said: Event) -> None:
+def test_a_complete_event_is_parsed_like_a_record_of_the_ledger(said: Event) -> None:
     assert codec.parse(codec.encode(said)) == said
 
 
 @given(events())
-def test_two_writings_of_one_event_have_one_canonical_form(said: Event) -> None:
+def test_different_spellings_of_one_event_have_one_canonical_form(said: Event) -> None:
     data = codec.encode(said)
     written_otherwise = json.dumps(json.loads(data), indent=2, sort_keys=True).encode()
     assert codec.canonical(written_otherwise) == codec.canonical(data)
@@ -184,7 +184,7 @@ def broken(draw: st.DrawFn) -> bytes:
 @given(broken())
 @example(b"")
 @example(b"{}")
-def test_the_fast_way_accepts_what_the_slow_way_accepts_and_nothing_else(data: bytes) -> None:
+def test_the_fast_decoder_accepts_exactly_what_full_validation_accepts(data: bytes) -> None:
     expected = the_slow_way(data) if len(data) <= limits.EVENT_BYTES_MAX else None
     found = the_codec_s(data)
     assert found == expected
@@ -192,7 +192,7 @@ def test_the_fast_way_accepts_what_the_slow_way_accepts_and_nothing_else(data: b
 
 
 @pytest.mark.parametrize("name", sorted(FIELDS))
-def test_both_ways_agree_about_every_fragment_in_every_field(name: str) -> None:
+def test_decoder_and_full_validation_agree_on_every_fragment_in_every_field(name: str) -> None:
     kinds_of_payload = ["agent.spoke", "agent.configured", "session.ended", "image.generated"]
     for kind in kinds_of_payload if name in ("payload", "schema_version", "kind") else kinds_of_payload[:1]:
         for fragment in FRAGMENTS:
@@ -206,13 +206,13 @@ def test_both_ways_agree_about_every_fragment_in_every_field(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["id", "at"])
-def test_in_the_ledger_nothing_is_filled_in_by_default(name: str) -> None:
+def test_a_record_of_the_ledger_gets_no_defaults(name: str) -> None:
     error = refusal(without(name))
     assert (error.path, error.rule) == (name, "missing")
 
 
 @pytest.mark.parametrize("names", [["id"], ["at"], ["envelope"], ["id", "at", "envelope"]])
-def test_at_a_door_id_time_and_envelope_may_be_absent(names: list[str]) -> None:
+def test_producers_may_omit_id_time_and_envelope(names: list[str]) -> None:
     assert codec.parse(without(*names)).payload == WIRE["payload"]
 
 
@@ -253,7 +253,7 @@ def old(**fields: Any) -> bytes:
     return json.dumps(json.loads(OLD) | fields).encode()
 
 
-def test_an_event_of_document_000_is_read_as_one_of_today() -> None:
+def test_an_event_of_envelope_0_is_read_as_a_current_event() -> None:
     assert codec.decode(OLD) == Event(
         id="evt-1",
         space="run-7",
@@ -266,7 +266,7 @@ def test_an_event_of_document_000_is_read_as_one_of_today() -> None:
     )
 
 
-def test_and_is_written_in_today_s_envelope() -> None:
+def test_an_event_of_envelope_0_is_written_in_the_current_envelope() -> None:
     assert codec.encode(codec.decode(OLD)) == (
         b'{"envelope":1,"id":"evt-1","space":"run-7","session":"chat.1_a-B","agent":"baker","kind":"agent.spoke",'
         b'"turn":3,"at":"2025-11-02T08:30:00Z","schema_version":1,'
@@ -275,16 +275,16 @@ def test_and_is_written_in_today_s_envelope() -> None:
 
 
 @pytest.mark.parametrize("session", ["a", "A.b_c-9", "x" * 64])
-def test_an_old_session_id_of_the_document_s_form_is_kept(session: str) -> None:
+def test_an_old_session_id_of_the_documented_form_is_kept(session: str) -> None:
     assert codec.decode(old(session_id=session)).session == session
 
 
 @pytest.mark.parametrize("session", ["", "a b", "x" * 65, "ä", "a/b", "a\n", None, 7, ["a"], {}])
-def test_any_other_old_session_id_becomes_none_and_never_an_error(session: object) -> None:
+def test_any_other_old_session_id_becomes_none(session: object) -> None:
     assert codec.decode(old(session_id=session)).session is None
 
 
-def test_an_old_model_that_is_null_leaves_no_trace() -> None:
+def test_an_old_model_that_is_null_is_dropped() -> None:
     assert codec.decode(old(model_id=None, model_profile=None)).payload == {"text": "Bread!"}
 
 
@@ -304,11 +304,11 @@ def test_an_unknown_field_of_an_old_event_is_refused(name: str) -> None:
     [({"turn": -1}, "turn"), ({"created_at": "2025-11-02T08:30:00"}, "at"), ({"run_id": "a b"}, "space"),
      ({"actor": ""}, "agent"), ({"payload": {}}, "payload.text"), ({"payload": None}, "payload"), ({"id": None}, "id")],
 )  # fmt: skip
-def test_an_old_event_obeys_today_s_rules(fields: dict[str, Any], path: str) -> None:
+def test_an_old_event_is_validated_by_the_current_rules(fields: dict[str, Any], path: str) -> None:
     assert refusal(old(**fields)).path == path
 
 
-def test_a_producer_s_event_without_envelope_is_no_old_event() -> None:
+def test_a_producer_s_event_without_envelope_is_a_current_event() -> None:
     assert codec.parse(without("envelope")).space == "village"
 
 
@@ -316,7 +316,7 @@ def test_a_producer_s_event_without_envelope_is_no_old_event() -> None:
 
 
 @pytest.mark.parametrize("damage", [{}, {"turn": -1}, {"foo": 1}, {"kind": "nodot"}, {"payload": 7}, {"at": 1}])
-def test_a_future_envelope_is_no_broken_one(damage: dict[str, Any]) -> None:
+def test_a_future_envelope_is_unsupported_and_not_invalid(damage: dict[str, Any]) -> None:
     for data in (wire(envelope=2, **damage), wire(envelope=10**30, **damage)):
         error = refusal(data)
         assert type(error) is FutureSchema
@@ -324,27 +324,27 @@ def test_a_future_envelope_is_no_broken_one(damage: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("damage", [{}, {"turn": -1}, {"foo": 1}, {"payload": {}}, {"payload": 7}, {"at": 1}])
-def test_a_future_schema_version_of_a_known_kind_is_no_broken_one(damage: dict[str, Any]) -> None:
+def test_a_future_schema_version_of_a_known_kind_is_unsupported_and_not_invalid(damage: dict[str, Any]) -> None:
     error = refusal(wire(schema_version=2, **damage))
     assert type(error) is FutureSchema
     assert error.path == "schema_version"
 
 
-def test_the_future_of_an_old_event_s_kind_is_seen_too() -> None:
+def test_a_future_schema_version_is_detected_in_an_old_event() -> None:
     assert type(refusal(old(schema_version=2))) is FutureSchema
 
 
-def test_an_unknown_kind_has_no_schema_version_that_we_could_fall_behind() -> None:
+def test_an_unknown_kind_may_have_any_schema_version() -> None:
     assert codec.decode(wire(kind="image.generated", schema_version=7)).schema_version == 7
 
 
-def test_a_door_refuses_the_future_as_the_ledger_does() -> None:
+def test_events_of_producers_with_a_future_version_are_refused() -> None:
     with pytest.raises(FutureSchema):
         codec.parse(wire(envelope=2))
 
 
 @pytest.mark.parametrize("envelope", [0, -1, True, 1.0, "1", None, [1]])
-def test_an_envelope_that_is_no_version_is_broken(envelope: object) -> None:
+def test_an_envelope_that_is_no_version_is_invalid(envelope: object) -> None:
     error = refusal(wire(envelope=envelope))
     assert type(error) is InvalidEvent
     assert error.path == "envelope"
@@ -367,7 +367,7 @@ def test_an_envelope_that_is_no_version_is_broken(envelope: object) -> None:
         wire().replace(b'"Bread!"', b"[" * 100_000 + b"]" * 100_000),
     ],
 )  # fmt: skip
-def test_what_is_no_json_of_utf_8_is_unparsable(data: bytes) -> None:
+def test_bytes_that_are_no_utf_8_json_are_unparsable(data: bytes) -> None:
     assert refusal(data).rule == "unparsable"
 
 
@@ -375,20 +375,20 @@ def test_a_whole_surrogate_pair_is_text() -> None:
     assert codec.decode(wire().replace(b"Bread!", b"\\ud83c\\udf5e")).text == "🍞"
 
 
-def test_white_space_around_an_event_means_nothing() -> None:
+def test_white_space_around_an_event_is_ignored() -> None:
     assert codec.decode(b" \r\n\t" + wire() + b"\n") == codec.decode(wire())
 
 
-def test_of_a_field_given_twice_the_last_counts() -> None:
+def test_the_last_of_two_values_of_a_field_wins() -> None:
     assert codec.decode(b'{"turn": 1, ' + wire(turn=2)[1:]).turn == 2
 
 
-def test_too_many_bytes_are_refused_before_they_are_looked_at() -> None:
+def test_too_many_bytes_are_refused_before_they_are_parsed() -> None:
     with pytest.raises(EventTooLarge):
         codec.decode(b"x" * (limits.EVENT_BYTES_MAX + 1))
 
 
-def test_a_producer_s_text_that_utf_8_cannot_hold_is_an_error_and_no_crash() -> None:
+def test_a_text_that_utf_8_cannot_encode_is_refused() -> None:
     with pytest.raises(InvalidEvent):
         codec.parse('{"space": "\ud800"}')
 
@@ -397,7 +397,7 @@ def test_a_producer_s_text_that_utf_8_cannot_hold_is_an_error_and_no_crash() -> 
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", "a\n", "a" * 129])
-def test_a_question_about_what_can_be_no_name_is_a_mistake(name: str) -> None:
+def test_a_query_with_an_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidEvent):
         codec.check_name(name)
 
@@ -423,41 +423,41 @@ def verdict(work: Callable[[bytes], object], data: bytes, *, stack: int) -> obje
 
 @pytest.mark.parametrize("levels", [60, 150, 199, 250, 500, 940, 1100, 100_000])
 @pytest.mark.parametrize("name", ["session", "payload", "audience", "at", "envelope", "foo", "text"])
-def test_deep_json_is_judged_the_same_however_deep_its_reader_stands(name: str, levels: int) -> None:
+def test_deep_json_is_judged_independently_of_the_stack_depth(name: str, levels: int) -> None:
     deep = b"[" * levels + b"]" * levels
     data = wire(**{name: "@"} if name != "text" else {"payload": {"text": "@"}}).replace(b'"@"', deep)
     for work in (codec.decode, codec.parse):
         assert len({verdict(work, data, stack=stack) for stack in STACKS}) == 1
 
 
-def test_an_event_is_taken_however_deep_its_reader_stands() -> None:
+def test_an_event_is_accepted_at_any_stack_depth() -> None:
     nested = json.loads('{"a":' * limits.PAYLOAD_DEPTH_MAX + "1" + "}" * limits.PAYLOAD_DEPTH_MAX)
     said = event(payload={"text": "x", "nested": nested})
     for work in (codec.decode, codec.parse):
         assert [verdict(work, codec.encode(said), stack=stack) for stack in STACKS] == [said] * len(STACKS)
 
 
-def test_a_deep_old_session_id_has_one_canonical_form_however_deep_its_reader_stands() -> None:
+def test_a_deep_old_session_id_has_one_canonical_form_at_any_stack_depth() -> None:
     # The upcast drops it, so the event is taken, and writing its bytes in order ran out of the stack.
     data = OLD.replace(b'"chat.1_a-B"', b"[" * 199 + b"]" * 199)
     assert codec.decode(data).session is None
     assert len({verdict(codec.canonical, data, stack=stack) for stack in STACKS}) == 1
 
 
-def test_what_is_too_deep_for_an_event_is_judged_the_same_however_deep_its_reader_stands() -> None:
+def test_a_too_deep_event_is_refused_at_any_stack_depth() -> None:
     # Where it ends is the interpreter's: Python 3.13 has room for such depths. No event does, in any.
     data = b"[" * 5000 + b"]" * 5000
     for work in (codec.canonical, codec.decode):
         assert len({verdict(work, data, stack=stack) for stack in STACKS}) == 1
 
 
-def test_a_time_that_utc_cannot_hold_is_an_error_and_no_crash() -> None:
+def test_a_time_outside_the_range_of_utc_is_refused() -> None:
     # It ended the projector: one such record, and no view moved any more.
     assert refusal(wire(at="0001-01-01T00:00:00+23:59")).path == "at"
     assert refusal(wire(at="9999-12-31T23:59:59-23:59")).path == "at"
 
 
-def test_the_fast_way_calls_no_validator_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fast_decoder_calls_no_validator_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pydantic took `Event`'s own validator for the schema that was to do without it, and only the clock noticed."""
     data = codec.encode(event())
     called: list[str] = []

@@ -138,7 +138,7 @@ def _works_in_a_process_of_its_own() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("start", ["spawn", "fork"])
-def test_a_process_of_its_own_folds_with_its_collector_resumed(start: str) -> None:
+def test_a_forked_process_folds_with_its_collector_resumed(start: str) -> None:
     """A forked child does not inherit the pause of a thread that folds in its parent."""
     process = multiprocessing.get_context(start).Process(target=_works_in_a_process_of_its_own)
     began, end = threading.Event(), threading.Event()

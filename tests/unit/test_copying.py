@@ -24,14 +24,14 @@ def test_a_copy_holds_the_same_events_in_the_same_order(unique_ids: bool) -> Non
     assert values_of(target) == said
 
 
-def test_a_copy_that_is_run_again_adds_nothing_where_ids_are_unique() -> None:
+def test_a_repeated_copy_adds_nothing_if_ids_are_unique() -> None:
     source, target = ledger_at([codec.encode(each) for each in numbered(5)]), MemoryLedger()
     run(copy(source, target))
     assert run(copy(source, target)).copied == 5
     assert values_of(target) == values_of(source)
 
 
-def test_what_is_no_event_is_left_out_by_name() -> None:
+def test_invalid_records_are_skipped_and_listed() -> None:
     first, last = (codec.encode(each) for each in numbered(2))
     left_out: list[tuple[Position, str]] = []
     source, target = ledger_at([first, b"{broken", last]), MemoryLedger()
@@ -42,7 +42,7 @@ def test_what_is_no_event_is_left_out_by_name() -> None:
     assert values_of(target) == [first, last]
 
 
-def test_an_id_that_says_two_things_keeps_the_first_where_ids_are_unique() -> None:
+def test_of_two_contents_of_an_id_the_first_is_copied_if_ids_are_unique() -> None:
     said = [*numbered(3), event(id="debt", payload={"text": "nine sacks"}), event(id="debt", payload={"text": "ten"})]
     source = ledger_at([codec.encode(each) for each in [*said, *numbered(2, first=3)]], unique_ids=False)
     target = MemoryLedger()

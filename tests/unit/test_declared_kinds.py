@@ -69,14 +69,14 @@ def test_explicit_defaults_give_the_same_row_before_and_after_it_was_stored() ->
         ({f"order.n{n}": {} for n in range(65)}, "payload.kinds", "too_long"),
     ],
 )
-def test_what_no_space_may_declare_is_refused_with_its_path(declarations: Any, path: str, rule: str) -> None:
+def test_an_invalid_declaration_is_refused_with_its_path(declarations: Any, path: str, rule: str) -> None:
     fields = {"space": "village", "agent": "narrator", "kind": "space.configured", "payload": {"kinds": declarations}}
     with pytest.raises(InvalidEvent) as raised:
         codec.make(fields)
     assert (raised.value.path, raised.value.rule) == (path, rule)
 
 
-def test_at_most_64_kinds_are_declared_in_a_space_and_what_would_declare_more_is_a_dead_letter(tmp_path: Path) -> None:
+def test_a_declaration_of_more_than_64_kinds_in_a_space_is_a_dead_letter(tmp_path: Path) -> None:
     first, second = ({f"order.{name}{n}": {"shared": True} for n in range(40)} for name in "ab")
     swap = second | dict.fromkeys(sorted(first)[:16])
 
@@ -95,12 +95,12 @@ def test_at_most_64_kinds_are_declared_in_a_space_and_what_would_declare_more_is
 # What it means.
 
 
-def test_without_a_declaration_an_event_is_private_weighs_one_half_and_says_nothing(tmp_path: Path) -> None:
+def test_an_undeclared_unknown_kind_is_private_and_has_no_text(tmp_path: Path) -> None:
     assert texts(tmp_path, [order()]) == []
     assert texts(tmp_path, [], agent="baker") == [""]
 
 
-def test_a_declared_kind_is_shared_weighs_and_says_what_its_space_declares(tmp_path: Path) -> None:
+def test_a_declared_kind_has_the_visibility_importance_and_text_of_its_declaration(tmp_path: Path) -> None:
     view = after(tmp_path, [declared(), order()], lambda memory: memory.salient("village", "miller", "who ordered"))
     (found,) = view.memories
     assert (found.text, found.importance) == ("Ada ordered rye bread", 0.8)
@@ -112,7 +112,7 @@ def test_a_declaration_without_a_text_leaves_the_text_of_unknown_kinds(tmp_path:
     assert texts(tmp_path, [declared({"order.placed": {"shared": True}}), said]) == ["Rye for Ada."]
 
 
-def test_other_spaces_know_nothing_of_it(tmp_path: Path) -> None:
+def test_a_declaration_does_not_affect_other_spaces(tmp_path: Path) -> None:
     elsewhere = order(space="city")
     view = after(tmp_path, [declared(), elsewhere], lambda memory: memory.episodic("city", "baker"))
     assert [memory.text for memory in view.memories] == [""]
@@ -132,7 +132,7 @@ def test_a_kind_declared_as_shared_is_shared_besides_the_shared_kinds(
     assert found == ([spoken.text] if shared_kinds == ["agent.spoke"] else []) + ["Ada ordered rye bread"]
 
 
-def test_a_kind_among_the_shared_kinds_is_shared_whatever_its_declaration_says(tmp_path: Path) -> None:
+def test_a_kind_in_shared_kinds_is_shared_despite_its_declaration(tmp_path: Path) -> None:
     private = {"order.placed": ORDERED | {"shared": False}}
     assert texts(tmp_path, [declared(private, shared_kinds=["order.placed"]), order()]) == ["Ada ordered rye bread"]
 
@@ -140,7 +140,7 @@ def test_a_kind_among_the_shared_kinds_is_shared_whatever_its_declaration_says(t
 # Since when.
 
 
-def test_a_declaration_holds_for_later_events_and_what_was_private_stays_private(tmp_path: Path) -> None:
+def test_a_declaration_applies_to_later_events_and_earlier_private_events_stay_private(tmp_path: Path) -> None:
     events = [order("Ada"), declared(), order("Bea"), declared({"order.placed": {"text": "item.name"}}), order("Cid")]
     assert texts(tmp_path, events) == ["Bea ordered rye bread"]
     assert texts(tmp_path, [], agent="baker") == ["", "Bea ordered rye bread", "rye bread"]
@@ -149,23 +149,23 @@ def test_a_declaration_holds_for_later_events_and_what_was_private_stays_private
 
 
 @pytest.mark.parametrize("back", [{"order.placed": None}, {"order.placed": None, "order.paid": {}}])
-def test_null_takes_one_declaration_back_and_leaves_the_others(tmp_path: Path, back: Any) -> None:
+def test_null_revokes_one_declaration_and_leaves_the_others(tmp_path: Path, back: Any) -> None:
     both = {"order.placed": ORDERED, "shop.opened": {"shared": True}}
     opened = event("shop.opened", payload={"text": "Open!"})
     assert texts(tmp_path, [declared(both), declared(back), order(), opened]) == ["Open!"]
 
 
-def test_null_instead_of_kinds_takes_all_back(tmp_path: Path) -> None:
+def test_null_instead_of_kinds_revokes_all_declarations(tmp_path: Path) -> None:
     forgotten = event("space.configured", payload={"kinds": None})
     assert texts(tmp_path, [declared(), forgotten, order()]) == []
 
 
-def test_settings_that_do_not_name_kinds_leave_them(tmp_path: Path) -> None:
+def test_settings_without_kinds_leave_the_declarations(tmp_path: Path) -> None:
     other = event("space.configured", payload={"scene_kinds": ["order.placed"]})
     assert texts(tmp_path, [declared(), other, order()]) == ["Ada ordered rye bread"]
 
 
-def test_every_copy_of_the_views_tells_the_same_live_rebuilt_and_as_of_then(tmp_path: Path) -> None:
+def test_live_rebuilt_and_past_views_agree_on_declared_kinds(tmp_path: Path) -> None:
     changed = declared({"order.placed": {"shared": True, "text": "{item.name} for {customer}", "role": "visitor"}})
     events = [declared(), order("Ada"), changed, order("Bea"), declared({"order.placed": None}), order("Cid")]
 
@@ -193,7 +193,7 @@ def sections(prompt: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_an_action_stands_in_the_action_history_of_the_agent_that_did_it(tmp_path: Path, shared: bool) -> None:
+def test_a_kind_with_the_role_action_is_in_the_action_history_of_its_agent(tmp_path: Path, shared: bool) -> None:
     action = {"order.placed": ORDERED | {"shared": shared, "role": "action"}}
     used = event("tool.used", turn=2, payload={"tool": "oven"})
 
@@ -209,7 +209,9 @@ def test_an_action_stands_in_the_action_history_of_the_agent_that_did_it(tmp_pat
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_visitor_stands_in_the_prompts_of_all_that_may_see_the_event(tmp_path: Path, shared: bool) -> None:
+def test_a_kind_with_the_role_visitor_is_in_the_prompts_of_all_who_may_see_the_event(
+    tmp_path: Path, shared: bool
+) -> None:
     visitor = {"order.placed": ORDERED | {"shared": shared, "role": "visitor"}}
     chatter = [event(turn=turn, agent=agent) for turn in range(2, 20) for agent in ("baker", "miller")]
 
@@ -221,7 +223,7 @@ def test_a_visitor_stands_in_the_prompts_of_all_that_may_see_the_event(tmp_path:
     assert other == (own if shared else ["(quiet)"])
 
 
-def test_a_role_holds_for_later_events_too(tmp_path: Path) -> None:
+def test_a_role_applies_to_later_events(tmp_path: Path) -> None:
     roles = [declared({"order.placed": {"text": "customer", "role": role}}) for role in ("action", "visitor", None)]
     events = [order("Ann"), roles[0], order("Ada"), roles[1], order("Bea"), roles[2], order("Cid")]
     prompt = sections(after(tmp_path, events, lambda memory: memory.context("village", "baker")))
@@ -230,7 +232,7 @@ def test_a_role_holds_for_later_events_too(tmp_path: Path) -> None:
     assert prompt["YOUR MEMORY"] == ["[turn 001][order.placed] ", "[turn 001][order.placed] Cid"]
 
 
-def test_a_scene_of_declared_kinds_says_what_they_declare(tmp_path: Path) -> None:
+def test_a_scene_of_declared_kinds_has_their_texts(tmp_path: Path) -> None:
     events = [declared(scene_kinds=["order.placed"]), order()]
     assert after(tmp_path, events, lambda memory: memory.scene("village")).format() == "Ada ordered rye bread"
     assert texts(tmp_path, [declared({"order.placed": None})]) == ["Ada ordered rye bread"]
@@ -274,7 +276,7 @@ def test_the_importance_of_a_declared_kind_counts_in_recall(tmp_path: Path) -> N
     assert [hit.event.payload["customer"] for hit in view.hits] == ["Ada", "Bea"]
 
 
-def test_one_event_s_words_are_compared_as_its_own_space_declares_them(tmp_path: Path) -> None:
+def test_the_terms_of_an_event_follow_the_declaration_of_its_own_space(tmp_path: Path) -> None:
     """Two memories of one process hold the same bytes with different declarations."""
     same = order(id="o-1", at="2026-03-01T12:00:00Z")
     for home, text in (("a", "customer"), ("b", "item.name")):
@@ -283,7 +285,7 @@ def test_one_event_s_words_are_compared_as_its_own_space_declares_them(tmp_path:
         assert [hit.text for hit in view.hits] == (["rye bread"] if home == "b" else [])
 
 
-def test_evidence_of_a_reflection_weighs_and_says_what_was_declared(tmp_path: Path) -> None:
+def test_evidence_of_a_reflection_has_the_declared_importance_and_text(tmp_path: Path) -> None:
     settings = event("agent.configured", agent="miller", payload={"reflection_threshold": 4})
     seen = [event("world.observed", payload={"text": f"It rained {n}."}) for n in range(3)]
 
@@ -360,7 +362,7 @@ def test_the_kinds_of_a_space_are_the_catalogue_and_its_own_as_it_shares_them(tm
 # The command line.
 
 
-def test_events_of_a_declared_kind_are_published_asked_for_rebuilt_and_verified(tmp_path: Path) -> None:
+def test_events_of_a_declared_kind_are_published_queried_rebuilt_and_verified(tmp_path: Path) -> None:
     lines = "\n".join(codec.encode(each).decode() for each in (declared(), order(id="o-1")))
     environment = {"RECALLOG_HOME": str(tmp_path / "home"), "RECALLOG_INDEX": "off"}
     assert recallog("ingest", "-", stdin=lines, **environment).code == 0
@@ -376,7 +378,7 @@ def test_events_of_a_declared_kind_are_published_asked_for_rebuilt_and_verified(
     assert line in recallog("episodic", "village", "miller", **environment).out
 
 
-def test_a_declaration_of_a_known_kind_is_refused_at_the_door(tmp_path: Path) -> None:
+def test_publishing_a_declaration_of_a_known_kind_is_refused(tmp_path: Path) -> None:
     payload = '{"kinds": {"agent.spoke": {"shared": true}}}'
     refused = recallog(
         "publish", "village", "narrator", "space.configured", "--payload", payload, "--home", tmp_path / "home"

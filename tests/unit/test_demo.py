@@ -23,7 +23,7 @@ def recording() -> list[Event]:
 # The command.
 
 
-def test_the_demo_runs_twice_in_one_folder_and_all_is_as_it_says(tmp_path: Path) -> None:
+def test_the_demo_runs_twice_in_one_folder_and_all_its_claims_hold(tmp_path: Path) -> None:
     for _ in range(2):
         result = spawn("demo", "--json", cwd=tmp_path)
         assert (result.code, result.err) == (0, "")
@@ -38,7 +38,7 @@ def test_the_demo_runs_twice_in_one_folder_and_all_is_as_it_says(tmp_path: Path)
     assert (tmp_path / ".recallog" / "demo" / "ledger.db").exists()
 
 
-def test_it_tells_its_story_to_people(tmp_path: Path) -> None:
+def test_it_prints_its_story(tmp_path: Path) -> None:
     result = spawn("demo", "--home", tmp_path / "demo")
     assert result.code == 0
     assert "0 lost, 0 doubled" in result.out
@@ -47,7 +47,7 @@ def test_it_tells_its_story_to_people(tmp_path: Path) -> None:
     assert "did not give the expected result" not in result.out
 
 
-def test_it_goes_on_by_words_where_the_index_cannot_start(tmp_path: Path) -> None:
+def test_it_continues_by_words_if_the_index_cannot_start(tmp_path: Path) -> None:
     (tmp_path / "index" / "service.json" / "in the way").mkdir(parents=True)
     asked = run(village.recall_in_other_words(tmp_path, lambda done, total: None))
     assert asked.without_index is not None
@@ -69,7 +69,7 @@ def test_an_index_that_was_left_behind_is_removed_before_the_next_run(tmp_path: 
     assert not (tmp_path / "ledger.db").exists()
 
 
-def test_it_spares_a_folder_whose_index_is_being_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_keeps_a_folder_whose_index_is_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         async with Memory.open(village.settings(tmp_path)) as memory:
             await memory.publish_many(village.recording())
@@ -83,7 +83,7 @@ def test_it_spares_a_folder_whose_index_is_being_kept(tmp_path: Path, monkeypatc
     assert (tmp_path / "ledger.db").exists()
 
 
-def test_it_spares_a_folder_that_holds_something_else(tmp_path: Path) -> None:
+def test_it_keeps_a_folder_with_other_content(tmp_path: Path) -> None:
     async def work() -> list[int]:
         async with Memory.open(tmp_path) as memory:
             await memory.publish(event(space="mine"))
@@ -99,7 +99,7 @@ def test_it_spares_a_folder_that_holds_something_else(tmp_path: Path) -> None:
 # The recording.
 
 
-def test_it_is_a_village_s_life(recording: list[Event]) -> None:
+def test_the_recording_has_enough_events_agents_sessions_and_kinds(recording: list[Event]) -> None:
     assert len(recording) >= 300
     assert len({each.agent for each in recording}) >= 6
     assert len({each.session for each in recording}) >= 2
@@ -119,7 +119,7 @@ def test_every_line_is_an_event_of_the_ledger_s_own_form() -> None:
         assert codec.decode(codec.encode(codec.decode(data))) == codec.decode(data)
 
 
-def test_every_belief_rests_on_what_its_agent_could_see_before(recording: list[Event]) -> None:
+def test_the_evidence_of_every_belief_was_visible_to_its_agent_before(recording: list[Event]) -> None:
     set_to = SpaceSettings()
     set_to_at: dict[str, SpaceSettings] = {}
     seen: dict[str, Event] = {}

@@ -18,7 +18,7 @@ SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((REPOSITORY / "docker-compo
 IMAGES = {name: service["image"] for name, service in SERVICES.items() if "image" in service}
 
 
-def test_all_parts_of_a_cluster_are_there() -> None:
+def test_the_compose_file_has_all_services_of_a_cluster() -> None:
     assert set(SERVICES) == {"kafka", "redis", "qdrant", "worker", "indexer"}
 
 
@@ -28,11 +28,11 @@ def test_images_are_pinned_to_a_version(image: str) -> None:
 
 
 @pytest.mark.parametrize("base", re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))
-def test_the_image_stands_on_a_pinned_slim_python(base: str) -> None:
+def test_the_image_is_based_on_a_pinned_slim_python(base: str) -> None:
     assert re.fullmatch(r"python:3\.\d+[0-9.]*-slim", base)
 
 
-def test_kafka_is_the_version_that_the_live_tests_run_on() -> None:
+def test_kafka_has_the_version_of_the_live_tests() -> None:
     assert IMAGES["kafka"] == f"apache/kafka:{kafka_version()}"
 
 
@@ -51,19 +51,19 @@ def test_qdrant_knows_the_idf_of_one_space() -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_ports_are_open_to_this_machine_only(name: str) -> None:
+def test_ports_are_bound_to_localhost(name: str) -> None:
     ports = SERVICES[name].get("ports", [])
     assert ports or name == "indexer"
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-def test_redis_keeps_what_it_acknowledged_and_evicts_nothing() -> None:
+def test_redis_persists_acknowledged_writes_and_evicts_nothing() -> None:
     command = shlex.join(SERVICES["redis"]["command"])
     assert "--appendonly yes" in command
     assert "--maxmemory-policy noeviction" in command
 
 
-def test_the_worker_waits_for_healthy_services_and_is_given_time_to_finish() -> None:
+def test_the_worker_waits_for_healthy_services_and_has_time_to_stop() -> None:
     worker = SERVICES["worker"]
     assert worker["depends_on"] == {
         "kafka": {"condition": "service_healthy"},
@@ -73,7 +73,7 @@ def test_the_worker_waits_for_healthy_services_and_is_given_time_to_finish() -> 
     assert worker["stop_grace_period"] == "40s"
 
 
-def test_the_indexer_keeps_the_same_ledger_as_the_worker_and_is_not_asked_for_the_worker_s_health() -> None:
+def test_the_indexer_uses_the_ledger_of_the_worker_but_not_its_health_check() -> None:
     indexer, worker = SERVICES["indexer"], SERVICES["worker"]
     assert indexer["command"] == ["indexer"]
     assert indexer["depends_on"] == worker["depends_on"] | {"qdrant": {"condition": "service_healthy"}}
@@ -81,7 +81,7 @@ def test_the_indexer_keeps_the_same_ledger_as_the_worker_and_is_not_asked_for_th
     assert indexer["healthcheck"] == {"disable": True}
 
 
-def test_the_image_runs_the_command_without_root_and_asks_the_worker_how_it_is() -> None:
+def test_the_image_runs_the_command_without_root_and_checks_the_worker_s_health() -> None:
     assert "\nUSER recallog\n" in DOCKERFILE
     assert 'ENTRYPOINT ["recallog"]' in DOCKERFILE
     assert "/health" in DOCKERFILE.partition("HEALTHCHECK")[2]

@@ -46,7 +46,7 @@ def seen_by_the_baker(count: int) -> list[str]:
 
 
 @pytest.mark.parametrize(("limit", "hits"), [(500, 100), (100, 100), (20, 20), (1, 1), (0, 1), (-7, 1)])
-def test_the_limit_is_brought_within_1_and_100(tmp_path: Path, limit: int, hits: int) -> None:
+def test_the_limit_is_clamped_to_1_and_100(tmp_path: Path, limit: int, hits: int) -> None:
     page = after(tmp_path, of_bread(120), lambda memory: memory.search("village", "baker", "bread", limit=limit))
     assert (page.limit, len(page.hits)) == (hits, hits)
 
@@ -77,7 +77,7 @@ def test_a_preview_has_220_characters_and_a_token_four(tmp_path: Path, text: str
     assert (hit.preview, hit.tokens) == (preview, tokens)
 
 
-def test_a_hit_says_what_is_needed_to_choose_it_and_to_ask_for_the_whole(tmp_path: Path) -> None:
+def test_a_preview_has_the_fields_needed_to_choose_and_to_fetch_the_event(tmp_path: Path) -> None:
     written = said("bread", id="b-1", at=NOON, turn=3, session="s-1")
     (hit,) = after(tmp_path, [written], lambda memory: memory.search("village", "baker", "bread")).hits
     assert (hit.id, hit.position, hit.at, hit.turn) == ("b-1", Position(0, 0), NOON, 3)
@@ -109,17 +109,17 @@ def around(home: Path, events: list[Event], anchor: str, **question: Any) -> lis
     return [*(each.id for each in view.before), f"{view.anchor.id}*", *(each.id for each in view.after)]
 
 
-def test_around_an_event_are_its_three_neighbours_on_each_side_that_the_agent_may_see(tmp_path: Path) -> None:
+def test_around_shows_three_visible_neighbours_on_each_side(tmp_path: Path) -> None:
     assert around(tmp_path, mixed(30), "e-15") == ["e-11", "e-12", "e-14", "e-15*", "e-17", "e-18", "e-20"]
 
 
-def test_at_the_ends_there_are_fewer(tmp_path: Path) -> None:
+def test_around_shows_fewer_neighbours_at_the_ends(tmp_path: Path) -> None:
     assert around(tmp_path, mixed(30), "e-0") == ["e-0*", "e-2", "e-3", "e-5"]
     assert around(tmp_path, [], "e-29") == ["e-24", "e-26", "e-27", "e-29*"]
 
 
 @pytest.mark.parametrize(("asked", "shown"), [(-1, 0), (0, 0), (1, 1), (50, 50), (51, 50), (9_999, 50)])
-def test_so_many_as_are_asked_for_from_0_to_50(tmp_path: Path, asked: int, shown: int) -> None:
+def test_the_number_of_neighbours_is_clamped_to_0_and_50(tmp_path: Path, asked: int, shown: int) -> None:
     async def ask(memory: Memory) -> tuple[int, int]:
         view = await memory.timeline("village", "baker", around="b-60", entries_before=asked, entries_after=3)
         other = await memory.timeline("village", "baker", around="b-60", entries_before=3, entries_after=asked)
@@ -135,7 +135,7 @@ def test_the_event_itself_is_shown_at_more_length_than_its_neighbours(tmp_path: 
     assert all(each.preview.endswith("...") for each in view.events)
 
 
-def test_filters_say_which_neighbours_and_the_event_is_shown_all_the_same(tmp_path: Path) -> None:
+def test_filters_apply_to_the_neighbours_and_not_to_the_event(tmp_path: Path) -> None:
     assert around(tmp_path, mixed(30), "e-15", session="s-0") == [
         "e-8",
         "e-12",
@@ -158,7 +158,7 @@ def test_filters_say_which_neighbours_and_the_event_is_shown_all_the_same(tmp_pa
     assert around(tmp_path, [], "e-15", since=since, until=until) == ["e-14", "e-15*", "e-17"]
 
 
-def test_an_event_that_the_agent_may_not_see_is_refused_as_one_that_there_is_not(tmp_path: Path) -> None:
+def test_an_invisible_event_is_refused_like_a_missing_one(tmp_path: Path) -> None:
     async def refused(memory: Memory, anchor: str) -> str:
         with pytest.raises(OutOfRange) as caught:
             await memory.timeline("village", "baker", around=anchor)
@@ -171,7 +171,7 @@ def test_an_event_that_the_agent_may_not_see_is_refused_as_one_that_there_is_not
     assert len(after(tmp_path, [*mixed(30), *others], ask)) == 1
 
 
-def test_pages_are_no_part_of_it(tmp_path: Path) -> None:
+def test_around_refuses_the_options_of_pages(tmp_path: Path) -> None:
     async def ask(memory: Memory) -> None:
         await memory.timeline("village", "baker", around="e-0", before=Position(0, 3))  # type: ignore[call-overload]
 
@@ -179,7 +179,7 @@ def test_pages_are_no_part_of_it(tmp_path: Path) -> None:
         after(tmp_path, mixed(9), ask)
 
 
-def test_around_as_of_a_position_nothing_is_newer(tmp_path: Path) -> None:
+def test_around_as_of_a_position_shows_nothing_newer(tmp_path: Path) -> None:
     assert around(tmp_path, mixed(30), "e-15", as_of=Position(0, 17)) == ["e-11", "e-12", "e-14", "e-15*", "e-17"]
     with pytest.raises(OutOfRange, match="may see no event"):
         around(tmp_path, [], "e-18", as_of=Position(0, 17))
@@ -193,11 +193,11 @@ def entries(home: Path, events: list[Event], ids: list[str], **question: Any) ->
     return [shown.event.id for shown in view.entries]
 
 
-def test_entries_come_in_the_order_of_the_ids_and_each_once(tmp_path: Path) -> None:
+def test_entries_are_returned_once_each_in_the_order_of_the_ids(tmp_path: Path) -> None:
     assert entries(tmp_path, mixed(30), ["e-9", "e-2", "e-9", "e-27", "e-2"]) == ["e-9", "e-2", "e-27"]
 
 
-def test_what_the_agent_may_not_see_is_left_out_as_what_there_is_not(tmp_path: Path) -> None:
+def test_invisible_events_are_left_out_of_entries_like_missing_ones(tmp_path: Path) -> None:
     assert entries(tmp_path, mixed(30), ["e-1", "nosuch", "e-3", "", "\udcff", "x" * 500]) == ["e-3"]
 
 
@@ -207,7 +207,7 @@ def test_an_entry_is_the_whole_event(tmp_path: Path) -> None:
     assert (found.event, found.text, found.position) == (long, "bread " * 1_000, Position(0, 0))
 
 
-def test_200_ids_are_the_most(tmp_path: Path) -> None:
+def test_more_than_200_ids_are_refused(tmp_path: Path) -> None:
     ids = [f"e-{n}" for n in range(200)]
     assert len(entries(tmp_path, mixed(200), ids)) == len(seen_by_the_baker(200))
     with pytest.raises(InvalidEvent, match="at most 200"):
@@ -215,12 +215,12 @@ def test_200_ids_are_the_most(tmp_path: Path) -> None:
     assert entries(tmp_path, [], []) == []
 
 
-def test_one_text_is_no_list_of_ids(tmp_path: Path) -> None:
+def test_a_string_instead_of_a_list_of_ids_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidEvent, match="a list"):
         after(tmp_path, [], lambda memory: memory.entries("village", "baker", "e-17"))
 
 
-def test_entries_as_of_a_moment_are_those_that_had_happened(tmp_path: Path) -> None:
+def test_entries_as_of_a_time_contain_no_later_events(tmp_path: Path) -> None:
     assert entries(tmp_path, mixed(30), ["e-12", "e-14", "e-15"], as_of=NOON + timedelta(minutes=14)) == [
         "e-12",
         "e-14",
@@ -253,12 +253,14 @@ def nearest(number: int, count: int = 3) -> list[str]:
 
 
 @pytest.mark.parametrize("number", [0, 3, 299, 300, 301, 598, 600, 1_001, 2_999, 3_000, 3_002, 4_998, 6_999])
-def test_around_an_older_event_is_what_the_agent_could_see_when_it_was_said(long_memory: Path, number: int) -> None:
+def test_around_an_older_event_shows_what_the_agent_could_see_when_it_was_published(
+    long_memory: Path, number: int
+) -> None:
     assert visible(number)
     assert around(long_memory, [], f"e-{number}") == nearest(number)
 
 
-def test_where_the_views_stop_the_ledger_goes_on(long_memory: Path) -> None:
+def test_neighbours_beyond_the_views_are_read_from_the_ledger(long_memory: Path) -> None:
     async def ask(memory: Memory) -> int:
         page = await memory.timeline("village", "baker", limit=limits.PAGE_ITEMS_MAX)
         while page.older is not None:
@@ -274,7 +276,7 @@ def test_where_the_views_stop_the_ledger_goes_on(long_memory: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 302, 596, 1_000])
-def test_an_older_event_that_the_agent_could_not_see_is_refused_too(long_memory: Path, number: int) -> None:
+def test_an_invisible_older_event_is_refused(long_memory: Path, number: int) -> None:
     assert not visible(number)
     with pytest.raises(OutOfRange, match=f"baker may see no event 'e-{number}' in village"):
         around(long_memory, [], f"e-{number}")
@@ -285,18 +287,18 @@ def test_a_neighbour_of_an_older_event_may_lie_far_from_it(long_memory: Path) ->
     assert around(long_memory, [], "e-9", since=since) == ["e-9*", "e-5001", "e-5003", "e-5004"]
 
 
-def test_older_entries_are_found_where_the_agent_could_see_them(long_memory: Path) -> None:
+def test_older_entries_are_found_if_the_agent_could_see_them(long_memory: Path) -> None:
     ids = ["e-6999", "e-1", "e-301", "e-0", "e-302", "e-4997", "e-601", "e-602", "e-6999"]
     assert entries(long_memory, [], ids) == [each for each in dict.fromkeys(ids) if visible(int(each[2:]))]
 
 
-def test_the_same_holds_as_of_a_moment_of_the_past(long_memory: Path) -> None:
+def test_older_events_are_found_as_of_a_past_position(long_memory: Path) -> None:
     moment = Position(0, 6_001)
     assert entries(long_memory, [], ["e-301", "e-302", "e-6000", "e-5999"], as_of=moment) == ["e-301", "e-5999"]
     assert around(long_memory, [], "e-301", as_of=moment) == nearest(301)
 
 
-def test_who_has_no_memory_finds_nothing(long_memory: Path) -> None:
+def test_an_unknown_space_has_no_entries_and_no_neighbours(long_memory: Path) -> None:
     async def ask(memory: Memory) -> None:
         assert (await memory.entries("nowhere", "baker", ["e-1"])).entries == ()
         with pytest.raises(OutOfRange):

@@ -58,7 +58,7 @@ def read(*samples: object) -> Questions:
         ([], ()),
     ],
 )
-def test_evidence_is_named_as_turns_are_however_it_was_written(given: list[object], ids: tuple[str, ...]) -> None:
+def test_the_spellings_of_evidence_are_normalized_to_turn_ids(given: list[object], ids: tuple[str, ...]) -> None:
     assert locomo_questions.evidence_ids(given) == ids
 
 
@@ -86,12 +86,12 @@ def test_a_question_is_measured_by_the_evidence_that_is_a_turn() -> None:
     "broken",
     [17, {}, asking(["D1:1"], 6), asking(["D1:1"], [1]), asking("D1:1"), asking(["D1:1"], question=None)],
 )
-def test_what_is_no_question_is_refused_with_its_place(broken: object) -> None:
+def test_an_invalid_question_is_refused_with_its_location(broken: object) -> None:
     with pytest.raises(InvalidEvent, match="conv-1: question 2 needs a question, a list of evidence"):
         read(sample(asking(["D1:1"]), broken))
 
 
-def test_figures_of_half_a_file_are_refused() -> None:
+def test_a_file_with_an_invalid_part_is_refused_completely() -> None:
     with pytest.raises(InvalidEvent, match="conversation: not an object"):
         read(sample(asking(["D1:1"])), 17)
 
@@ -99,7 +99,7 @@ def test_figures_of_half_a_file_are_refused() -> None:
 # Metrics
 
 
-def test_recall_is_the_part_of_the_evidence_among_the_first_hits() -> None:
+def test_recall_is_the_fraction_of_the_evidence_among_the_first_hits() -> None:
     hits = ["a", "x", "b", "y", "z", "c"]
     assert metrics.recall_at(1, hits, ("a", "b", "c", "d")) == 0.25
     assert metrics.recall_at(5, hits, ("a", "b", "c", "d")) == 0.5
@@ -121,7 +121,7 @@ def test_a_percentile_is_a_value_that_was_measured() -> None:
     assert metrics.percentile([7.0], 95) == 7
 
 
-def test_identical_runs_do_not_differ() -> None:
+def test_identical_runs_have_no_difference() -> None:
     same = metrics.paired([0.0, 0.5, 1.0] * 20, [0.0, 0.5, 1.0] * 20)
     assert (same.difference, same.low, same.high, same.wins, same.losses) == (0, 0, 0, 0, 0)
     assert not same.significant
@@ -139,7 +139,7 @@ def test_a_clearly_better_run_has_an_interval_without_zero() -> None:
     assert worse.significant
 
 
-def test_a_few_wins_and_losses_are_noise_and_the_same_noise_tomorrow() -> None:
+def test_a_few_wins_and_losses_are_insignificant_and_the_interval_is_reproducible() -> None:
     before, after = [0.0] * 97 + [1.0] * 3, [1.0] * 5 + [0.0] * 95
     noise = metrics.paired(before, after)
     assert noise.low < 0 < noise.high
@@ -193,7 +193,7 @@ def result_of(answers: tuple[Answered, ...], digest: str = "00") -> Result:
     )
 
 
-def test_figures_are_means_over_questions_and_the_adversarial_are_apart() -> None:
+def test_figures_are_means_over_questions_with_adversarial_ones_reported_separately() -> None:
     summary = result.summary_of(answers_of())
     assert summary.overall is not None
     assert summary.adversarial is not None
@@ -317,13 +317,13 @@ def test_a_result_of_other_questions_is_refused_before_anything_is_asked(tmp_pat
         (["--limit", "0"], "limit"),
     ],
 )
-def test_options_that_are_no_use_together_are_wrong_use(file: Path, options: list[str], why: str) -> None:
+def test_contradictory_options_are_a_usage_error(file: Path, options: list[str], why: str) -> None:
     ended = recallog("eval", "locomo", file, *options)
     assert (ended.code, ended.out) == (2, "")
     assert why in ended.err
 
 
-def test_a_file_that_cannot_be_read_is_wrong_use_and_one_without_questions_says_so(tmp_path: Path) -> None:
+def test_an_unreadable_file_exits_with_2_and_a_file_without_questions_with_1(tmp_path: Path) -> None:
     absent = recallog("eval", "locomo", tmp_path / "absent.json")
     assert (absent.code, "cannot read" in absent.err) == (2, True)
     (tmp_path / "empty.json").write_text(json.dumps([sample()]))
@@ -331,7 +331,7 @@ def test_a_file_that_cannot_be_read_is_wrong_use_and_one_without_questions_says_
     assert (empty.code, "no question of the file has evidence" in empty.err) == (1, True)
 
 
-def test_a_run_is_reported_kept_and_compared_with_itself(tmp_path: Path, file: Path) -> None:
+def test_a_run_is_reported_saved_and_compared_with_itself(tmp_path: Path, file: Path) -> None:
     kept, home = tmp_path / "result.json", tmp_path / "home"
     first = recallog("eval", "locomo", file, "--index", "off", "--json", "--out", kept, "--home", home)
     assert (first.code, first.err) == (0, "")
@@ -361,7 +361,7 @@ def test_of_497_real_questions_383_of_categories_1_to_4_have_evidence() -> None:
     assert (counted[5], questions.skipped, questions.unresolved) == (112, 2, 0)
 
 
-def test_two_real_questions_that_read_alike_are_two_questions() -> None:
+def test_two_real_questions_with_the_same_text_are_two_questions() -> None:
     asked = locomo_questions.read(recorded()).asked
     assert len({(question.space, question.number) for question in asked}) == len(asked)
     assert len({(question.space, question.text) for question in asked}) == len(asked) - 1

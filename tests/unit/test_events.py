@@ -26,7 +26,7 @@ def refusal(**fields: Any) -> InvalidEvent:
 
 
 @pytest.mark.parametrize("kind", ["clue.found", "image.generated", "a.b", "a_1.b_2.c", "memory.accessed"])
-def test_a_dotted_lower_case_kind_is_accepted_known_or_not(kind: str) -> None:
+def test_a_dotted_lower_case_kind_is_accepted_whether_known_or_not(kind: str) -> None:
     assert event(kind).kind == kind
 
 
@@ -71,7 +71,7 @@ def test_an_audience_is_up_to_64_names_and_the_error_names_the_bad_one() -> None
 # Numbers and times.
 
 
-def test_a_turn_is_a_whole_number_from_zero_that_every_json_reader_keeps_exact() -> None:
+def test_a_turn_is_a_whole_number_from_0_to_2_53_minus_1() -> None:
     assert event(turn=0).turn == 0
     assert event(turn=2**53 - 1).turn == 2**53 - 1
 
@@ -81,7 +81,7 @@ def test_any_other_turn_is_refused(turn: object) -> None:
     assert refusal(turn=turn).path == "turn"
 
 
-def test_a_time_is_kept_in_utc() -> None:
+def test_a_time_is_stored_in_utc() -> None:
     at = datetime(2026, 3, 1, 13, tzinfo=timezone(timedelta(hours=1)))
     assert event(at=at).at == datetime(2026, 3, 1, 12, tzinfo=UTC)
     assert event(at=at).at.tzinfo is UTC
@@ -99,7 +99,7 @@ def test_a_time_without_zone_or_as_a_number_is_refused(at: object) -> None:
 
 
 @pytest.mark.parametrize("field", ["foo", "run_id", "actor", "created_at", "text", "Agent"])
-def test_an_unknown_field_is_refused_and_the_error_says_where_it_belongs(field: str) -> None:
+def test_an_unknown_field_is_refused_with_the_advice_to_use_the_payload(field: str) -> None:
     error = refusal(**{field: "x"})
     assert error.path == field
     assert "payload" in str(error)
@@ -149,9 +149,7 @@ def test_an_event_cannot_be_changed() -> None:
     ],
     ids=["top", "in a list", "deep"],
 )
-def test_nan_and_infinity_are_refused_anywhere_and_the_error_leads_there(
-    number: float, payload: Any, path: str
-) -> None:
+def test_nan_and_infinity_are_refused_anywhere_with_their_path(number: float, payload: Any, path: str) -> None:
     error = refusal(kind="image.generated", payload=payload(number))
     assert error.path == path
     assert str(error).startswith(f"{path}: ")
@@ -162,7 +160,7 @@ def test_nan_is_refused_in_a_known_kind_s_number_too() -> None:
     assert refusal(kind="session.ended", payload={"reward": math.nan}).path == "payload.reward"
 
 
-def test_an_integer_that_no_signed_64_bit_reader_holds_is_refused() -> None:
+def test_an_integer_beyond_64_bits_is_refused() -> None:
     assert event("image.generated", payload={"seed": 2**63 - 1}).payload == {"seed": 2**63 - 1}
     assert event("image.generated", payload={"seed": -(2**63)}).payload == {"seed": -(2**63)}
     assert refusal(kind="image.generated", payload={"seed": 2**63}).path == "payload.seed"
@@ -184,11 +182,11 @@ def test_a_payload_is_nested_64_levels_at_most() -> None:
 
 
 @pytest.mark.parametrize("value", [b"bytes", {1, 2}, object(), 1j, datetime(2026, 3, 1, tzinfo=UTC)])
-def test_what_is_no_json_is_refused(value: object) -> None:
+def test_values_that_are_no_json_are_refused(value: object) -> None:
     assert refusal(kind="image.generated", payload={"a": value}).path == "payload.a"
 
 
-def test_a_key_that_is_no_text_is_refused() -> None:
+def test_a_key_that_is_no_string_is_refused() -> None:
     assert refusal(kind="image.generated", payload={"a": {1: "x"}}).path == "payload.a"
 
 
@@ -222,6 +220,6 @@ def test_a_position_is_read_as_it_is_written(text: str, expected: Position) -> N
 
 
 @pytest.mark.parametrize("text", ["", "x", "0:", ":", "-1", "0:-1", "1:2:3", "0.5", "0x1", "0: 1", "²"])
-def test_anything_else_is_no_position(text: str) -> None:
+def test_an_invalid_position_is_refused(text: str) -> None:
     with pytest.raises(OutOfRange):
         Position.parse(text)

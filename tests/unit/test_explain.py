@@ -65,20 +65,20 @@ def test_a_strong_event_is_remembered_for_its_salience_however_old(tmp_path: Pat
 # Not remembered, though the agent may see it.
 
 
-def test_an_event_before_the_window_is_out_of_it(tmp_path: Path) -> None:
+def test_an_event_before_the_window_is_not_remembered(tmp_path: Path) -> None:
     found = explained(tmp_path, [said(n) for n in range(10)], 1)
     assert (found.verdict, found.in_episodic, found.newer) == ("out_of_window", False, 8)
     assert found.why == "of the events that baker may see 8 are newer, and the window holds 8"
 
 
-def test_a_weak_event_is_outscored_however_new(tmp_path: Path) -> None:
+def test_a_weak_event_is_outscored_even_if_it_is_new(tmp_path: Path) -> None:
     events = [said(0, "verdict.final"), said(1, "user.injected"), said(2, "agent.thought")]
     found = explained(tmp_path, [configured(use_salience=True, salience_top_k=2), *events], 2)
     assert (found.verdict, found.in_episodic, found.in_salient, found.rank) == ("outscored", True, False, 3)
     assert found.why == "it ranks 3 of 3 by salience; the weakest of the strongest 2 has 0.627"
 
 
-def test_a_query_of_one_s_own_changes_the_rank(tmp_path: Path) -> None:
+def test_a_query_changes_the_rank(tmp_path: Path) -> None:
     events = [configured(use_salience=True, salience_top_k=1), said(1, text="the mill"), said(2, text="bread")]
     assert explained(tmp_path, events, 1).verdict == "outscored"
     assert explained(tmp_path, [], 1, query="the mill").verdict == "remembered"
@@ -86,15 +86,13 @@ def test_a_query_of_one_s_own_changes_the_rank(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 999])
-def test_of_an_event_older_than_the_newest_2000_it_is_not_said_that_the_agent_may_not_see_it(
-    tmp_path: Path, number: int
-) -> None:
+def test_a_visible_event_older_than_the_newest_2000_is_not_reported_as_invisible(tmp_path: Path, number: int) -> None:
     """The agent's log and the shared one each kept all they had: together they had more than an answer looks at."""
     found = explained(tmp_path, [said(n, ("agent.spoke", "world.observed")[n % 2]) for n in range(3_000)], number)
     assert found.verdict != "not_visible"
 
 
-def test_an_event_that_the_views_no_longer_keep_is_told_apart_from_one_that_the_agent_may_not_see(
+def test_an_event_dropped_from_the_views_is_distinguished_from_an_invisible_one(
     tmp_path: Path,
 ) -> None:
     found = explained(tmp_path, [said(n) for n in range(2_100)], 50)
@@ -105,14 +103,14 @@ def test_an_event_that_the_views_no_longer_keep_is_told_apart_from_one_that_the_
     )
 
 
-def test_and_as_of_then_it_was_remembered(tmp_path: Path) -> None:
+def test_a_dropped_event_is_remembered_as_of_its_own_time(tmp_path: Path) -> None:
     assert explained(tmp_path, [said(n) for n in range(2_100)], 50, as_of=Position(0, 50)).verdict == "remembered"
 
 
 # Nobody's memory, or not this agent's.
 
 
-def test_what_the_agent_may_not_see_is_not_visible(tmp_path: Path) -> None:
+def test_an_invisible_event_has_the_verdict_not_visible(tmp_path: Path) -> None:
     found = explained(tmp_path, [said(0), said(1, agent="miller", text=SECRET)], 1)
     assert (found.verdict, found.position) == ("not_visible", Position(0, 1))
     assert found.why == "it is neither by baker nor addressed to baker, and was not shared when it was published"
@@ -129,7 +127,7 @@ def test_what_the_agent_may_not_see_is_not_visible(tmp_path: Path) -> None:
     ],
     ids=["speech", "thought", "whisper", "private belief", "unknown kind"],
 )
-def test_of_what_the_agent_may_not_see_nothing_leaks(tmp_path: Path, secret: Event) -> None:
+def test_nothing_leaks_of_an_invisible_event(tmp_path: Path, secret: Event) -> None:
     found = explained(tmp_path, [secret, said(1)], 0, query="flour")
     assert (found.memory, found.rank, found.newer, found.sum()) == (None, None, None, "")
     assert SECRET not in found.model_dump_json()
@@ -137,7 +135,7 @@ def test_of_what_the_agent_may_not_see_nothing_leaks(tmp_path: Path, secret: Eve
     assert secret.kind not in found.model_dump_json()
 
 
-def test_what_is_not_visible_is_not_among_the_events_that_are_scored(tmp_path: Path) -> None:
+def test_invisible_events_are_not_counted_among_the_scored_ones(tmp_path: Path) -> None:
     assert explained(tmp_path, [said(0, agent="miller"), said(1)], 0).considered == 1
 
 
@@ -147,7 +145,7 @@ def test_no_agent_remembers_a_bookkeeping_event(tmp_path: Path) -> None:
     assert found.why == "clock.ticked is a bookkeeping kind, which no agent remembers"
 
 
-def test_what_could_not_be_applied_is_a_dead_letter(tmp_path: Path) -> None:
+def test_a_record_that_could_not_be_applied_is_a_dead_letter(tmp_path: Path) -> None:
     explained(tmp_path, [said(0)], 0)
     written_by_a_newer_recallog(tmp_path, 1)
     found = explained(tmp_path, [], 1)
@@ -158,7 +156,7 @@ def test_what_could_not_be_applied_is_a_dead_letter(tmp_path: Path) -> None:
 # Unknown.
 
 
-def test_an_id_that_nothing_has_is_unknown(tmp_path: Path) -> None:
+def test_an_id_without_an_event_is_unknown(tmp_path: Path) -> None:
     found = explained(tmp_path, [said(0)], 7)
     assert (found.verdict, found.position) == ("unknown", None)
     assert found.why == "there is no event of this id in village"
@@ -168,7 +166,7 @@ def test_an_event_of_another_space_is_unknown(tmp_path: Path) -> None:
     assert explained(tmp_path, [said(0, space="city")], 0).verdict == "unknown"
 
 
-def test_an_empty_ledger_knows_nothing(tmp_path: Path) -> None:
+def test_every_id_is_unknown_in_an_empty_ledger(tmp_path: Path) -> None:
     assert explained(tmp_path, [], 0).verdict == "unknown"
 
 
@@ -188,19 +186,19 @@ def test_as_of_a_time_before_it_happened_an_event_is_unknown(tmp_path: Path) -> 
 # How it adds up.
 
 
-def test_the_terms_of_the_score_are_told_with_their_weights(tmp_path: Path) -> None:
+def test_the_terms_of_the_score_are_returned_with_their_weights(tmp_path: Path) -> None:
     found = explained(tmp_path, [said(3, text="the mill turns"), said(10)], 3, query="mill")
     assert found.sum() == "0.30 x relevance 0.333 + 0.40 x recency 0.497 + 0.30 x importance 0.500 = 0.449"
 
 
-def test_the_agent_s_own_weights_are_those_that_count(tmp_path: Path) -> None:
+def test_the_agent_s_own_weights_are_applied(tmp_path: Path) -> None:
     weights = configured(salience_weights={"relevance": 1.0, "recency": 0.0, "importance": 0.0})
     found = explained(tmp_path, [weights, said(3, text="the mill turns")], 3, query="mill")
     assert found.sum() == "1.00 x relevance 0.333 + 0.00 x recency 1.000 + 0.00 x importance 0.500 = 0.333"
 
 
 @pytest.mark.parametrize(("field", "value"), [("top_k", 0), ("top_k", 2001), ("turn", -1), ("turn", 2**53)])
-def test_a_question_out_of_bounds_is_an_error_that_names_the_field(tmp_path: Path, field: str, value: int) -> None:
+def test_an_argument_out_of_bounds_is_an_error_that_names_the_field(tmp_path: Path, field: str, value: int) -> None:
     with pytest.raises(InvalidEvent) as raised:
         explained(tmp_path, [], 0, **{field: value})
     assert raised.value.path == field

@@ -59,12 +59,12 @@ MODULES = {"recallog": PUBLIC, "recallog.extending": EXTENDING, "recallog.errors
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_the_names_that_users_import(module: str) -> None:
+def test_the_list_of_public_names(module: str) -> None:
     assert import_module(module).__all__ == MODULES[module]
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_each_of_them_is_there(module: str) -> None:
+def test_each_public_name_can_be_imported(module: str) -> None:
     found = import_module(module)
     for name in MODULES[module]:
         assert getattr(found, name) is not None
@@ -121,7 +121,7 @@ def test_every_type_in_the_signature_of_a_public_method_is_public() -> None:
             assert used <= PYTHON | set(PUBLIC) | set(EXTENDING), (name, annotation)
 
 
-def test_what_a_memory_can_be_asked() -> None:
+def test_the_list_of_methods_of_a_memory() -> None:
     methods = {name for name in dir(Memory) if not name.startswith("_")}
     assert methods == set(QUESTIONS)
 
@@ -131,7 +131,7 @@ def test_every_public_method_of_a_memory_is_documented() -> None:
         assert name.startswith("_") or inspect.getdoc(method), name
 
 
-def test_every_error_of_ours_has_one_base_and_is_documented_and_public() -> None:
+def test_every_error_has_one_base_and_is_documented_and_public() -> None:
     from recallog_schemas import errors
 
     for name, error in inspect.getmembers(errors, inspect.isclass):

@@ -245,7 +245,7 @@ def test_entry_points_are_scanned_only_for_schemes_that_are_not_our_own(tmp_path
 
 
 @pytest.mark.parametrize("code", [REFLECTOR, RERANKER, COMPONENTS], ids=["reflector", "reranker", "components"])
-def test_the_examples_that_need_no_distribution_hold_what_they_assert(code: str) -> None:
+def test_the_examples_that_need_no_distribution_run(code: str) -> None:
     assert "\nassert " in code
     exec(compile(code, "docs/extending.md", "exec"), {"__name__": "extending"})
 

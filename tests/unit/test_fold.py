@@ -89,7 +89,7 @@ NEW_AGENTS = [event(agent=f"guest-{n}") for n in range(40)]
     ],
     ids=repr,
 )
-def test_nonsense_for_needs_costs_fetches_and_changes_nothing(needs: object) -> None:
+def test_invalid_needs_cost_fetches_and_change_no_rows(needs: object) -> None:
     class Nonsense(Counting):
         def needs(self, record: Record) -> Iterable[RowKey]:
             return needs  # type: ignore[return-value]
@@ -97,7 +97,7 @@ def test_nonsense_for_needs_costs_fetches_and_changes_nothing(needs: object) -> 
     assert fold(Nonsense(), *NEW_AGENTS) == fold(Counting(), *NEW_AGENTS)
 
 
-def test_needs_that_raise_cost_fetches_and_change_nothing() -> None:
+def test_needs_that_raise_cost_fetches_and_change_no_rows() -> None:
     class Raising(Counting):
         def needs(self, record: Record) -> Iterable[RowKey]:
             yield RowKey("counts", "village")
@@ -141,7 +141,7 @@ def test_an_address_in_an_error_does_not_make_two_folds_differ() -> None:
 
 
 @pytest.mark.parametrize("row", ["no row", None, Count("text"), Count(2**80), Count(object())])  # type: ignore[arg-type]
-def test_a_row_that_cannot_be_stored_parks_its_record(row: object) -> None:
+def test_a_row_that_cannot_be_stored_makes_its_record_a_dead_letter(row: object) -> None:
     class Nonsense(Counting):
         def apply(self, rows: Rows, record: Record) -> None:
             if record.event.turn == 1:
@@ -154,7 +154,7 @@ def test_a_row_that_cannot_be_stored_parks_its_record(row: object) -> None:
     assert [letter.split(": counting: ")[0] for letter in letters] == ["1 projection_failed"]
 
 
-def test_a_row_that_cannot_be_stored_parks_its_record_also_where_the_same_batch_overwrites_it() -> None:
+def test_a_row_that_cannot_be_stored_makes_its_record_a_dead_letter_even_if_the_same_batch_overwrites_it() -> None:
     class Nonsense(Counting):
         def apply(self, rows: Rows, record: Record) -> None:
             rows.put(COUNTS, Count("x" if record.event.turn == 0 else 1), record.event.space, record.event.agent)  # type: ignore[arg-type]
@@ -164,7 +164,7 @@ def test_a_row_that_cannot_be_stored_parks_its_record_also_where_the_same_batch_
     assert len(together[1]) == 1
 
 
-def test_a_table_that_no_projection_declares_parks_the_record() -> None:
+def test_writing_to_an_undeclared_table_makes_the_record_a_dead_letter() -> None:
     class Foreign(Counting):
         def apply(self, rows: Rows, record: Record) -> None:
             rows.get(STRANGE, record.event.space)
@@ -184,7 +184,7 @@ NO_ADDRESSES = [
 
 
 @pytest.mark.parametrize("place", NO_ADDRESSES, ids=repr)
-def test_a_row_at_no_address_parks_the_record_instead_of_stopping_the_store(place: tuple[Any, Any, Any]) -> None:
+def test_a_row_with_an_invalid_address_makes_the_record_a_dead_letter(place: tuple[Any, Any, Any]) -> None:
     class Sessions(Counting):
         """The usual slip: rows by `event.session`, which may be None."""
 
@@ -203,7 +203,7 @@ def test_a_row_at_no_address_parks_the_record_instead_of_stopping_the_store(plac
 @pytest.mark.parametrize(
     "place", [("village", None), (None, ""), ("village", ["a list"]), ("village", "\ud800")], ids=repr
 )
-def test_an_entry_of_a_log_at_no_address_parks_the_record(place: tuple[Any, Any]) -> None:
+def test_a_log_entry_with_an_invalid_address_makes_the_record_a_dead_letter(place: tuple[Any, Any]) -> None:
     class Sessions(Counting):
         def apply(self, rows: Rows, record: Record) -> None:
             rows.append(SEEN, Count(1), *place)
@@ -211,7 +211,7 @@ def test_an_entry_of_a_log_at_no_address_parks_the_record(place: tuple[Any, Any]
     assert "is not the address of a log" in fold(Sessions(), event())[1][0]
 
 
-def test_appending_to_a_table_parks_the_record() -> None:
+def test_appending_to_a_table_makes_the_record_a_dead_letter() -> None:
     class Confused(Counting):
         def apply(self, rows: Rows, record: Record) -> None:
             rows.append(COUNTS, Count(1), "village")  # type: ignore[arg-type]
@@ -219,7 +219,7 @@ def test_appending_to_a_table_parks_the_record() -> None:
     assert "is a table, not a log" in fold(Confused(), event())[1][0]
 
 
-def test_a_table_that_only_shares_the_name_of_another_parks_the_record() -> None:
+def test_a_table_with_the_name_of_another_makes_the_record_a_dead_letter() -> None:
     class Impostor(Counting):
         def apply(self, rows: Rows, record: Record) -> None:
             rows.put(IMPOSTOR, Count(1), "")
@@ -227,7 +227,7 @@ def test_a_table_that_only_shares_the_name_of_another_parks_the_record() -> None
     assert "'activity.totals' does not belong to any of the projections" in fold(Impostor(), event())[1][0]
 
 
-def test_reading_rows_without_end_parks_the_record() -> None:
+def test_reading_rows_endlessly_makes_the_record_a_dead_letter() -> None:
     class Endless(Counting):
         def apply(self, rows: Rows, record: Record) -> None:
             number = 0
@@ -284,7 +284,7 @@ class Wordless(Exception):
     ],
     ids=["no words", "no text", "long", "short"],
 )
-def test_whatever_a_projection_raises_its_dead_letter_can_be_stored(error: Exception, says: str) -> None:
+def test_the_dead_letter_of_any_exception_can_be_stored(error: Exception, says: str) -> None:
     class Raising(Counting):
         def apply(self, rows: Rows, record: Record) -> None:
             raise error
@@ -311,7 +311,7 @@ JSON_THAT_ONLY_SOME_READ = {
 
 @pytest.mark.parametrize("unique_ids", [True, False])
 @pytest.mark.parametrize("data", JSON_THAT_ONLY_SOME_READ.values(), ids=JSON_THAT_ONLY_SOME_READ)
-def test_json_that_only_some_readers_take_never_stops_the_stream(data: bytes, unique_ids: bool) -> None:
+def test_json_that_only_some_parsers_accept_does_not_stop_the_stream(data: bytes, unique_ids: bool) -> None:
     ledger = ledger_at([data, *(codec.encode(said) for said in numbered(2)), data], unique_ids=unique_ids)
     projector, generation = folded(ledger)
     assert finish(projector.store.checkpoint(generation)).offset == 3  # type: ignore[union-attr]
@@ -325,7 +325,7 @@ def test_two_projections_of_one_name_are_refused() -> None:
         folded(ledger_at([]), [Counting(), Counting()])
 
 
-def test_an_event_is_judged_by_the_settings_before_it() -> None:
+def test_the_settings_before_an_event_apply_to_it() -> None:
     shares = event("run.started", agent="narrator", id="r", payload={"goal": "go", "shared_kinds": ["agent.spoke"]})
     ledger = ledger_at([codec.encode(said) for said in (shares, *numbered(2))])
     projector, generation = folded(ledger)
@@ -351,7 +351,7 @@ def test_a_projection_that_names_its_kinds_is_called_for_no_others() -> None:
     assert dead_letter_offsets(projector.store, generation) == [1]
 
 
-def test_no_batch_outlives_its_fold_though_no_garbage_is_collected_meanwhile() -> None:
+def test_a_batch_is_freed_after_its_fold_without_garbage_collection() -> None:
     """A store's client that raises inside (a cancelled timeout, say) once kept whole batches alive in cycles."""
     fold = Fold(builtin.projections(), unique_ids=False)
     batch = Batch(0, 0, 50, [(offset, codec.encode(said)) for offset, said in enumerate(numbered(50))])

@@ -55,7 +55,7 @@ def test_a_reflection_is_reported_after_the_event_that_made_it_due_and_only_once
     run(work())
 
 
-def test_the_first_step_reports_what_was_due_before_its_beginning() -> None:
+def test_the_first_step_reports_reflections_that_were_due_before_it() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:
             await memory.publish_many([threshold(1), spoke("a"), spoke("b")])

@@ -90,7 +90,7 @@ def test_empty_texts_make_no_event(empty: object) -> None:
     assert said({"role": "system", "content": empty}, user(empty), assistant(empty), {"role": "user"}) == []
 
 
-def test_parts_are_joined_and_what_is_no_text_stands_as_its_type() -> None:
+def test_parts_are_joined_and_parts_without_text_are_shown_as_their_type() -> None:
     parts = [
         {"type": "text", "text": "Look:"},
         {"type": "image_url", "image_url": {"url": "data:..."}},
@@ -128,7 +128,7 @@ def test_without_a_number_as_reward_the_session_stays_open(fields: dict[str, Any
 # Tools
 
 
-def test_a_call_and_its_result_are_one_event_where_the_result_came_in() -> None:
+def test_a_call_and_its_result_are_one_event_at_the_position_of_the_result() -> None:
     messages = [
         user("Weather?"),
         assistant("Let me look.", call("weather", '{"city": "Ulm"}', id="c1")),
@@ -179,12 +179,12 @@ def test_a_result_without_id_is_not_given_to_a_call_that_an_earlier_turn_left_op
     ]
 
 
-def test_a_call_of_an_earlier_turn_is_given_up_where_ids_are_missing() -> None:
+def test_without_ids_an_open_call_of_an_earlier_turn_gets_no_result() -> None:
     used = tools(user("one"), assistant(None, call("a", "1")), user("two"), result("stray", name="a"))
     assert used == [{"tool": "a", "arguments": 1, "ok": False}, {"tool": "a", "result": "stray", "ok": True}]
 
 
-def test_where_an_id_repeats_the_result_belongs_to_the_call_of_its_own_turn() -> None:
+def test_the_result_of_a_repeated_id_belongs_to_the_call_of_its_own_turn() -> None:
     first, second = call("a", "1", id="x"), call("a", "2", id="x")
     used = tools(
         user("one"), assistant(None, first), user("two"), assistant(None, second), result("r", tool_call_id="x")
@@ -237,11 +237,11 @@ def test_a_result_that_starts_with_error_failed(content: str | None, ok: bool) -
     "arguments",
     ["", "{city: Ulm}", '{"x": NaN}', '{"x": 1e999}', '{"x": 123456789012345678901234567890}', '{"x": "\\ud800"}'],
 )
-def test_arguments_that_the_ledger_cannot_hold_parsed_stay_as_they_were_written(arguments: str) -> None:
+def test_arguments_that_the_ledger_cannot_hold_parsed_are_stored_as_text(arguments: str) -> None:
     assert tools(assistant(None, call("a", arguments))) == [{"tool": "a", "arguments": arguments, "ok": False}]
 
 
-def test_arguments_and_results_that_are_objects_already_are_kept() -> None:
+def test_arguments_and_results_that_are_objects_are_stored_unchanged() -> None:
     assert tools(assistant(None, call("a", {"x": 1}, id="i")), result({"y": 2}, tool_call_id="i")) == [
         {"tool": "a", "arguments": {"x": 1}, "result": {"y": 2}, "ok": True}
     ]
@@ -250,7 +250,7 @@ def test_arguments_and_results_that_are_objects_already_are_kept() -> None:
 # Which conversation is which space
 
 
-def test_one_conversation_is_the_space_that_was_asked_for() -> None:
+def test_one_conversation_gets_the_given_space() -> None:
     for document in ([user("hello")], talk(id="c-9"), [talk(id="c-9")]):
         assert spaces(document, space="support") == ["support"]
 
@@ -265,7 +265,7 @@ def test_several_conversations_are_called_by_their_ids(key: str) -> None:
     assert spaces([talk(**{key: "a"}), talk(**{key: 17})], space="support") == ["support/a", "support/17"]
 
 
-def test_an_id_that_repeats_or_is_no_name_gives_way_to_the_ordinal() -> None:
+def test_a_repeated_or_invalid_id_is_replaced_by_the_ordinal() -> None:
     document = [talk(id="a"), talk(id="b"), talk(id="a"), talk(id="no name"), talk(id="x" * 128), talk(id=None)]
     assert spaces(document) == ["chat/0001", "chat/b", "chat/0003", "chat/0004", "chat/0005", "chat/0006"]
 
@@ -275,14 +275,14 @@ def test_runs_of_a_task_are_called_by_task_and_trial() -> None:
     assert spaces(document) == ["chat/0-0", "chat/0-1", "chat/1-0", "chat/1-1"]
 
 
-def test_no_two_conversations_share_a_space_whatever_they_are_called() -> None:
+def test_no_two_conversations_share_a_space_whatever_their_ids() -> None:
     document = [talk(id="0002"), talk(), talk(uuid="3-0"), talk(task_id=3, trial=0), talk(id="0004")]
     found = spaces(document)
     assert len(set(found)) == 5
     assert found[0] == "chat/0002"
 
 
-def test_a_space_that_is_no_name_is_refused_once() -> None:
+def test_an_invalid_space_is_refused_once() -> None:
     with pytest.raises(InvalidEvent, match="space: 'my chats' is not a name"):
         items_of([talk(), talk()], space="my chats")
 
@@ -311,18 +311,18 @@ def test_a_time_without_a_zone_or_a_meaning_counts_as_missing(own: object) -> No
     assert events_of([user("hello", timestamp=own)], start=START)[0].at == START
 
 
-def test_missing_times_go_on_from_the_own_time_before_them() -> None:
+def test_missing_times_count_up_from_the_last_given_time() -> None:
     own = datetime(2026, 5, 1, tzinfo=UTC)
     messages = [user("a"), assistant("b", at=own.isoformat()), user("c"), assistant("d", at=own.isoformat())]
     assert [event.at for event in events_of(messages, start=START)] == [START, own, own + timedelta(seconds=1), own]
 
 
-def test_the_calendars_last_year_is_no_time_to_count_on_from() -> None:
+def test_a_time_in_the_last_year_of_the_calendar_is_not_counted_up_from() -> None:
     messages = [user("a", at="9999-12-31T23:59:59Z"), assistant("b")]
     assert [event.at for event in events_of(messages, start=START)] == [START, START + timedelta(seconds=1)]
 
 
-def test_a_tool_was_used_when_its_result_came_in() -> None:
+def test_a_tool_event_has_the_time_of_its_result() -> None:
     used = events_of([assistant(None, call("a", id="x"), at=100), result("r", tool_call_id="x", at=160)])[0]
     assert used.at == datetime(1970, 1, 1, 0, 2, 40, tzinfo=UTC)
 
@@ -336,7 +336,7 @@ def test_reading_twice_gives_the_same_events() -> None:
     assert len({event.id for event in events_of(document)}) == 3
 
 
-def test_a_conversation_that_went_on_keeps_the_events_it_had() -> None:
+def test_a_continued_conversation_has_its_earlier_events_unchanged() -> None:
     longer = [user("a"), assistant("b"), user("c"), assistant("d")]
     assert events_of(longer, space="s")[:2] == events_of(longer[:2], space="s")
 
@@ -363,7 +363,7 @@ def test_conversations_may_be_bare_lists_and_messages_may_be_lines() -> None:
     assert [event_of(item) for item in chat.read(lines.encode())] == events_of(messages)
 
 
-def test_messages_may_stand_under_another_key() -> None:
+def test_messages_may_be_under_another_key() -> None:
     assert len(events_of({"traj": [user("a")]}, messages_key="traj")) == 1
 
 
@@ -407,7 +407,7 @@ def test_a_file_of_another_format_is_refused_with_the_format_to_try(text: bytes,
         ("hello", "not a JSON object with role and content"),
     ],
 )
-def test_a_broken_message_is_an_error_and_its_neighbours_are_as_without_it(broken: Any, message: str) -> None:
+def test_an_invalid_message_is_an_error_and_does_not_change_its_neighbours(broken: Any, message: str) -> None:
     items = items_of([user("a"), broken, user("b")])
     whole = events_of([user("a"), assistant("x"), user("b")])
     assert str(error_of(items[1])).startswith(f"conversation 1: message 2: {message}")
@@ -486,7 +486,7 @@ def test_all_recorded_tool_calls_have_their_results(runs: list[Event]) -> None:
     assert sum(not event.payload["ok"] for event in used) == 73
 
 
-def test_no_id_repeats_in_a_recorded_run_and_time_goes_on(runs: list[Event]) -> None:
+def test_ids_are_unique_and_times_increase_in_a_recorded_run(runs: list[Event]) -> None:
     assert len({(event.space, event.id) for event in runs}) == len(runs)
     for before, after in pairwise(runs):
         assert before.space != after.space or before.at < after.at

@@ -77,11 +77,11 @@ json_values = st.recursive(
         max_size=5,
     )
 )
-def test_an_export_comes_back_as_equal_events(said: list[Event]) -> None:
+def test_an_export_is_read_as_equal_events(said: list[Event]) -> None:
     assert events(*(codec.encode(event) + b"\n" for event in said)) == said
 
 
-def test_a_long_exported_event_comes_back_equal_too() -> None:
+def test_a_long_exported_event_is_read_as_an_equal_event() -> None:
     said = Event(space="village", agent="baker", kind="agent.spoke", payload={"text": "ä" * 100_000})
     assert events(codec.encode(said)) == [said]
 
@@ -117,7 +117,7 @@ def test_a_derived_id_depends_on_nothing_but_space_session_and_ordinal() -> None
     assert [mixed[1].id, mixed[4].id] == [event.id for event in alone]
 
 
-def test_derived_ids_stay_what_they_were_when_files_were_ingested() -> None:
+def test_derived_ids_never_change() -> None:
     assert [event.id for event in events(line(), line(session="s"))] == [
         "6039ce3e-1fad-54e3-80f8-fda1371eac32",
         "765c10ac-0bc1-5bd6-b5c4-27f27b0afbf6",
@@ -134,20 +134,20 @@ def test_without_a_start_missing_times_count_up_from_a_fixed_day() -> None:
     assert datetime(2000, 1, 1, tzinfo=UTC) == DEFAULT_START
 
 
-def test_an_id_or_a_time_that_is_given_stays() -> None:
+def test_a_given_id_or_time_is_not_replaced() -> None:
     only_id, only_at = events(line(id="mine"), line(at="2020-01-01T00:00:00Z"))
     assert (only_id.id, only_id.at) == ("mine", START)
     assert only_at.at == datetime(2020, 1, 1, tzinfo=UTC)
 
 
-def test_envelope_0_is_read_with_id_and_time_and_without() -> None:
+def test_envelope_0_is_read_with_and_without_id_and_time() -> None:
     given_both, given_none = events(old(id="o-1", created_at="2020-01-01T00:00:00Z"), old(session_id="day-1"))
     assert (given_both.space, given_both.agent, given_both.id) == ("village", "baker", "o-1")
     assert (given_none.session, given_none.at) == ("day-1", START)
     assert given_none.id == events(line(session="day-1"))[0].id
 
 
-def test_a_mended_line_leaves_the_ids_and_times_behind_it_alone() -> None:
+def test_correcting_a_line_does_not_change_the_ids_and_times_after_it() -> None:
     broken = read(line(), line(payload={}, turn=-1), line())
     mended = events(line(), line(), line())
     assert broken[1].error is not None
@@ -201,7 +201,7 @@ def test_an_event_over_the_limit_is_refused_as_such() -> None:
         assert isinstance(error_of(item), EventTooLarge)
 
 
-def test_the_limit_is_on_what_would_be_written_not_on_how_the_line_is_written() -> None:
+def test_the_size_limit_applies_to_the_canonical_form_of_a_line() -> None:
     escaped = whole(payload={"text": "é" * 60_000})
     grows = whole(kind="x.y", payload={"x": [10.0**15] * 40_000}).replace(b"1000000000000000.0", b"1e15")
     assert len(escaped) > limits.EVENT_BYTES_MAX > len(grows)
@@ -235,7 +235,7 @@ def test_a_file_of_another_format_is_refused_with_the_format_to_try(first: bytes
     assert advice in str(refused.value)
 
 
-def test_lines_are_read_as_they_come_so_that_a_pipe_may_stay_open() -> None:
+def test_lines_are_read_one_by_one_from_an_open_pipe() -> None:
     asked: list[int] = []
 
     def pipe() -> Iterable[bytes]:

@@ -51,7 +51,7 @@ def errors_of(*samples: object) -> list[str]:
 HELLO = (turn("Ann", "D1:1", "Hello!"), turn("Bob", "D1:2", "Hi, Ann."))
 
 
-def test_a_session_is_started_by_its_first_speaker_and_ended_behind_its_last_turn() -> None:
+def test_a_session_is_started_by_its_first_speaker_and_ended_after_its_last_turn() -> None:
     events = events_of(sample(*HELLO))
     assert [(event.agent, event.kind, event.turn, event.session) for event in events] == [
         ("narrator", "space.configured", 0, None),
@@ -63,11 +63,11 @@ def test_a_session_is_started_by_its_first_speaker_and_ended_behind_its_last_tur
     assert events[1].payload == {"title": DATE}
 
 
-def test_both_speakers_remember_what_either_says() -> None:
+def test_both_speakers_remember_the_whole_conversation() -> None:
     assert events_of(sample(*HELLO))[0].payload == {"shared_kinds": sorted(DEFAULT_SHARED_KINDS | {"agent.spoke"})}
 
 
-def test_time_begins_with_the_sessions_date_and_goes_on_by_a_second_each() -> None:
+def test_times_start_at_the_sessions_date_and_increase_by_a_second_per_turn() -> None:
     assert [event.at - BEGINS for event in events_of(sample(*HELLO))] == [
         timedelta(seconds=seconds) for seconds in (0, 0, 1, 2, 3)
     ]
@@ -102,7 +102,7 @@ def test_a_turns_id_is_its_dia_id() -> None:
 
 
 @pytest.mark.parametrize("dia_id", ["D1:1", "", None, 5, "D" * 129])
-def test_a_turn_whose_dia_id_is_taken_or_none_gets_an_id_that_is_the_same_in_every_run(dia_id: object) -> None:
+def test_a_repeated_or_missing_dia_id_is_replaced_by_a_reproducible_id(dia_id: object) -> None:
     conversation = sample(*HELLO, turn("Ann", dia_id, "Again."))
     first, second = spoken(conversation), spoken(conversation)
     assert first == second
@@ -110,22 +110,22 @@ def test_a_turn_whose_dia_id_is_taken_or_none_gets_an_id_that_is_the_same_in_eve
     assert len({event.id for event in first}) == 3
 
 
-def test_a_picture_is_told_by_its_caption_and_never_by_the_annotators_query() -> None:
+def test_a_picture_is_described_by_its_caption_and_not_by_the_annotators_query() -> None:
     picture = {"blip_caption": "a photo of a dog", "query": "golden retriever", "img_url": ["https://..."]}
     events = spoken(sample(turn("Ann", "D1:1", "Look!", **picture), turn("Bob", "D1:2", "", **picture)))
     assert [event.text for event in events] == ["Look! [shares a photo of a dog]", "[shares a photo of a dog]"]
     assert "retriever" not in str(events)
 
 
-def test_a_turn_that_says_and_shows_nothing_makes_no_event() -> None:
+def test_a_turn_without_text_and_picture_makes_no_event() -> None:
     assert [event.id for event in spoken(sample(*HELLO, turn("Ann", "D1:3", "")))] == ["D1:1", "D1:2"]
 
 
-def test_a_speaker_is_called_what_a_name_can_hold() -> None:
+def test_a_speaker_gets_a_valid_name() -> None:
     assert spoken(sample(turn("Anne Marie (mum)", "D1:1", "Hello!")))[0].agent == "Anne-Marie--mum-"
 
 
-def test_a_space_is_a_prefix_of_the_conversations_name() -> None:
+def test_the_given_space_is_a_prefix_of_the_conversations_name() -> None:
     assert {event.space for event in events_of(sample(*HELLO))} == {"conv-1"}
     assert {event.space for event in events_of(sample(*HELLO), space="locomo")} == {"locomo/conv-1"}
     with pytest.raises(InvalidEvent, match="space: 'my space' is not a name"):
@@ -243,7 +243,7 @@ def test_the_evidence_of_a_question_is_found_by_id(tuning: list[Event]) -> None:
                     assert ("[shares " in payload["text"]) == bool(said.get("blip_caption"))
 
 
-def test_time_and_turn_go_on_in_each_conversation(tuning: list[Event]) -> None:
+def test_time_and_turn_increase_in_each_conversation(tuning: list[Event]) -> None:
     for before, after in pairwise(tuning):
         if before.space == after.space:
             assert (before.turn, before.at) <= (after.turn, after.at)

@@ -62,14 +62,14 @@ def store() -> MemoryStore:
     return MemoryStore()
 
 
-def test_the_first_question_builds_the_first_generation(ledger: MemoryLedger, store: MemoryStore) -> None:
+def test_the_first_query_builds_the_first_generation(ledger: MemoryLedger, store: MemoryStore) -> None:
     active = finish(generations.current(projector_of(ledger, store), 0))
     pointer = finish(store.pointer(0))
     assert (pointer.active, pointer.building) == (active, None)
     assert finish(store.checkpoint(active)).offset == 9  # type: ignore[union-attr]
 
 
-def test_nobody_reads_the_first_generation_before_it_has_reached_the_end(
+def test_the_first_generation_becomes_active_only_at_the_end_of_the_ledger(
     ledger: MemoryLedger, store: MemoryStore
 ) -> None:
     builder = Process("builder", _asked(Projector(ledger, stepped(store), builtin.projections())))
@@ -113,7 +113,7 @@ def test_two_processes_that_find_no_views_build_them_once(
     assert list(store._tables) == [second.id]
 
 
-def test_the_next_question_folds_only_what_is_new(ledger: MemoryLedger, store: MemoryStore) -> None:
+def test_the_next_query_folds_only_new_records(ledger: MemoryLedger, store: MemoryStore) -> None:
     projector = projector_of(ledger, store)
     first = finish(generations.current(projector, 0))
     finish(ledger.append(numbered(2, first=10)))
@@ -138,7 +138,7 @@ def test_a_commit_of_the_replaced_generation_is_refused(ledger: MemoryLedger, st
     assert outcome is Outcome.RETIRED
 
 
-def test_older_code_gives_way(ledger: MemoryLedger, store: MemoryStore) -> None:
+def test_older_code_is_refused_on_views_of_newer_code(ledger: MemoryLedger, store: MemoryStore) -> None:
     new = finish(generations.current(projector_of(ledger, store, NewerActivity()), 0))
     for ask in (generations.current, generations.rebuild):
         with pytest.raises(ViewsTooNew, match=f"activity: {NewerActivity.version}, here {Activity.version}"):
@@ -146,7 +146,7 @@ def test_older_code_gives_way(ledger: MemoryLedger, store: MemoryStore) -> None:
     assert finish(store.pointer(0)).active == new
 
 
-def test_code_with_an_older_catalogue_gives_way(ledger: MemoryLedger, store: MemoryStore) -> None:
+def test_code_with_an_older_catalogue_is_refused_on_newer_views(ledger: MemoryLedger, store: MemoryStore) -> None:
     projector = projector_of(ledger, store)
     theirs = msgspec.structs.replace(
         projector.new_generation(0, 0), code=json.dumps({**json.loads(projector.fold.code), "catalogue": 99})
@@ -167,7 +167,7 @@ def test_a_rebuild_joins_the_one_that_a_crash_left_behind(ledger: MemoryLedger, 
     assert (rebuilt.active, rebuilt.joined) == (left, True)
 
 
-def test_a_generation_that_other_code_left_unfinished_is_given_up(ledger: MemoryLedger, store: MemoryStore) -> None:
+def test_an_unfinished_generation_of_other_code_is_abandoned(ledger: MemoryLedger, store: MemoryStore) -> None:
     old = projector_of(ledger, store)
     left = finish(store.create(old.new_generation(0, 10))).building
     active = finish(generations.current(projector_of(ledger, store, NewerActivity()), 0))
@@ -185,9 +185,7 @@ def test_an_aborted_rebuild_leaves_the_live_views(ledger: MemoryLedger, store: M
     assert finish(generations.current(projector, 0)) == active
 
 
-def test_new_dead_letters_hold_the_cutover_back_until_they_are_accepted(
-    ledger: MemoryLedger, store: MemoryStore
-) -> None:
+def test_new_dead_letters_prevent_the_cutover_until_they_are_accepted(ledger: MemoryLedger, store: MemoryStore) -> None:
     old = finish(generations.current(projector_of(ledger, store), 0))
     refusing = projector_of(ledger, store, Refusing())
     for ask in (generations.current, generations.rebuild):
@@ -200,7 +198,7 @@ def test_new_dead_letters_hold_the_cutover_back_until_they_are_accepted(
 
 
 @pytest.mark.parametrize("ahead_by", range(0, 60))
-def test_a_record_that_the_live_views_came_to_remember_between_comparison_and_cutover_holds_it_back(
+def test_a_record_applied_by_the_live_views_between_comparison_and_cutover_prevents_the_cutover(
     store: MemoryStore, ahead_by: int
 ) -> None:
     """The new generation had it as a dead letter already, and took the place of views that were compared without it."""
@@ -226,7 +224,7 @@ async def _refused_or_first(projector: Projector) -> None:
 
 
 @pytest.mark.parametrize("ahead_by", range(0, 80, 4))
-def test_a_record_that_both_park_holds_no_cutover_back(store: MemoryStore, ahead_by: int) -> None:
+def test_a_dead_letter_of_both_generations_does_not_prevent_the_cutover(store: MemoryStore, ahead_by: int) -> None:
     ledger = ledger_at([codec.encode(said) for said in numbered(3)])
     live = projector_of(ledger, store, Refusing())
     old = finish(generations.current(live, 0))
@@ -250,7 +248,7 @@ async def _rebuilt(projector: Projector) -> None:
     await generations.rebuild(projector, 0)
 
 
-def test_a_live_writer_that_is_as_fast_and_never_rests_does_not_put_the_cutover_off_for_ever(
+def test_a_fast_live_writer_does_not_postpone_the_cutover_indefinitely(
     ledger: MemoryLedger, store: MemoryStore
 ) -> None:
     old = finish(generations.current(projector_of(ledger, store), 0))
@@ -288,14 +286,14 @@ def test_views_of_another_ledger_are_refused(ledger: MemoryLedger, store: Memory
         finish(generations.current(projector_of(other, store), 0))
 
 
-def test_a_ledger_that_lost_its_last_decided_record_is_refused(ledger: MemoryLedger, store: MemoryStore) -> None:
+def test_a_ledger_that_lost_its_last_processed_record_is_refused(ledger: MemoryLedger, store: MemoryStore) -> None:
     finish(generations.current(projector_of(ledger, store), 0))
     del ledger._values[-1]
     with pytest.raises(LedgerMismatch, match="is missing"):
         finish(generations.current(projector_of(ledger, store), 0))
 
 
-def test_a_ledger_in_which_that_record_is_another_one_is_refused(ledger: MemoryLedger, store: MemoryStore) -> None:
+def test_a_ledger_with_another_last_processed_record_is_refused(ledger: MemoryLedger, store: MemoryStore) -> None:
     finish(generations.current(projector_of(ledger, store), 0))
     ledger._values[-1] = ("village", codec.encode(numbered(1, first=99)[0]))
     with pytest.raises(LedgerMismatch, match="is another one"):

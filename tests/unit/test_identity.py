@@ -30,7 +30,7 @@ class _NoneYet(dict):  # type: ignore[type-arg]
         self[place] = None
 
 
-def test_it_is_exact_over_thousands_of_ids_however_its_buckets_are_split() -> None:
+def test_repeats_are_detected_exactly_over_thousands_of_ids_however_buckets_are_split() -> None:
     dice = random.Random(7)
     rows, identity = EmptyRows(Identity.tables).missing_is_none(), Identity()
     known: dict[tuple[str, str], tuple[int, str]] = {}
@@ -72,7 +72,7 @@ def test_a_repeat_written_with_other_white_space_is_skipped() -> None:
     assert fold(SAID, SAID.replace(b'":', b'" : ')) == ([0], [])
 
 
-def test_the_same_id_with_other_content_becomes_a_dead_letter_and_the_first_stays() -> None:
+def test_the_same_id_with_other_content_becomes_a_dead_letter_and_the_first_event_remains() -> None:
     other = SAID.replace(b"nine", b"ten")
     assert fold(SAID, other, SAID) == ([0], ["1 conflict: its id names another event, at 0:0"])
 
@@ -89,7 +89,7 @@ def test_an_entry_takes_thirty_bytes() -> None:
     assert sum(len(BUCKETS.decode(data).entries) for data in buckets) == 500 * 30
 
 
-def test_an_id_is_found_where_its_first_record_lies() -> None:
+def test_an_id_is_found_at_the_offset_of_its_first_record() -> None:
     values = [codec.encode(event(id=f"id-{n % 300}", at="2026-03-01T12:00:00Z")) for n in range(500)]
     projector, generation = folded(ledger_at(values, unique_ids=False))
     size = SIZES.decode(rows_of(projector.store, generation, SIZES.name)["village", "", ""])

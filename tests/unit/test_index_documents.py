@@ -58,7 +58,7 @@ def before(*events: Event) -> str:
 # What becomes a document.
 
 
-def test_an_event_with_words_is_a_document_with_all_that_a_filter_may_name() -> None:
+def test_an_event_with_text_is_a_document_with_all_filterable_fields() -> None:
     at = datetime(2026, 3, 1, 12, tzinfo=UTC)
     (document,) = indexed(said("Who burned the mill?", session="trial", turn=3, at=at))
     assert (document.space, document.agent, document.kind) == ("village", "baker", "agent.spoke")
@@ -70,7 +70,7 @@ def test_an_event_with_words_is_a_document_with_all_that_a_filter_may_name() -> 
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t\u00a0\u3000"])
-def test_an_event_without_words_is_not_indexed_and_takes_no_place(text: str) -> None:
+def test_an_event_without_text_is_not_indexed_and_takes_no_ordinal(text: str) -> None:
     assert [document.ordinal for document in indexed(said(), said(text), said())] == [0, 1]
 
 
@@ -82,21 +82,21 @@ def test_bookkeeping_is_not_indexed(kind: str) -> None:
     assert indexed(event(kind, payload=payload)) == []
 
 
-def test_an_unknown_kind_is_indexed_by_what_it_says() -> None:
+def test_an_unknown_kind_is_indexed_by_its_text() -> None:
     assert [document.kind for document in indexed(said(kind="shop.opened"))] == ["shop.opened"]
 
 
-def test_a_record_with_half_a_surrogate_pair_is_a_dead_letter_and_takes_no_place() -> None:
+def test_a_record_with_half_a_surrogate_pair_is_a_dead_letter_and_takes_no_ordinal() -> None:
     texts = ["One.", "The \ud83d mill", "Two."]
     values = [bytes_of_an_event(random.Random(0), id=f"e-{n}", payload={"text": text}) for n, text in enumerate(texts)]
     assert [(document.offset, document.ordinal) for document in documents_of(values)] == [(0, 0), (2, 1)]
 
 
-def test_a_text_without_what_no_model_can_read_is_clean() -> None:
+def test_surrogates_in_a_text_are_replaced() -> None:
     assert documents.clean(" \ud83dThe mill\udca9 🔥\n") == "?The mill? 🔥"
 
 
-def test_a_very_long_text_is_a_document_and_its_end_stands_before_the_next() -> None:
+def test_a_very_long_text_is_a_document_and_its_end_is_the_context_of_the_next() -> None:
     words = " ".join(f"w{number}" for number in range(30_000))
     long, short = indexed(said(words), said("Yes."))
     assert words in long.event
@@ -105,13 +105,13 @@ def test_a_very_long_text_is_a_document_and_its_end_stands_before_the_next() -> 
 
 
 @pytest.mark.parametrize("microsecond", [0, 1, 123_457, 651_003, 999_999])
-def test_a_moment_is_kept_to_the_microsecond(microsecond: int) -> None:
+def test_a_time_is_stored_to_the_microsecond(microsecond: int) -> None:
     at = datetime(2026, 3, 1, 12, 0, 7, microsecond, tzinfo=UTC)
     assert indexed(said(at=at))[0].at == (at - EPOCH) // timedelta(microseconds=1)
 
 
 @given(st.integers(-(2**50), 2**52).map(lambda since: EPOCH + timedelta(microseconds=since)))
-def test_every_moment_is_kept_to_the_microsecond(at: datetime) -> None:
+def test_every_time_is_stored_to_the_microsecond(at: datetime) -> None:
     kept = documents_of([bytes_of_an_event(random.Random(0), at=at.isoformat())])[0].at
     assert kept == (at - EPOCH) // timedelta(microseconds=1)
 
@@ -122,19 +122,19 @@ def test_every_moment_is_kept_to_the_microsecond(at: datetime) -> None:
 @pytest.mark.parametrize(
     "text", ["Who?", "Who? ", "Who? [shares a photo of a mill]", "Really?? [a] ", "Wer?\n[one\ntwo]", "?"]
 )
-def test_what_ends_in_a_question_mark_asks_whatever_is_shared_along_with_it(text: str) -> None:
+def test_a_text_that_ends_in_a_question_mark_is_a_question_whatever_is_appended(text: str) -> None:
     assert is_question(documents.clean(text))
 
 
 @pytest.mark.parametrize("text", ["Who? I.", "[is it a photo?]", "Who?)", "", "He asked [who?]", "Yes. [photo]"])
-def test_what_does_not_end_in_one_asks_nothing(text: str) -> None:
+def test_a_text_without_a_final_question_mark_is_no_question(text: str) -> None:
     assert not is_question(text)
 
 
 # Places and ids.
 
 
-def test_places_count_by_session_and_what_has_none_follows_each_other_in_its_space() -> None:
+def test_ordinals_count_by_session_and_events_without_session_by_space() -> None:
     sessions = ["a", None, "b", "a", None, "b"]
     found = indexed(*(said(session=session) for session in sessions), said(space="city"))
     assert [(document.session, document.ordinal) for document in found[:-1]] == [
@@ -159,34 +159,34 @@ def test_no_two_documents_have_one_id(ordinals: set[tuple[str, str, int]]) -> No
 # What stands before a document.
 
 
-def test_before_a_document_stands_what_was_said_last_in_its_session() -> None:
+def test_the_context_of_a_document_is_the_previous_event_of_its_session() -> None:
     assert before(said("The mill burns."), said("Elsewhere.", session="b"), said("I know.")) == "baker: The mill burns."
     assert before(said("The mill burns."), said("I know.", session="b")) == ""
     assert before(said("The mill burns.", space="city"), said("I know.")) == ""
 
 
-def test_a_private_thought_does_not_stand_before_what_others_see() -> None:
+def test_a_private_thought_is_no_context_of_a_shared_event() -> None:
     shared, thought = said("The mill burns.", "world.observed", agent="judge"), said("Good.", "agent.thought")
     assert before(shared, thought, said("Who was it?", "world.observed", agent="judge")) == "judge: The mill burns."
     assert before(shared, thought, said("Bad.", "agent.thought", agent="miller")) == "judge: The mill burns."
     assert before(shared, thought, said("Very good.", "agent.thought")) == "baker: Good."
 
 
-def test_before_what_an_audience_hears_stands_what_all_of_it_heard() -> None:
+def test_the_context_of_an_addressed_event_was_visible_to_its_whole_audience() -> None:
     whisper = said("Psst.", audience=["miller"])
     assert before(whisper, said("What?", agent="miller", audience=["baker"])) == "baker: Psst."
     assert before(whisper, said("What?", agent="miller", audience=["baker", "smith"])) == ""
     assert before(whisper, said("I heard it.", agent="miller", audience=[])) == "baker: Psst."
 
 
-def test_what_was_private_when_it_was_said_does_not_become_shared_later() -> None:
+def test_an_event_that_was_private_when_published_is_not_shared_later() -> None:
     sharing = event("space.configured", agent="judge", payload={"shared_kinds": ["agent.spoke"]})
     found = indexed(said("Secret."), sharing, said("Public."), said("And more."))
     assert [document.readers for document in found] == [("baker",), ("*",), ("*",)]
     assert [document.before for document in found] == ["", "", "baker: Public."]
 
 
-def test_an_answer_to_the_same_trigger_stands_in_the_index_once() -> None:
+def test_a_repeated_record_is_indexed_once() -> None:
     twice = said(id="one")
     found = documents_of([bytes_of(twice), bytes_of(twice)], unique_ids=False)
     assert [document.offset for document in found] == [0]
@@ -236,7 +236,7 @@ def heard(values: Sequence[bytes], *, unique_ids: bool) -> list[Heard]:
 
 
 @given(st.integers(0, 2**32), st.booleans(), st.sampled_from([1, 2, 7]))
-def test_documents_are_what_the_rules_say_wherever_batches_end(seed: int, unique_ids: bool, batch: int) -> None:
+def test_documents_follow_the_rules_wherever_batches_end(seed: int, unique_ids: bool, batch: int) -> None:
     values = random_ledger(random.Random(seed), 60, unique_ids=unique_ids)
     found = documents_of(values, unique_ids=unique_ids, batch_records=batch)
     expected = heard(values, unique_ids=unique_ids)
@@ -249,7 +249,7 @@ def test_documents_are_what_the_rules_say_wherever_batches_end(seed: int, unique
 
 
 @given(st.integers(0, 2**32))
-def test_whatever_stands_before_a_document_each_of_its_readers_could_see(seed: int) -> None:
+def test_the_context_of_a_document_was_visible_to_each_of_its_readers(seed: int) -> None:
     values = random_ledger(random.Random(seed), 60, unique_ids=True)
     counted = expect(values, unique_ids=True).counted
     for document in documents_of(values):
@@ -268,11 +268,11 @@ def test_whatever_stands_before_a_document_each_of_its_readers_could_see(seed: i
             )
 
 
-def test_the_limits_are_those_that_the_oracle_knows() -> None:
+def test_the_limits_equal_those_of_the_oracle() -> None:
     assert (limits.INDEX_BEFORE_CHARS, limits.INDEX_OTHERS_KEPT) == (CHARS_BEFORE, OTHERS_KEPT)
 
 
 @given(st.integers(0, 2**32))
-def test_a_document_comes_back_from_its_payload_as_it_was(seed: int) -> None:
+def test_a_document_is_restored_from_its_payload(seed: int) -> None:
     for document in documents_of(random_ledger(random.Random(seed), 20, unique_ids=True)):
         assert documents.from_payload(documents.payload(document)) == document

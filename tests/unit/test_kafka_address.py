@@ -32,7 +32,7 @@ def test_a_single_broker_needs_one_option() -> None:
     assert KafkaAddress.parse("kafka://broker/t?replication=1").insync == 1
 
 
-def test_a_user_goes_over_tls_unless_said() -> None:
+def test_a_user_requires_tls_unless_disabled() -> None:
     settings = KafkaAddress.parse(f"kafka://us%40er:{SECRET}%2F%3A@broker/t?sasl_mechanism=SCRAM-SHA-512").connection()
     assert settings["security_protocol"] == "SASL_SSL"
     assert settings["sasl_mechanism"] == "SCRAM-SHA-512"
@@ -58,12 +58,12 @@ def test_a_user_goes_over_tls_unless_said() -> None:
         ("kafka://broker/t?timeout_seconds=0", "timeout_seconds"),
     ],
 )
-def test_a_wrong_address_says_what_is_wrong(url: str, named: str) -> None:
+def test_an_error_about_a_wrong_address_says_what_is_wrong(url: str, named: str) -> None:
     with pytest.raises(SettingsError, match=named):
         KafkaAddress.parse(url)
 
 
-def test_a_certificate_that_is_not_there_is_named() -> None:
+def test_a_missing_certificate_is_named() -> None:
     address = KafkaAddress.parse("kafka://broker/t?security_protocol=SSL&ssl_cafile=/nowhere/ca.pem")
     with pytest.raises(SettingsError, match=r"/nowhere/ca\.pem"):
         address.connection()

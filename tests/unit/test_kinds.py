@@ -35,11 +35,11 @@ def said(kind: str, **payload: Any) -> Event:
 
 
 @pytest.mark.parametrize(("kind", "importance"), IMPORTANCE.items())
-def test_a_known_kind_weighs_what_the_memory_model_says(kind: str, importance: float) -> None:
+def test_a_known_kind_has_the_importance_of_the_memory_model(kind: str, importance: float) -> None:
     assert kinds.kind_of(kind).importance == importance
 
 
-def test_an_unknown_kind_weighs_one_half_is_private_and_is_remembered() -> None:
+def test_an_unknown_kind_has_importance_one_half_is_private_and_is_remembered() -> None:
     unknown = kinds.kind_of("image.generated")
     assert unknown.importance == 0.5
     assert not unknown.shared
@@ -52,18 +52,18 @@ def test_five_kinds_are_shared_by_default() -> None:
     ]  # fmt: skip
 
 
-def test_bookkeeping_is_nobody_s_memory() -> None:
+def test_bookkeeping_events_are_remembered_by_no_agent() -> None:
     assert {name for name, kind in kinds.CATALOGUE.items() if kind.bookkeeping} == BOOKKEEPING
 
 
 @pytest.mark.parametrize("kind", TEXT_KINDS)
-def test_most_kinds_say_their_text(kind: str) -> None:
+def test_the_text_of_most_kinds_is_their_text_field(kind: str) -> None:
     assert said(kind, text="The mill burned.").text == "The mill burned."
 
 
 @pytest.mark.parametrize("kind", TEXT_KINDS)
 @pytest.mark.parametrize("payload", [{}, {"text": None}, {"text": 7}, {"text": ["a"]}])
-def test_and_they_are_refused_without_one(kind: str, payload: dict[str, Any]) -> None:
+def test_most_kinds_are_refused_without_a_text_field(kind: str, payload: dict[str, Any]) -> None:
     with pytest.raises(InvalidEvent) as raised:
         said(kind, **payload)
     assert raised.value.path == "payload.text"
@@ -89,7 +89,7 @@ def test_and_they_are_refused_without_one(kind: str, payload: dict[str, Any]) ->
         ("clock.ticked", {"text": "noon"}, ""),
     ],
 )
-def test_other_kinds_say_what_the_catalogue_takes(kind: str, payload: dict[str, Any], text: str) -> None:
+def test_other_kinds_have_the_text_that_the_catalogue_defines(kind: str, payload: dict[str, Any], text: str) -> None:
     assert said(kind, **payload).text == text
 
 
@@ -109,7 +109,7 @@ def test_the_text_of_a_tool_s_result_is_cut_at_800_characters() -> None:
         ({}, ""),
     ],
 )
-def test_an_unknown_kind_says_the_first_that_it_has_and_never_its_raw_payload(
+def test_the_text_of_an_unknown_kind_is_its_first_text_field_and_never_its_raw_payload(
     payload: dict[str, Any], text: str
 ) -> None:
     assert said("image.generated", **payload).text == text
@@ -133,7 +133,7 @@ def test_an_unknown_kind_says_the_first_that_it_has_and_never_its_raw_payload(
         ("session.ended", {"reward": "1"}, "payload.reward"),
     ],
 )
-def test_a_payload_that_its_kind_does_not_allow_is_refused_with_a_path(
+def test_an_invalid_payload_of_a_known_kind_is_refused_with_a_path(
     kind: str, payload: dict[str, Any], path: str
 ) -> None:
     with pytest.raises(InvalidEvent) as raised:
@@ -142,12 +142,12 @@ def test_a_payload_that_its_kind_does_not_allow_is_refused_with_a_path(
 
 
 @pytest.mark.parametrize("kind", sorted(kinds.CATALOGUE))
-def test_fields_that_a_kind_does_not_know_are_kept(kind: str) -> None:
+def test_unknown_payload_fields_are_preserved(kind: str) -> None:
     least = {"tool.used": {"tool": "t"}, "reflection.failed": {"trigger": "t", "reason": "r"}}
     payload = {"text": "t"} | least.get(kind, {}) | {"mood": ["dark", {"x": 1.5}]}
     assert said(kind, **payload).payload == payload
 
 
-def test_a_payload_keeps_what_was_said_and_gains_no_defaults() -> None:
+def test_a_payload_is_stored_unchanged_without_defaults() -> None:
     assert said("agent.reflected", belief="b").payload == {"belief": "b"}
     assert said("session.ended", reward=1).payload == {"reward": 1}

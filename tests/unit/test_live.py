@@ -182,7 +182,7 @@ def in_virtual_time(test: Callable[[], Any]) -> Callable[[], None]:
 
 
 @in_virtual_time
-async def test_it_builds_the_first_views_and_then_folds_what_comes() -> None:
+async def test_it_builds_the_first_views_and_then_folds_new_records() -> None:
     world = World()
     assert world.live.problems == ["not started"]
     async with running(world):
@@ -195,7 +195,7 @@ async def test_it_builds_the_first_views_and_then_folds_what_comes() -> None:
 
 
 @in_virtual_time
-async def test_a_worker_without_partitions_is_well_and_takes_on_what_it_is_given() -> None:
+async def test_a_worker_without_partitions_is_healthy_and_starts_assigned_ones() -> None:
     world = World(assigned=False)
     async with running(world):
         assert (world.live.tasks, world.live.problems) == ([], [])
@@ -205,7 +205,7 @@ async def test_a_worker_without_partitions_is_well_and_takes_on_what_it_is_given
 
 
 @in_virtual_time
-async def test_a_partition_that_is_taken_away_while_it_is_built_is_left_alone() -> None:
+async def test_a_partition_revoked_while_it_is_built_is_not_written_to() -> None:
     world = World()
     world.ledger.answers_after = 0.3
     async with running(world):
@@ -221,7 +221,7 @@ async def test_a_partition_that_is_taken_away_while_it_is_built_is_left_alone() 
 
 
 @in_virtual_time
-async def test_a_partition_that_comes_back_goes_on_from_where_others_left_it() -> None:
+async def test_a_partition_assigned_again_continues_from_the_committed_checkpoint() -> None:
     world = World()
     async with running(world):
         world.feed.assign()
@@ -236,7 +236,7 @@ async def test_a_partition_that_comes_back_goes_on_from_where_others_left_it() -
 
 
 @in_virtual_time
-async def test_a_batch_that_somebody_else_has_committed_changes_nothing() -> None:
+async def test_a_batch_committed_by_another_worker_changes_nothing() -> None:
     world = World()
     async with running(world):
         other = world.projector()
@@ -250,7 +250,7 @@ async def test_a_batch_that_somebody_else_has_committed_changes_nothing() -> Non
 
 
 @in_virtual_time
-async def test_a_stale_batch_is_discarded_and_the_partition_goes_on() -> None:
+async def test_a_stale_batch_is_discarded_and_the_partition_continues() -> None:
     world = World()
     stale = iter([True, False] * 10)
     world.feed = InMemoryGroup(world.ledger, is_stale=lambda: next(stale, False))
@@ -263,7 +263,7 @@ async def test_a_stale_batch_is_discarded_and_the_partition_goes_on() -> None:
 
 
 @in_virtual_time
-async def test_a_store_that_is_away_makes_it_stuck_until_it_is_back() -> None:
+async def test_an_unavailable_store_makes_the_partition_failed_until_it_is_back() -> None:
     world = World()
     async with running(world):
         world.store.away = StorageUnavailable("Redis is away")
@@ -278,7 +278,7 @@ async def test_a_store_that_is_away_makes_it_stuck_until_it_is_back() -> None:
 
 
 @in_virtual_time
-async def test_retries_get_rarer_up_to_a_bound() -> None:
+async def test_the_interval_of_retries_grows_up_to_a_bound() -> None:
     world = World()
     async with running(world):
         world.store.commits_fail = StorageUnavailable("no memory left")
@@ -293,7 +293,7 @@ async def test_retries_get_rarer_up_to_a_bound() -> None:
 
 
 @in_virtual_time
-async def test_a_rebuild_by_somebody_else_is_followed_with_and_without_new_records() -> None:
+async def test_a_rebuild_by_another_process_is_followed_with_and_without_new_records() -> None:
     world = World()
     async with running(world):
         for new_records in (3, 0):
@@ -306,7 +306,7 @@ async def test_a_rebuild_by_somebody_else_is_followed_with_and_without_new_recor
 
 
 @in_virtual_time
-async def test_what_a_rebuild_that_died_at_the_cutover_left_behind_is_swept() -> None:
+async def test_leftovers_of_a_rebuild_that_died_at_the_cutover_are_garbage_collected() -> None:
     world = World()
     async with running(world):
         replaced, builder = world.tasks.generation, world.projector()
@@ -321,7 +321,7 @@ async def test_what_a_rebuild_that_died_at_the_cutover_left_behind_is_swept() ->
 
 
 @in_virtual_time
-async def test_lost_views_are_built_again_though_nothing_is_said() -> None:
+async def test_lost_views_are_rebuilt_without_new_records() -> None:
     world = World()
     async with running(world):
         world.lose_the_views()
@@ -330,7 +330,7 @@ async def test_lost_views_are_built_again_though_nothing_is_said() -> None:
 
 
 @in_virtual_time
-async def test_an_older_copy_of_the_views_is_noticed_though_nothing_is_said() -> None:
+async def test_an_older_copy_of_the_views_is_detected_without_new_records() -> None:
     world = World()
     async with running(world):
         older = copy.deepcopy({name: vars(world.store)[name] for name in vars(MemoryStore())})
@@ -342,7 +342,7 @@ async def test_an_older_copy_of_the_views_is_noticed_though_nothing_is_said() ->
 
 
 @in_virtual_time
-async def test_after_newer_code_has_cut_over_it_is_idle_and_well() -> None:
+async def test_after_the_cutover_of_newer_code_it_is_idle_and_healthy() -> None:
     world = World()
     async with running(world):
         await generations.current(world.projector(NewerActivity()), 0)
@@ -367,7 +367,7 @@ async def test_newer_code_builds_beside_the_old_and_cuts_over() -> None:
 
 
 @in_virtual_time
-async def test_nothing_of_a_ledger_that_takes_the_place_of_the_open_one_is_folded() -> None:
+async def test_a_ledger_that_replaces_the_open_one_is_not_folded() -> None:
     world = World()
     task = asyncio.create_task(world.live.run())
     await asyncio.sleep(SOON)
@@ -381,7 +381,7 @@ async def test_nothing_of_a_ledger_that_takes_the_place_of_the_open_one_is_folde
 
 
 @in_virtual_time
-async def test_nothing_of_it_is_folded_either_where_a_partition_is_just_brought_up() -> None:
+async def test_a_replaced_ledger_is_not_folded_while_a_partition_starts() -> None:
     world = World()
     task = asyncio.create_task(world.live.run())
     await asyncio.sleep(SOON)
@@ -397,7 +397,7 @@ async def test_nothing_of_it_is_folded_either_where_a_partition_is_just_brought_
 
 
 @in_virtual_time
-async def test_a_partition_that_comes_back_with_another_past_is_refused() -> None:
+async def test_a_partition_assigned_again_with_other_records_is_refused() -> None:
     world = World()
     async with running(world):
         world.feed.assign()
@@ -427,7 +427,7 @@ async def test_views_of_another_ledger_are_refused_until_they_are_deleted() -> N
 
 
 @in_virtual_time
-async def test_views_that_have_decided_other_records_are_refused() -> None:
+async def test_views_that_have_processed_other_records_are_refused() -> None:
     world = World()
     async with running(world):
         pass
@@ -443,7 +443,7 @@ async def test_views_that_have_decided_other_records_are_refused() -> None:
 
 
 @in_virtual_time
-async def test_a_ledger_that_does_not_answer_makes_it_red_long_before_calls_give_up() -> None:
+async def test_a_ledger_that_does_not_answer_makes_it_unhealthy_before_calls_time_out() -> None:
     world = World()
     async with running(world):
         world.ledger.answers_after = 1_000.0
@@ -456,7 +456,7 @@ async def test_a_ledger_that_does_not_answer_makes_it_red_long_before_calls_give
 
 
 @in_virtual_time
-async def test_it_waits_for_a_ledger_that_is_away_when_it_starts() -> None:
+async def test_it_waits_for_a_ledger_that_is_unavailable_at_the_start() -> None:
     world = World()
     world.ledger.away = StorageUnavailable("Kafka is away")
     async with running(world):
@@ -468,7 +468,7 @@ async def test_it_waits_for_a_ledger_that_is_away_when_it_starts() -> None:
 
 
 @in_virtual_time
-async def test_told_to_stop_while_a_service_hangs_it_stops() -> None:
+async def test_it_stops_while_a_service_hangs() -> None:
     world = World()
     async with running(world):
         world.ledger.answers_after = 1_000.0
@@ -476,7 +476,7 @@ async def test_told_to_stop_while_a_service_hangs_it_stops() -> None:
 
 
 @in_virtual_time
-async def test_told_to_stop_it_finishes_the_batch_in_hand() -> None:
+async def test_it_finishes_the_current_batch_before_it_stops() -> None:
     world = World()
     task = asyncio.create_task(world.live.run())
     await asyncio.sleep(SOON)
@@ -492,7 +492,7 @@ async def test_told_to_stop_it_finishes_the_batch_in_hand() -> None:
 
 
 @in_virtual_time
-async def test_a_feed_that_fails_is_left_and_joined_again() -> None:
+async def test_a_failed_record_source_is_closed_and_joined_again() -> None:
     world = World()
     failures = iter([False] * 4 + [True] * 5)
     world.feed = InMemoryGroup(world.ledger, fails=lambda: next(failures, False))
@@ -506,7 +506,7 @@ async def test_a_feed_that_fails_is_left_and_joined_again() -> None:
 
 
 @in_virtual_time
-async def test_what_a_feed_cannot_hand_out_is_read_from_the_ledger() -> None:
+async def test_records_that_the_source_cannot_deliver_are_read_from_the_ledger() -> None:
     world = World()
     async with running(world):
         world.feed.next = 1_000  # it would never hand out anything again
@@ -518,7 +518,7 @@ async def test_what_a_feed_cannot_hand_out_is_read_from_the_ledger() -> None:
 
 @pytest.mark.parametrize("error", [InvariantViolation("cannot be"), RuntimeError("a defect")])
 @pytest.mark.parametrize("when", ["building", "live"])
-def test_a_defect_ends_it(error: Exception, when: str) -> None:
+def test_an_unexpected_error_ends_it(error: Exception, when: str) -> None:
     async def work() -> None:
         world = World()
         if when == "building":
@@ -535,7 +535,7 @@ def test_a_defect_ends_it(error: Exception, when: str) -> None:
 
 
 @in_virtual_time
-async def test_a_ledger_that_is_not_fit_ends_it() -> None:
+async def test_an_unsuitable_ledger_ends_it() -> None:
     world = World()
     world.ledger.away = StorageError("retention.ms=1000: events would be deleted")
     with pytest.raises(StorageError, match="retention"):

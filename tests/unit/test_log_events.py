@@ -16,7 +16,7 @@ async def considered(home: Path, log_events: int) -> int:
         return (await memory.salient("village", "baker")).considered
 
 
-def test_salience_scores_as_many_as_are_kept_and_the_views_follow_the_setting(tmp_path: Path) -> None:
+def test_salience_scores_all_events_of_the_views_and_the_views_follow_the_setting(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many(numbered(KEPT + 500))

@@ -84,7 +84,7 @@ async def words(memory: Memory, agent: str = "baker") -> int | None:
 # Reading it.
 
 
-def test_its_rows_and_entries_are_read_with_what_was_published_before(tmp_path: Path) -> None:
+def test_rows_and_entries_include_the_events_published_before(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words()]) as memory:
             await memory.publish_many(SAID)
@@ -104,7 +104,7 @@ def test_a_row_that_was_never_written_is_none(tmp_path: Path) -> None:
     run(work())
 
 
-def test_a_table_of_no_projection_that_is_open_is_an_error(tmp_path: Path) -> None:
+def test_a_table_of_an_unknown_projection_is_an_error(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             with pytest.raises(ProjectionError, match="words"):
@@ -116,7 +116,7 @@ def test_a_table_of_no_projection_that_is_open_is_an_error(tmp_path: Path) -> No
 # Adding and removing it.
 
 
-def test_one_that_is_added_later_is_built_from_the_beginning_by_itself(tmp_path: Path) -> None:
+def test_a_projection_added_later_is_built_from_the_beginning(tmp_path: Path) -> None:
     async def work() -> None:
         await filled(tmp_path)
         async with Memory.open(tmp_path, projections=[Words()]) as memory:
@@ -126,7 +126,7 @@ def test_one_that_is_added_later_is_built_from_the_beginning_by_itself(tmp_path:
     run(work())
 
 
-def test_reacting_waits_for_none_of_them_and_catching_up_for_all(tmp_path: Path) -> None:
+def test_react_waits_for_no_custom_projection_and_catch_up_for_all(tmp_path: Path) -> None:
     """On a cluster nobody may keep them, and what agents owe is in the built-in views."""
 
     async def work() -> None:
@@ -140,7 +140,7 @@ def test_reacting_waits_for_none_of_them_and_catching_up_for_all(tmp_path: Path)
     run(work())
 
 
-def test_without_it_the_memory_opens_as_before_and_with_it_again_it_goes_on(tmp_path: Path) -> None:
+def test_a_projection_can_be_left_out_and_added_again(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words()]) as memory:
             await memory.publish_many(SAID)
@@ -171,7 +171,7 @@ def test_memories_with_different_projections_share_a_folder_without_building_eac
     run(work())
 
 
-def test_two_of_them_stand_side_by_side(tmp_path: Path) -> None:
+def test_two_custom_projections_work_together(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words(), Loudest()]) as memory:
             await memory.publish_many(SAID)
@@ -182,7 +182,7 @@ def test_two_of_them_stand_side_by_side(tmp_path: Path) -> None:
     run(work())
 
 
-def test_two_of_one_name_are_an_error(tmp_path: Path) -> None:
+def test_two_projections_with_one_name_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(ProjectionError, match="words"):
         Memory.open(tmp_path, projections=[Words(), Words()])
 
@@ -198,7 +198,7 @@ def test_its_name_is_lower_case_and_safe_as_a_file_s(tmp_path: Path, name: str) 
 # Versions.
 
 
-def test_a_newer_version_builds_it_anew_by_itself(tmp_path: Path) -> None:
+def test_a_newer_version_is_rebuilt_automatically(tmp_path: Path) -> None:
     class Shouted(Words):
         def apply(self, rows: Rows, record: Record) -> None:
             rows.put(WORDS, Spoken(1000), record.event.space, record.event.agent)
@@ -230,7 +230,7 @@ def test_an_older_version_does_not_undo_what_a_newer_one_has_built(tmp_path: Pat
 # What it cannot apply.
 
 
-def test_what_it_cannot_apply_is_a_dead_letter_of_its_own_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_record_that_it_cannot_apply_is_its_own_dead_letter_and_the_other_views_continue(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
             await memory.publish_many(SAID)
@@ -258,7 +258,7 @@ def test_a_dead_letter_is_shown_with_its_content(tmp_path: Path) -> None:
     run(work())
 
 
-def test_a_retry_that_would_not_help_builds_nothing(tmp_path: Path) -> None:
+def test_a_retry_that_would_not_help_rebuilds_nothing(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
             await memory.publish_many(SAID)
@@ -270,7 +270,7 @@ def test_a_retry_that_would_not_help_builds_nothing(tmp_path: Path) -> None:
     run(work())
 
 
-def test_once_the_projection_is_mended_a_retry_applies_it(tmp_path: Path) -> None:
+def test_a_retry_applies_the_record_once_the_projection_is_fixed(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
             await memory.publish_many(SAID)
@@ -293,7 +293,7 @@ def test_without_dead_letters_a_retry_does_nothing(tmp_path: Path) -> None:
     run(work())
 
 
-def test_verification_finds_a_mended_projection_whose_views_were_not_built_again(tmp_path: Path) -> None:
+def test_verification_finds_a_fixed_projection_whose_views_were_not_rebuilt(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
             await memory.publish_many(SAID)
@@ -306,7 +306,7 @@ def test_verification_finds_a_mended_projection_whose_views_were_not_built_again
     run(work())
 
 
-def test_a_rebuild_that_would_lose_what_is_remembered_does_not_cut_over(tmp_path: Path) -> None:
+def test_a_rebuild_that_would_lose_remembered_events_does_not_cut_over(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words()]) as memory:
             await memory.publish_many(SAID)
@@ -321,7 +321,7 @@ def test_a_rebuild_that_would_lose_what_is_remembered_does_not_cut_over(tmp_path
     run(work())
 
 
-def test_unless_it_is_told_to(tmp_path: Path) -> None:
+def test_a_rebuild_that_accepts_losses_cuts_over(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words()]) as memory:
             await memory.publish_many(SAID)
@@ -347,7 +347,7 @@ def plant(home: Path, data: bytes) -> Position:
     return Position(0, offset)
 
 
-def test_bytes_that_are_no_event_never_stop_the_stream(tmp_path: Path) -> None:
+def test_invalid_records_do_not_stop_the_stream(tmp_path: Path) -> None:
     async def work() -> None:
         await filled(tmp_path)
         places = [plant(tmp_path, data) for data in (b"\xffrubbish", b"[" * 9000, b'{"envelope": 7}', b"{}")]
@@ -364,7 +364,7 @@ def test_bytes_that_are_no_event_never_stop_the_stream(tmp_path: Path) -> None:
     run(work())
 
 
-def test_waiting_for_a_record_that_is_a_dead_letter_says_so_at_once(tmp_path: Path) -> None:
+def test_waiting_for_a_dead_letter_raises_an_error_at_once(tmp_path: Path) -> None:
     async def work() -> None:
         await filled(tmp_path)
         place = plant(tmp_path, b"\xffrubbish")
@@ -380,7 +380,7 @@ def test_waiting_for_a_record_that_is_a_dead_letter_says_so_at_once(tmp_path: Pa
     run(work())
 
 
-def test_the_past_is_readable_around_a_record_that_nobody_can_read(tmp_path: Path) -> None:
+def test_a_query_of_the_past_skips_an_unreadable_record(tmp_path: Path) -> None:
     async def work() -> None:
         await filled(tmp_path)
         place = plant(tmp_path, b"\xffrubbish")
@@ -390,7 +390,7 @@ def test_the_past_is_readable_around_a_record_that_nobody_can_read(tmp_path: Pat
     run(work())
 
 
-def test_what_can_never_be_read_is_no_reason_to_rebuild(tmp_path: Path) -> None:
+def test_a_retry_rebuilds_nothing_for_unreadable_records(tmp_path: Path) -> None:
     async def work() -> None:
         await filled(tmp_path)
         plant(tmp_path, b"\xffrubbish")
@@ -402,7 +402,7 @@ def test_what_can_never_be_read_is_no_reason_to_rebuild(tmp_path: Path) -> None:
     run(work())
 
 
-def test_rows_that_cannot_be_stored_park_their_record_alone(tmp_path: Path) -> None:
+def test_a_row_that_cannot_be_stored_makes_only_its_own_record_a_dead_letter(tmp_path: Path) -> None:
     class Fat(Words):
         def apply(self, rows: Rows, record: Record) -> None:
             rows.append(LINES, Line(record.event.text * (300_000 if record.event.text == "bad" else 1)), "village")

@@ -12,7 +12,7 @@ from recallog_schemas.errors import EventTooLarge, IdConflict, OutOfRange, Recal
 from support.events import event, numbered, run
 
 
-def test_a_position_is_answered_for_each_event_in_order(tmp_path: Path) -> None:
+def test_publish_many_returns_a_position_for_each_event_in_order(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             assert await memory.publish(event()) == Position(0, 0)
@@ -22,7 +22,7 @@ def test_a_position_is_answered_for_each_event_in_order(tmp_path: Path) -> None:
     run(work())
 
 
-def test_publishing_the_same_event_again_answers_its_first_position(tmp_path: Path) -> None:
+def test_publishing_the_same_event_again_returns_its_first_position(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             events = numbered(3)
@@ -44,7 +44,7 @@ def test_an_event_twice_in_one_call_is_written_once(tmp_path: Path) -> None:
     run(work())
 
 
-def test_an_id_that_says_something_else_is_a_conflict_and_nothing_of_the_call_is_written(tmp_path: Path) -> None:
+def test_an_id_with_other_content_is_a_conflict_and_nothing_of_the_call_is_written(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish(event(id="e-1"))
@@ -65,7 +65,7 @@ def test_an_id_counts_within_its_space(tmp_path: Path) -> None:
     run(work())
 
 
-def test_one_event_that_is_too_large_keeps_the_whole_call_out(tmp_path: Path) -> None:
+def test_one_event_that_is_too_large_rejects_the_whole_call(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             with pytest.raises(EventTooLarge):
@@ -75,7 +75,7 @@ def test_one_event_that_is_too_large_keeps_the_whole_call_out(tmp_path: Path) ->
     run(work())
 
 
-def test_a_call_has_a_limit_and_says_so(tmp_path: Path) -> None:
+def test_a_call_with_too_many_events_is_refused(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             with pytest.raises(RecallogError, match="10,000"):
@@ -88,7 +88,7 @@ def test_a_call_has_a_limit_and_says_so(tmp_path: Path) -> None:
 # Read your own writes.
 
 
-def test_after_a_position_its_event_is_in_the_answer(tmp_path: Path) -> None:
+def test_a_query_after_a_position_sees_its_event(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             for turn in range(5):
@@ -100,7 +100,7 @@ def test_after_a_position_its_event_is_in_the_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("position", [Position(0, 1), Position(0, 10**9), Position(1, 0), Position(0, -1)])
-def test_waiting_for_a_position_that_the_ledger_does_not_hold_is_an_error(tmp_path: Path, position: Position) -> None:
+def test_waiting_for_a_missing_position_is_an_error(tmp_path: Path, position: Position) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish(event())
@@ -165,7 +165,7 @@ def test_processes_on_one_folder_publish_and_read_at_once(tmp_path: Path) -> Non
     run(work())
 
 
-def test_a_memory_closed_without_use_makes_no_file(tmp_path: Path) -> None:
+def test_a_memory_closed_without_use_creates_no_file(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path / "new"):
             pass
@@ -174,9 +174,7 @@ def test_a_memory_closed_without_use_makes_no_file(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_the_folder_is_named_by_the_environment_where_it_is_not_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_defaults_to_the_environment_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECALLOG_HOME", str(tmp_path / "mine"))
 
     async def work() -> None:

@@ -50,7 +50,7 @@ def walk(home: Path, events: list[Event], **question: Any) -> tuple[list[Timelin
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7, 24, 25, 26, 1000])
-def test_walking_all_pages_shows_each_visible_event_once_and_in_order(tmp_path: Path, limit: int) -> None:
+def test_all_pages_show_each_visible_event_once_and_in_order(tmp_path: Path, limit: int) -> None:
     found, turns = walk(tmp_path, day(), limit=limit)
     assert turns == list(range(25))
     assert all(len(page.items) == limit for page in found[:-1])
@@ -82,7 +82,7 @@ def test_an_empty_timeline_is_one_empty_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1001])
-def test_a_page_has_bounds(tmp_path: Path, limit: int) -> None:
+def test_the_limit_of_a_page_is_checked(tmp_path: Path, limit: int) -> None:
     with pytest.raises(InvalidEvent, match="limit"):
         walk(tmp_path, [], limit=limit)
 
@@ -90,17 +90,17 @@ def test_a_page_has_bounds(tmp_path: Path, limit: int) -> None:
 # Filters.
 
 
-def test_of_one_session(tmp_path: Path) -> None:
+def test_a_filter_by_session(tmp_path: Path) -> None:
     assert walk(tmp_path, day(), session="s-1", limit=4)[1] == list(range(10, 20))
 
 
-def test_of_some_kinds(tmp_path: Path) -> None:
+def test_a_filter_by_kinds(tmp_path: Path) -> None:
     assert walk(tmp_path, day(), kinds=["agent.thought"], limit=2)[1] == [0, 5, 10, 15, 20]
     assert walk(tmp_path, [], kinds=["clue.found"])[1] == []
     assert walk(tmp_path, [], kinds=[])[1] == []
 
 
-def test_from_a_time_on_and_before_another(tmp_path: Path) -> None:
+def test_a_filter_by_time(tmp_path: Path) -> None:
     since, until = NOON + timedelta(minutes=3), NOON + timedelta(minutes=9)
     assert walk(tmp_path, day(), since=since, until=until, limit=4)[1] == [3, 4, 5, 6, 7, 8]
     assert walk(tmp_path, [], until=since)[1] == [0, 1, 2]
@@ -111,7 +111,7 @@ def test_times_of_other_zones_are_the_same_moments(tmp_path: Path) -> None:
     assert walk(tmp_path, day(), since=since)[1] == [20, 21, 22, 23, 24]
 
 
-def test_filters_hold_together(tmp_path: Path) -> None:
+def test_filters_are_combined(tmp_path: Path) -> None:
     question = {"session": "s-1", "kinds": ["agent.thought"], "since": NOON + timedelta(minutes=11)}
     assert walk(tmp_path, day(), **question)[1] == [15]
 
@@ -136,13 +136,13 @@ def long_run(own: int, shared: int) -> list[Event]:
     return events
 
 
-def test_while_nothing_was_dropped_no_page_says_so(tmp_path: Path) -> None:
+def test_kept_from_is_unset_while_nothing_was_dropped(tmp_path: Path) -> None:
     found, turns = walk(tmp_path, long_run(own=2000, shared=2000), limit=1000)
     assert len(turns) == 4000
     assert [page.kept_from for page in found] == [None] * 4
 
 
-def test_the_last_page_says_from_where_on_the_views_are_whole_and_holds_nothing_older(tmp_path: Path) -> None:
+def test_the_last_page_has_kept_from_and_nothing_older(tmp_path: Path) -> None:
     found, turns = walk(tmp_path, long_run(own=2300, shared=100), limit=1000)
     assert [page.kept_from for page in found[:-1]] == [None] * (len(found) - 1)
     kept_from = found[-1].kept_from
@@ -152,7 +152,7 @@ def test_the_last_page_says_from_where_on_the_views_are_whole_and_holds_nothing_
 
 
 @pytest.mark.parametrize(("own", "shared"), [(2001, 0), (0, 2001), (10, 2500), (2500, 2500), (2500, 10)])
-def test_from_there_on_it_is_the_whole_truth(tmp_path: Path, own: int, shared: int) -> None:
+def test_from_kept_from_on_the_timeline_is_complete(tmp_path: Path, own: int, shared: int) -> None:
     events = long_run(own, shared)
     found, _ = walk(tmp_path, events, limit=1000)
     kept_from = found[-1].kept_from
@@ -161,7 +161,7 @@ def test_from_there_on_it_is_the_whole_truth(tmp_path: Path, own: int, shared: i
     assert remembered == [each.id for each in events[kept_from.offset :]]
 
 
-def test_what_the_views_dropped_is_in_the_ledger_still(tmp_path: Path) -> None:
+def test_events_dropped_from_the_views_are_still_in_the_ledger(tmp_path: Path) -> None:
     events = long_run(own=2100, shared=0)
     walk(tmp_path, events)
 

@@ -56,7 +56,7 @@ def delete_views(home: Path) -> None:
 # Deleted.
 
 
-def test_deleted_and_built_again_every_agent_s_memory_is_equal(tmp_path: Path) -> None:
+def test_memories_are_equal_after_the_views_were_deleted_and_rebuilt(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many(village())
@@ -69,7 +69,7 @@ def test_deleted_and_built_again_every_agent_s_memory_is_equal(tmp_path: Path) -
     run(work())
 
 
-def test_rebuilt_every_agent_s_memory_is_equal_and_the_generation_is_new(tmp_path: Path) -> None:
+def test_a_rebuild_gives_equal_memories_in_a_new_generation(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many(village())
@@ -109,7 +109,7 @@ def test_the_views_file_may_be_deleted_while_it_is_open(tmp_path: Path) -> None:
     run(work())
 
 
-def test_two_memories_go_on_when_the_views_file_is_deleted_under_both(tmp_path: Path) -> None:
+def test_two_memories_continue_after_the_views_file_was_deleted(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as one, Memory.open(tmp_path) as two:
             await one.publish_many(village())
@@ -123,7 +123,7 @@ def test_two_memories_go_on_when_the_views_file_is_deleted_under_both(tmp_path: 
     run(work())
 
 
-def test_a_views_file_that_is_no_database_says_what_to_do_about_it(tmp_path: Path) -> None:
+def test_an_error_about_a_views_file_that_is_no_database_names_the_remedy(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many(village())
@@ -153,7 +153,7 @@ def test_fresh_views_are_clean(tmp_path: Path) -> None:
     run(work())
 
 
-def test_one_changed_memory_is_found_named_and_mended_by_a_rebuild(tmp_path: Path) -> None:
+def test_one_changed_memory_is_found_by_verification_and_repaired_by_a_rebuild(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many(village())
@@ -231,7 +231,7 @@ def test_after_a_mismatch_nothing_was_written(tmp_path: Path) -> None:
 # At a glance.
 
 
-def test_status_tells_how_far_the_views_are_and_folds_nothing(tmp_path: Path) -> None:
+def test_status_reports_the_lag_of_the_views_and_folds_nothing(tmp_path: Path) -> None:
     async def work() -> tuple[Status, Status, EpisodicView]:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many(village())
@@ -248,7 +248,7 @@ def test_status_tells_how_far_the_views_are_and_folds_nothing(tmp_path: Path) ->
     assert there.views_bytes > 10_000
 
 
-def test_progress_is_told_while_a_question_builds_the_views_first(tmp_path: Path) -> None:
+def test_progress_is_reported_while_a_query_builds_the_views(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
 
     async def work() -> None:
@@ -260,7 +260,7 @@ def test_progress_is_told_while_a_question_builds_the_views_first(tmp_path: Path
     assert seen[-1] == (300, 300)
 
 
-def test_the_ledger_is_read_as_it_is_from_any_position(tmp_path: Path) -> None:
+def test_records_are_read_from_any_position(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many([*village()[:5], event(space="town")])

@@ -58,7 +58,7 @@ def test_the_window_is_eight_by_default(tmp_path: Path) -> None:
     assert [memory.event.turn for memory in found.memories] == list(range(12, 20))
 
 
-def test_an_agent_s_own_setting_makes_its_window_and_nobody_else_s(tmp_path: Path) -> None:
+def test_an_agent_s_window_setting_applies_only_to_it(tmp_path: Path) -> None:
     events = [*(said("world.observed", "narrator", turn) for turn in range(20)), configured(window=3)]
     assert turns(tmp_path, events) == [17, 18, 19]
     assert len(turns(tmp_path, [], "miller")) == 8
@@ -74,11 +74,11 @@ def test_a_window_of_null_is_the_default_again(tmp_path: Path) -> None:
     assert view(tmp_path, [*spoken, configured(window=3), configured(window=None)]).window == 8
 
 
-def test_another_setting_leaves_the_window_as_it_was(tmp_path: Path) -> None:
+def test_another_setting_does_not_change_the_window(tmp_path: Path) -> None:
     assert view(tmp_path, [configured(window=3), configured(persona="Proud.")]).window == 3
 
 
-def test_a_question_s_own_window_wins(tmp_path: Path) -> None:
+def test_the_window_of_a_query_takes_precedence(tmp_path: Path) -> None:
     spoken = [said("agent.spoke", "baker", turn) for turn in range(20)]
     assert len(turns(tmp_path, [*spoken, configured(window=3)], window=5)) == 5
 
@@ -89,7 +89,7 @@ def test_a_window_out_of_bounds_is_an_error(tmp_path: Path, window: int) -> None
         view(tmp_path, [], window=window)
 
 
-def test_a_setting_is_nobody_s_memory_and_takes_no_place_in_the_window(tmp_path: Path) -> None:
+def test_a_setting_is_not_remembered_and_does_not_count_in_the_window(tmp_path: Path) -> None:
     events = [said("agent.spoke", "baker", 1), configured(window=2), said("agent.spoke", "baker", 2)]
     assert turns(tmp_path, events) == [1, 2]
 
@@ -97,58 +97,56 @@ def test_a_setting_is_nobody_s_memory_and_takes_no_place_in_the_window(tmp_path:
 # Who sees what.
 
 
-def test_another_s_thought_is_never_seen_and_one_s_own_is(tmp_path: Path) -> None:
+def test_thoughts_are_visible_only_to_their_own_agent(tmp_path: Path) -> None:
     thoughts = [said("agent.thought", "baker", 1), said("agent.thought", "miller", 2)]
     assert turns(tmp_path, thoughts) == [1]
 
 
 @pytest.mark.parametrize("kind", sorted(DEFAULT_SHARED_KINDS))
-def test_what_is_of_a_shared_kind_all_see(tmp_path: Path, kind: str) -> None:
+def test_events_of_shared_kinds_are_visible_to_all(tmp_path: Path, kind: str) -> None:
     assert turns(tmp_path, [said(kind, "narrator", 1)]) == [1]
 
 
-def test_what_another_says_is_not_seen_by_default(tmp_path: Path) -> None:
+def test_speech_of_others_is_not_visible_by_default(tmp_path: Path) -> None:
     assert turns(tmp_path, [said("agent.spoke", "miller", 1), said("clue.found", "miller", 2)]) == []
 
 
 @pytest.mark.parametrize("kind", ["space.configured", "run.started"])
-def test_once_a_space_shares_speech_it_is_seen_and_what_was_private_before_stays_private(
-    tmp_path: Path, kind: str
-) -> None:
+def test_shared_speech_is_visible_and_earlier_speech_stays_private(tmp_path: Path, kind: str) -> None:
     before, after = said("agent.spoke", "miller", 1), said("agent.spoke", "miller", 2)
     assert 1 not in turns(tmp_path, [before, sharing("agent.spoke", kind=kind), after])
     assert 2 in turns(tmp_path, [])
 
 
-def test_what_was_shared_when_it_was_said_stays_shared(tmp_path: Path) -> None:
+def test_an_event_that_was_shared_when_published_stays_shared(tmp_path: Path) -> None:
     events = [said("world.observed", "narrator", 1), sharing("agent.spoke"), said("world.observed", "narrator", 2)]
     assert turns(tmp_path, events) == [1]
 
 
-def test_shared_kinds_replace_the_set_and_null_takes_it_back_to_the_default(tmp_path: Path) -> None:
+def test_shared_kinds_replace_the_set_and_null_restores_the_default(tmp_path: Path) -> None:
     default = event("space.configured", agent="narrator", payload={"shared_kinds": None})
     events = [sharing(), said("world.observed", "narrator", 1), default, said("world.observed", "narrator", 2)]
     assert turns(tmp_path, events) == [2]
 
 
-def test_an_event_that_shares_its_own_kind_is_judged_by_what_was_shared_before_it(tmp_path: Path) -> None:
+def test_an_event_that_shares_its_own_kind_has_the_visibility_before_it(tmp_path: Path) -> None:
     started = event("run.started", agent="narrator", turn=1, payload={"goal": "g", "shared_kinds": []})
     assert turns(tmp_path, [started, said("world.observed", "narrator", 2)]) == [1]
 
 
-def test_one_space_s_sharing_is_not_another_s(tmp_path: Path) -> None:
+def test_shared_kinds_apply_to_one_space(tmp_path: Path) -> None:
     elsewhere = event("space.configured", space="town", agent="narrator", payload={"shared_kinds": ["agent.spoke"]})
     assert turns(tmp_path, [elsewhere, said("agent.spoke", "miller", 1)]) == []
 
 
-def test_an_audience_sees_what_is_addressed_to_it_and_nobody_else_does(tmp_path: Path) -> None:
+def test_an_addressed_event_is_visible_only_to_its_audience(tmp_path: Path) -> None:
     whisper = said("agent.thought", "miller", 1, audience=["baker", "smith"])
     assert turns(tmp_path, [whisper]) == [1]
     assert turns(tmp_path, [], "smith") == [1]
     assert turns(tmp_path, [], "widow") == []
 
 
-def test_an_agent_sees_its_own_even_when_it_is_addressed_to_others(tmp_path: Path) -> None:
+def test_an_agent_sees_its_own_event_addressed_to_others(tmp_path: Path) -> None:
     assert turns(tmp_path, [said("agent.spoke", "baker", 1, audience=["miller"])]) == [1]
 
 
@@ -159,12 +157,12 @@ def test_an_audience_narrows_a_shared_kind(tmp_path: Path) -> None:
     assert turns(tmp_path, [], "judge") == [1]
 
 
-def test_an_empty_audience_keeps_it_to_oneself(tmp_path: Path) -> None:
+def test_an_event_with_an_empty_audience_is_private(tmp_path: Path) -> None:
     assert turns(tmp_path, [said("world.observed", "narrator", 1, audience=[])]) == []
     assert turns(tmp_path, [], "narrator") == [1]
 
 
-def test_a_name_twice_in_an_audience_remembers_once(tmp_path: Path) -> None:
+def test_a_name_given_twice_in_an_audience_counts_once(tmp_path: Path) -> None:
     assert turns(tmp_path, [said("agent.spoke", "miller", 1, audience=["baker", "baker", "miller"])]) == [1]
     assert turns(tmp_path, [], "miller") == [1]
 
@@ -192,7 +190,7 @@ def pure(events: Iterable[Event], agent: str) -> list[Event]:
     return seen
 
 
-def test_an_agent_first_seen_after_fifty_events_remembers_what_all_shared_before(tmp_path: Path) -> None:
+def test_an_agent_first_seen_after_fifty_events_remembers_earlier_shared_events(tmp_path: Path) -> None:
     kinds = ["world.observed", "agent.spoke", "agent.thought", "user.injected", "judge.verdict"]
     events = [said(kinds[turn % 5], f"agent-{turn % 3}", turn) for turn in range(50)]
     events += [said("agent.thought", "late", 50), said("world.observed", "narrator", 51)]
@@ -236,11 +234,11 @@ def test_a_memory_is_shown_with_its_turn_and_kind(tmp_path: Path) -> None:
     )
 
 
-def test_no_memory_says_so(tmp_path: Path) -> None:
+def test_an_empty_memory_is_stated(tmp_path: Path) -> None:
     assert view(tmp_path, []).format() == "(no prior memory)"
 
 
-def test_an_answer_says_what_it_was_computed_at(tmp_path: Path) -> None:
+def test_an_answer_carries_its_checkpoint(tmp_path: Path) -> None:
     assert view(tmp_path, []).checkpoint is None
     found = view(tmp_path, [said("agent.spoke", "baker", turn) for turn in range(3)])
     assert found.checkpoint == Position(0, 2)
@@ -259,7 +257,7 @@ def test_an_unknown_space_or_agent_has_an_empty_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", "a\n", "a" * 129])
-def test_a_question_about_what_can_be_no_name_is_an_error_that_names_it(tmp_path: Path, name: str) -> None:
+def test_a_query_with_an_invalid_name_is_an_error_that_quotes_it(tmp_path: Path, name: str) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             for field, question in (

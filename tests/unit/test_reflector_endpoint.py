@@ -130,7 +130,7 @@ def test_long_texts_are_cut_and_broken_ones_mended_to_fit_a_prompt() -> None:
         ("/models/small/chat/completions?api-version=1", "/models/small/chat/completions?api-version=1"),
     ],
 )
-def test_a_host_a_base_and_a_full_path_are_all_understood(given: str, asked: str) -> None:
+def test_a_host_a_base_url_and_a_full_path_are_accepted(given: str, asked: str) -> None:
     with ChatServer() as server:
         reflected(server, path=given)
     assert server.requests[0].path == asked
@@ -213,14 +213,14 @@ def test_the_callers_client_is_used_and_left_open() -> None:
         (completion(RIGHT_JSON, finish_reason="content_filter"), "cut off"),
     ],
 )
-def test_nonsense_is_a_failure_that_may_pass(reply: Reply, reason: str) -> None:
+def test_an_invalid_reply_is_a_transient_failure(reply: Reply, reason: str) -> None:
     failed = failure(reply)
     assert reason in failed.reason
     assert failed.retryable
     assert len(failed.reason) <= limits.REFLECTOR_REASON_CHARS_MAX
 
 
-def test_a_reply_without_end_is_not_read_to_its_end() -> None:
+def test_an_endless_reply_is_read_only_up_to_a_limit() -> None:
     reply = belief(RIGHT.belief, *RIGHT.based_on)
     padded = Reply(body=b" " * limits.REFLECTOR_REPLY_BYTES_MAX + reply.body)
     assert "more than 1,048,576 bytes" in failure(padded).reason
@@ -237,7 +237,7 @@ def test_a_server_that_hangs_is_left_when_the_time_is_over(reply: Reply) -> None
 
 
 @pytest.mark.parametrize("reply", [chat_server.DROPS, chat_server.DROPS_HALFWAY])
-def test_a_connection_that_drops_is_a_failure_that_may_pass(reply: Reply) -> None:
+def test_a_dropped_connection_is_a_transient_failure(reply: Reply) -> None:
     failed = failure(reply)
     assert "cannot be reached" in failed.reason
     assert failed.retryable
