@@ -55,7 +55,7 @@ async def _react(memory: Memory) -> object:
         _react,
     ],
 )
-def test_two_partitions_are_asked_together(ask: Callable[[Memory], Coroutine[Any, Any, object]]) -> None:
+def test_two_partitions_are_queried_concurrently(ask: Callable[[Memory], Coroutine[Any, Any, object]]) -> None:
     async def work() -> None:
         store = MeetingStore()
         async with Memory(assemble(PartitionedLedger(2), lambda namespace: store)) as memory:
@@ -68,7 +68,7 @@ def test_two_partitions_are_asked_together(ask: Callable[[Memory], Coroutine[Any
     run(work())
 
 
-def test_one_partition_alone_can_be_asked() -> None:
+def test_one_partition_alone_can_be_queried() -> None:
     async def work() -> None:
         async with Memory(assemble(PartitionedLedger(2), lambda namespace: MemoryStore())) as memory:
             wants = [

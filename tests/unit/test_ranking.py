@@ -57,7 +57,7 @@ def offsets(ranked: list[Ranked]) -> list[int]:
 # Channels and their weights.
 
 
-def test_each_channel_weighs_what_it_is_worth() -> None:
+def test_each_channel_has_its_configured_weight() -> None:
     one = candidate(0, keyword=2.0, semantic=0.6, late_interaction=[0.3, 0.2])
     late_interaction, semantic, words = (
         ranking.WITH_LATE_INTERACTION,
@@ -76,40 +76,40 @@ def test_each_channel_weighs_what_it_is_worth() -> None:
     assert parts([one], 0, channels={KEYWORD}, idf={"mill": 2.0}) == {KEYWORD: pytest.approx(words.keyword)}
 
 
-def test_words_weigh_more_the_less_else_is_known() -> None:
+def test_keywords_weigh_more_when_fewer_channels_are_available() -> None:
     assert ranking.WITH_LATE_INTERACTION.keyword < ranking.WITHOUT_LATE_INTERACTION.keyword < ranking.BY_WORDS.keyword
 
 
-def test_a_channel_that_nobody_knows_anything_of_is_left_out() -> None:
+def test_a_channel_without_any_value_is_left_out() -> None:
     assert parts([candidate(0, keyword=1.0)], 0, channels=SCORED, idf={"mill": 1.0}) == {
         KEYWORD: ranking.BY_WORDS.keyword
     }
     assert LATE_INTERACTION not in parts([candidate(0, semantic=0.5)], 0)
 
 
-def test_a_channel_that_is_known_of_one_candidate_weighs_for_all() -> None:
+def test_a_channel_with_a_value_for_one_candidate_weighs_for_all() -> None:
     """What only the views know has no vector, and is compared with what the index knows."""
     indexed, newer = candidate(0, keyword=1.0, semantic=0.5), candidate(1, keyword=1.0)
     found = parts([indexed, newer], 1, channels={KEYWORD, SEMANTIC}, idf={"mill": 1.0})
     assert found == {KEYWORD: ranking.WITHOUT_LATE_INTERACTION.keyword, SEMANTIC: 0.0}
 
 
-def test_keywords_count_between_the_best_text_and_the_whole_question() -> None:
+def test_keywords_are_scaled_between_the_best_text_and_the_whole_query() -> None:
     """The whole question is worth 4, and the best text has 1 of it: the scale is their geometric mean."""
     found = scores([candidate(0, keyword=0.5), candidate(1, keyword=1.0)], channels={KEYWORD}, idf={"a": 1.0, "b": 3.0})
     assert found == pytest.approx([ranking.BY_WORDS.keyword * 0.25, ranking.BY_WORDS.keyword * 0.5])
 
 
-def test_nothing_in_common_with_the_question_counts_as_nothing() -> None:
+def test_no_common_term_with_the_query_scores_zero() -> None:
     assert parts([candidate(0)], 0, channels={KEYWORD}, idf={"a": 1.0}) == {KEYWORD: 0.0}
     assert parts([candidate(0)], 0, channels={KEYWORD}) == {KEYWORD: 0.0}
 
 
-def test_what_is_unlike_the_question_does_not_count_against_it() -> None:
+def test_dissimilarity_to_the_query_does_not_lower_the_score() -> None:
     assert parts([candidate(0, semantic=-0.4)], 0, channels={SEMANTIC}) == {SEMANTIC: 0.0}
 
 
-def test_age_is_measured_from_the_moment_that_is_given_and_halves_in_a_week() -> None:
+def test_age_is_measured_from_the_given_time_and_halves_in_a_week() -> None:
     week = [candidate(0, at=0), candidate(1, at=7 * DAY), candidate(2, at=9 * DAY)]
     assert scores(week, channels={TEMPORAL}, now=7 * DAY) == pytest.approx([0.15, 0.3, 0.3])
 
@@ -120,7 +120,7 @@ def test_salience_is_recency_and_importance_without_relevance() -> None:
     assert parts([one], 0, channels={SALIENCE}, turn=8) == {SALIENCE: pytest.approx(expected)}
 
 
-def test_no_candidates_are_ranked_as_none() -> None:
+def test_ranking_no_candidates_gives_none() -> None:
     for fusion in FUSIONS:
         assert rank([], RankingQuery(fusion=fusion, channels=CHANNELS, sessions={"a": 1.0})) == []
 
@@ -128,20 +128,20 @@ def test_no_candidates_are_ranked_as_none() -> None:
 # What was said around it. Without an index: a neighbour .3, then .4 of it with each step, over two steps.
 
 
-def test_a_good_turn_speaks_for_those_around_it_and_less_with_each_step() -> None:
+def test_a_good_turn_raises_its_neighbours_less_with_each_step() -> None:
     near, own = ranking.BY_WORDS.neighbour, ranking.BY_WORDS.keyword
     far = near * ranking.BY_WORDS.decay
     found = scores(turns(0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0), idf={"mill": 1.0})
     assert found == pytest.approx([0.0, own * far, own * near, own, own * near, own * far, 0.0])
 
 
-def test_of_two_neighbours_at_one_distance_only_the_better_counts() -> None:
+def test_only_the_better_of_two_neighbours_at_one_distance_counts() -> None:
     found = turns(1.0, 0.0, 0.5)
     best = ranking.BY_WORDS.keyword
     assert parts(found, 1, idf={"mill": 1.0})["neighbours"] == pytest.approx(ranking.BY_WORDS.neighbour * best)
 
 
-def test_a_neighbour_has_to_stand_out_where_vectors_are_known_since_all_are_a_little_alike() -> None:
+def test_with_vectors_only_a_neighbour_above_the_floor_counts() -> None:
     weights = ranking.WITHOUT_LATE_INTERACTION
     found = [
         candidate(n, ordinal=n, semantic=like) for n, like in enumerate([0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.29, 0.0])
@@ -151,7 +151,7 @@ def test_a_neighbour_has_to_stand_out_where_vectors_are_known_since_all_are_a_li
     assert parts(found, 8)["neighbours"] == 0.0
 
 
-def test_what_the_pieces_of_the_question_lack_in_a_turn_those_around_it_may_have() -> None:
+def test_neighbours_contribute_matches_of_the_query_tokens_that_a_turn_lacks() -> None:
     first, second = (
         candidate(0, ordinal=0, late_interaction=[0.5, 0.0]),
         candidate(1, ordinal=1, late_interaction=[0.0, 0.4]),
@@ -167,12 +167,12 @@ def test_another_session_is_no_neighbour() -> None:
     assert parts(apart, 1)["neighbours"] == 0.0
 
 
-def test_neighbours_are_those_of_the_session_whatever_lies_between_them_in_the_ledger() -> None:
+def test_neighbours_are_adjacent_in_the_session_and_not_in_the_ledger() -> None:
     apart = [candidate(0, ordinal=7, keyword=1.0, session="a"), candidate(900, ordinal=8, session="a")]
     assert parts(apart, 900)["neighbours"] > 0
 
 
-def test_what_follows_a_question_inherits_from_it_and_the_question_itself_counts_less() -> None:
+def test_an_answer_inherits_from_the_question_before_it_and_the_question_counts_less() -> None:
     asked, answer = candidate(0, ordinal=0, keyword=1.0, is_question=True), candidate(1, ordinal=1)
     worth = ranking.BY_WORDS.keyword
     assert parts([asked, answer], 1, idf={"mill": 1.0}) == {
@@ -187,7 +187,7 @@ def test_what_follows_a_question_inherits_from_it_and_the_question_itself_counts
     }
 
 
-def test_structure_that_is_not_asked_for_is_left_out() -> None:
+def test_structure_that_is_not_requested_is_left_out() -> None:
     found = turns(1.0, 0.0, is_question=True)
     assert parts(found, 1, channels={KEYWORD}, authors={"baker"}, sessions={"": 1.0}) == {KEYWORD: 0.0}
 
@@ -195,13 +195,13 @@ def test_structure_that_is_not_asked_for_is_left_out() -> None:
 # Author and session.
 
 
-def test_a_question_that_names_an_author_prefers_what_that_one_said() -> None:
+def test_a_query_that_names_an_author_prefers_events_of_that_author() -> None:
     found = [candidate(0, agent="miller"), candidate(1, agent="baker")]
     assert parts(found, 0, authors={"miller"})["author"] == ranking.BY_WORDS.author
     assert "author" not in parts(found, 1, authors={"miller"})
 
 
-def test_without_an_index_a_session_that_speaks_of_the_question_lifts_all_its_turns() -> None:
+def test_without_an_index_a_matching_session_raises_all_its_turns() -> None:
     found = [candidate(n, session=name) for n, name in enumerate(["much", "some", "nothing"])]
     most = ranking.BY_WORDS.session
     assert scores(found, sessions={"much": 5.0, "some": 2.5, "elsewhere": 1.0}) == pytest.approx([most, most / 2, 0.0])
@@ -223,17 +223,17 @@ def test_ranks_are_fused_as_in_the_worked_example_of_the_memory_model() -> None:
     assert dict(found[0].parts) == {SEMANTIC: 1 / 63, LATE_INTERACTION: 1 / 61, TEMPORAL: 1 / 61}
 
 
-def test_in_two_channels_is_better_than_first_in_one() -> None:
+def test_a_good_rank_in_two_channels_is_better_than_the_first_rank_in_one() -> None:
     both, first = candidate(0, semantic=0.5, keyword=1.0), candidate(1, semantic=0.9)
     assert offsets(rank([both, first], RankingQuery(fusion=RRF, channels={SEMANTIC, KEYWORD}))) == [0, 1]
 
 
-def test_what_a_channel_says_nothing_of_has_no_rank_in_it() -> None:
+def test_a_candidate_without_a_value_in_a_channel_has_no_rank_in_it() -> None:
     found = [candidate(0, keyword=1.0), candidate(1)]
     assert parts(found, 1, fusion=RRF, channels={KEYWORD}) == {}
 
 
-def test_structure_does_not_drown_the_ranks() -> None:
+def test_structure_is_scaled_to_the_size_of_reciprocal_ranks() -> None:
     found = [candidate(0, keyword=1.0), candidate(1, agent="miller")]
     assert parts(found, 1, fusion=RRF, authors={"miller"})["author"] == pytest.approx(ranking.BY_WORDS.author / 61)
     assert parts(found, 0, fusion=RRF, sessions={"": 2.0})["session"] == pytest.approx(ranking.BY_WORDS.session / 61)
@@ -242,13 +242,13 @@ def test_structure_does_not_drown_the_ranks() -> None:
 # Always.
 
 
-def test_of_equal_ones_the_newer_comes_first() -> None:
+def test_the_newer_of_two_equal_candidates_comes_first() -> None:
     alike = [candidate(offset, keyword=1.0, semantic=0.5) for offset in (3, 1, 2)]
     assert offsets(rank(alike, RankingQuery())) == [3, 2, 1]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_order_in_which_candidates_come_changes_nothing(seed: int) -> None:
+def test_the_order_of_the_candidates_does_not_change_the_ranking(seed: int) -> None:
     found = turns(0.5, 1.0, 0.5, 0.0, 1.0, is_question=True, semantic=0.5, late_interaction=[0.1])
     expected = rank(found, RankingQuery(authors={"baker"}, sessions={"": 1.0}))
     random.Random(seed).shuffle(found)
@@ -300,7 +300,7 @@ def test_a_score_is_the_sum_of_its_parts_and_the_best_comes_first(
 
 
 @given(some_candidates, some_questions)
-def test_only_what_was_asked_for_counts(candidates: list[Candidate], asked: RankingQuery) -> None:
+def test_only_the_requested_channels_count(candidates: list[Candidate], asked: RankingQuery) -> None:
     structure = (
         {"neighbours", "around", "answer", "question", "author", "session"} if STRUCTURE in asked.channels else set()
     )
@@ -315,7 +315,7 @@ def test_the_default_is_all_but_age_and_salience() -> None:
     assert CHANNELS - {TEMPORAL, SALIENCE} == DEFAULT_CHANNELS
 
 
-def test_reciprocal_ranks_are_not_drowned_by_late_interaction() -> None:
+def test_late_interaction_does_not_dominate_reciprocal_ranks() -> None:
     def one(offset: int, late_interaction: float, semantic: float, keyword: float) -> Candidate:
         return Candidate(
             "", offset, "a", "agent.spoke", "", offset * 100, 0, 0, False, semantic, [late_interaction], keyword
@@ -325,7 +325,7 @@ def test_reciprocal_ranks_are_not_drowned_by_late_interaction() -> None:
     assert rank([best_twice, best_once], RankingQuery(fusion=RRF, idf={"mill": 1.0}))[0].candidate is best_twice
 
 
-def test_a_question_that_shares_a_word_with_the_query_is_a_hit_however_weak() -> None:
+def test_a_question_that_shares_a_word_with_the_query_is_a_hit_even_if_weak() -> None:
     def one(offset: int, keyword: float, is_question: bool) -> Candidate:
         return Candidate("", offset, "a", "agent.spoke", "", offset * 100, 0, 0, is_question, None, None, keyword)
 

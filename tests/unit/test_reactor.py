@@ -63,7 +63,7 @@ class Broken(Reflector):
         return None
 
 
-def test_a_due_reflection_is_answered_with_a_belief_that_names_its_cause(tmp_path: Path) -> None:
+def test_a_due_reflection_is_answered_with_a_belief_that_names_its_trigger(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, reflector=Scripted()) as memory:
             await prepared(memory, "baker")
@@ -80,7 +80,7 @@ def test_a_due_reflection_is_answered_with_a_belief_that_names_its_cause(tmp_pat
     run(work())
 
 
-def test_the_reflector_is_told_who_asks_what_was_believed_and_what_was_seen(tmp_path: Path) -> None:
+def test_the_reflector_receives_the_agent_its_beliefs_and_the_evidence(tmp_path: Path) -> None:
     reflector = Scripted()
 
     async def work() -> None:
@@ -98,7 +98,7 @@ def test_the_reflector_is_told_who_asks_what_was_believed_and_what_was_seen(tmp_
     assert [evidence.text for evidence in question.evidence] == [f"Morning {turn}." for turn in range(5, 25)]
 
 
-def test_nothing_due_is_nothing_done(tmp_path: Path) -> None:
+def test_react_publishes_nothing_if_no_reflection_is_due(tmp_path: Path) -> None:
     async def work() -> int:
         async with Memory.open(tmp_path) as memory:
             await prepared(memory, "baker", events=2)
@@ -108,7 +108,7 @@ def test_nothing_due_is_nothing_done(tmp_path: Path) -> None:
     assert run(work()) == 3
 
 
-def test_a_reflector_that_fails_is_an_answer_too_and_the_memory_goes_on(tmp_path: Path) -> None:
+def test_a_failed_reflection_is_recorded_and_the_memory_continues(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, reflector=Broken()) as memory:
             await prepared(memory, "baker")
@@ -123,7 +123,7 @@ def test_a_reflector_that_fails_is_an_answer_too_and_the_memory_goes_on(tmp_path
     run(work())
 
 
-def test_a_wrong_configuration_uses_up_no_trigger(tmp_path: Path) -> None:
+def test_a_wrong_configuration_consumes_no_trigger(tmp_path: Path) -> None:
     async def work() -> None:
         with ChatServer(status(401)) as server:
             settings = Settings(home=tmp_path, reflector=server.url, reflector_model="small")
@@ -136,7 +136,7 @@ def test_a_wrong_configuration_uses_up_no_trigger(tmp_path: Path) -> None:
     run(work())
 
 
-def test_a_url_without_a_model_says_what_to_set(tmp_path: Path) -> None:
+def test_an_error_about_a_url_without_a_model_names_the_setting(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(Settings(home=tmp_path, reflector="http://127.0.0.1:1")) as memory:
             with pytest.raises(ReflectorMisconfigured, match="RECALLOG_REFLECTOR_MODEL"):
@@ -186,7 +186,7 @@ def _dies_after_the_append(home: Path) -> None:
 
 
 @pytest.mark.parametrize("die", [_dies_before_the_append, _dies_after_the_append])
-def test_a_crash_around_the_append_asks_again_and_still_counts_once(
+def test_a_crash_around_the_append_is_retried_and_still_counts_once(
     tmp_path: Path, die: Callable[[Path], None]
 ) -> None:
     async def prepare() -> None:
@@ -209,7 +209,7 @@ def test_a_crash_around_the_append_asks_again_and_still_counts_once(
     run(check())
 
 
-def test_of_two_answers_to_one_trigger_the_first_counts_and_the_second_is_no_conflict(tmp_path: Path) -> None:
+def test_the_first_of_two_answers_to_one_trigger_counts_and_the_second_is_no_conflict(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await prepared(memory, "baker")
@@ -233,7 +233,7 @@ def test_an_answer_s_id_with_another_cause_is_a_conflict(tmp_path: Path) -> None
     run(work())
 
 
-def test_something_else_under_the_answer_s_id_does_not_stop_the_reactor(tmp_path: Path) -> None:
+def test_an_event_with_the_id_of_an_answer_does_not_stop_the_reactor(tmp_path: Path) -> None:
     """Every answer was a conflict, and no other agent's trigger was ever reached."""
 
     async def work() -> None:
@@ -249,7 +249,7 @@ def test_something_else_under_the_answer_s_id_does_not_stop_the_reactor(tmp_path
     run(work())
 
 
-def test_who_was_slower_reports_what_counts(tmp_path: Path) -> None:
+def test_the_slower_of_two_reactors_reports_the_answer_that_counts(tmp_path: Path) -> None:
     """The reactor said that it had written what somebody else had."""
 
     async def work() -> None:
@@ -269,7 +269,7 @@ def test_who_was_slower_reports_what_counts(tmp_path: Path) -> None:
     run(work())
 
 
-def test_a_trigger_that_was_answered_meanwhile_is_left_alone(tmp_path: Path) -> None:
+def test_a_trigger_that_was_answered_meanwhile_is_not_answered_again(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as other:
             await prepared(other, "baker", "miller")
@@ -318,7 +318,7 @@ def test_one_process_reacts_at_a_time(tmp_path: Path) -> None:
     run(work())
 
 
-def test_one_call_answers_what_stood_and_leaves_what_it_makes_due(tmp_path: Path) -> None:
+def test_one_call_answers_pending_triggers_and_leaves_those_that_it_causes(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await prepared(memory, "baker", "miller", threshold=1, events=1)
@@ -335,7 +335,7 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 20.0)
             await asyncio.sleep(0.01)
 
 
-def test_in_the_background_what_falls_due_is_answered(tmp_path: Path) -> None:
+def test_the_background_reactor_answers_due_reflections(tmp_path: Path) -> None:
     reflector = Scripted()
 
     async def work() -> None:
@@ -351,7 +351,7 @@ def test_in_the_background_what_falls_due_is_answered(tmp_path: Path) -> None:
     assert reflector.closed
 
 
-def test_in_the_background_what_another_process_published_is_seen(tmp_path: Path) -> None:
+def test_the_background_reactor_sees_events_of_other_processes(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, reactors=True) as memory, Memory.open(tmp_path) as other:
             await prepared(other, "baker")
@@ -364,7 +364,7 @@ def test_in_the_background_what_another_process_published_is_seen(tmp_path: Path
     run(work())
 
 
-def test_agents_that_only_hear_each_other_reflect_do_not_go_on_for_ever(tmp_path: Path) -> None:
+def test_agents_that_see_only_each_other_s_reflections_come_to_rest(tmp_path: Path) -> None:
     """Each reflection was an event for the others, which made theirs due, and so on without end."""
     reflector = Scripted()
     agents = ["baker", "miller", "smith", "widow"]
@@ -390,7 +390,7 @@ def test_agents_that_only_hear_each_other_reflect_do_not_go_on_for_ever(tmp_path
     assert sorted(run(work())) == agents
 
 
-def test_a_background_that_fails_says_so_and_the_memory_is_still_there(
+def test_a_failed_background_reactor_is_reported_and_the_memory_still_works(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def work() -> None:
@@ -408,7 +408,7 @@ def test_a_background_that_fails_says_so_and_the_memory_is_still_there(
     run(work())
 
 
-def test_a_rebuild_sends_nothing_again(tmp_path: Path) -> None:
+def test_a_rebuild_answers_no_trigger_again(tmp_path: Path) -> None:
     async def work() -> None:
         reflector = Scripted()
         async with Memory.open(tmp_path, reflector=reflector) as memory:

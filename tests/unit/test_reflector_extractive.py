@@ -64,7 +64,7 @@ RIGHT = ReflectionAnswer("I sell bread.", ("e1",))
 # What the extractive reflector says
 
 
-def test_it_quotes_the_weightiest_events_oldest_first_with_who_said_them() -> None:
+def test_it_quotes_the_most_important_events_oldest_first_with_their_agents() -> None:
     answer = reflection(
         seen("e1", "The cupboard was locked.", importance=0.7, turn=12, kind="world.observed", agent="world"),
         seen("e2", "Fresh bread!", turn=13),
@@ -81,36 +81,36 @@ def test_it_quotes_the_weightiest_events_oldest_first_with_who_said_them() -> No
     )
 
 
-def test_one_event_is_a_thing() -> None:
+def test_one_event_is_described_in_the_singular() -> None:
     assert reflection(seen("e1", "Bread!")).belief == (
         'What stands out of the last thing I know: "Bread!" (agent.spoke, turn 1).'
     )
 
 
-def test_what_was_said_again_is_quoted_once_and_as_it_was_said_last() -> None:
+def test_a_repeated_text_is_quoted_once_from_its_last_event() -> None:
     answer = reflection(seen("e1", "Bread!"), seen("e2", "Rain.", importance=0.4), seen("e3", " Bread! ", turn=3))
     assert answer.based_on == ("e2", "e3")
 
 
-def test_an_earlier_belief_is_no_evidence_beside_what_happened() -> None:
+def test_earlier_beliefs_are_not_quoted_beside_other_events() -> None:
     answer = reflection(
         seen("e1", "I am a good baker.", importance=0.85, kind="agent.reflected"), seen("e2", "The bread burned.")
     )
     assert answer.based_on == ("e2",)
 
 
-def test_beliefs_are_quoted_where_there_is_nothing_else() -> None:
+def test_beliefs_are_quoted_if_there_are_no_other_events() -> None:
     answer = reflection(seen("e1", "The mill is safe.", kind="agent.reflected", agent="miller"), seen("e2", ""))
     assert answer.based_on == ("e1",)
     assert '"The mill is safe." (miller, agent.reflected, turn 1)' in answer.belief
 
 
-def test_without_any_words_the_belief_says_so_and_rests_on_the_newest_events() -> None:
+def test_without_any_text_the_belief_states_it_and_cites_the_newest_events() -> None:
     answer = reflection(*(seen(f"e{n}", " \t\n") for n in range(5)))
     assert answer == ReflectionAnswer("Nothing of the last 5 things I know can be put into words.", ("e2", "e3", "e4"))
 
 
-def test_the_same_question_has_the_same_answer() -> None:
+def test_the_same_request_has_the_same_answer() -> None:
     evidence = [seen(f"e{n}", f"Thing {n}", importance=n % 3 / 10) for n in range(20)]
     assert reflection(*evidence) == reflection(*evidence)
 
@@ -131,7 +131,7 @@ def test_a_belief_is_bounded_whatever_its_evidence_is(text: str) -> None:
     assert belief.endswith(").")
 
 
-def test_beliefs_about_beliefs_do_not_grow_without_end() -> None:
+def test_beliefs_about_beliefs_stay_bounded() -> None:
     beliefs = ["The mill burned down. " * 10] * 3
     for generation in range(10):
         answer = reflection(*(seen(f"e{n}", f"{n} {text}", kind="agent.reflected") for n, text in enumerate(beliefs)))
@@ -151,7 +151,7 @@ def test_a_belief_is_one_line_without_control_characters() -> None:
     assert answer.belief == "Pay the miller on Friday."
 
 
-def test_half_a_surrogate_pair_does_not_survive() -> None:
+def test_half_a_surrogate_pair_is_replaced() -> None:
     belief = judged("Bread \ud83d and 🍞", "e1").belief
     assert belief.encode() == "Bread ? and 🍞".encode()
 
@@ -162,28 +162,28 @@ def test_a_belief_that_is_too_long_is_cut_at_a_word() -> None:
     assert belief.endswith("bread…")
 
 
-def test_a_belief_as_long_as_may_be_stays_as_it_is() -> None:
+def test_a_belief_of_the_maximum_length_is_not_cut() -> None:
     assert judged("b" * limits.BELIEF_CHARS_MAX, "e1").belief == "b" * limits.BELIEF_CHARS_MAX
 
 
-def test_text_without_blanks_is_cut_where_it_must_be() -> None:
+def test_text_without_blanks_is_cut_at_the_limit() -> None:
     assert cut("a bcdefghijkl", 8) == "a bcdef…"
     assert cut("abcd efghijkl", 8) == "abcd…"
 
 
-def test_an_answer_names_only_events_that_were_offered_in_their_order_and_once() -> None:
+def test_an_answer_cites_only_offered_events_once_and_in_their_order() -> None:
     assert judged("Yes.", "e3", "e9", "e1", "e3", "").based_on == ("e1", "e3")
 
 
 @pytest.mark.parametrize("belief", ["", " \n\t", "\x00\x1b"])
-def test_an_answer_without_a_belief_is_nonsense(belief: str) -> None:
+def test_an_answer_without_a_belief_is_invalid(belief: str) -> None:
     with pytest.raises(ReflectorFailed, match="contains no belief") as failed:
         judged(belief, "e1")
     assert failed.value.retryable
 
 
 @pytest.mark.parametrize("based_on", [(), ("e9",), ("E1", " e1")])
-def test_a_belief_that_rests_on_nothing_that_happened_is_nonsense(based_on: tuple[str, ...]) -> None:
+def test_a_belief_without_valid_evidence_is_invalid(based_on: tuple[str, ...]) -> None:
     with pytest.raises(ReflectorFailed, match="names none of the events") as failed:
         judged("Yes.", *based_on)
     assert failed.value.retryable
@@ -192,7 +192,7 @@ def test_a_belief_that_rests_on_nothing_that_happened_is_nonsense(based_on: tupl
 # How a question is asked
 
 
-def test_a_failure_that_may_pass_is_asked_again_after_ever_longer_waits() -> None:
+def test_a_transient_failure_is_retried_with_growing_waits() -> None:
     busy = ReflectorFailed("busy", retryable=True)
     assert asked(Scripted(busy, busy, busy, RIGHT), attempts=4) == (RIGHT, [0.5, 1.0, 2.0])
 
@@ -202,27 +202,27 @@ def test_the_last_failure_is_raised_when_the_attempts_are_used_up() -> None:
     assert asked(Scripted(*failures)) == (failures[2], [0.5, 1.0])
 
 
-def test_nonsense_is_asked_again() -> None:
+def test_an_invalid_answer_is_retried() -> None:
     assert asked(Scripted(ReflectionAnswer("", ("e1",)), ReflectionAnswer("Yes.", ()), RIGHT)) == (RIGHT, [0.5, 1.0])
 
 
-def test_a_failure_that_stays_is_raised_at_once() -> None:
+def test_a_permanent_failure_is_raised_at_once() -> None:
     refused = ReflectorFailed("too long", retryable=False)
     assert asked(Scripted(refused, RIGHT)) == (refused, [])
 
 
 @pytest.mark.parametrize(("asked_seconds", "waited"), [(7.0, 7.0), (0.0, 0.5), (-1.0, 0.5), (3600.0, 60.0)])
-def test_it_waits_as_long_as_it_was_asked_to_within_bounds(asked_seconds: float, waited: float) -> None:
+def test_it_waits_for_the_requested_time_within_bounds(asked_seconds: float, waited: float) -> None:
     busy = ReflectorFailed("busy", retryable=True, retry_after_seconds=asked_seconds)
     assert asked(Scripted(busy, RIGHT)) == (RIGHT, [waited])
 
 
 @pytest.mark.parametrize("error", [ReflectorMisconfigured("no key"), StorageUnavailable("locked")])
-def test_errors_of_ours_that_are_not_about_the_question_are_raised_at_once(error: Exception) -> None:
+def test_errors_that_do_not_concern_the_request_are_raised_at_once(error: Exception) -> None:
     assert asked(Scripted(error, RIGHT)) == (error, [])
 
 
-def test_an_exception_of_a_users_own_reflector_is_a_failure_that_may_pass() -> None:
+def test_an_exception_of_a_custom_reflector_is_a_transient_failure() -> None:
     failed, waits = asked(Scripted(*[ValueError("no\nsuch \ud800 thing" + "!" * 10_000)] * 3))
     assert isinstance(failed, ReflectorFailed)
     assert failed.reason.startswith("ValueError: no such ? thing!!!")
@@ -237,7 +237,7 @@ class Mute(Exception):
 
 
 @pytest.mark.parametrize("error", [TimeoutError(), Mute()])
-def test_an_exception_without_words_is_named_by_its_type(error: Exception) -> None:
+def test_an_exception_without_a_message_is_named_by_its_type(error: Exception) -> None:
     failed, _ = asked(Scripted(error), attempts=1)
     assert isinstance(failed, ReflectorFailed)
     assert failed.reason == f"{type(error).__name__}: no message"
@@ -253,11 +253,11 @@ def test_an_answer_of_the_wrong_type_is_a_failure(answer: Any) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1)])
-def test_an_interrupt_passes_through(error: BaseException) -> None:
+def test_an_interrupt_is_not_caught(error: BaseException) -> None:
     assert asked(Scripted(error, RIGHT)) == (error, [])
 
 
-def test_a_cancellation_passes_through() -> None:
+def test_a_cancellation_is_not_caught() -> None:
     class Slow(Scripted):
         async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
             started.set()

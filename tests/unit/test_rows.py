@@ -43,7 +43,7 @@ def written(changes: Changes) -> dict[tuple[str, ...], Debt | None]:
     return {tuple(place): None if data is None else DEBTS.decode(data) for place, data in changes.rows.items()}
 
 
-def test_a_row_that_is_not_there_is_none(rows: Rows) -> None:
+def test_a_missing_row_is_none(rows: Rows) -> None:
     assert owed(rows) is None
 
 
@@ -57,14 +57,14 @@ def test_a_written_row_is_read_back_before_it_is_stored(rows: Rows) -> None:
     assert owed(rows) == Debt(9)
 
 
-def test_a_row_that_was_written_is_not_fetched_over(rows: Rows) -> None:
+def test_a_fetch_does_not_overwrite_a_written_row(rows: Rows) -> None:
     owe(rows, 9)
     rows.load(BAKER, DEBTS.encode(Debt(1)))
     assert owed(rows) == Debt(9)
 
 
 @pytest.mark.parametrize("touch", ["get", "put", "delete"])
-def test_touching_a_row_that_is_not_fetched_says_which(rows: Rows, touch: str) -> None:
+def test_access_to_a_row_that_is_not_fetched_names_its_key(rows: Rows, touch: str) -> None:
     arguments: dict[str, tuple[Any, ...]] = {"get": (DEBTS,), "put": (DEBTS, Debt(1)), "delete": (DEBTS,)}
     with pytest.raises(RowNotLoaded) as missing:
         getattr(rows, touch)(*arguments[touch], "village", "miller", "key")
@@ -77,14 +77,14 @@ def test_a_batch_writes_the_last_value_of_a_row(rows: Rows) -> None:
     assert written(rows.changes()) == {BAKER: Debt(2)}
 
 
-def test_a_deleted_row_is_gone_and_deleted_by_the_commit(rows: Rows) -> None:
+def test_a_deleted_row_reads_as_none_and_is_deleted_by_the_commit(rows: Rows) -> None:
     owe(rows, 1)
     rows.delete(DEBTS, "village", "baker")
     assert owed(rows) is None
     assert written(rows.changes()) == {BAKER: None}
 
 
-def test_changes_are_handed_out_once(rows: Rows) -> None:
+def test_changes_are_returned_once(rows: Rows) -> None:
     owe(rows, 1)
     rows.append(PAID, Debt(1), "village")
     rows.commit_record()
@@ -93,7 +93,7 @@ def test_changes_are_handed_out_once(rows: Rows) -> None:
     assert owed(rows) == Debt(1)
 
 
-def test_entries_are_handed_out_in_their_order_with_how_many_stay(rows: Rows) -> None:
+def test_entries_are_returned_in_order_with_the_size_of_their_log(rows: Rows) -> None:
     for sacks in range(5):
         rows.append(PAID, Debt(sacks), "village", "baker")
     changes = rows.changes()
@@ -101,7 +101,7 @@ def test_entries_are_handed_out_in_their_order_with_how_many_stay(rows: Rows) ->
     assert changes.keep == {"paid": 3}
 
 
-def test_undoing_a_record_takes_back_its_rows_and_entries(rows: Rows) -> None:
+def test_undoing_a_record_reverts_its_rows_and_entries(rows: Rows) -> None:
     owe(rows, 1)
     rows.append(PAID, Debt(1), "village")
     rows.commit_record()
@@ -115,7 +115,7 @@ def test_undoing_a_record_takes_back_its_rows_and_entries(rows: Rows) -> None:
     assert changes.logs == {("paid", "village", ""): [PAID.encode(Debt(1))]}
 
 
-def test_undoing_a_record_brings_back_what_it_deleted(rows: Rows) -> None:
+def test_undoing_a_record_restores_deleted_rows(rows: Rows) -> None:
     owe(rows, 1)
     rows.commit_record()
     rows.delete(DEBTS, "village", "baker")
@@ -130,14 +130,14 @@ def test_undoing_the_first_record_leaves_a_row_that_was_not_there_absent(rows: R
     assert set(written(rows.changes()).values()) <= {None}
 
 
-def test_undoing_keeps_what_was_fetched_meanwhile(rows: Rows) -> None:
+def test_undoing_keeps_rows_that_were_fetched_meanwhile(rows: Rows) -> None:
     owe(rows, 1)
     rows.load(RowKey("debts", "village", "miller"), DEBTS.encode(Debt(9)))
     rows.undo()
     assert rows.get(DEBTS, "village", "miller") == Debt(9)
 
 
-def test_undoing_twice_is_undoing_once(rows: Rows) -> None:
+def test_undoing_twice_equals_undoing_once(rows: Rows) -> None:
     owe(rows, 1)
     rows.commit_record()
     owe(rows, 2)
@@ -155,30 +155,30 @@ def test_cleared_rows_are_fetched_again(rows: Rows) -> None:
         owed(rows)
 
 
-def test_only_rows_that_are_not_here_are_missing_each_once(rows: Rows) -> None:
+def test_missing_lists_rows_that_are_not_fetched_once_each(rows: Rows) -> None:
     miller = RowKey("debts", "village", "miller")
     assert rows.missing([BAKER, miller, miller]) == [miller]
 
 
-def test_what_is_no_row_of_these_tables_is_not_missing(rows: Rows) -> None:
+def test_missing_ignores_rows_of_unknown_tables(rows: Rows) -> None:
     nonsense: list[Any] = ["debts", 7, RowKey("nowhere", "x"), RowKey("debts", None)]  # type: ignore[arg-type]
     assert rows.missing(nonsense) == []
 
 
 @pytest.mark.parametrize("row", [None, "text", Loose(1), Debt("many")])  # type: ignore[arg-type]
-def test_a_row_of_another_type_is_refused_where_it_is_written(rows: Rows, row: Any) -> None:
+def test_a_row_of_another_type_is_refused_when_it_is_written(rows: Rows, row: Any) -> None:
     with pytest.raises(ProjectionError, match="debts"):
         rows.put(DEBTS, row, "village", "baker")
     assert owed(rows) is None
 
 
-def test_rows_that_can_be_changed_in_place_are_refused() -> None:
+def test_mutable_rows_are_refused() -> None:
     """Undoing gives back the row as it was read; nobody may have changed it meanwhile."""
     with pytest.raises(ProjectionError, match="frozen=True"):
         Table("loose", Loose)
 
 
-def test_damaged_bytes_of_a_row_are_corrupt_views() -> None:
+def test_a_row_that_cannot_be_decoded_is_a_storage_error() -> None:
     with pytest.raises(StorageCorrupt, match="recallog rebuild"):
         DEBTS.decode(b"\xff\xff")
 
@@ -186,14 +186,14 @@ def test_damaged_bytes_of_a_row_are_corrupt_views() -> None:
 # Totals of logs.
 
 
-def test_the_total_of_a_log_counts_what_the_store_has_and_what_the_batch_appends(rows: Rows) -> None:
+def test_the_total_of_a_log_counts_the_entries_of_the_store_and_the_batch(rows: Rows) -> None:
     rows.load_total(RowKey("paid", "village", "baker"), 40)
     rows.append(PAID, Debt(1), "village", "baker")
     rows.append(PAID, Debt(2), "village", "miller")
     assert rows.total(PAID, "village", "baker") == 41
 
 
-def test_a_total_that_is_fetched_late_counts_what_the_batch_has_appended_before(rows: Rows) -> None:
+def test_a_total_fetched_late_counts_entries_appended_before(rows: Rows) -> None:
     rows.append(PAID, Debt(1), "village", "baker")
     rows.commit_record()
     with pytest.raises(RowNotLoaded) as missing:
@@ -211,7 +211,7 @@ def test_a_total_outlives_its_batch(rows: Rows) -> None:
     assert rows.total(PAID, "village", "baker") == 42
 
 
-def test_undoing_a_record_takes_its_entries_out_of_the_total(rows: Rows) -> None:
+def test_undoing_a_record_subtracts_its_entries_from_the_total(rows: Rows) -> None:
     rows.load_total(RowKey("paid", "village", "baker"), 40)
     rows.append(PAID, Debt(1), "village", "baker")
     rows.undo()

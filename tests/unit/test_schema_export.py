@@ -22,7 +22,7 @@ def test_the_committed_schemas_are_what_the_command_writes(tmp_path: Path) -> No
     assert files(tmp_path) == files(COMMITTED)
 
 
-def test_every_known_kind_has_one() -> None:
+def test_every_known_kind_has_a_schema() -> None:
     assert {f"kinds/{kind}.json" for kind in kinds.CATALOGUE} <= set(files(COMMITTED))
 
 
@@ -39,5 +39,5 @@ def test_the_event_s_schema_names_every_field_that_is_written_and_no_others() ->
 
 
 @pytest.mark.parametrize("name", sorted(files(COMMITTED)))
-def test_each_says_its_dialect(name: str) -> None:
+def test_each_schema_names_its_dialect(name: str) -> None:
     assert json.loads(files(COMMITTED)[name])["$schema"] == "https://json-schema.org/draft/2020-12/schema"

@@ -43,7 +43,7 @@ def test_an_entry_larger_than_the_bound_is_not_cached() -> None:
     assert (len(cache), cache.size_bytes) == (0, 0)
 
 
-def test_the_bytes_that_it_counts_are_about_those_that_it_takes() -> None:
+def test_its_size_estimate_is_close_to_the_memory_it_uses() -> None:
     bytes_max = 4 * 1024 * 1024
     tracemalloc.start()
     try:
@@ -66,7 +66,7 @@ def test_the_least_recently_used_is_removed_first() -> None:
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 6))
-def test_it_holds_what_was_used_last(offsets: list[int], most: int) -> None:
+def test_it_holds_the_most_recently_used_entries(offsets: list[int], most: int) -> None:
     cache, model = TermCache(most * ONE), OrderedDict[int, None]()
     for offset in offsets:
         assert (cache.get("g", offset) is not None) == (offset in model)

@@ -40,12 +40,12 @@ def test_the_terms_of_a_text_are_the_stems_of_its_content_words(text: str, found
     assert terms.terms(text) == found
 
 
-def test_no_function_word_is_a_term_and_question_words_are_among_them() -> None:
+def test_function_words_including_question_words_are_no_terms() -> None:
     assert terms.terms(" ".join(sorted(FUNCTION_WORDS))) == []
     assert {"who", "what", "when", "where", "why", "how", "which"} <= FUNCTION_WORDS
 
 
-def test_a_question_and_an_answer_meet_in_their_stems() -> None:
+def test_a_question_and_its_answer_share_stems() -> None:
     assert stem("burned") == stem("burning") == stem("burns") == "burn"
 
 
@@ -59,19 +59,19 @@ def test_the_terms_of_two_lines_are_those_of_the_first_and_then_of_the_second(on
     assert terms.terms(f"{one.lower()}\n{other.lower()}") == terms.terms(one) + terms.terms(other)
 
 
-def test_what_is_said_is_found_by_its_date_too() -> None:
+def test_the_date_of_an_event_is_a_term() -> None:
     # 2026-03-01T12:00:00Z
     assert points.terms_of("The mill burned.", 1_772_366_400_000_000) == ["1", "march", "2026", "mill", "burn"]
 
 
-def test_a_date_before_1970_is_one_too() -> None:
+def test_a_date_before_1970_is_a_term() -> None:
     assert points.terms_of("", -1) == ["31", "decemb", "1969"]
 
 
 # Weights. BM25 with k1 .9, b .4, and 25 terms as the average, worked out by hand.
 
 
-def test_a_single_term_weighs_what_the_formula_says() -> None:
+def test_a_single_term_has_the_weight_of_the_formula() -> None:
     # 1 * 1.9 / (1 + .9 * (.6 + .4 * 1 / 25)) = 1.9 / 1.5544
     assert weights(["mill"]) == {"mill": pytest.approx(1.22233659)}
 
@@ -88,7 +88,7 @@ def test_a_term_of_a_long_text_weighs_less() -> None:
     assert weights(["mill"] + [f"w{n}" for n in range(99)])["mill"] == pytest.approx(1.9 / 2.98)
 
 
-def test_nothing_weighs_nothing() -> None:
+def test_a_text_without_terms_has_no_weights() -> None:
     assert weights([]) == {}
     assert sparse({}).indices == []
 
@@ -100,7 +100,7 @@ def test_the_inverse_frequency_is_that_of_lucene() -> None:
 
 
 @given(st.integers(0, 10_000).flatmap(lambda texts: st.tuples(st.just(texts), st.integers(0, texts))))
-def test_no_term_counts_against_a_text_and_a_rarer_one_counts_more(counts: tuple[int, int]) -> None:
+def test_no_term_has_a_negative_weight_and_rarer_terms_weigh_more(counts: tuple[int, int]) -> None:
     texts, holding = counts
     assert by_words.inverse_frequency(texts, holding) > 0
     assert holding == 0 or by_words.inverse_frequency(texts, holding) < by_words.inverse_frequency(texts, holding - 1)

@@ -45,7 +45,7 @@ def owes(agent: str, sacks: int, **fields: Any) -> Event:
     return event("debt.grew", agent=agent, payload={"sacks": sacks}, **fields)
 
 
-def test_given_events_the_rows_are_there() -> None:
+def test_given_events_are_folded_into_rows() -> None:
     driver = ProjectionDriver(Debts())
     assert driver.given(owes("miller", 9), owes("smith", 1), owes("miller", 2)) == [Position(0, n) for n in range(3)]
     assert driver.row(DEBTS, "village", "miller") == Debt(11)
@@ -53,19 +53,19 @@ def test_given_events_the_rows_are_there() -> None:
     assert driver.log_entries(RECEIPTS, "village") == [Debt(1), Debt(2)]
 
 
-def test_more_events_are_folded_on() -> None:
+def test_later_events_are_folded_into_the_same_rows() -> None:
     driver = ProjectionDriver(Debts())
     driver.given(owes("miller", 9))
     driver.given(owes("miller", 1))
     assert driver.row(DEBTS, "village", "miller") == Debt(10)
 
 
-def test_a_record_that_cannot_be_applied_is_an_error_that_says_where_and_why() -> None:
+def test_a_record_that_cannot_be_applied_raises_an_error_with_position_and_reason() -> None:
     with pytest.raises(ProjectionError, match=r"0:1.*projection_failed.*KeyError"):
         ProjectionDriver(Debts()).given(owes("miller", 9), event())
 
 
-def test_unless_dead_letters_are_what_is_tested() -> None:
+def test_dead_letters_can_be_allowed_and_inspected() -> None:
     driver = ProjectionDriver(Debts(), dead_letters_allowed=True)
     driver.given(owes("miller", 9), event(), owes("miller", 1))
     (letter,) = driver.dead_letters()
@@ -89,7 +89,7 @@ def test_an_id_counts_once_as_in_the_embedded_ledger() -> None:
         driver.given(owes("miller", 8, id="d-1"))
 
 
-def test_and_where_the_ledger_keeps_copies_the_view_counts_it_once() -> None:
+def test_with_repeated_ids_in_the_ledger_the_view_counts_an_id_once() -> None:
     driver = ProjectionDriver(Debts(), unique_ids=False, dead_letters_allowed=True)
     same, other = owes("miller", 9, id="d-1"), owes("miller", 8, id="d-1")
     assert driver.given(same, same, other) == [Position(0, n) for n in range(3)]
@@ -103,7 +103,7 @@ def test_a_pure_projection_passes_the_check() -> None:
     driver.check()
 
 
-def test_the_check_finds_state_that_is_kept_between_records() -> None:
+def test_the_check_finds_state_between_records() -> None:
     class Counting(Debts):
         calls = itertools.count(1)
 
@@ -116,7 +116,7 @@ def test_the_check_finds_state_that_is_kept_between_records() -> None:
         driver.check()
 
 
-def test_a_need_that_was_not_named_is_fetched_all_the_same() -> None:
+def test_an_undeclared_need_is_fetched_on_demand() -> None:
     class Forgetful(Debts):
         def needs(self, record: Record) -> Iterable[RowKey]:
             return []
@@ -127,7 +127,7 @@ def test_a_need_that_was_not_named_is_fetched_all_the_same() -> None:
     assert driver.row(DEBTS, "village", "miller") == Debt(11)
 
 
-def test_a_projection_cannot_write_what_it_did_not_declare() -> None:
+def test_a_projection_cannot_write_to_undeclared_tables() -> None:
     class Meddling(Debts):
         def apply(self, rows: Rows, record: Record) -> None:
             rows.put(Table("others", Debt), Debt(1), record.event.space)

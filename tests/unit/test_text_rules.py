@@ -71,7 +71,7 @@ def test_a_text_is_cut_at_8000_characters() -> None:
     assert text_rules.declared("{a}{b}!")({"a": "a" * 7_999, "b": "b" * 9}) == "a" * 7_999 + "b"
 
 
-def test_what_lies_beyond_the_cut_is_not_written_out() -> None:
+def test_text_beyond_the_cut_is_not_formatted() -> None:
     class Untouched(dict[str, Any]):
         def get(self, key: str, default: Any = None) -> Any:
             assert key == "large"

@@ -38,13 +38,13 @@ def remembered(home: Path, events: list[Event], as_of: AsOf | None, agent: str =
 # A position: what memory knew then.
 
 
-def test_as_of_a_position_memory_is_what_it_was_right_after_it(tmp_path: Path) -> None:
+def test_memory_as_of_a_position_is_that_right_after_it(tmp_path: Path) -> None:
     events = [spoke(n) for n in range(5)]
     for n in range(5):
         assert remembered(tmp_path, events, Position(0, n)) == list(range(n + 1))
 
 
-def test_every_past_answer_equals_the_one_that_was_given_then(tmp_path: Path) -> None:
+def test_every_past_answer_equals_the_original_one(tmp_path: Path) -> None:
     shared = event("space.configured", agent="narrator", payload={"shared_kinds": ["agent.spoke"]})
     window = event("agent.configured", payload={"window": 2})
     thought = spoke(3, agent="miller", audience=["baker"])
@@ -64,7 +64,7 @@ def test_every_past_answer_equals_the_one_that_was_given_then(tmp_path: Path) ->
     run(work())
 
 
-def test_the_window_of_then_counts_and_not_that_of_today(tmp_path: Path) -> None:
+def test_a_past_answer_uses_the_window_of_that_position(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             positions = await memory.publish_many([spoke(n) for n in range(20)])
@@ -75,13 +75,13 @@ def test_the_window_of_then_counts_and_not_that_of_today(tmp_path: Path) -> None
     run(work())
 
 
-def test_positions_of_other_spaces_are_moments_too(tmp_path: Path) -> None:
+def test_a_position_of_another_space_is_a_valid_as_of(tmp_path: Path) -> None:
     events = [spoke(0), event(space="town"), spoke(1), event(space="town"), spoke(2)]
     assert remembered(tmp_path, events, Position(0, 1)) == [0]
     assert remembered(tmp_path, events, Position(0, 3)) == [0, 1]
 
 
-def test_travel_sees_further_back_than_the_views_keep(tmp_path: Path) -> None:
+def test_time_travel_reaches_further_back_than_the_views(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many([spoke(n) for n in range(2100)])
@@ -92,7 +92,7 @@ def test_travel_sees_further_back_than_the_views_keep(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("position", [Position(0, 3), Position(0, 10**12), Position(1, 0), Position(0, -1)])
-def test_a_position_that_the_ledger_does_not_hold_is_an_error(tmp_path: Path, position: Position) -> None:
+def test_a_missing_position_is_an_error(tmp_path: Path, position: Position) -> None:
     with pytest.raises(OutOfRange):
         remembered(tmp_path, [spoke(n) for n in range(3)], position)
 
@@ -116,24 +116,24 @@ def test_the_past_of_an_unknown_space_or_agent_is_empty(tmp_path: Path) -> None:
 # A time: what had happened by then.
 
 
-def test_as_of_a_time_memory_holds_what_had_happened_by_then(tmp_path: Path) -> None:
+def test_memory_as_of_a_time_contains_no_later_events(tmp_path: Path) -> None:
     events = [spoke(n) for n in range(5)]
     assert remembered(tmp_path, events, minute(2)) == [0, 1, 2]
     assert remembered(tmp_path, events, minute(-1)) == []
     assert remembered(tmp_path, events, minute(99)) == [0, 1, 2, 3, 4]
 
 
-def test_a_time_is_a_moment_in_whatever_zone_it_is_given(tmp_path: Path) -> None:
+def test_a_time_is_accepted_in_any_zone(tmp_path: Path) -> None:
     moment = minute(2).astimezone(timezone(timedelta(hours=5, minutes=30)))
     assert remembered(tmp_path, [spoke(n) for n in range(5)], moment) == [0, 1, 2]
 
 
-def test_an_event_told_late_counts_from_when_it_happened(tmp_path: Path) -> None:
+def test_an_event_published_late_counts_from_the_time_it_happened(tmp_path: Path) -> None:
     events = [spoke(5), spoke(1), spoke(3)]
     assert remembered(tmp_path, events, minute(3)) == [1, 3]
 
 
-def test_settings_that_were_made_later_still_decide_who_sees_what(tmp_path: Path) -> None:
+def test_an_answer_as_of_a_time_uses_later_settings(tmp_path: Path) -> None:
     sharing = event("space.configured", agent="narrator", at=minute(9), payload={"shared_kinds": ["agent.spoke"]})
     assert remembered(tmp_path, [sharing, spoke(1, agent="miller")], minute(2)) == [1]
 
@@ -143,7 +143,7 @@ def test_a_time_without_its_zone_is_an_error(tmp_path: Path) -> None:
         remembered(tmp_path, [spoke(0)], NOON.replace(tzinfo=None))
 
 
-def test_travel_changes_nothing(tmp_path: Path) -> None:
+def test_time_travel_does_not_change_the_views(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many([spoke(n) for n in range(5)])

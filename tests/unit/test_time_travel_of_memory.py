@@ -53,7 +53,7 @@ def plain(answer: View | Context) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_the_answer_as_of_a_position_is_the_one_that_was_given_right_after_it(tmp_path: Path, question: str) -> None:
+def test_the_answer_as_of_a_position_is_the_one_given_right_after_it(tmp_path: Path, question: str) -> None:
     ask = QUESTIONS[question]
     dice = random.Random(question)
 
@@ -70,7 +70,7 @@ def test_the_answer_as_of_a_position_is_the_one_that_was_given_right_after_it(tm
     run(work())
 
 
-def test_the_answers_that_are_compared_are_no_empty_ones(tmp_path: Path) -> None:
+def test_the_compared_answers_are_not_empty(tmp_path: Path) -> None:
     """The random events above hold enough of everything."""
 
     async def work() -> None:
@@ -135,7 +135,7 @@ def texts(memories: Any) -> list[str]:
     return [memory.text for memory in memories]
 
 
-def test_the_clock_of_salience_stands_where_it_stood_at_the_time(tmp_path: Path) -> None:
+def test_the_clock_of_salience_is_that_of_the_given_time(tmp_path: Path) -> None:
     events = [said("agent.spoke", 1, turn=3), said("agent.spoke", 9, turn=50), event("clock.ticked", at=minute(8))]
     view = as_of(tmp_path, 5, events, ask_salient)
     assert view.turn == 3
@@ -143,23 +143,23 @@ def test_the_clock_of_salience_stands_where_it_stood_at_the_time(tmp_path: Path)
     assert view.memories[0].recency == 1
 
 
-def test_a_tick_that_came_later_has_not_moved_the_clock(tmp_path: Path) -> None:
+def test_a_later_tick_does_not_move_the_clock(tmp_path: Path) -> None:
     ticked = event("clock.ticked", turn=80, at=minute(9), payload={})
     assert as_of(tmp_path, 5, [said("agent.spoke", 1, turn=3), ticked], ask_salient).turn == 3
     assert as_of(tmp_path, 9, [], ask_salient).turn == 80
 
 
-def test_a_belief_of_later_is_not_held_yet(tmp_path: Path) -> None:
+def test_a_later_belief_is_not_shown(tmp_path: Path) -> None:
     events = [said("agent.reflected", 1, "Bread is dear."), said("agent.reflected", 9, "Bread is cheap.")]
     assert texts(as_of(tmp_path, 5, events, ask_beliefs).beliefs) == ["Bread is dear."]
 
 
-def test_the_scene_is_that_of_the_time(tmp_path: Path) -> None:
+def test_the_scene_is_that_of_the_given_time(tmp_path: Path) -> None:
     events = [said("world.observed", 1, "The mill turns."), said("world.observed", 9, "The mill burns.")]
     assert texts(as_of(tmp_path, 5, events, ask_scene).events) == ["The mill turns."]
 
 
-def test_a_reflection_of_later_has_answered_nothing(tmp_path: Path) -> None:
+def test_a_later_reflection_answers_no_trigger(tmp_path: Path) -> None:
     spoken = [said("agent.spoke", 1), said("agent.spoke", 2)]
     events = [configured(0, reflection_threshold=2), *spoken, said("agent.reflected", 9)]
     view = as_of(tmp_path, 5, events, ask_reflection)
@@ -167,20 +167,20 @@ def test_a_reflection_of_later_has_answered_nothing(tmp_path: Path) -> None:
     assert not as_of(tmp_path, 9, [], ask_reflection).due
 
 
-def test_what_happened_later_makes_no_reflection_due(tmp_path: Path) -> None:
+def test_later_events_make_no_reflection_due(tmp_path: Path) -> None:
     events = [configured(0, reflection_threshold=2), said("agent.spoke", 1), said("agent.spoke", 9)]
     view = as_of(tmp_path, 5, events, ask_reflection)
     assert (view.due, view.events) == (False, 1)
 
 
-def test_a_visitor_of_later_has_not_spoken_yet(tmp_path: Path) -> None:
+def test_a_later_visitor_is_not_shown(tmp_path: Path) -> None:
     events = [said("user.injected", 1, "Good day."), said("user.injected", 9, "Farewell.")]
     prompt = as_of(tmp_path, 5, events, ask_context)
     assert "Good day." in prompt
     assert "Farewell." not in prompt
 
 
-def test_what_an_agent_is_set_to_later_counts(tmp_path: Path) -> None:
+def test_later_settings_of_an_agent_apply(tmp_path: Path) -> None:
     spoken = [said("agent.spoke", 1), said("agent.spoke", 2)]
     later = configured(9, salience_top_k=1, reflection_threshold=2, persona="You are proud.")
     events = [*spoken, later]
@@ -190,13 +190,13 @@ def test_what_an_agent_is_set_to_later_counts(tmp_path: Path) -> None:
     assert (view.due, view.since) == (True, Position(0, 2))
 
 
-def test_what_a_space_is_set_to_later_counts(tmp_path: Path) -> None:
+def test_later_settings_of_a_space_apply(tmp_path: Path) -> None:
     later = event("space.configured", at=minute(9), payload={"scene_kinds": ["judge.verdict"]})
     events = [said("world.observed", 1, "The mill turns."), said("judge.verdict", 2, "Guilty."), later]
     assert texts(as_of(tmp_path, 5, events, ask_scene).events) == ["Guilty."]
 
 
-def test_what_happens_later_is_an_event_that_nobody_knows_of(tmp_path: Path) -> None:
+def test_a_later_event_is_unknown(tmp_path: Path) -> None:
     async def ask(memory: Memory, **question: Any) -> Any:
         return await memory.explain("village", "e-1", "baker", **question)
 

@@ -89,7 +89,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def test_what_another_process_has_published_is_seen_by_every_query_that_begins_later(tmp_path: Path) -> None:
+def test_every_query_sees_events_that_another_process_published_before_it(tmp_path: Path) -> None:
     # At any moment: also between the calls of a query, and between its look at the ledger and its look at the views.
     events = 150
 
@@ -123,7 +123,7 @@ def test_what_another_process_has_published_is_seen_by_every_query_that_begins_l
     run(work())
 
 
-def test_a_generation_that_another_process_has_activated_answers_the_next_query(tmp_path: Path) -> None:
+def test_the_next_query_uses_a_generation_that_another_process_activated(tmp_path: Path) -> None:
     async def work() -> None:
         async with without_index(tmp_path) as memory, without_index(tmp_path) as other:
             await memory.publish_many(numbered(20))

@@ -17,7 +17,7 @@ TEXTS = st.lists(st.sampled_from(["the", "The", "mill", "MILL", "straße", "İ",
 
 
 @given(TEXTS, st.lists(TEXTS))
-def test_what_two_texts_share_is_what_their_words_share(query: str, texts: list[str]) -> None:
+def test_the_overlap_of_two_texts_equals_that_of_their_words(query: str, texts: list[str]) -> None:
     vocabulary = Vocabulary()
     asked = vocabulary.learn(query)
     for text in [*texts, *texts]:
@@ -26,7 +26,7 @@ def test_what_two_texts_share_is_what_their_words_share(query: str, texts: list[
         assert (said.size, asked.size) == (len(words_of(text)), len(words_of(query)))
 
 
-def test_a_vocabulary_that_has_grown_too_large_gives_way_to_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vocabulary_that_has_grown_too_large_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "CACHED_TEXTS_MAX", 3)
     old = words.vocabulary()
     for n in range(5):

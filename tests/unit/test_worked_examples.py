@@ -84,13 +84,13 @@ def test_after_four_events_the_next_offset_is_four(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["nodot", "Bad.Kind", "bad kind", "trailing.", ".leading", "two..dots"])
-def test_these_are_no_kinds(kind: str) -> None:
+def test_malformed_kinds_are_refused(kind: str) -> None:
     with pytest.raises(ValueError, match="kind"):
         event(kind)
 
 
 @pytest.mark.parametrize("kind", ["clue.found", "image.generated"])
-def test_these_are_kinds(kind: str) -> None:
+def test_well_formed_kinds_are_accepted(kind: str) -> None:
     assert event(kind).kind == kind
 
 
@@ -99,7 +99,7 @@ def test_an_unknown_field_of_the_envelope_is_refused() -> None:
         event(mood="sour")
 
 
-def test_a_payload_is_of_version_1_unless_it_says_otherwise() -> None:
+def test_the_schema_version_of_a_payload_defaults_to_1() -> None:
     assert event().schema_version == 1
 
 
@@ -114,7 +114,7 @@ def test_of_ten_events_a_window_of_three_holds_three(tmp_path: Path) -> None:
     assert len(turns(tmp_path, numbered(10), window=3)) == 3
 
 
-def test_the_window_is_eight_unless_it_is_set(tmp_path: Path) -> None:
+def test_the_default_window_is_eight(tmp_path: Path) -> None:
     assert len(turns(tmp_path, numbered(10))) == 8
 
 
@@ -130,7 +130,7 @@ def test_one_s_own_thought_is_visible(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["user.injected", "world.observed"])
-def test_of_others_these_are_visible(tmp_path: Path, kind: str) -> None:
+def test_events_of_others_of_these_kinds_are_visible(tmp_path: Path, kind: str) -> None:
     assert turns(tmp_path, [said(kind, "narrator", turn=1)]) == [1]
 
 
@@ -138,7 +138,7 @@ def test_another_s_speech_is_not_visible_by_default(tmp_path: Path) -> None:
     assert turns(tmp_path, [said("agent.spoke", "miller")]) == []
 
 
-def test_another_s_speech_is_visible_where_the_run_shares_it(tmp_path: Path) -> None:
+def test_another_s_speech_is_visible_if_the_run_shares_it(tmp_path: Path) -> None:
     started = event("run.started", agent="narrator", payload={"shared_kinds": ["agent.spoke"]})
     assert turns(tmp_path, [started, said("agent.spoke", "miller", turn=1)]) == [0, 1]
 
@@ -175,12 +175,12 @@ def test_of_ten_observations_three_are_salient_in_the_order_of_their_turns(tmp_p
     assert [memory.event.turn for memory in view.memories] == [7, 8, 9]
 
 
-def test_of_two_events_with_equal_scores_the_newer_is_salient(tmp_path: Path) -> None:
+def test_the_newer_of_two_events_with_equal_scores_is_salient(tmp_path: Path) -> None:
     (memory,) = salient(tmp_path, [said("agent.spoke"), said("agent.spoke")], top_k=1).memories
     assert memory.position == Position(0, 1)
 
 
-def test_what_is_salient_comes_in_the_order_of_the_ledger_also_within_a_turn(tmp_path: Path) -> None:
+def test_salient_events_are_in_ledger_order_also_within_a_turn(tmp_path: Path) -> None:
     """The original sorted by turn alone, and showed those of one turn by score."""
     events = [said("agent.thought"), said("user.injected"), said("agent.spoke")]
     assert [memory.position.offset for memory in salient(tmp_path, events).memories] == [0, 1, 2]
@@ -193,7 +193,7 @@ def test_with_threshold_5_three_visible_events_make_no_reflection_due(tmp_path: 
     assert not reflection(tmp_path, reflecting_every(5), *spoken(3)).due
 
 
-def test_with_threshold_5_five_visible_events_make_one_due_and_asking_again_makes_no_other(tmp_path: Path) -> None:
+def test_with_threshold_5_five_visible_events_make_one_due_and_a_second_query_makes_no_other(tmp_path: Path) -> None:
     first = reflection(tmp_path, reflecting_every(5), *spoken(5))
     assert first.due
     assert reflection(tmp_path) == first
@@ -208,7 +208,7 @@ def test_with_threshold_3_a_reflection_is_due_after_3_and_once_it_is_given_after
     assert second.trigger != first.trigger
 
 
-def test_with_threshold_3_what_peers_say_makes_none_due(tmp_path: Path) -> None:
+def test_with_threshold_3_speech_of_peers_makes_none_due(tmp_path: Path) -> None:
     view = reflection(tmp_path, reflecting_every(3), *spoken(3, "miller"))
     assert (view.due, view.events) == (False, 0)
 
@@ -268,7 +268,7 @@ def test_views_that_are_wiped_and_replayed_are_the_same_for_every_agent(tmp_path
     assert after(tmp_path, [], everything) == before
 
 
-def test_a_replay_says_nothing_new(tmp_path: Path) -> None:
+def test_a_replay_publishes_nothing(tmp_path: Path) -> None:
     async def rebuilt(memory: Memory) -> int:
         assert await memory.pending()
         await memory.rebuild()
