@@ -1,1 +1,1 @@
-"""One suite per port, run over every adapter."""
+"""Contract tests of the ports: one suite per port, run over every adapter."""

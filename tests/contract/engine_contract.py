@@ -1,7 +1,7 @@
-"""What every engine does. An adapter's test class inherits the suite and says how to make an engine.
+"""The contract of engines. An adapter's test class inherits the suite and implements `make`.
 
-The tests of a class share an engine, and most of them a collection, in which each uses a space of its own: that other
-spaces are full of points must change nothing.
+The tests of a class share an engine, and most of them a collection, in which each uses a space of its own: points of
+other spaces must not change a result.
 """
 
 import math
@@ -115,7 +115,7 @@ def passes(wanted: Filter, point: Point) -> bool:
 
 
 def score(search: Search, point: Point, points: Sequence[Point]) -> float | None:
-    """What `point` scores among `points`; None: it cannot answer."""
+    """The score of `point` among `points`; None if it cannot be a hit."""
     if search.dense is not None:
         return float(search.dense @ point.dense)
     if search.token_vectors is not None:
@@ -138,12 +138,12 @@ def score(search: Search, point: Point, points: Sequence[Point]) -> float | None
 
 
 def scores(search: Search, points: Sequence[Point]) -> dict[str, float]:
-    """Of all points that answer."""
+    """The scores of all points that can be hits."""
     found = {point.id: score(search, point, points) for point in points if passes(search.filter, point)}
     return {id_: number for id_, number in found.items() if number is not None}
 
 
-# Random points of a space, and what is asked of them.
+# Random points of a space, and searches over them.
 
 TERMS = [0, 1, 2, 3, 2**31, 2**32 - 1]
 
@@ -156,7 +156,7 @@ class Case:
 
 
 def crowd(space: str, size: int, seed: int) -> list[Point]:
-    """Points that differ in everything; of any filter's conditions, some meet it and some do not."""
+    """Points that differ in every field: any condition of a filter is met by some and not by others."""
     chance = random.Random(seed)
 
     def weights() -> Sparse:
@@ -186,7 +186,7 @@ def some(names: Sequence[str]) -> st.SearchStrategy[list[str] | None]:
 
 @st.composite
 def filters(draw: st.DrawFn, space: str, points: Sequence[Point]) -> Filter:
-    """Few conditions as often as many: many together let little pass."""
+    """Filters with few conditions as often as with many, since many together match few points."""
     conditions = {
         "agents": some([*AGENTS, "nobody"]),
         "kinds": some([*KINDS, "nobody.does"]),
@@ -225,7 +225,7 @@ class EngineContract(ABC):
     error_max: ClassVar[float] = 1e-4
     """Of a score by dense or sparse."""
     error_of_pieces_max: ClassVar[float] = 1e-2
-    """Of a score by pieces, which are kept in fewer bits."""
+    """The tolerance of a score by token vectors, which are stored with fewer bits."""
 
     @classmethod
     @abstractmethod
@@ -446,7 +446,7 @@ class EngineContract(ABC):
         (hits,) = run(engine.search(shared, [search]))
         assert {hit.id: hit.score for hit in hits} == pytest.approx(expected, abs=self.error_max, rel=1e-4)
 
-    # Hypothesis minds that the test belongs to several classes: it keeps no examples of one for another here.
+    # Several classes inherit this test, which Hypothesis reports: examples of one class are not reused for another here.
     @settings(max_examples=40, suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow])
     @given(case=cases())
     def test_searches_return_the_points_and_scores_of_the_formulas(

@@ -1,4 +1,4 @@
-"""What every ledger does. An adapter's test class inherits one of the two suites and says how to make a ledger."""
+"""The contract of ledgers. An adapter's test class inherits one of the two suites and implements `make`."""
 
 import random
 from abc import ABC, abstractmethod
@@ -208,7 +208,7 @@ class LedgerContract(ABC):
 
 
 class UniqueIdsContract(LedgerContract):
-    """A ledger that holds an id once in its space."""
+    """A ledger that stores each id once per space."""
 
     def test_it_declares_that_ids_are_unique(self, ledger: Ledger) -> None:
         assert ledger.unique_ids
@@ -256,7 +256,7 @@ class UniqueIdsContract(LedgerContract):
 
 
 class RepeatedIdsContract(LedgerContract):
-    """A ledger that stores a repeat again, as Kafka does; there the views count it once."""
+    """A ledger that stores a repeated event again, as Kafka does; the views count it once."""
 
     def test_it_declares_that_ids_may_repeat(self, ledger: Ledger) -> None:
         assert not ledger.unique_ids

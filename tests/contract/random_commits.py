@@ -1,4 +1,4 @@
-"""Random commits, and all that a store answers about them: two stores that keep the contract answer the same."""
+"""Random commits and everything a store returns for them: two stores that meet the contract return the same."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ def changes(names: Sequence[str] = NAMES) -> st.SearchStrategy[Changes]:
     entries = st.builds(
         lambda entries, times: entries * times,
         st.lists(st.binary(max_size=4), min_size=1, max_size=9),
-        st.sampled_from([1, 1, 1, 12]),  # more than is kept, and of many segments
+        st.sampled_from([1, 1, 1, 12]),  # more entries than the log holds, in many segments
     )
     return st.builds(
         lambda rows, logs: Changes(rows, logs, {"l": 3, "m": 70}),
@@ -33,7 +33,7 @@ def changes(names: Sequence[str] = NAMES) -> st.SearchStrategy[Changes]:
 async def answers(
     store: Store, commits: Sequence[Changes], *, limit: int, space: str | None, newest: int
 ) -> list[object]:
-    """Outcomes, what is read after each commit, and at last all pages of all scans."""
+    """Outcomes, the reads after each commit, and finally all pages of all scans."""
     found: list[object] = [await store.create(A)]
     for offset, changes in enumerate(commits):
         found.append(await store.commit(A, at(offset - 1), at(offset), changes))

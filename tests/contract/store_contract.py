@@ -1,4 +1,4 @@
-"""What every view store does. An adapter's test class inherits the suite and says how to make a store."""
+"""The contract of view stores. An adapter's test class inherits the suite and implements `make`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -468,7 +468,7 @@ class StoreContract(ABC):
         commit(store, A, 0, 1)
         assert (before, run(store.scan(A, "t", limit=3)).checkpoint) == (at(0), at(1))
 
-    # Reading together with the ledger's end.
+    # Optimistic reads.
 
     def test_an_optimistic_read_returns_what_a_read_of_the_active_generation_returns(self, store: Store) -> None:
         activate(store, A, 3, Changes({ROW: b"a"}, {LOG: [b"1"]}, {"l": 10}))
@@ -485,7 +485,7 @@ class StoreContract(ABC):
         build(store, A, 3)
         assert run(store.read_current(0, [], [], lambda: 0)) is None
 
-    # Nothing to read.
+    # Nothing to read from.
 
     def test_a_store_without_generations_is_rebuilding(self, store: Store) -> None:
         with pytest.raises(Rebuilding, match="no views yet"):

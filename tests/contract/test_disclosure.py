@@ -1,4 +1,4 @@
-"""Progressive disclosure with the embedded index: what it found is shown around and in whole, whoever knows it."""
+"""Progressive disclosure with the embedded index: preview, neighbours and whole event of a hit."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every embedder keeps the port's contract; each says what to do when it cannot."""
+"""Embedders: the contract of the port for each adapter, and their errors with remedies."""
 
 import json
 import os
@@ -47,7 +47,7 @@ TEXTS = (
 
 
 class WordsEmbedder(Embedder):
-    """An embedder of one's own: a text is the sum of its words, and each word a direction drawn by its checksum."""
+    """A custom embedder: a text is the sum of its words, each a random direction seeded by the word's checksum."""
 
     model = "words-1"
     dimension = 64
@@ -78,7 +78,7 @@ class WordsEmbedder(Embedder):
 
 
 class EmbeddingServer(ChatServer):
-    """An embeddings endpoint on this machine: after its script it answers with vectors that are not of length 1."""
+    """A local embeddings endpoint: after its scripted replies it returns vectors that are not of length 1."""
 
     def _next(self, request: Request) -> Reply:
         with self._lock:
@@ -91,7 +91,7 @@ class EmbeddingServer(ChatServer):
 
 
 def vectors(texts: Sequence[str], length: float = 3.0) -> Reply:
-    """A proper answer. Its order is not that of the texts: `index` says which is which."""
+    """A valid reply. Its order differs from that of the texts; `index` assigns the vectors."""
     embeddings = WordsEmbedder().embed([Passage(text) for text in texts])
     return listed(
         {"index": index, "embedding": (embedding.vector * length).tolist()}
@@ -123,7 +123,7 @@ def sentence_transformers_embedder(name: str | None = None) -> SentenceTransform
 
 @pytest.fixture(scope="module", autouse=True)
 def _no_proxy() -> Iterator[None]:
-    """A developer's proxy is no part of these tests."""
+    """Ignore the proxy settings of the developer."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("NO_PROXY", "*")
         yield

@@ -1,4 +1,4 @@
-"""The engine in process and the one on a server keep the contract; the first outlives whatever kills its process."""
+"""Engines: the contract for the embedded and the server engine, crash safety, and errors with remedies."""
 
 import asyncio
 import random
@@ -34,7 +34,7 @@ class TestEdgeEngine(EngineContract):
         return EdgeEngine(folder / "index")
 
 
-# Local mode takes payload indexes and search parameters for a mistake of ours.
+# Local mode warns about payload indexes and search parameters, which it ignores.
 @pytest.mark.filterwarnings("ignore:Payload indexes have no effect", "ignore:Local mode performs exact")
 class TestServerEngine(EngineContract):
     url: ClassVar[str | None]
@@ -51,7 +51,7 @@ class TestServerEngine(EngineContract):
         return ServerEngine(cls.url, f"recallog-test-{uuid4().hex[:8]}")
 
 
-# In process: the folder is all there is.
+# The embedded engine.
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_a_search_is_answered_while_many_points_are_written(engine: EdgeEngine) 
 def test_the_log_stays_bounded_while_many_points_are_written(
     engine: EdgeEngine, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without flushes the log keeps every point for ever."""
+    """Without flushes the log would keep every point."""
     monkeypatch.setattr(edge, "FLUSH_POINTS", 100)
     run(engine.create("memories", SHAPE))
     for n in range(0, 2_000, 100):
@@ -184,7 +184,7 @@ def test_a_collection_name_outside_the_folder_violates_an_invariant(engine: Edge
         run(engine.create(name, SHAPE))
 
 
-# Killed.
+# Crashes.
 
 _WRITE = """
 import asyncio, sys
@@ -231,7 +231,7 @@ def start(program: str, *arguments: object) -> "subprocess.Popen[str]":
 
 
 def kill(process: "subprocess.Popen[str]", after_lines: int, after_seconds: float) -> list[str]:
-    """Kill it some time after it has said so many lines; all that it said."""
+    """Kill the process some time after its first `after_lines` lines of output; returns all of its output."""
     assert process.stdout is not None
     said = [process.stdout.readline() for _ in range(after_lines)]
     time.sleep(after_seconds)
@@ -284,7 +284,7 @@ def test_collections_can_be_created_and_dropped_after_a_kill_while_creating_and_
             run(engine.close())
 
 
-# On a server: what goes wrong between here and there.
+# The server engine: failures of server and network.
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ VERSION = '{"title": "", "version": "1.20.1"}'
 
 @dataclass
 class Qdrant:
-    """What a server at `url` says to each path; to all others, that there is no such collection."""
+    """A server at `url` with a reply per path; any other path is an unknown collection."""
 
     url: str
     replies: dict[str, tuple[int, str]] = field(

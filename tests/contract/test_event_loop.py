@@ -1,7 +1,7 @@
-"""The event loop goes on while something blocks, and a cancelled call frees its caller at once.
+"""The event loop is never blocked, and a cancelled call returns to its caller at once.
 
-Nothing here measures time. What blocks is released by the event loop itself, or after the caller has returned: a call
-that blocked the loop would never end.
+No test measures time. A blocking function is released by the event loop itself, or after the caller has returned: a
+call that blocked the loop would never end.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class Blocking:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """The loop goes on until `holds`; if it never does, the test's time limit ends it."""
+    """Wait until `holds` returns true; the test's time limit ends an endless wait."""
     while not holds():
         await asyncio.sleep(0.001)
 
@@ -104,7 +104,7 @@ def test_a_cancelled_call_to_the_index_process_frees_its_caller_and_the_next_cal
                 await call
             assert not service.released.is_set()
             following = asyncio.create_task(engine.count("memories"))
-            await until(lambda: len(service.held) == 2)  # it has come through, though the first one is not answered
+            await until(lambda: len(service.held) == 2)  # answered before the first one
             service.released.set()
             assert await following == 7
             await engine.close()

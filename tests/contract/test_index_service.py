@@ -1,6 +1,6 @@
-"""The process that keeps the index of a folder: real processes, real signals, the real model.
+"""The index service of a folder, with real processes, real signals and the real model.
 
-What is left behind is looked for by pid: a service that outlives its folder's users is a leak on somebody's machine.
+Processes are checked by pid: a service that outlives the users of its folder is a leak.
 """
 
 import asyncio
@@ -104,7 +104,7 @@ def ended(pid: int) -> None:
 
 
 class Asker:
-    """Another process that asks questions of a folder."""
+    """Another process that queries a folder."""
 
     def __init__(self, home: Path) -> None:
         self.process = subprocess.Popen(
@@ -133,7 +133,7 @@ class Asker:
         self.process.wait()
 
     def close(self) -> None:
-        """It leaves as programs do."""
+        """End the process normally."""
         if self.process.poll() is None:
             self.say(None)
             assert self.process.wait(WAIT_SECONDS) == 0
@@ -145,7 +145,7 @@ class Asker:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
-    """A folder that has something to remember; no service of it is left when the test is done."""
+    """A folder with events; no service of it may be left after the test."""
     home = tmp_path / "memory"
 
     async def fill() -> None:
@@ -200,7 +200,7 @@ def test_all_is_indexed_in_the_end_whatever_kills_the_service_meanwhile(home: Pa
             await memory.publish_many(events(texts))
             killed: list[int] = []
             for moment in ("listening", "writing points", "committing"):
-                for _ in range(2):  # the first question may only find out that the service is gone
+                for _ in range(2):  # the first query may fail because the service is gone
                     await memory.recall("village", "baker", QUESTION)
                 pid = serving_pid(home)
                 await until(lambda moment=moment: _has_come_to(moment, memory, home), f"the service is {moment}")
@@ -227,7 +227,7 @@ async def _has_come_to(moment: str, memory: Memory, home: Path) -> bool:
 
 
 async def _whole(memory: Memory, documents: int) -> None:
-    """A killed service is started by the next question, and says so once."""
+    """The next query starts a killed service, and reports the restart once."""
     for tries_left in reversed(range(3)):
         try:
             await memory.catch_up_index()
@@ -266,7 +266,7 @@ def test_a_second_service_of_a_folder_exits_at_once_and_the_first_continues(home
                 assert second.stdin is not None
                 second.stdin.write(encode_settings(settings(home)))
                 second.stdin.flush()
-                assert await asyncio.to_thread(second.wait, WAIT_SECONDS) == 0  # though its starter is still there
+                assert await asyncio.to_thread(second.wait, WAIT_SECONDS) == 0  # although its starter is still running
             assert address(home) == first
             assert await memory.recall("village", "baker", QUESTION) == before
 

@@ -1,4 +1,4 @@
-"""The store of the index over the embedded engine: whatever happens in between, points and rows say the same."""
+"""The store of the index over the embedded engine: points and rows stay consistent through crashes and rebuilds."""
 
 import asyncio
 import threading
@@ -41,7 +41,7 @@ DOCUMENTS = 20
 
 
 class Crash(Exception):
-    """The process is gone."""
+    """A simulated crash of the process."""
 
 
 class CrashingRows(MemoryStore):
@@ -56,7 +56,7 @@ class CrashingRows(MemoryStore):
 
 
 class GatedEmbedder(ToyEmbedder):
-    """An embedder that a test holds back."""
+    """An embedder that waits until a test releases it."""
 
     def __init__(self, model: str) -> None:
         super().__init__(model)
@@ -87,7 +87,7 @@ class Village:
         return store
 
     async def points(self) -> dict[str, StoredPoint]:
-        """All that the engine holds of the active generation."""
+        """All points of the active generation."""
         stored = await self.engine.scroll(await collection(self.indexing), None, 1000, vectors=True)
         return {point.id: point for point in stored}
 
@@ -201,7 +201,7 @@ def test_a_commit_for_a_checkpoint_that_has_moved_writes_no_points(tmp_path: Pat
     in_a_village(tmp_path, work)
 
 
-# What is lost.
+# Lost collections.
 
 
 def test_a_commit_without_a_collection_is_lost_and_its_generation_has_no_checkpoint(tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_a_change_of_model_that_failed_half_way_is_resumed(tmp_path: Path) -> No
 
 
 async def holding(found: Village, kept: Iterable[StoredPoint]) -> None:
-    """The engine has these points and no others."""
+    """Replace the points of the engine with `kept`."""
     name = await collection(found.indexing)
     shape = (await found.store())._shape
     await found.engine.drop(name)

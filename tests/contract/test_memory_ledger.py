@@ -1,4 +1,4 @@
-"""The ledger in memory keeps the contract, in both of its kinds."""
+"""The ledger in memory: the contract, with unique and with repeated ids."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The store in memory keeps the contract."""
+"""The store in memory: the contract of stores."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""When the index is down, behind or broken, answers go on by words, say why, and are whole again by themselves."""
+"""Recall while the index is down, behind or broken: answers by words with a reason, and recovery."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -49,7 +49,7 @@ class Inn:
 
 @asynccontextmanager
 async def inn(home: Path) -> AsyncIterator[Inn]:
-    """A memory whose index has all that was said."""
+    """A memory whose index is up to date."""
     engine, embedders = FaultyEngine(EdgeEngine(home / "engine")), toys()
     async with memory_with(home, lambda ledger: indexing_of(ledger, engine, embedders)) as memory:
         await memory.publish_many(EVENTS)
@@ -225,11 +225,11 @@ def test_the_index_is_not_used_without_a_query(tmp_path: Path) -> None:
     in_an_inn(tmp_path, work)
 
 
-# Off.
+# The index is off.
 
 
 def test_with_the_index_off_answers_have_no_trace_of_it(tmp_path: Path) -> None:
-    """As they were before there was an index: no field of it is there, and no section of the prompt."""
+    """No field of the index appears in an answer, and no section in the prompt."""
 
     async def work() -> None:
         async with Memory.open(Settings(home=tmp_path, index="off")) as memory:
@@ -308,7 +308,7 @@ def test_an_event_not_indexed_yet_with_the_words_of_the_query_ranks_among_the_fi
 
 
 class Backwards(Reranker):
-    """Prefers what others put last."""
+    """Reverses the order."""
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         return [float(place) for place in range(len(texts))]

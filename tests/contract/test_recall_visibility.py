@@ -1,6 +1,6 @@
-"""Recall, search, salience and prompts never show what an agent may not see, whoever answers: words, or an index.
+"""Visibility in recall, search, salience and prompts, by words and by each index: no invisible event is shown.
 
-What it may see is worked out by the oracle, which shares no code with any of them.
+The expected visibility comes from the oracle, which shares no code with them.
 """
 
 import random
@@ -50,12 +50,12 @@ _numbers = count(1)
 
 @dataclass
 class World:
-    """One ledger, and a memory for each way to answer."""
+    """One ledger, and a memory for each way of answering."""
 
     memories: dict[str, Memory]
 
     async def tell(self, events: list[Event]) -> list[int]:
-        """Publish events and index them; their offsets."""
+        """Publish and index events; returns their offsets."""
         positions = await self.memories["off"].publish_many(events)
         for memory in self.memories.values():
             if memory._components.index is not None:
@@ -82,7 +82,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @dataclass
 class Story:
-    """What was said in two spaces of its own, each text with a mark that no other has."""
+    """Events in two spaces of its own, each text with a unique mark."""
 
     events: list[Event]
     spaces: tuple[str, str]
@@ -95,7 +95,7 @@ class Story:
         return cls([_event(chance, chance.choice((spaces[0], *spaces))) for _ in range(size)], spaces)
 
     def visible(self, space: str, agent: str, as_of: AsOf | None) -> list[ExpectedEvent]:
-        """What `agent` may see, with offsets of this story: 0 is its first event."""
+        """The events that `agent` may see, with offsets relative to the first event of the story."""
         until = self.offsets.index(as_of.offset) + 1 if isinstance(as_of, Position) else len(self.events)
         values = [codec.encode(event) for event in self.events[:until]]
         happened_by = as_of if isinstance(as_of, datetime) else None
@@ -135,7 +135,7 @@ def marks(text: str) -> set[str]:
 
 @dataclass(frozen=True)
 class Filters:
-    """Which memories may answer."""
+    """Filters of a query."""
 
     author: str | None = None
     kinds: tuple[str, ...] | None = None
@@ -210,7 +210,7 @@ def test_every_agent_finds_what_it_may_see_and_nothing_else(world: World, seed: 
 
 
 async def answers(memory: Memory, space: str, agent: str, query: str, as_of: Position | None) -> list[Any]:
-    """All that is answered from memory, as plain values."""
+    """All answers about `agent`, as plain values."""
     recalled = await memory.recall(space, agent, query, top_k=1000, as_of=as_of)
     salient = await memory.salient(space, agent, query, as_of=as_of)
     return [
@@ -240,7 +240,7 @@ def test_a_query_as_of_a_position_gives_the_answer_of_that_position(world: World
         assert run(answers(world.memories[how], space, agent, query, at)) == answered, (how, agent, query, at)
 
 
-# By example.
+# Examples.
 
 
 def told(world: World, *events: Event) -> list[int]:
@@ -277,7 +277,7 @@ def test_a_private_thought_between_two_events_does_not_change_the_answers_of_oth
 
 @pytest.mark.parametrize("how", HOWS)
 def test_word_frequencies_count_only_what_the_agent_may_see(world: World, how: str, space: str) -> None:
-    """What others say in private must not change what the asker finds, nor the order of it."""
+    """Private events of others must change neither the hits of an agent nor their order."""
     shared = [said(space, text, kind="world.observed", session=f"s{n}") for n, text in enumerate(["Mill.", "River."])]
     told(world, *shared)
     before = run(world.memories[how].recall(space, "baker", "mill river"))

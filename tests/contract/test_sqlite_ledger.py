@@ -1,4 +1,4 @@
-"""The embedded ledger keeps the contract, outlives its process, and is shared by several."""
+"""The embedded ledger: the contract, durability, and use by several processes."""
 
 import asyncio
 import sqlite3
@@ -124,8 +124,8 @@ asyncio.run(main())
 
 def test_a_process_that_closes_the_file_loses_no_event_of_one_that_opened_it_twice(path: Path) -> None:
     # The second opening dropped the locks of the first (POSIX drops a process's locks on a file with the first
-    # descriptor that it closes). The visitor took itself for the last user and deleted the write-ahead log: what was
-    # acknowledged from then on was lost.
+    # descriptor that it closes). The visitor took itself for the last user and deleted the write-ahead log: events
+    # acknowledged from then on were lost.
     def visit() -> int:
         return int(subprocess.run([sys.executable, "-c", VISITOR, str(path)], capture_output=True, check=True).stdout)
 

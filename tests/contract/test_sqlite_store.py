@@ -1,4 +1,4 @@
-"""The embedded store keeps the contract, and does whatever the store in memory does."""
+"""The embedded store: the contract, equality with the store in memory, and damaged or deleted files."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -104,7 +104,7 @@ def test_a_commit_into_deleted_views_is_refused(store: SqliteStore, path: Path) 
 
 
 def test_new_views_contain_nothing_of_views_deleted_after_a_crash(store: SqliteStore, path: Path) -> None:
-    """The remedy says: delete the file. Its write-ahead log, left by the crash, must not be played into the new one."""
+    """The remedy is to delete the file. Its write-ahead log, left by the crash, must not be applied to the new one."""
     activate(store, A, 3, row(b"old"))
     path.unlink()
     other = SqliteStore(path)
@@ -143,7 +143,7 @@ def test_garbage_collection_deletes_a_large_generation_completely(store: SqliteS
     assert left == [0, 0, 0]
 
 
-# What a log is in the file.
+# How a log is stored in the file.
 
 
 def segments(path: Path) -> list[tuple[int, int]]:
@@ -181,7 +181,7 @@ def test_an_error_about_a_damaged_segment_says_how_to_rebuild(store: SqliteStore
     assert tail(store, A, 0) == ([], 3)
 
 
-# Whatever is committed, both stores answer the same.
+# Equality with the store in memory.
 
 
 @settings(max_examples=60)

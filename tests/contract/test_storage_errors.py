@@ -1,4 +1,4 @@
-"""Whatever is wrong with a file: one error that says what to do, nothing written, nothing lost."""
+"""Errors of storage files: each names its remedy, writes nothing and loses nothing."""
 
 import os
 import sqlite3
@@ -60,7 +60,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ledger(path: Path) -> Iterator[SqliteLedger]:
-    """With three events in it."""
+    """A ledger with three events."""
     ledger = SqliteLedger(path, 0.05)
     run(ledger.append(numbered(3)))
     yield ledger
@@ -77,7 +77,7 @@ def refused(use: Callable[[Path], None], path: Path, error: type[StorageError], 
     assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
 
 
-# What is not ours.
+# Foreign files.
 
 
 @pytest.mark.parametrize("content", [b"Dear diary, " * 100, b"hello", b"\0" * 4096], ids=["long", "short", "zeros"])
@@ -133,7 +133,7 @@ def make_older(path: Path, version: int) -> None:
 
 
 def tables(path: Path) -> set[str]:
-    """Those of a file that is whole."""
+    """The tables of an undamaged file."""
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         return {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
@@ -214,7 +214,7 @@ def test_older_views_opened_by_many_at_once_are_recreated_once(path: Path) -> No
     assert "relics" not in tables(path)
 
 
-# What is damaged.
+# Damaged files.
 
 
 def test_an_empty_file_is_corrupt_and_not_a_new_database(use: Callable[[Path], None], path: Path) -> None:
@@ -250,7 +250,7 @@ def test_an_error_about_damaged_views_says_that_they_can_be_deleted(path: Path) 
     refused(use_store, path, StorageCorrupt, "delete the file")
 
 
-# What is in the way.
+# Locks, full disks and missing rights.
 
 
 def test_an_error_about_a_lock_held_too_long_says_how_to_find_its_holder(
@@ -346,7 +346,7 @@ from recallog_schemas import Event
 from recallog_schemas.errors import StorageError
 from recallog_streams.ledgers.sqlite import SqliteLedger
 
-# All is imported before, since the interpreter may live where nobody else can read.
+# Everything is imported before, since the user `nobody` may have no access to the interpreter's files.
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 
 async def main(path):
@@ -375,7 +375,7 @@ asyncio.run(main(Path(sys.argv[1])))
 
 
 def unprivileged(folder: Path) -> list[str]:
-    """What a process that is nobody hears when it writes to the ledger and to the views of `folder`."""
+    """The errors of a process of the user `nobody` that writes to the ledger and to the views of `folder`."""
     if os.getuid() != 0:
         pytest.skip("SKIPPED LOUDLY: only root can become nobody, so read-only folders were not tested")
     for parent in folder.parents:  # pytest's folders are closed to others
@@ -405,7 +405,7 @@ def test_an_error_about_a_folder_that_cannot_be_created_names_the_missing_right(
     assert [line.split(" | ")[0] for line in heard] == ["StorageReadOnly", "StorageReadOnly"]
 
 
-# What was taken away.
+# Deleted and replaced files.
 
 
 def test_a_ledger_deleted_while_open_refuses_to_write_and_creates_no_new_file(ledger: SqliteLedger, path: Path) -> None:
@@ -423,7 +423,7 @@ def test_a_ledger_deleted_while_open_is_not_recreated_by_the_next_call(ledger: S
 
 
 def delete(path: Path) -> None:
-    """With all that belongs to it."""
+    """Delete a database with its write-ahead log and shared memory."""
     for suffix in ("", "-wal", "-shm"):
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 
@@ -492,7 +492,7 @@ def test_a_ledger_replaced_while_open_is_detected_and_the_new_one_is_unchanged(
 
 
 def test_a_new_ledger_never_holds_records_of_a_deleted_one(ledger: SqliteLedger, path: Path) -> None:
-    """SQLite would play the old write-ahead log, which a deleted file leaves behind, into the new file."""
+    """SQLite would apply the old write-ahead log, which a deleted file leaves behind, to the new file."""
     path.unlink()
     other = SqliteLedger(path, 0.05)
     try:
@@ -502,7 +502,7 @@ def test_a_new_ledger_never_holds_records_of_a_deleted_one(ledger: SqliteLedger,
         run(other.close())
 
 
-# What is closed.
+# Closed files.
 
 
 def test_a_closed_ledger_raises_an_error(ledger: SqliteLedger) -> None:

@@ -1,7 +1,7 @@
-"""Kill -9 at random moments, again and again: nothing acknowledged is lost, nothing is doubled, the views are right.
+"""Kill -9 at random moments: no acknowledged event is lost, none is stored twice, and the views are correct.
 
-A failing run prints its seed; `RECALLOG_TEST_SEED=<seed>` makes the same choices again (what the system does in between
-it cannot repeat).
+A failing run prints its seed; `RECALLOG_TEST_SEED=<seed>` makes the same choices again (the scheduling of the system
+cannot be repeated).
 """
 
 import json
@@ -85,7 +85,7 @@ def start_ingest(file: Path, home: Path, *, by_command: bool) -> "subprocess.Pop
 
 
 def read_ids(process: "subprocess.Popen[str]", lines: int | None) -> list[str]:
-    """The ids of the next acknowledged events, fewer where the process ends."""
+    """The ids of the next acknowledged events, fewer if the process ends."""
     assert process.stdout is not None
     ids = []
     while lines is None or len(ids) < lines:
@@ -98,14 +98,14 @@ def read_ids(process: "subprocess.Popen[str]", lines: int | None) -> list[str]:
 
 
 class Kills:
-    """So many are wanted; one that came too late, as the process had ended by itself, does not count."""
+    """Counts kills up to a wanted number; a kill after the process had ended by itself does not count."""
 
     def __init__(self, wanted: int) -> None:
         self._wanted = wanted
         self._killed = 0
 
     def rounds(self) -> Iterator[int]:
-        """Rounds until that many have hit."""
+        """Rounds until the wanted number of kills has taken effect."""
         for number in range(40):
             if self._killed >= self._wanted:
                 return
@@ -113,7 +113,7 @@ class Kills:
         pytest.fail("most kills come too late: this machine is too fast for the files of this test")
 
     def kill(self, process: "subprocess.Popen[str]") -> list[str]:
-        """Kill -9; what the process had acknowledged and nobody had read."""
+        """Kill -9; returns the acknowledgements of the process that were not read yet."""
         process.kill()
         unread = read_ids(process, None)
         assert process.stdout is not None
@@ -125,7 +125,7 @@ class Kills:
 
 
 def finish(process: "subprocess.Popen[str]") -> list[str]:
-    """Let it end by itself."""
+    """Wait until the process ends by itself."""
     ids = read_ids(process, None)
     assert process.stdout is not None
     process.stdout.close()
@@ -169,7 +169,9 @@ def test_an_ingest_killed_repeatedly_loses_and_duplicates_nothing(tmp_path: Path
         process = start_ingest(file, home, by_command=attempt % 5 == 0)
         acknowledged |= set(read_ids(process, len(acknowledged) + chance.randrange(100)))
         acknowledged |= set(kills.kill(process))
-        assert acknowledged <= set(ids_in(home))  # now: a later run would hide a loss by adding the event again
+        assert acknowledged <= set(
+            ids_in(home)
+        )  # checked now, since a later run would hide a loss by adding the event again
     assert 0 < len(acknowledged) < EVENTS, "the kills came too early or too late to mean anything"
     acknowledged |= set(finish(start_ingest(file, home, by_command=True)))
     assert len(acknowledged) == EVENTS
@@ -230,11 +232,11 @@ def test_a_build_killed_repeatedly_ends_in_the_same_views(tmp_path: Path, chance
 
 
 def start_build(home: Path, what: str, *, by_command: bool) -> "subprocess.Popen[str]":
-    """A process that begins to build the views now."""
+    """A process that starts to build the views now."""
     if by_command:
         command = ["rebuild"] if what == "rebuild" else ["episodic", "village", "baker"]
         process = start("-m", "recallog_service", *command, "--home", home)
-        time.sleep(0.5)  # what the command's start takes; it says nothing before it is done
+        time.sleep(0.5)  # the start of the command; it prints nothing before it is done
         return process
     process = start("-c", REBUILD, home, what)
     assert process.stdout is not None
@@ -243,7 +245,7 @@ def start_build(home: Path, what: str, *, by_command: bool) -> "subprocess.Popen
 
 
 def usual_seconds(home: Path, what: str) -> float:
-    """How long one takes that nobody kills."""
+    """How long an undisturbed build takes."""
     if what == "first build":
         for path in home.glob("views*"):
             path.unlink()

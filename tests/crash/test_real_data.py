@@ -1,4 +1,4 @@
-"""Real conversations through the command line: twice, and the second time adds nothing."""
+"""Ingesting real conversations from the command line; a second run adds nothing."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def ingested_twice(home: Path, *arguments: object) -> int:
 
 
 def verified(home: Path) -> dict[str, int]:
-    """Every view is equal to a fresh fold, nothing is a dead letter; each space's number of events."""
+    """Check that every view equals a new fold without dead letters; returns the number of events of each space."""
     assert recallog("verify", "--home", home).code == 0
     assert recallog("dead-letters", "list", "--json", "--home", home).json == []
     return {space["space"]: space["events"] for space in recallog("spaces", "--json", "--home", home).json}
@@ -33,7 +33,7 @@ def test_each_conversation_of_locomo_is_a_space(tmp_path: Path) -> None:
     added = ingested_twice(tmp_path, real_data.path("locomo-tuning.json"), "--format", "locomo")
     spaces = verified(tmp_path)
     assert len(spaces) == 3
-    assert sum(spaces.values()) == added == 1451 + 2 * 70 + 3  # turns, sessions' beginnings and ends, settings
+    assert sum(spaces.values()) == added == 1451 + 2 * 70 + 3  # turns, starts and ends of sessions, settings
 
 
 def test_both_speakers_of_locomo_remember_the_whole_conversation(tmp_path: Path) -> None:

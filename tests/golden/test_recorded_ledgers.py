@@ -1,6 +1,6 @@
-"""Recorded ledgers fold to the digests that were recorded with them.
+"""Recorded ledgers: their views have the digests that were recorded with them.
 
-A digest here changes only where a projection's version, or the catalogue's, is raised on purpose: then record it anew.
+A digest here changes only where a projection's version, or the catalogue's, is raised on purpose: then record it again.
 """
 
 import asyncio

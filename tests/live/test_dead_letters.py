@@ -30,7 +30,7 @@ PARTITION = partition_of(SPACE, PARTITIONS)
 
 @dataclass(frozen=True)
 class Written:
-    """A record as some program writes it, and what becomes of it (nothing: it counts, or is a repeat)."""
+    """A record of another program, and the reason of its dead letter (None: it counts, or is a repeat)."""
 
     value: bytes | None
     reason: str | None = None
@@ -78,7 +78,7 @@ def worker(cluster: Cluster) -> Worker:
 
 
 def write(cluster: Cluster, records: Sequence[Written]) -> list[Position]:
-    """Write records without Recallog's client; their positions, once they are durable."""
+    """Write records without Recallog's client; returns their positions once they are durable."""
     positions: dict[int, Position] = {}
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "message.max.bytes": 1_000_000})
     for number, record in enumerate(records):
@@ -202,7 +202,7 @@ def test_a_header_name_that_is_not_utf_8_does_not_block_the_fold(
 
 
 def batch_with_a_bad_header(said: Event) -> bytes:
-    """A batch of one record, as a program writes it that takes a header's name for bytes."""
+    """A batch of one record with a header name that is not UTF-8, as a faulty program would write it."""
     builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1_000_000)
     value = said.model_dump_json(exclude_none=True).encode()
     builder.append(0, 1, said.space.encode(), value, [("NAME", b"value")])

@@ -38,7 +38,7 @@ def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFa
 
 
 def said(space: str, n: int) -> Event:
-    """What a space's baker says; it names the space and the number."""
+    """An event of the baker of `space`; its text contains the space and the number."""
     text = f"In the {space} the {('oven', 'miller', 'flour', 'river')[n % 4]} has number n{n}."
     return event(space=space, id=f"{space}-{n}", turn=n, session=f"s{n // 10}", payload={"text": text})
 

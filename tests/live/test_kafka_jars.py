@@ -1,4 +1,4 @@
-"""The jars of the local Kafka are fetched once, whole or not at all; what is missing is named."""
+"""The jars of the local Kafka: fetched once, completely or not at all; errors name what is missing."""
 
 import os
 import subprocess

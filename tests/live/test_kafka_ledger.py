@@ -54,7 +54,7 @@ async def batches(ledger: KafkaLedger, partition: int = 0, start: int = 0, until
 
 
 async def events(ledger: KafkaLedger) -> dict[Position, Event]:
-    """All that the ledger holds, with where."""
+    """All events of the ledger with their positions."""
     return {
         Position(partition, offset): codec.decode(data)
         for partition, end in enumerate(await ledger.ends())
@@ -349,7 +349,7 @@ def killable(own_kafka: NewKafka) -> LocalKafka:
 async def keep_on(
     ledger: KafkaLedger, space: str, acknowledged: list[tuple[Position, Event]], stop: asyncio.Event
 ) -> int:
-    """Publish event after event, each until it is acknowledged; how often that was unsure."""
+    """Publish event after event, each until it is acknowledged; returns how often an outcome was unknown."""
     unsure, turn = 0, 0
     while not stop.is_set():
         said = event(space=space, turn=turn)
@@ -402,7 +402,7 @@ def test_without_the_broker_an_outcome_is_unknown_or_nothing_was_written(killabl
             assert unknown.value.retryable
             with pytest.raises(StorageUnavailable, match=r"1\.5 seconds"):
                 await ledger.append(numbered(1, first=9))
-            # All who ask at once wait together, not one after the other.
+            # Concurrent callers wait together, not one after the other.
             async with asyncio.timeout(5):
                 answers = await asyncio.gather(*(ledger.ends() for _ in range(20)), return_exceptions=True)
             assert {type(answer) for answer in answers} == {StorageUnavailable}
@@ -432,7 +432,7 @@ def test_closing_returns_while_the_broker_is_down(
     run(scenario())
 
 
-# Producers without our library.
+# Producers without this library.
 
 
 def example_of_the_page() -> str:

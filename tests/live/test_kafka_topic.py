@@ -1,4 +1,4 @@
-"""The topic of a ledger: how it is made, which ones are refused, and that another one in its place is noticed."""
+"""The topic of a ledger: creation, refused topics, and detection of a recreated one."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -51,7 +51,7 @@ async def delete(kafka: str, topic: str) -> None:
 KEPT = {"retention.ms": "-1"}
 
 
-# How it is made.
+# Creation.
 
 
 def test_a_missing_topic_is_created_with_unlimited_retention(kafka: str, topic: str) -> None:
@@ -92,7 +92,7 @@ def test_an_error_about_too_few_brokers_says_what_to_add(kafka: str, topic: str)
     run(scenario())
 
 
-# Which ones are refused.
+# Refused topics.
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_topic_whose_number_of_partitions_differs_from_the_address_is_refused(
     run(scenario())
 
 
-# What takes its place.
+# Recreated and deleted topics.
 
 
 def test_a_manifest_names_cluster_topic_and_its_id(kafka: str, topic: str) -> None:

@@ -1,4 +1,4 @@
-"""The local cluster itself: what starts answers, what it acknowledged survives kill -9, nothing is left behind."""
+"""The local cluster: its servers answer, acknowledged writes survive kill -9, and nothing is left behind."""
 
 import os
 import subprocess

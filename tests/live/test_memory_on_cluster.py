@@ -195,7 +195,7 @@ async def operate(both: Both) -> None:
 async def react(both: Both) -> None:
     """Due reflections are answered, on a cluster as well.
 
-    What it says may differ: on a cluster an agent may answer before the views hold what another one has just answered.
+    Beliefs may differ: on a cluster an agent may answer before the views contain the answer of another one.
     """
 
     async def answers(memory: Memory) -> list[Any]:

@@ -94,20 +94,20 @@ def store(redis_url: str) -> Iterator[RedisStore]:
 
 @pytest.fixture
 def server(own_redis: NewRedis) -> LocalRedis:
-    """A Redis that the test may kill, flush and spoil."""
+    """A Redis that the test may kill, flush and corrupt."""
     return own_redis()
 
 
 @pytest.fixture
 def own(server: LocalRedis) -> Iterator[RedisStore]:
-    """A store in it."""
+    """A store in that Redis."""
     with one_loop():
         store = new_store(server.url)
         yield store
         run(store.close())
 
 
-# Whatever is committed, both stores answer the same.
+# Equality with the store in memory.
 
 
 @settings(max_examples=60)
@@ -179,7 +179,7 @@ def test_a_scan_of_large_rows_comes_in_chunks_that_fit_a_reply(store: RedisStore
         assert max(sum(len(item.data) for item in chunk.items) for chunk in chunks) < 16 * 1024 * 1024
 
 
-# Writers beside each other.
+# Concurrent writers.
 
 
 def test_one_of_several_concurrent_writers_wins(store: RedisStore) -> None:

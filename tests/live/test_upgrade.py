@@ -21,9 +21,9 @@ HISTORY = 150
 
 
 class Reader(threading.Thread):
-    """Reads all spaces again and again with one version of the code, and keeps what was wrong with an answer.
+    """Reads all spaces repeatedly with one version of the code, and records wrong answers.
 
-    Of each partition all counts are of one moment: together they are what its checkpoint says, `times` over.
+    The counts of a partition are consistent: their sum is the number of records up to its checkpoint, times `times`.
     """
 
     def __init__(self, cluster: Cluster, times: int) -> None:

@@ -75,7 +75,7 @@ def producing(cluster: Cluster) -> Iterator[Producing]:
 
 
 def wait_until_shared(*workers: Worker) -> None:
-    """Until all partitions are live, each in one of `workers`, and each of them has some."""
+    """Wait until all partitions are live, each in one of `workers`, and each worker has some."""
 
     def shared() -> bool:
         kept = [sorted(worker.partitions()) for worker in workers]

@@ -1,1 +1,1 @@
-"""Seeded simulations: whatever fails and whenever, the views equal a fold of the ledger."""
+"""Seeded simulations: after any failures, the views equal a fold of the ledger."""

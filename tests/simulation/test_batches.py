@@ -1,4 +1,4 @@
-"""Views depend on the records alone: not on where batches end, and not on who folds them."""
+"""Views depend only on the records, not on the bounds of batches or the process that folds them."""
 
 import random
 

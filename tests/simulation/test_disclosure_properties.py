@@ -1,4 +1,4 @@
-"""What is disclosed of a memory, bit by bit, is what brute force finds in the ledger's bytes, and nothing else."""
+"""Progressive disclosure compared with a brute-force search of the ledger's bytes."""
 
 import random
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ QUERIES = ("bread", "the BREAD of the mill", "word 7", "bäcker straße", "what 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A ledger, and views of it that may keep less than it holds."""
+    """A ledger, and views of it that may hold fewer events."""
 
     values: list[bytes]
     unique_ids: bool
@@ -56,7 +56,7 @@ class Recorded:
 
     @cached_property
     def ids(self) -> list[str]:
-        """Of all events that count, in all spaces, and of none."""
+        """The ids of all counted events of all spaces, and an unknown id."""
         return [*dict.fromkeys(str(said.fields["id"]) for said in self.expected.counted), "nosuch"]
 
     def asker(self, space: str, agent: str) -> AgentScope:
@@ -72,7 +72,7 @@ class Recorded:
 
 @st.composite
 def memories(draw: st.DrawFn) -> Recorded:
-    """The seed decides nearly all: a failure names it."""
+    """Recordings made from a seed, which a failure reports."""
     dice = random.Random(draw(st.integers(0, 2**32)))
     unique_ids = dice.random() < 0.5
     values = random_ledger(dice, draw(st.integers(1, 100)), unique_ids=unique_ids)

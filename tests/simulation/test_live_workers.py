@@ -1,6 +1,6 @@
-"""Several workers of one group, in virtual time by a seed: rebalances, deaths, failing calls, lost views, rebuilds.
+"""Several workers of one group, in seeded virtual time: rebalances, crashes, failing calls, lost views, rebuilds.
 
-Nobody reads anything but a fold of the ledger meanwhile, and in the end the views are that of all of it.
+Every read meanwhile returns a fold of a prefix of the ledger, and in the end the views are the fold of all of it.
 """
 
 import asyncio
@@ -57,12 +57,12 @@ class World:
 
     def expected(self, until: int | None = None) -> Expected:
         values = self.ledger.values()[:until]
-        if len(values) not in self._expected:  # a record never changes: one answer for each offset
+        if len(values) not in self._expected:  # a record never changes, so a fold per offset is cached
             self._expected[len(values)] = expect(values, unique_ids=False)
         return self._expected[len(values)]
 
     def come(self) -> None:
-        """One more worker, which is assigned nothing yet."""
+        """Add a worker without assigned partitions."""
         feed = InMemoryGroup(
             self.ledger,
             batch_records=self.rng.choice((1, 4)),
@@ -74,7 +74,7 @@ class World:
         self.workers[asyncio.create_task(live.run())] = (live, feed)
 
     def rebalance(self) -> None:
-        """To one of them; now and then one that was replaced has not heard of it, and both think that it is theirs."""
+        """Assign the partition to one worker; sometimes the previous one is not notified, and both work on it."""
         chosen = self.rng.choice([feed for _, feed in self.workers.values()])
         for _, feed in self.workers.values():
             if feed is chosen:

@@ -1,4 +1,4 @@
-"""What memory answers is what brute force finds in the ledger's bytes."""
+"""Answers of a memory compared with a brute-force search of the ledger's bytes."""
 
 import random
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ class Recorded:
 
 @st.composite
 def recordings(draw: st.DrawFn, size_max: int = 120) -> Recorded:
-    """The seed decides nearly all: a failure names it."""
+    """Recordings made from a seed, which a failure reports."""
     dice = random.Random(draw(SEEDS))
     unique_ids = dice.random() < 0.5
     values = random_ledger(dice, draw(st.integers(1, size_max)), unique_ids=unique_ids)
@@ -152,7 +152,7 @@ def test_at_every_position_a_reflection_is_due_exactly_if_a_tally_finds_it_due(r
 
 @pytest.mark.parametrize("spelling", ["{}0", "{}00", "{}٠", "{}0 ", "{}", "{}-0", "0{}0"])  # noqa: RUF001
 def test_a_trigger_is_answered_only_by_its_own_id(spelling: str) -> None:
-    """What names the older trigger answers nothing, and what names none answers the present one."""
+    """A cause that names the older trigger answers nothing; no cause answers the present one."""
     trigger = trigger_of("village", "baker", 0)
     cause = spelling.format(trigger[:-1])
     reflected = [event("agent.reflected"), event("agent.reflected", causation_id=cause)]
@@ -218,7 +218,7 @@ def lines_of(said: Sequence[ExpectedEvent]) -> list[str]:
     return [f"[turn {one.turn:03d}][{one.kind}] {' '.join(one.text.splitlines())}" for one in said]
 
 
-# Why.
+# Explanations.
 
 
 @settings(max_examples=60)
@@ -293,7 +293,7 @@ def test_an_answer_as_of_a_time_contains_no_later_events(
 @settings(max_examples=60)
 @given(recordings(), st.integers(0, 120))
 def test_a_rebuild_at_any_point_gives_the_same_rows_and_publishes_nothing(recorded: Recorded, point: int) -> None:
-    """Each step is made by a process of its own, that knows the rows from the store alone."""
+    """Each step runs in a new process, which knows the rows from the store only."""
     ledger, store = ledger_at(recorded.values[:point], unique_ids=recorded.unique_ids), MemoryStore()
     before = finish(generations.current(Projector(ledger, store, builtin.projections()), 0))
     rows_before = all_rows(Projector(ledger, store, builtin.projections()), before)
@@ -307,7 +307,7 @@ def test_a_rebuild_at_any_point_gives_the_same_rows_and_publishes_nothing(record
     assert ledger.values() == recorded.values
 
 
-# More than the views keep.
+# Beyond the retention of the views.
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What happened once, named by what happened."""
+"""Regression tests of concurrency defects, each named by what happened."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ from support.scheduler import Process, SteppedLedger, SteppedStore
 
 
 class FailingStore(MemoryStore):
-    """A store whose nth touch of one kind fails before it takes effect."""
+    """A store whose nth call of one kind fails before it takes effect."""
 
     fail_read = fail_commit = -1
 
@@ -69,7 +69,7 @@ def test_a_failed_commit_repeated_by_the_same_process_counts_once(ledger: Memory
 
 @pytest.mark.parametrize("number", range(1, 8))
 def test_a_read_that_failed_in_the_middle_of_a_batch_leaves_no_cached_rows(number: int) -> None:
-    """Half of a batch was in the cache when a row could not be fetched, and was folded on by the retry."""
+    """Half of a batch was in the cache when a row could not be fetched, and the retry continued from it."""
     said = [event for turn in range(2) for n in range(8) for event in numbered(1, first=turn, space=f"space-{n}")]
     ledger = ledger_at([codec.encode(event) for event in said], batch_records=4)
     store = FailingStore()
@@ -110,7 +110,7 @@ def test_two_concurrent_queries_in_one_process_count_every_event_once(
 
 @pytest.mark.parametrize("ahead_by", range(0, 120, 3))
 def test_a_query_during_a_rebuild_is_answered_whenever_the_cutover_happens(ledger: MemoryLedger, ahead_by: int) -> None:
-    """A generation swept between two touches of one question raised `Rebuilding`, though another one was active."""
+    """A generation collected between two calls of one query raised `Rebuilding` although another one was active."""
     store = MemoryStore()
     stepped_ledger, stepped = SteppedLedger(ledger, lambda: False), SteppedStore(store, lambda: False, [])
     finish(generations.current(Projector(ledger, store, builtin.projections()), 0))

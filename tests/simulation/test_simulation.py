@@ -1,4 +1,4 @@
-"""Whatever fails, and whenever: readers never see anything but a fold of the ledger."""
+"""Simulated failures: readers only ever see a fold of the ledger."""
 
 import os
 
