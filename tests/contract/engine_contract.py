@@ -446,7 +446,7 @@ class EngineContract(ABC):
         (hits,) = run(engine.search(shared, [search]))
         assert {hit.id: hit.score for hit in hits} == pytest.approx(expected, abs=self.error_max, rel=1e-4)
 
-    # Several classes inherit this test, which Hypothesis reports: examples of one class are not reused for another here.
+    # Several classes inherit this test. Hypothesis reports that, but no example of one class is reused for another.
     @settings(max_examples=40, suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow])
     @given(case=cases())
     def test_searches_return_the_points_and_scores_of_the_formulas(
