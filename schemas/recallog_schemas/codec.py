@@ -130,7 +130,7 @@ def canonical(data: bytes) -> bytes:
 
 
 def comparable_content(event: Event, data: bytes) -> bytes:
-    """What must be equal in two records of one id for the second to be a repeat; if it differs, they conflict.
+    """The content by which two records of one id are compared: if it is equal, the second is a repeat, else a conflict.
 
     It is the canonical JSON of `data`, the event's bytes. For an answer to a trigger it is the trigger's id: the first
     answer counts, and later ones are repeats whatever they contain.
@@ -197,7 +197,7 @@ def _validated(fields: dict[str, Any], required: frozenset[str]) -> Event:
 def _invalid_event(error: ValidationError) -> InvalidEvent:
     """The first broken rule as one line: the field's path and what is wrong."""
     first = error.errors(include_url=False)[0]
-    # "[key]" is pydantic's mark for the name of a field, which stands before it.
+    # pydantic adds "[key]" to the path if the name of a field is invalid.
     path = first.get("ctx", {}).get("path") or ".".join(str(part) for part in first["loc"] if part != "[key]")
     rule = "unparsable" if first["type"] == "json_invalid" else first["type"]
     message = _MESSAGES.get(first["type"], first["msg"])

@@ -17,9 +17,9 @@ RecallogError
 │   ├── StorageUnavailable      it cannot be read or written now
 │   │   ├── LockTimeout         another process holds the lock
 │   │   ├── StorageFull         no space is left
-│   │   └── StorageReadOnly     the process has no right to write
+│   │   └── StorageReadOnly     the process may not write
 │   ├── StorageCorrupt          the bytes are damaged
-│   ├── StorageForeign          another program made the file
+│   ├── StorageForeign          another program created the file
 │   ├── StorageTooNew           a newer version of Recallog wrote it
 │   ├── StorageReplaced         the file of an open ledger was deleted or replaced
 │   └── LedgerMismatch          the views belong to another ledger
@@ -132,7 +132,7 @@ class StorageFull(StorageUnavailable):
 
 
 class StorageReadOnly(StorageUnavailable):
-    """This process has no right to write there."""
+    """This process may not write there."""
 
     retryable = False
 
@@ -142,11 +142,11 @@ class StorageCorrupt(StorageError):
 
 
 class StorageForeign(StorageError):
-    """Another program made the file."""
+    """Another program created the file, or the topic's settings would lose history."""
 
 
 class StorageTooNew(StorageError):
-    """A newer version of Recallog made the file."""
+    """A newer version of Recallog created the file."""
 
 
 class StorageReplaced(StorageError):
@@ -189,7 +189,7 @@ class ReflectorFailed(RecallogError):
     """A reflector failed, or its answer is not a valid belief.
 
     `retryable` is set for each failure: a busy model may answer later, but a prompt that the model refuses is refused
-    again. `retry_after_seconds` is the wait that the model's server asked for, None without one.
+    again. `retry_after_seconds` is the wait that the model's server requested; None if it requested none.
     """
 
     exit_code = 3

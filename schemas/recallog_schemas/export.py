@@ -1,4 +1,4 @@
-"""The JSON Schemas of everything that crosses a border: the event on the wire, payloads by kind, and the views."""
+"""The JSON Schemas of all data that other programs read or write: the stored event, payloads by kind, and the views."""
 
 import json
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ def _event() -> dict[str, Any]:
     schema = _schema(Event, "validation")
     schema["required"] = _ON_THE_WIRE
     schema["description"] = (
-        "An event as it stands in the ledger: UTF-8 JSON of at most "
+        "An event as the ledger stores it: UTF-8 JSON of at most "
         f"{limits.EVENT_BYTES_MAX} bytes. `payload` follows the schema of its kind, kinds/<kind>.json; kinds without "
         "one carry any JSON object."
     )

@@ -26,17 +26,17 @@ KindNames = Annotated[list[KindName], Field(max_length=limits.SHARED_KINDS_MAX)]
 
 Role = Literal["memory", "action", "visitor"]
 """Where a prompt shows events of a kind besides an agent's memory: nowhere, as the agent's own actions under ACTION
-HISTORY, or as what visitors said under VISITOR."""
+HISTORY, or as words of visitors under VISITOR."""
 MEMORY: Role = "memory"
 ACTION: Role = "action"
 VISITOR: Role = "visitor"
 
 DEFAULT_IMPORTANCE = 0.5
-"""Of every kind for which neither the catalogue nor its space says otherwise."""
+"""The importance of every kind for which neither the catalogue nor its space sets another one."""
 
 
 class Payload(BaseModel):
-    """Fields that a kind knows; others are allowed and kept."""
+    """The payload fields that a kind defines; others are allowed and stored."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
@@ -95,7 +95,7 @@ class AgentConfigured(Payload):
 
 
 class DeclaredKind(BaseModel):
-    """What a space declares about a kind that the catalogue does not know. A field that is absent or null is default.
+    """What a space declares about a kind that the catalogue does not know. Absent or null: the default.
 
     `text` is the name of a payload field or a template such as "{customer} ordered {order.item}".
     """
@@ -170,7 +170,7 @@ class SessionEnded(Payload):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is known about one kind of event."""
+    """The properties of one kind of event."""
 
     name: str
     payload: type[Payload]
@@ -178,9 +178,9 @@ class Kind:
     importance: float
     """From 0 to 1: how much the event weighs in salience."""
     shared: bool = False
-    """Seen by every agent of its space, unless the space says otherwise."""
+    """Whether every agent of the space sees its events, unless the space sets it differently."""
     bookkeeping: bool = False
-    """Folded, but nobody's memory."""
+    """Whether its events are folded without becoming memories of any agent."""
     schema_version: int = 1
     role: Role = MEMORY
 
@@ -224,19 +224,19 @@ _VALIDATE = {name: kind.payload.__pydantic_validator__.validate_python for name,
 
 
 def kind_of(name: str) -> Kind:
-    """The catalogue's row for `name`; for an unknown kind the row of all unknown ones."""
+    """The kind `name` of the catalogue, or the kind that stands for all unknown ones."""
     return CATALOGUE.get(name, _UNKNOWN)
 
 
 @lru_cache(maxsize=1024)
 def declared(name: str, importance: float, shared: bool, text: str | None, role: Role) -> Kind:
-    """The row of a kind that a space declares."""
+    """The kind `name` as a space declares it."""
     rule = _ANY_TEXT if text is None else text_rules.declared(text)
     return Kind(name, Payload, rule, importance, shared=shared, role=role)
 
 
 def check(name: str, payload: Mapping[str, Any]) -> None:
-    """Raise pydantic's `ValidationError` where `payload` is not one of the kind `name`."""
+    """Raise pydantic's `ValidationError` if `payload` does not fit the kind `name`."""
     validate = _VALIDATE.get(name)
     if validate is not None:
         validate(payload)
@@ -251,11 +251,11 @@ def _asks_for_more_than_a_text(kind: Kind) -> bool:
 
 
 MORE_THAN_A_TEXT = frozenset(kind.name for kind in CATALOGUE.values() if _asks_for_more_than_a_text(kind))
-"""The kinds that a payload of one text does not satisfy. Nearly all events have just that."""
+"""The kinds whose payload may not be a single text, as nearly all payloads are."""
 
 
 def text_of(name: str, payload: Mapping[str, Any]) -> str:
-    """The event in words by the catalogue alone, "" where it has none. Never the raw payload."""
+    """The text of an event by the catalogue; "" if it has none. It is never the raw payload."""
     return kind_of(name).text(payload)
 
 

@@ -1,4 +1,4 @@
-"""Every limit of Recallog, in one place. Units come last in the names."""
+"""Every limit of Recallog. Names end in the unit."""
 
 # Events. A larger event is rejected when it is published; a larger record in the ledger becomes a dead letter.
 EVENT_BYTES_MAX = 256 * 1024
@@ -23,7 +23,7 @@ CLUSTER_BATCH_RECORDS = 1_000  # so that a commit blocks Redis, which executes o
 PARTITIONS_AT_ONCE = 4  # partitions that one process builds at a time: it folds one while others wait for I/O
 LOCK_WAIT_SECONDS = 10.0
 
-# Views. Logs keep the newest events of an agent; rows are bounded so that a commit is bounded.
+# Views. Logs retain the newest events of an agent; rows are bounded so that a commit is bounded.
 LOG_EVENTS_KEPT = 2_000
 LOG_EVENTS_MAX = 10_000
 STORED_TEXT_CHARS_MAX = 8_000  # a longer text is not stored beside its event; each query derives it from the event

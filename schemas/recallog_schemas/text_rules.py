@@ -1,4 +1,4 @@
-"""How the text of an event is made from its payload: functions, each named by a short description of its rule."""
+"""Text rules: functions from the payload of an event to its text, each named by a short description of its rule."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 from recallog_schemas import limits
 
 TextRule = Callable[[Mapping[str, Any]], str]
-"""From a payload to its text, "" where it has none. Its `__name__` describes the rule to people."""
+"""From a payload to its text; "" if it has none. Its `__name__` describes the rule to readers."""
 
 _PATH = r"[\w-]+(?:\.[\w-]+)*"
 _FIELD = re.compile(_PATH)
@@ -56,10 +56,10 @@ def declared(rule: str) -> TextRule:
     def text(payload: Mapping[str, Any]) -> str:
         found, length = [], 0
         for literal, path in parts:
-            said = literal if path is None else _value(payload, path)[: limits.DECLARED_TEXT_CHARS_MAX]
-            found.append(said)
-            length += len(said)
-            if length >= limits.DECLARED_TEXT_CHARS_MAX:  # before more large values are written as JSON in vain
+            part = literal if path is None else _value(payload, path)[: limits.DECLARED_TEXT_CHARS_MAX]
+            found.append(part)
+            length += len(part)
+            if length >= limits.DECLARED_TEXT_CHARS_MAX:  # no need to write more large values as JSON
                 break
         return "".join(found)[: limits.DECLARED_TEXT_CHARS_MAX]
 

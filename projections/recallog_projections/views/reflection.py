@@ -1,20 +1,19 @@
 """Reflection view: which agents reflect, what they have answered, and when each of them falls due.
 
-A reflection is due when the events that an agent could see since its last one reach its threshold. Nothing is counted
-here: the logs of `episodic` know how many entries they ever had, so an agent's row keeps the totals of its last answer,
-and the count is the difference.
+A reflection is due when the events that an agent could see since its last one reach its threshold. This view has no
+counters: the logs of `episodic` know how many entries they ever had. An agent's row stores these totals as of its last
+answer, and the count is the difference.
 
-A trigger is not stored. It is pending as long as count and threshold say so: after any rebuild exactly the unanswered
-ones are.
+Triggers are not stored. A trigger is pending while the count has reached the threshold, so that after a rebuild exactly
+the unanswered ones are pending.
 
 A shared event raises the count of every agent of its space and writes nothing here, so its cost does not depend on how
 many agents there are. Instead `reflection.due` has a row for each agent with a threshold, under the total of the shared
 log at which the agent falls due. In key order the agents that are due come first, and a reader stops at the first row
 beyond the present total: the cost is that of the agents that are due. An event that is not shared moves the row of
-each agent that sees it by one. Once an agent is due, its row stays where it is until an answer or another threshold
-moves it.
+each agent that sees it by one. Once an agent is due, only an answer or another threshold moves its row.
 
-In a space without thresholds an event costs the look-up of one row that does not exist.
+In a space without thresholds, an event costs one read of a row that does not exist.
 """
 
 from collections.abc import Iterable
@@ -30,26 +29,26 @@ from recallog_schemas import Event, Record, triggers
 
 
 class Agent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One agent's reflections so far."""
+    """The state of one agent's reflections."""
 
     threshold: int | None = None
-    """As `agent.configured` set it; None: it does not reflect."""
+    """The number of events that makes a reflection due, as set by `agent.configured`; None: it does not reflect."""
     ordinal: int = 0
-    """Its answers so far."""
+    """The number of its answers."""
     answered: int = -1
-    """The offset of the last one; -1 before the first."""
+    """The offset of the last answer; -1 before the first."""
     own: int = 0
-    """Entries that its own log had then."""
+    """The entries that its own log had had by then."""
     shared: int = 0
-    """Entries that the space's log had then."""
+    """The entries that the space's log had had by then."""
     passed: int = 0
-    """Reflections of its own since then that answered nothing: they are in the logs, and count for others only."""
+    """Its own reflections since then that answered nothing: they are in the logs, but count for other agents only."""
     crossing: int | None = None
     """The count at which the trigger became, or will become, pending."""
     since: int | None = None
-    """Instead: the offset of the setting that made it pending."""
+    """The offset of the setting that made the trigger pending, if no event did."""
     due_at: int | None = None
-    """Where its row of `reflection.due` is: the entries of the space's log with which it falls due, or fell due. None
+    """The key of its row of `reflection.due`: the entries of the space's log at which it falls due, or fell due. None
     without a threshold."""
 
     @property
@@ -58,26 +57,26 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.threshold is not None or self.answered >= 0
 
     def count(self, own: int, shared: int) -> int:
-        """The events it could see since its last answer, where its logs have had `own` and `shared` entries."""
+        """The events that it could see since its last answer, if its logs have had `own` and `shared` entries."""
         return own - self.own + shared - self.shared - self.passed
 
     def is_due(self, own: int, shared: int) -> bool:
         return self.threshold is not None and self.count(own, shared) >= self.threshold
 
     def falls_due_at(self, own: int) -> int | None:
-        """The entries of the space's log with which it is due, where its own log has had `own`."""
+        """The entries of the space's log at which it falls due, if its own log has had `own`; None: never."""
         return None if self.threshold is None else max(0, self.threshold - self.count(own, 0))
 
 
 class Space(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A space in which agents reflect; there is no row for any other."""
+    """A space in which agents reflect. Other spaces have no row."""
 
     agents: int
-    """How many of its agents have a threshold."""
+    """The number of its agents that have a threshold."""
 
 
 class Due(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The agent that is the key, see `due_key`."""
+    """An empty row: the address names the agent and when it falls due, see `due_key`."""
 
 
 AGENTS = Table("reflection.agents", Agent)
@@ -88,8 +87,7 @@ _KINDS = triggers.ANSWERS | {"agent.configured"}
 
 
 class Reflection:
-    """Fold of answers, thresholds and what reflecting agents see. It is folded after `episodic`, whose logs it
-    measures."""
+    """Folds answers, thresholds, and events that reflecting agents see. It follows `episodic`, whose logs it reads."""
 
     name: ClassVar[str] = "reflection"
     version: ClassVar[int] = 2
@@ -113,13 +111,13 @@ class Reflection:
     def apply(self, rows: Rows, record: Record) -> None:
         event = record.event
         if record.memorable and rows.get(SPACES, event.space) is not None:
-            _bring_nearer(rows, event)
+            _move_due_rows(rows, event)
         if event.kind in _KINDS:
             _answer_or_configure(rows, record)
 
 
-def _bring_nearer(rows: Rows, event: Event) -> None:
-    """Move the rows of those that see `event` in their own logs, unless they are due already."""
+def _move_due_rows(rows: Rows, event: Event) -> None:
+    """Move the `reflection.due` rows of agents whose own log has `event`, unless they are due already."""
     space = event.space
     if visibility.is_shared(event, rows.get(settings.SPACES, space)):
         return
@@ -154,7 +152,7 @@ def _answered(agent: Agent, own: int, shared: int, offset: int) -> Agent:
 
 
 def _configured(agent: Agent, threshold: int | None, own: int, shared: int, offset: int) -> Agent:
-    """The agent with another threshold. A trigger that is pending before and after stays as it was."""
+    """The agent with another threshold. A trigger that is pending before and after does not change."""
     was_due = agent.is_due(own, shared)
     changed = msgspec.structs.replace(agent, threshold=threshold)
     if not changed.is_due(own, shared):
@@ -163,7 +161,7 @@ def _configured(agent: Agent, threshold: int | None, own: int, shared: int, offs
 
 
 def _put(rows: Rows, space: str, name: str, before: Agent, after: Agent) -> None:
-    """Write an agent's row, and with it the rows of what is due."""
+    """Write an agent's row, and move its row of `reflection.due`."""
     if before.due_at != after.due_at:
         if before.due_at is not None:
             rows.delete(DUE, space, due_key(before.due_at), name)
@@ -174,7 +172,7 @@ def _put(rows: Rows, space: str, name: str, before: Agent, after: Agent) -> None
 
 
 def _count(rows: Rows, space: str, more: int) -> None:
-    """Count `more` agents with a threshold, -1 to 1."""
+    """Add `more` (-1, 0 or 1) to the number of agents with a threshold."""
     if not more:
         return
     counted = rows.get(SPACES, space)
@@ -186,11 +184,10 @@ def _count(rows: Rows, space: str, more: int) -> None:
 
 
 def due_key(total: int) -> str:
-    """The owner of the rows of `reflection.due` whose agents fall due with `total` shared entries; it sorts like the
-    number."""
+    """The owner of the `reflection.due` rows of agents that fall due at `total` shared entries; sorts like `total`."""
     return f"{total:020d}"
 
 
 def logs(space: str, agent: str, newest: int = 0) -> list[tuple[LogName, int]]:
-    """The logs whose totals `Agent.count` takes, with their newest entries."""
+    """The logs whose totals are the arguments of `Agent.count`, each with the number of newest entries to read."""
     return [(LogName(OWN.name, space, agent), newest), (LogName(SHARED.name, space), newest)]

@@ -102,13 +102,13 @@ def strongest(
             relevance_weight * ranked.get(memory.offset, 0.0) + rate + worth
             for memory, rate, worth in zip(memories, rates, worths, strict=True)
         ]
-    elif (asked := (vocabulary := words.vocabulary()).learn(query)).size:
+    elif (query_words := (vocabulary := words.vocabulary()).learn(query)).size:
         # So much an event has to have without its words; plain floats, since thousands of tuples wake the collector.
         enough = min(nlargest(count, totals), default=0.0) - relevance_weight - _ROUNDING
         totals = [
             total
             if total < enough
-            else relevance_weight * _jaccard(vocabulary.compared(_text(memory)), asked) + rate + worth
+            else relevance_weight * _jaccard(vocabulary.compared(_text(memory)), query_words) + rate + worth
             for memory, rate, worth, total in zip(memories, rates, worths, totals, strict=True)
         ]
     newest_first = range(len(memories) - 1, -1, -1)
@@ -118,13 +118,13 @@ def strongest(
 def relevance(text: str, query: str) -> float:
     """The Jaccard similarity of the words of two texts, 0 if one of them has no words."""
     vocabulary = words.vocabulary()
-    asked = vocabulary.learn(query)
-    return _jaccard(vocabulary.compared(text), asked)
+    query_words = vocabulary.learn(query)
+    return _jaccard(vocabulary.compared(text), query_words)
 
 
-def _jaccard(said: Bag, asked: Bag) -> float:
-    both = (said.bits & asked.bits).bit_count()
-    return both / (said.size + asked.size - both) if both else 0.0
+def _jaccard(one: Bag, other: Bag) -> float:
+    both = (one.bits & other.bits).bit_count()
+    return both / (one.size + other.size - both) if both else 0.0
 
 
 def recency(turn: int, now: int) -> float:

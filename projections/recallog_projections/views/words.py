@@ -1,4 +1,4 @@
-"""The words of a text, as relevance by keywords compares them."""
+"""Words of texts, and fast comparison of the words of two texts, for relevance by words."""
 
 from collections.abc import Set
 from itertools import count
@@ -11,9 +11,9 @@ class Bag(NamedTuple):
     """The distinct words of a text."""
 
     bits: int
-    """One for each word that its vocabulary knows."""
+    """One bit for each word that the vocabulary knows."""
     size: int
-    """How many there are, whether known or not."""
+    """The number of distinct words, known or not."""
 
 
 def words_of(text: str) -> Set[str]:
@@ -22,10 +22,10 @@ def words_of(text: str) -> Set[str]:
 
 
 class Vocabulary:
-    """Numbers words, so that what two texts share is a few machine words' AND.
+    """Numbers words, so that the common words of two texts are the AND of two integers.
 
-    Short texts are split once: what a space shares is ranked for each of its agents. Sets of strings, compared one
-    after the other by the thousand, missed the processor's cache at every comparison and took 9 of an answer's 12 ms.
+    Short texts are split once and cached, since shared events are ranked for each agent of their space. Comparing
+    thousands of sets of strings instead took 9 of the 12 ms of a query, mostly cache misses of the processor.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Vocabulary:
         return len(self._bags) > limits.CACHED_TEXTS_MAX or len(self._bits) > limits.CACHED_WORDS_MAX
 
     def learn(self, text: str) -> Bag:
-        """The words of `text`, each of them known from now on."""
+        """The words of `text`, which the vocabulary knows from now on."""
         words = words_of(text)
         bits = 0
         for word in words:
@@ -47,7 +47,7 @@ class Vocabulary:
         return Bag(bits, len(words))
 
     def compared(self, text: str) -> Bag:
-        """The words of `text`, as far as a comparison with a text that was learned needs them."""
+        """The words of `text`, to be compared with a text that was learned."""
         known = self._bags.get(text)
         if known is not None:
             return known
@@ -62,7 +62,7 @@ _vocabulary = Vocabulary()
 
 
 def vocabulary() -> Vocabulary:
-    """The one in use, for the length of one question; a new one where it has grown too large."""
+    """The vocabulary to use for one query: the present one, or a new one if that has grown too large."""
     global _vocabulary
     if _vocabulary.is_full:
         _vocabulary = Vocabulary()

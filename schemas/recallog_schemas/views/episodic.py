@@ -26,5 +26,5 @@ class TimelinePage(ComputedAt):
     older: Position | None
     """Pass it as `before` to get the next page; None on the last page."""
     kept_from: Position | None
-    """On the last page: the position from which the views keep events; older events are in the ledger only. None if
+    """On the last page: the position from which the views retain events; older events are in the ledger only. None if
     nothing was dropped, and on other pages."""

@@ -13,21 +13,21 @@ class KindView(View):
 
     name: str
     space: str | None
-    """The space that declares it; None: it is one of the catalogue."""
+    """The space that declares it; None for a kind of the catalogue."""
     importance: float
     """From 0 to 1: how much an event weighs in salience."""
     shared: bool
-    """Seen by every agent of the space, unless an event is addressed to some."""
+    """Whether every agent of the space sees its events, unless they are addressed to some."""
     bookkeeping: bool
-    """Folded, but nobody's memory."""
+    """Whether its events are folded without becoming memories of any agent."""
     role: Role
     """Where a prompt shows it besides memory: "action" (ACTION HISTORY), "visitor" (VISITOR), or "memory" (nowhere)."""
     text: str
     """How its text is made: a template of payload fields, alternatives joined by " or ", or the name of one field; ""
-    where it has no text."""
+    if it has no text."""
     schema_version: int
     fields: tuple[str, ...]
-    """The payload fields that are checked; any payload may have others. None are of a declared kind."""
+    """The payload fields that are checked; any payload may have others. Empty for a declared kind."""
 
     @classmethod
     def of(cls, kind: Kind, *, shared: bool, space: str | None = None) -> Self:

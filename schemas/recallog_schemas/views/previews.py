@@ -31,7 +31,7 @@ class SearchHit(Preview):
     """The preview of a memory that matches a query."""
 
     score: float
-    """Rounded to four decimals; comparable within one answer only."""
+    """Rounded to four decimals; comparable within one result only."""
 
 
 class SearchPage(Recalled):

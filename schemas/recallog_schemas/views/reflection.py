@@ -33,7 +33,7 @@ class Counted(Remembered):
     """One event that counts towards a reflection."""
 
     importance: float
-    """0 to 1, of its kind when it was said."""
+    """0 to 1: the importance of its kind when it was published."""
 
 
 class ReflectionView(ComputedAt):
@@ -47,7 +47,7 @@ class ReflectionView(ComputedAt):
     events: int
     """The number of events that the agent could see since its last reflection."""
     since: Position | None
-    """The record that made the reflection due. None if none is due, or if the views no longer keep that record."""
+    """The record that made the reflection due. None if none is due, or if the views have dropped that record."""
     last: Position | None
     """The agent's last reflection (or failed one), from which the count starts; None before the first."""
     turn: int
@@ -115,7 +115,7 @@ class Reaction(View):
 
     @classmethod
     def of(cls, event: Event, position: Position) -> Self | None:
-        """The reaction that the event at `position` is; None if it answers no trigger."""
+        """The reaction in the event at `position`; None if it answers no trigger."""
         trigger = triggers.named_by(event)
         if trigger is None:
             return None

@@ -17,7 +17,7 @@ class Salient(Remembered):
     recency: float
     """0 to 1: exp(-0.1 * turns ago)."""
     importance: float
-    """0 to 1: the importance of its kind, by the catalogue or as its space had declared it by then."""
+    """0 to 1: the importance of its kind, by the catalogue or as its space declared it before."""
 
     def line(self) -> str:
         return f"[turn {self.event.turn:03d}][{self.event.kind}][sal={self.score:.2f}] {one_line(self.text)}"
@@ -69,7 +69,7 @@ class Explanation(ComputedAt):
     turn: int
     weights: SalienceWeights
     memory: Salient | None
-    """The event with each term of its score; None if the agent may not see it or the views no longer keep it."""
+    """The event with each term of its score; None if the agent may not see it or the views have dropped it."""
 
     def sum(self) -> str:
         """The score as a readable sum of its weighted terms; "" without a score."""
