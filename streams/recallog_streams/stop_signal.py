@@ -28,7 +28,7 @@ class StopSignal:
             await asyncio.wait_for(self._event.wait(), seconds)
 
     async def unless(self, work: Coroutine[Any, Any, Result]) -> Result | None:
-        """The result of `work`; None, with `work` cancelled, where the signal is set first."""
+        """The result of `work`; None, with `work` cancelled, if the signal is set first."""
         working, stopping = asyncio.create_task(work), asyncio.create_task(self._event.wait())
         try:
             await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -153,13 +153,13 @@ class StoreContract(ABC):
         assert not run(store.activate(B))
         assert run(store.pointer(0)) == Pointer(active=A, building=B)
 
-    @pytest.mark.parametrize(("judged", "taken"), [(2, False), (3, True), (4, True)])
+    @pytest.mark.parametrize(("compared", "taken"), [(2, False), (3, True), (4, True)])
     def test_a_generation_compared_with_less_than_the_active_one_has_processed_does_not_take_over(
-        self, store: Store, judged: int, taken: bool
+        self, store: Store, compared: int, taken: bool
     ) -> None:
         activate(store, A, 3)
         build(store, B, 4)
-        assert run(store.activate(B, unless_beyond=judged)) == taken
+        assert run(store.activate(B, unless_beyond=compared)) == taken
         assert run(store.pointer(0)) == (Pointer(active=B) if taken else Pointer(active=A, building=B))
 
     def test_a_generation_that_is_behind_does_not_take_over_however_far_it_was_compared(self, store: Store) -> None:

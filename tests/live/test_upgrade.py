@@ -31,7 +31,7 @@ class Reader(threading.Thread):
         self._cluster = cluster
         self._times = times
         self._enough = threading.Event()
-        self._decided: Counter[int] = Counter()
+        self._processed: Counter[int] = Counter()
         self.answers = 0
         self.refusals: set[type] = set()
         self.wrong: list[object] = []
@@ -56,9 +56,9 @@ class Reader(threading.Thread):
             assert view.checkpoint is not None
             counted[view.checkpoint] += view.events
         for at, events in counted.items():
-            if events != (at.offset + 1) * self._times or at.offset < self._decided[at.partition]:
+            if events != (at.offset + 1) * self._times or at.offset < self._processed[at.partition]:
                 self.wrong.append((at, events))
-            self._decided[at.partition] = at.offset
+            self._processed[at.partition] = at.offset
         if len(found) < len(SPACES):
             self.wrong.append(found)
 

@@ -238,7 +238,7 @@ class World:
                     projector = self.projector()
                 continue
             seen = snapshot.checkpoint.offset + 1
-            assert seen >= end or restored != self.restored, f"{seen} records decided, asked for {end}"
+            assert seen >= end or restored != self.restored, f"{seen} records processed, requested {end}"
             assert remembered(snapshot) == self.expected(seen).visible(space, agent)
 
     async def react(self) -> None:

@@ -192,7 +192,7 @@ def test_a_space_in_the_wrong_partition_is_found(evidence: Evidence) -> None:
     assert found(evidence) == ["acknowledged"]
 
 
-# What is decided by the seed
+# Choices of the seed
 
 
 def test_a_seed_determines_events_and_actions() -> None:

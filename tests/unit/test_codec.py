@@ -312,7 +312,7 @@ def test_a_producer_s_event_without_envelope_is_a_current_event() -> None:
     assert codec.parse(without("envelope")).space == "village"
 
 
-# The future is judged before all else.
+# A future schema is checked first.
 
 
 @pytest.mark.parametrize("damage", [{}, {"turn": -1}, {"foo": 1}, {"kind": "nodot"}, {"payload": 7}, {"at": 1}])

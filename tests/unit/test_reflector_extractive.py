@@ -142,28 +142,28 @@ def test_beliefs_about_beliefs_stay_bounded() -> None:
 # What every answer has to pass
 
 
-def judged(belief: str, *based_on: str, evidence: Sequence[str] = ("e1", "e2", "e3")) -> ReflectionAnswer:
+def checked_answer(belief: str, *based_on: str, evidence: Sequence[str] = ("e1", "e2", "e3")) -> ReflectionAnswer:
     return checked(ReflectionAnswer(belief, based_on), question(*(seen(id_, "Bread!") for id_ in evidence)))
 
 
 def test_a_belief_is_one_line_without_control_characters() -> None:
-    answer = judged("  Pay\r\n\tthe \x00 mil\x1b\x07ler\u2028on\x85Friday.\x9f ", "e1")
+    answer = checked_answer("  Pay\r\n\tthe \x00 mil\x1b\x07ler\u2028on\x85Friday.\x9f ", "e1")
     assert answer.belief == "Pay the miller on Friday."
 
 
 def test_half_a_surrogate_pair_is_replaced() -> None:
-    belief = judged("Bread \ud83d and 🍞", "e1").belief
+    belief = checked_answer("Bread \ud83d and 🍞", "e1").belief
     assert belief.encode() == "Bread ? and 🍞".encode()
 
 
 def test_a_belief_that_is_too_long_is_cut_at_a_word() -> None:
-    belief = judged("bread " * 1_000, "e1").belief
+    belief = checked_answer("bread " * 1_000, "e1").belief
     assert limits.BELIEF_CHARS_MAX - len("bread ") <= len(belief) <= limits.BELIEF_CHARS_MAX
     assert belief.endswith("bread…")
 
 
 def test_a_belief_of_the_maximum_length_is_not_cut() -> None:
-    assert judged("b" * limits.BELIEF_CHARS_MAX, "e1").belief == "b" * limits.BELIEF_CHARS_MAX
+    assert checked_answer("b" * limits.BELIEF_CHARS_MAX, "e1").belief == "b" * limits.BELIEF_CHARS_MAX
 
 
 def test_text_without_blanks_is_cut_at_the_limit() -> None:
@@ -172,20 +172,20 @@ def test_text_without_blanks_is_cut_at_the_limit() -> None:
 
 
 def test_an_answer_cites_only_offered_events_once_and_in_their_order() -> None:
-    assert judged("Yes.", "e3", "e9", "e1", "e3", "").based_on == ("e1", "e3")
+    assert checked_answer("Yes.", "e3", "e9", "e1", "e3", "").based_on == ("e1", "e3")
 
 
 @pytest.mark.parametrize("belief", ["", " \n\t", "\x00\x1b"])
 def test_an_answer_without_a_belief_is_invalid(belief: str) -> None:
     with pytest.raises(ReflectorFailed, match="contains no belief") as failed:
-        judged(belief, "e1")
+        checked_answer(belief, "e1")
     assert failed.value.retryable
 
 
 @pytest.mark.parametrize("based_on", [(), ("e9",), ("E1", " e1")])
 def test_a_belief_without_valid_evidence_is_invalid(based_on: tuple[str, ...]) -> None:
     with pytest.raises(ReflectorFailed, match="names none of the events") as failed:
-        judged("Yes.", *based_on)
+        checked_answer("Yes.", *based_on)
     assert failed.value.retryable
 
 

@@ -226,7 +226,7 @@ async def _recalled(
     salience_query: SalienceQuery,
     candidates: int,
 ) -> RecallView | None:
-    """Further memories related to the prompt's query, best first; None where the index is off."""
+    """Further memories related to the prompt's query, best first; None if the index is off."""
     if index is None or snapshot.processed < 0 or not salience_query.text.strip():
         return None
     # More than are shown: other sections of the prompt may show some of them.

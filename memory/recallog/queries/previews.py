@@ -160,7 +160,7 @@ _Shown = tuple[list[RememberedEvent], RememberedEvent, list[RememberedEvent]]
 
 
 async def _around(visible: _VisibleEvents, scope: AgentScope, request: AroundRequest, offset: int) -> _Shown | None:
-    """The events before, the event itself, the events after; None where the agent may not see it."""
+    """The events before, the event itself, the events after; None if the agent may not see it."""
     shown = _cut([memory for memory in visible.all if memory.offset >= visible.kept_from], request, offset)
     if not visible.kept_from or (offset >= visible.kept_from and (shown is None or len(shown[0]) == request.before)):
         return shown
@@ -183,7 +183,7 @@ async def _around(visible: _VisibleEvents, scope: AgentScope, request: AroundReq
 
 
 def _cut(memories: Sequence[RememberedEvent], request: AroundRequest, offset: int) -> _Shown | None:
-    """The memory at `offset` and its neighbours among `memories`; None where it is not one of them."""
+    """The memory at `offset` and its neighbours among `memories`; None if it is not one of them."""
     list_index = bisect_left(memories, offset, key=lambda memory: memory.offset)
     if list_index == len(memories) or memories[list_index].offset != offset:
         return None

@@ -27,7 +27,7 @@ def rows(space: str, agent: str) -> list[RowKey]:
 def events_needed(snapshot: Snapshot, space: str, agent: str, log_events: int) -> int:
     """How many of the newest events `view` needs to determine since when a reflection is due, and on which events.
 
-    If the event that made it due is older than the `log_events` events that the logs keep, it is not searched for.
+    If the event that made it due is older than the `log_events` events that the logs retain, it is not searched for.
     """
     row = snapshot.row(reflection.AGENTS, space, agent) or Agent()
     back = _back(row, *_totals(snapshot, space, agent))
@@ -67,7 +67,7 @@ def _shown(snapshot: Snapshot, memory: RememberedEvent) -> Counted:
 
 
 async def reflection_of(reading: ReadSession, space: str, agent: str, log_events: int) -> ReflectionView:
-    """Whether a reflection of `agent` is due, where the logs keep `log_events` events."""
+    """Whether a reflection of `agent` is due, if the logs retain `log_events` events."""
     newest = limits.REFLECTION_EVENTS
     while True:
         snapshot = await reading.snapshot(rows(space, agent), episodic.logs(space, agent, newest))

@@ -38,7 +38,7 @@ class Related:
     ranked: Mapping[int, float] | None
     """Relevance by offset; None: words are compared."""
     by: str | None
-    """How relevance was computed, in words; None where the index is off."""
+    """How relevance was computed, in words; None if the index is off."""
 
 
 @dataclass(frozen=True, slots=True)

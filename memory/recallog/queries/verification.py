@@ -63,7 +63,7 @@ def _check(views: ProjectionGroup, active: Generation, compared: TableComparison
 
 
 def _readable(views: ProjectionGroup, name: str, data: bytes | None) -> str | None:
-    """A row as text; its bytes where it cannot be decoded."""
+    """A row as text; its bytes if it cannot be decoded."""
     if data is None:
         return None
     table = next(table for table in views.builder.fold.tables if table.name == name)

@@ -133,7 +133,7 @@ class Reactor:
         return {partition: ends[partition]}
 
     async def _changed(self, space: str | None, partition: int, start: int, end: int) -> "list[_Scope]":
-        """Where records from `start` up to `end` may have made reflections due."""
+        """The scopes in which records from `start` up to `end` may have made reflections due."""
         if start == end:
             return []
         if space is not None or not 0 < start < end <= start + CHANGED_RECORDS_MAX:

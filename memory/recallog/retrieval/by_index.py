@@ -48,7 +48,7 @@ async def find(index: IndexSnapshot, query: RecallQuery, words: QueryTerms) -> I
 
 
 async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms) -> Embedding:
-    """The query's embedding, made as those of memories are: token vectors of its content words only."""
+    """The query's embedding, with token vectors of its content words only, like those of memories."""
     (embedding,) = await asyncio.to_thread(index.embedder.embed, [Passage(query.text, 0)])
     used = [
         number
@@ -61,7 +61,7 @@ async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms)
 
 
 async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> list[int]:
-    """Offsets of the memories with the highest cosine, best first, and newest first where it is equal."""
+    """Offsets of the memories with the highest cosine, best first, and newest first if it is equal."""
     embedding = await _embedded(index, query, query_terms(query.text, ()))
     search = Search(query.wanted(), limit, dense=embedding.vector, payload=("offset",))
     (hits,) = await index.engine.search(index.collection, [search])

@@ -80,7 +80,7 @@ class Candidate:
     """One memory with the scores of its channels."""
 
     id: str
-    """The id of its point; "" where it is not indexed."""
+    """The id of its point; "" if it is not indexed."""
     offset: int
     agent: str
     kind: str
@@ -92,7 +92,7 @@ class Candidate:
     """Microseconds since 1970."""
     is_question: bool
     semantic: float | None = None
-    """Cosine with the query; None where it is unknown."""
+    """Cosine with the query; None if it is unknown."""
     late_interaction: list[float] | None = None
     """For each content token of the query: the best cosine with one of the memory's tokens, times the token's share of
     the query. The sum is at most 1."""
@@ -101,12 +101,12 @@ class Candidate:
     importance: float = kinds.DEFAULT_IMPORTANCE
     """From 0 to 1: the importance of its kind when it was published."""
     coverage: float = 0.0
-    """0 to 1: the share of the query's idf that it contains. Set where there is no vector."""
+    """0 to 1: the share of the query's idf that it contains. Set only if there is no vector."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankingQuery:
-    """What ranking needs to know of the query and its context."""
+    """The input of ranking besides the candidates: the query and its context."""
 
     authors: Collection[str] = ()
     """Agents that the query names."""

@@ -199,7 +199,7 @@ async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked]) -> 
 async def _reranked(
     reranker: Reranker, query: RecallQuery, hits: Sequence[RecallHit], gathered: _Gathered
 ) -> list[RecallHit]:
-    """The hits in the reranker's order; unchanged, with the reason in `degraded`, where it fails."""
+    """The hits in the reranker's order; unchanged, with the reason in `degraded`, if it fails."""
     try:
         scores = await asyncio.to_thread(reranker.score, query.text, [hit.text for hit in hits])
         scored = list(zip(scores, hits, strict=True))

@@ -34,7 +34,7 @@ class MemoryTerms(NamedTuple):
 
 
 class TermCache:
-    """Terms by generation and offset; where they exceed `bytes_max`, the least recently used are removed.
+    """Terms by generation and offset. Above `bytes_max`, the least recently used are removed.
 
     An offset has one text for all agents within a generation. In another generation its text may differ.
     """

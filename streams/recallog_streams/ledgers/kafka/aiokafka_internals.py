@@ -92,7 +92,7 @@ class Client:
         await self._client.close()
 
     def refresh_metadata(self) -> None:
-        """Ask for the leaders of partitions again. Does not wait: a cluster that is away would not answer."""
+        """Request the leaders of partitions again, without waiting for the response of a cluster that may be down."""
         self._client.force_metadata_update()
 
     async def watch(self, topic: str) -> None:

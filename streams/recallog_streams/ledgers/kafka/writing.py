@@ -29,7 +29,7 @@ _CLOSE_SECONDS: Final = 5.0
 
 
 class Message(NamedTuple):
-    """An event as it is sent."""
+    """An event to be sent, with its bytes and its partition."""
 
     partition: int
     event: Event
