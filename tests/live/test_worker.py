@@ -115,7 +115,7 @@ def test_workers_share_the_partitions_and_take_over_from_those_that_stop_crash_o
         wait_until(lambda: records_of(cluster) > moved + 200, "the others have gone on")
         second.resume()
         wait_until_shared(second, fourth)
-    assert second.health()["healthy"]
+    wait_until(lambda: second.health().get("healthy", False), "the worker that was paused is healthy")
     cluster.assert_views_are_the_fold(records_of(cluster))
 
 
