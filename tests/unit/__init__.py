@@ -1,1 +1,1 @@
-"""Pure parts: examples and properties."""
+"""Unit tests: examples and properties that need no services."""

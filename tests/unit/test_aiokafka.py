@@ -1,4 +1,4 @@
-"""What is below the public API of aiokafka is used in one module, and its version is capped."""
+"""Internals of aiokafka are used in one module only, and its version is capped."""
 
 import ast
 import tomllib

@@ -1,4 +1,4 @@
-"""The checker of the chaos run can fail: each way in which a history or a view can be wrong is found out, by name."""
+"""The checker of the chaos run: each kind of error in a history or a view is found and named."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +24,7 @@ BY_SPACE = dict.fromkeys(SPACES, EVENTS)
 
 
 def published() -> list[tuple[str, int, Event, str]]:
-    """All events of two spaces that share a partition; some again, and one contradicted."""
+    """All events of two spaces that share a partition; some repeated, and one with conflicting content."""
     written = []
     for number in range(EVENTS):
         for space in SPACES:
@@ -38,7 +38,7 @@ def published() -> list[tuple[str, int, Event, str]]:
 
 @pytest.fixture
 def evidence() -> Evidence:
-    """Of a run in which all went well."""
+    """The evidence of a run without errors."""
     written = published()
     acknowledged = [
         Acknowledged(space, number, event.id, 0, offset, why)
@@ -51,7 +51,7 @@ def evidence() -> Evidence:
 
 
 def views_of(topic: list[TopicRecord]) -> Dump:
-    """What the projector makes of a partition."""
+    """The views that the projector builds for a partition."""
     projector, generation = folded(ledger_at([record.value for record in topic], unique_ids=False))
     return finish(dump(projector.store, generation))
 

@@ -1,4 +1,4 @@
-"""The commands: what they print, for people and for programs, and what they end with."""
+"""The commands: their output as text and as JSON, and their exit codes."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from support.events import event, run
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The path of every command that does something."""
+    """The path of every command that is not a group."""
     if not hasattr(group, "commands"):
         yield path
         return
@@ -56,7 +56,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def clean(result: Result) -> Result:
-    """A command that has done what it should."""
+    """Check that a command succeeded without a message on stderr."""
     assert (result.code, result.err) == (0, ""), result
     return result
 
@@ -196,7 +196,7 @@ def test_errors_are_json_with_the_json_option(tmp_path: Path) -> None:
     assert result.out == ""
 
 
-# Questions.
+# Queries.
 
 
 def test_episodic_shows_the_memories_of_an_agent(home: Path) -> None:

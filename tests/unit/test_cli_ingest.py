@@ -1,4 +1,4 @@
-"""Ingest and export: a file goes in once, whatever is broken in it is named, and what comes out goes in again."""
+"""Ingest and export: a file is ingested once, errors name their line, and an export can be ingested again."""
 
 import json
 from pathlib import Path
@@ -98,7 +98,7 @@ def test_acknowledged_events_are_printed_with_their_positions(good: Path, home: 
     assert lines[:100] == [f"0:{n - 1} e-{n}" for n in range(1, 101)]
 
 
-# A broken line.
+# An invalid line.
 
 
 def test_it_stops_at_the_first_broken_line_and_ingests_those_before_it(broken: Path, home: Path) -> None:
@@ -175,7 +175,7 @@ def test_an_id_with_other_content_in_the_ledger_stops_it(good: Path, home: Path)
     assert "0:0" in result.err
 
 
-# What is no such file.
+# Files of the wrong type.
 
 
 def test_a_chat_file_read_as_events_is_refused_with_the_right_format(tmp_path: Path, home: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_folder_instead_of_a_file_is_refused(tmp_path: Path, home: Path) -> No
     assert ingest(tmp_path, home).code == 2
 
 
-# Out and in again.
+# Export and ingest again.
 
 
 def village(home: Path) -> list[Event]:

@@ -1,4 +1,4 @@
-"""The commands for what an agent remembers, is told and owes: what they print, and what they end with."""
+"""The commands about memory, prompts and reflections of agents: their output and exit codes."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def publish(home: Path, *events: Any) -> None:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A village: the widow reflects after three events, and owes her second reflection; the smith does not reflect."""
+    """A village: the widow reflects after three events, her second reflection is due, the smith does not reflect."""
     publish(
         tmp_path / "home",
         said("world.observed", "The chest is gone.", agent="narrator", id="w-1", turn=1),
@@ -63,7 +63,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def rude(tmp_path: Path) -> Path:
-    """A folder in which somebody says what others would have the terminal do."""
+    """A folder with an event whose text contains control characters of terminals."""
     publish(
         tmp_path / "rude",
         configured("widow", reflection_threshold=1),
@@ -76,7 +76,7 @@ def rude(tmp_path: Path) -> Path:
 
 
 def on_a_terminal(*arguments: object) -> str:
-    """All that a command writes to its terminal."""
+    """The output of a command on a terminal."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "recallog_service", *map(str, arguments)],
@@ -113,7 +113,7 @@ def failed(result: Result, code: int, says: str) -> None:
     assert result.out == ""
 
 
-# All of them
+# All commands.
 
 QUESTIONS: list[list[str]] = [
     ["salient", "village", "widow"],
@@ -344,7 +344,7 @@ def test_only_the_newest_counted_events_are_shown(home: Path) -> None:
 
 @pytest.fixture
 def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer's proxy is no part of these tests."""
+    """Ignore the proxy settings of the developer."""
     monkeypatch.setenv("NO_PROXY", "*")
 
 

@@ -1,4 +1,4 @@
-"""Whatever is wrong with the folder: one clear line, the right exit code, no traceback, nothing written."""
+"""Errors of the folder: one clear line, the right exit code, no traceback, nothing written."""
 
 import os
 import re
@@ -49,12 +49,12 @@ def failed(result: Result, code: int, says: str) -> None:
 
 
 def without_log(path: Path) -> None:
-    """Let the file alone hold everything."""
+    """Move everything into the database file, without a write-ahead log."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-# Files that are not what they should be.
+# Foreign and damaged files.
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
@@ -124,7 +124,7 @@ def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
 
 @pytest.fixture
 def open_to_all() -> Iterator[Path]:
-    """A folder that every user can look into, unlike those of pytest."""
+    """A folder that every user can read, unlike those of pytest."""
     folder = Path(tempfile.mkdtemp(prefix="recallog-"))
     folder.chmod(0o755)
     yield folder
@@ -195,7 +195,7 @@ def test_up_to_date_views_are_read_without_the_lock(home: Path) -> None:
     assert result.code == 0
 
 
-# In a process of its own nothing else appears on stderr.
+# In real processes.
 
 
 def test_no_traceback_in_a_real_process(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""Watching a space live, and reacting on and on: what appears, in which order, and how it ends."""
+"""Watching a space and reacting continuously: the output, its order, and the end of the commands."""
 
 import json
 import queue
@@ -46,7 +46,7 @@ def publish(home: Path, *events: Event) -> None:
 
 
 def answer(home: Path, agent: str, text: str) -> None:
-    """Answer what `agent` owes."""
+    """Answer the due reflection of `agent`."""
 
     async def work() -> None:
         async with Memory.open(home) as memory:
@@ -61,24 +61,24 @@ def home(tmp_path: Path) -> Path:
 
 
 def watched(home: Path, *options: object) -> list[str]:
-    """What `watch --once` prints, line by line."""
+    """The lines that `watch --once` prints."""
     result = recallog("watch", "village", "--once", *options, "--home", home)
     assert (result.code, result.err) == (0, ""), result
     return result.out.splitlines()
 
 
 def documents(lines: list[str]) -> list[tuple[str, Any]]:
-    """What each line of JSON is about, and that."""
+    """The type and the value of each line of JSON."""
     found = [json.loads(line) for line in lines]
     return [next((name, one[name]) for name in ("event", "due", "answered", "error") if name in one) for one in found]
 
 
 def told(lines: list[str]) -> list[str]:
-    """What is not an event."""
+    """The lines that are not events."""
     return [line for line in lines if line.startswith("·")]
 
 
-# What there is
+# Existing events.
 
 
 def test_watch_shows_agent_addressees_and_text(home: Path) -> None:
@@ -141,7 +141,7 @@ def test_control_characters_are_escaped(home: Path) -> None:
     assert watched(home)[0].endswith("  \\x1b[31m[bold]:apple:")
 
 
-# What falls due
+# Due reflections.
 
 
 def test_a_due_reflection_is_shown_after_the_event_that_made_it_due(home: Path) -> None:
@@ -227,7 +227,7 @@ def test_watch_as_json(home: Path) -> None:
 
 # Live
 
-# What starts the tests may ignore Ctrl-C, and its children with it.
+# The parent of the tests may ignore Ctrl-C, which its children inherit.
 _COMMAND = """
 import signal
 from recallog_service.cli import main
@@ -237,7 +237,7 @@ main()
 
 
 class Running:
-    """A command in a process of its own that goes on until it is stopped."""
+    """A command in its own process that runs until it is stopped."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -257,7 +257,7 @@ class Running:
         lines.put("(end)")
 
     def until(self, pattern: str, stream: str = "out") -> str:
-        """Wait for the next line in which `pattern` is found."""
+        """Wait for the next line that contains `pattern`."""
         while True:
             line = self._lines[stream].get(timeout=PATIENCE_SECONDS)
             self.seen[stream].append(line)
@@ -266,7 +266,7 @@ class Running:
             assert line != "(end)", self.seen
 
     def stop(self, with_signal: signal.Signals) -> int:
-        """Its exit code."""
+        """Stop the command and return its exit code."""
         self._process.send_signal(with_signal)
         return self.ended()
 
@@ -346,7 +346,7 @@ def test_tail_follows_until_it_is_stopped(home: Path) -> None:
     assert tail.seen["err"] == []
 
 
-# React, on and on
+# Continuous react.
 
 
 @pytest.mark.parametrize(("with_signal", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])

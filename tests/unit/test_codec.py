@@ -1,4 +1,4 @@
-"""Between an event and its bytes: the same event back, the same judgement whichever way it is read."""
+"""The codec: round trips of events, and equal results of the fast decoder and full validation."""
 
 import inspect
 import json
@@ -58,7 +58,7 @@ optional_identifiers = st.none() | identifiers
 
 @st.composite
 def said(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
-    """A kind and a payload that it allows."""
+    """A kind with a valid payload."""
     payload = draw(objects)
     if draw(st.booleans()):
         return draw(unknown_kinds), payload
@@ -107,11 +107,11 @@ def test_different_spellings_of_one_event_have_one_canonical_form(said: Event) -
     assert codec.canonical(written_otherwise) == codec.canonical(data)
 
 
-# The fast way and the slow way.
+# The fast decoder and full validation.
 
 
 def the_slow_way(data: bytes) -> Event | None:
-    """What `Event`'s own validation says, with the rules of the wire: a time in UTC, nothing by default, nothing of
+    """The result of `Event`'s own validation, with the rules of the wire: a time in UTC, no defaults, nothing of
     the future."""
     try:
         found = Event.model_validate_json(data)
@@ -158,7 +158,7 @@ FIELDS = [*Event.model_fields, "run_id", "actor", "created_at", "session_id", "f
 
 @st.composite
 def broken(draw: st.DrawFn) -> bytes:
-    """The wire form of an event with a few things changed, most of which break it."""
+    """The wire form of an event with a few changes, most of which make it invalid."""
     base = json.loads(codec.encode(draw(events()))) if draw(st.booleans()) else dict(WIRE)
     parts = [(name, json.dumps(value, ensure_ascii=draw(st.booleans()))) for name, value in base.items()]
     for _ in range(draw(st.integers(0, 2))):
@@ -202,7 +202,7 @@ def test_decoder_and_full_validation_agree_on_every_fragment_in_every_field(name
             assert the_codec_s(data) == the_slow_way(data), data
 
 
-# What the wire requires.
+# Requirements of the wire.
 
 
 @pytest.mark.parametrize("name", ["id", "at"])
@@ -350,7 +350,7 @@ def test_an_envelope_that_is_no_version_is_invalid(envelope: object) -> None:
     assert error.path == "envelope"
 
 
-# Bytes that are no JSON.
+# Bytes that are not JSON.
 
 
 @pytest.mark.parametrize(
@@ -393,7 +393,7 @@ def test_a_text_that_utf_8_cannot_encode_is_refused() -> None:
         codec.parse('{"space": "\ud800"}')
 
 
-# Names in questions.
+# Names in queries.
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", "a\n", "a" * 129])
@@ -402,13 +402,13 @@ def test_a_query_with_an_invalid_name_is_refused(name: str) -> None:
         codec.check_name(name)
 
 
-# Deep JSON, and readers that stand deep in the stack.
+# Deep JSON, and readers deep in the call stack.
 
 STACKS = [100, 300, 700, 950]  # of 1,000; the first hundred are pytest's
 
 
 def verdict(work: Callable[[bytes], object], data: bytes, *, stack: int) -> object:
-    """What `work` says of `data` where `stack` callers stand below it: its answer, or the field and rule broken."""
+    """The result of `work` on `data` below `stack` callers: its value, or the field and rule of the error."""
 
     def from_below(callers: int) -> object:
         if callers > 0:
@@ -438,27 +438,27 @@ def test_an_event_is_accepted_at_any_stack_depth() -> None:
 
 
 def test_a_deep_old_session_id_has_one_canonical_form_at_any_stack_depth() -> None:
-    # The upcast drops it, so the event is taken, and writing its bytes in order ran out of the stack.
+    # The upcast drops it, so the event is accepted; sorting its keys once overflowed the stack.
     data = OLD.replace(b'"chat.1_a-B"', b"[" * 199 + b"]" * 199)
     assert codec.decode(data).session is None
     assert len({verdict(codec.canonical, data, stack=stack) for stack in STACKS}) == 1
 
 
 def test_a_too_deep_event_is_refused_at_any_stack_depth() -> None:
-    # Where it ends is the interpreter's: Python 3.13 has room for such depths. No event does, in any.
+    # The limit depends on the interpreter: Python 3.13 allows such depths. No version accepts such an event.
     data = b"[" * 5000 + b"]" * 5000
     for work in (codec.canonical, codec.decode):
         assert len({verdict(work, data, stack=stack) for stack in STACKS}) == 1
 
 
 def test_a_time_outside_the_range_of_utc_is_refused() -> None:
-    # It ended the projector: one such record, and no view moved any more.
+    # One such record once stopped the projector.
     assert refusal(wire(at="0001-01-01T00:00:00+23:59")).path == "at"
     assert refusal(wire(at="9999-12-31T23:59:59-23:59")).path == "at"
 
 
 def test_the_fast_decoder_calls_no_validator_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pydantic took `Event`'s own validator for the schema that was to do without it, and only the clock noticed."""
+    """Pydantic once used `Event`'s own validator in the schema meant to avoid it; only the run time showed it."""
     data = codec.encode(event())
     called: list[str] = []
     monkeypatch.setattr("recallog_schemas.event.check_payload", lambda *_: called.append("payload"))

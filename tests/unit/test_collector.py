@@ -1,4 +1,4 @@
-"""The garbage collector is the process's: a fold pauses it only where nothing else can run, and always resumes it."""
+"""The pause of the garbage collector: only while nothing else can run, and always resumed."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Components from settings, by URL scheme, and memories of components that were built in code."""
+"""Composition: components from settings by URL scheme, and memories of components built in code."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Copying a ledger: every event arrives once and in order; what cannot arrive is named."""
+"""Copying a ledger: every event is copied once and in order; records that cannot be copied are listed."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""Kinds that a space declares: who sees their events, how much they weigh, what they say, and where a prompt has them.
+"""Kinds that a space declares: visibility, importance and text of their events, and their section in prompts.
 
-A declaration holds for later events, so every answer shows an event with the meaning that it had when it was said.
+A declaration holds for later events, so every answer shows an event with the meaning that it had when it was published.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def test_explicit_defaults_give_the_same_row_before_and_after_it_was_stored() ->
     assert SPACES.encode(SPACES.decode(data)) == data
 
 
-# What may be declared.
+# Valid declarations.
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_declaration_of_more_than_64_kinds_in_a_space_is_a_dead_letter(tmp_pat
     assert [kind.name for kind in view.kinds if kind.space] == [*sorted(first)[16:], *sorted(second)]
 
 
-# What it means.
+# Visibility, importance and text.
 
 
 def test_an_undeclared_unknown_kind_is_private_and_has_no_text(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_kind_in_shared_kinds_is_shared_despite_its_declaration(tmp_path: Path
     assert texts(tmp_path, [declared(private, shared_kinds=["order.placed"]), order()]) == ["Ada ordered rye bread"]
 
 
-# Since when.
+# Declarations over time.
 
 
 def test_a_declaration_applies_to_later_events_and_earlier_private_events_stay_private(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_live_rebuilt_and_past_views_agree_on_declared_kinds(tmp_path: Path) -> 
     after(tmp_path, events, ask)
 
 
-# Where a prompt has it.
+# Roles in prompts.
 
 
 def sections(prompt: str) -> dict[str, list[str]]:
@@ -239,7 +239,7 @@ def test_a_scene_of_declared_kinds_has_their_texts(tmp_path: Path) -> None:
     assert after(tmp_path, [], lambda memory: memory.scene("village")).format() == "Ada ordered rye bread"
 
 
-# Every other answer.
+# Other answers.
 
 
 def test_recall_previews_pages_and_reasons_show_the_declared_text(tmp_path: Path) -> None:

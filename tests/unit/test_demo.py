@@ -1,4 +1,4 @@
-"""The demo: it keeps its promises twice in a row, and its recording obeys the rules that the story tells of."""
+"""The demo: its claims hold in two runs in a row, and its recording obeys the rules of the story."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The compose file and the image keep what they promise: pinned, checked, kept on a volume, closed to the network."""
+"""The compose file and the image: pinned versions, health checks, volumes and ports."""
 
 import re
 import shlex

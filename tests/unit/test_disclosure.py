@@ -1,4 +1,4 @@
-"""Progressive disclosure: previews that answer a question, what is around one of them, and whole events."""
+"""Progressive disclosure: previews that answer a query, the neighbours of an event, and whole events."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +23,7 @@ def of_bread(count: int) -> list[Event]:
 
 
 def mixed(count: int) -> list[Event]:
-    """By turns: the baker's own, the miller's own, and what all see; one a minute from noon."""
+    """Alternately private events of the baker, of the miller, and shared ones; one a minute from noon."""
     return [
         event(
             ["agent.spoke", "agent.thought", "world.observed"][n % 3],
@@ -104,7 +104,7 @@ def test_search_finds_what_recall_finds_and_rounds_its_scores(tmp_path: Path) ->
 
 
 def around(home: Path, events: list[Event], anchor: str, **question: Any) -> list[str]:
-    """The ids of what the baker sees around an event, with a star at that one."""
+    """The ids that the baker sees around an event; the event itself has a star."""
     view = after(home, events, lambda memory: memory.timeline("village", "baker", around=anchor, **question))
     return [*(each.id for each in view.before), f"{view.anchor.id}*", *(each.id for each in view.after)]
 
@@ -228,12 +228,12 @@ def test_entries_as_of_a_time_contain_no_later_events(tmp_path: Path) -> None:
     assert entries(tmp_path, [], ["e-12", "e-14", "e-15"], as_of=Position(0, 12)) == ["e-12"]
 
 
-# What the views no longer keep.
+# Events dropped from the views.
 
 
 @pytest.fixture(scope="module")
 def long_memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A village in which the baker sees 4,700 events; what the miller says is shared from the 300th event on."""
+    """A village in which the baker sees 4,700 events; the miller's speech is shared from the 300th event on."""
     events = mixed(7_000)
     events.insert(300, event("space.configured", agent="narrator", payload={"shared_kinds": ["agent.thought"]}))
     events.insert(600, event("space.configured", agent="narrator", payload={"shared_kinds": ["world.observed"]}))
@@ -243,7 +243,7 @@ def long_memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def visible(number: int) -> bool:
-    """What the baker could see when it was said."""
+    """Whether the baker could see event `number` when it was published."""
     return number % 3 != (2 if 300 <= number < 599 else 1)
 
 

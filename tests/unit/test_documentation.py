@@ -1,4 +1,4 @@
-"""What the documentation shows is run: a reader who copies it gets what it promises."""
+"""The examples of the documentation: each runs and prints what the page shows."""
 
 import contextlib
 import io
@@ -20,7 +20,7 @@ def blocks(document: str, language: str) -> list[str]:
 
 
 def anchors(document: Path) -> set[str]:
-    """The anchors of its headings, as GitHub makes them."""
+    """The anchors of the headings of a page, as GitHub derives them."""
     headings = re.findall(r"^#+ (.*)$", document.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

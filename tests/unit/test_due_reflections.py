@@ -1,4 +1,4 @@
-"""Finding what is due costs what is due: other agents, other spaces and other partitions cost nothing."""
+"""The cost of finding due reflections: it grows only with their number, not with agents, spaces or partitions."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -31,7 +31,7 @@ def seen(space: str = "village") -> Event:
     return event("world.observed", space=space, agent="narrator")
 
 
-# What is read.
+# Rows read.
 
 
 async def _read(due: int, others: int, spaces: int = 1) -> tuple[int, int]:
@@ -63,11 +63,11 @@ def test_each_agent_that_is_due_costs_a_few_rows() -> None:
     assert (many - few) / 50 < 4
 
 
-# Where the reactor looks.
+# Calls of the reactor.
 
 
 class RecordedMemory:
-    """A memory that records where a reactor looks."""
+    """A memory that records the calls of a reactor."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -110,7 +110,7 @@ class RecordedMemory:
 
 
 def at_once(error: RecallogError) -> float:
-    """No pause after the one error that a test causes."""
+    """No pause after the error that a test causes."""
     if not isinstance(error, StorageUnavailable):
         raise error
     return 0.0

@@ -1,4 +1,4 @@
-"""Evaluation: evidence as annotators wrote it, figures worked out by hand, and results that can be compared."""
+"""Evaluation: evidence in the spellings of annotators, figures worked out by hand, and comparison of results."""
 
 import asyncio
 import hashlib
@@ -170,7 +170,7 @@ HITS: dict[tuple[str, str], list[str]] = {
 
 
 def answers_of(questions: Sequence[Question] = QUESTIONS, **more: list[str]) -> tuple[Answered, ...]:
-    """What a memory recalls that knows `HITS`; `more` replaces those of a space's question "four?"."""
+    """The answers of a memory that recalls `HITS`; `more` replaces the hits of the question "four?" of a space."""
 
     async def ask(space: str, agent: str, question: str) -> list[str]:
         assert agent == {"conv-1": "Ann", "conv-2": "Cid"}[space]
@@ -346,7 +346,7 @@ def test_a_run_is_reported_saved_and_compared_with_itself(tmp_path: Path, file: 
     assert "+0.0 to +0.0" in again.out
 
 
-# The real questions
+# The real questions.
 
 
 def recorded() -> bytes:

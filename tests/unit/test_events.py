@@ -1,4 +1,4 @@
-"""What may be said: the envelope's rules, by example. Each refusal names the field."""
+"""The rules of the envelope by example. Each refusal names the field."""
 
 import math
 from datetime import UTC, datetime, timedelta, timezone
@@ -15,7 +15,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def refusal(**fields: Any) -> InvalidEvent:
-    """The error of an event that is right but for `fields`."""
+    """The error of a valid event changed by `fields`."""
     said = {"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}}
     with pytest.raises(InvalidEvent) as raised:
         codec.make(said | fields)

@@ -1,4 +1,4 @@
-"""Why an agent has an event before its eyes, or why not: each verdict with its sentence."""
+"""Explanations why an agent remembers an event or not: each verdict with its sentence."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ SECRET = "The miller waters the flour."
 
 
 def said(number: int, kind: str = "agent.spoke", text: str = "Bread!", **fields: Any) -> Event:
-    """The event e-NUMBER, of that turn and that minute."""
+    """The event `e-<number>` of turn and minute `number`."""
     at = NOON + timedelta(minutes=number)
     return event(kind, id=f"e-{number}", turn=number, at=at, payload={"text": text}, **fields)
 
@@ -87,7 +87,7 @@ def test_a_query_changes_the_rank(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [0, 999])
 def test_a_visible_event_older_than_the_newest_2000_is_not_reported_as_invisible(tmp_path: Path, number: int) -> None:
-    """The agent's log and the shared one each kept all they had: together they had more than an answer looks at."""
+    """The agent's log and the shared one held all their events: together more than a query reads."""
     found = explained(tmp_path, [said(n, ("agent.spoke", "world.observed")[n % 2]) for n in range(3_000)], number)
     assert found.verdict != "not_visible"
 
@@ -107,7 +107,7 @@ def test_a_dropped_event_is_remembered_as_of_its_own_time(tmp_path: Path) -> Non
     assert explained(tmp_path, [said(n) for n in range(2_100)], 50, as_of=Position(0, 50)).verdict == "remembered"
 
 
-# Nobody's memory, or not this agent's.
+# Bookkeeping events and invisible events.
 
 
 def test_an_invisible_event_has_the_verdict_not_visible(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_as_of_a_time_before_it_happened_an_event_is_unknown(tmp_path: Path) -> 
     assert SECRET not in found.model_dump_json()
 
 
-# How it adds up.
+# Terms of the score.
 
 
 def test_the_terms_of_the_score_are_returned_with_their_weights(tmp_path: Path) -> None:

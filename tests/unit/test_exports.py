@@ -1,4 +1,4 @@
-"""The public names, frozen: whoever changes this list changes what users import."""
+"""The public names, frozen: a change of these lists changes what users import."""
 
 import ast
 import inspect
@@ -105,7 +105,7 @@ def test_importing_recallog_imports_no_library() -> None:
     assert libraries == {"recallog", "recallog_schemas"}
 
 
-# What is in every signature and comes from Python itself; `Row` is the type variable of the caller's own rows.
+# Types of signatures that come from Python itself; `Row` is the type variable of the caller's own rows.
 PYTHON = {
     "AsyncIterator", "BaseException", "Callable", "Collection", "None", "PathLike", "Row", "Self", "Sequence", "bool",
     "datetime", "float", "int", "list", "str",

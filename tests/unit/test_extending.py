@@ -31,7 +31,7 @@ Install = Callable[..., Path]
 
 
 def write_distribution(site: Path, project: dict[str, dict[str, object]], module: str, code: str) -> Path:
-    """What an installer leaves of a distribution with one module: the module, and its metadata."""
+    """Write an installed distribution: one module and its metadata."""
     name, version = project["project"]["name"], project["project"]["version"]
     groups = project["project"]["entry-points"]
     assert isinstance(groups, dict)
@@ -105,7 +105,7 @@ def test_the_factory_s_own_error_reaches_the_caller(tmp_path: Path) -> None:
 
 
 class TestStoreOfTheGuide(StoreContract):
-    """The guide's store keeps the contract, in the way that the guide shows."""
+    """The guide's store meets the contract, tested as the guide shows."""
 
     def _class_of_the_guide(self) -> type[StoreContract]:
         guide: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""The fold decides every record, whatever a projection does."""
+"""The fold: every record is applied or becomes a dead letter, whatever a projection does."""
 
 import asyncio
 import gc
@@ -245,7 +245,7 @@ def test_a_projection_that_catches_every_exception_does_not_swallow_a_missing_ro
         def apply(self, rows: Rows, record: Record) -> None:
             try:
                 super().apply(rows, record)
-            except Exception:  # noqa: BLE001 - what this test is about
+            except Exception:  # noqa: BLE001 - the subject of this test
                 rows.put(COUNTS, Count(-1), record.event.space, record.event.agent)
 
     assert fold(Careless(), *numbered(3)) == ({BAKER: 3}, [])
@@ -330,7 +330,7 @@ def test_the_settings_before_an_event_apply_to_it() -> None:
     ledger = ledger_at([codec.encode(said) for said in (shares, *numbered(2))])
     projector, generation = folded(ledger)
     shared = rows_of(projector.store, generation, "episodic.shared")
-    assert len(shared) == 3  # run.started by the default kinds, what was spoken by its own
+    assert len(shared) == 3  # run.started by the default kinds, agent.spoke by the setting
 
 
 def test_a_projection_that_names_its_kinds_is_called_for_no_others() -> None:
@@ -352,7 +352,7 @@ def test_a_projection_that_names_its_kinds_is_called_for_no_others() -> None:
 
 
 def test_a_batch_is_freed_after_its_fold_without_garbage_collection() -> None:
-    """A store's client that raises inside (a cancelled timeout, say) once kept whole batches alive in cycles."""
+    """An exception inside a store's client (such as a cancelled timeout) once kept whole batches alive in cycles."""
     fold = Fold(builtin.projections(), unique_ids=False)
     batch = Batch(0, 0, 50, [(offset, codec.encode(said)) for offset, said in enumerate(numbered(50))])
 

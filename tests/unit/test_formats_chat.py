@@ -1,4 +1,4 @@
-"""Chat: what is said, which tools were used with what result, and which space and time each conversation gets."""
+"""The chat format: messages, tool calls with their results, and space and time of each conversation."""
 
 import json
 from collections import Counter
@@ -68,7 +68,7 @@ def talk(**fields: Any) -> dict[str, Any]:
     return {"messages": [user("hello")], **fields}
 
 
-# What is said
+# Messages.
 
 
 def test_roles_become_agents_and_kinds() -> None:
@@ -247,7 +247,7 @@ def test_arguments_and_results_that_are_objects_are_stored_unchanged() -> None:
     ]
 
 
-# Which conversation is which space
+# Spaces of conversations.
 
 
 def test_one_conversation_gets_the_given_space() -> None:
@@ -287,7 +287,7 @@ def test_an_invalid_space_is_refused_once() -> None:
         items_of([talk(), talk()], space="my chats")
 
 
-# When it happened
+# Times.
 
 
 def test_missing_times_count_up_from_the_start_in_each_conversation() -> None:
@@ -438,7 +438,7 @@ def test_a_reward_that_is_no_finite_number_is_an_error() -> None:
     assert "conversation 1: reward: " in str(error_of(items_of(talk(reward=float("nan")))[-1]))
 
 
-# Real runs of an agent
+# Real runs of an agent.
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""JSONL: what an export wrote comes back; what a producer left out is filled in the same way every time."""
+"""The JSONL format: an export is read as equal events; omitted fields are filled in reproducibly."""
 
 import json
 from collections.abc import Iterable

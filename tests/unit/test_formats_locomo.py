@@ -1,4 +1,4 @@
-"""LoCoMo: sessions, turns and pictures of a conversation; ids that an evaluation can map to evidence."""
+"""The LoCoMo format: sessions, turns and pictures of a conversation; ids that an evaluation maps to evidence."""
 
 import json
 from collections import Counter
@@ -204,7 +204,7 @@ def test_a_file_of_another_format_is_refused_with_the_format_to_try(text: bytes,
     assert advice in str(refused.value)
 
 
-# The real conversations
+# The real conversations.
 
 
 @pytest.fixture(scope="module")

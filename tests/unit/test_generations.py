@@ -1,4 +1,4 @@
-"""Generations: first start, upgrade, rebuild, cutover, and what is refused."""
+"""Generations: first start, upgrade, rebuild, cutover, and refused ledgers."""
 
 import json
 from collections.abc import Sequence
@@ -91,7 +91,7 @@ async def _asked(projector: Projector) -> None:
 def test_two_processes_that_find_no_views_build_them_once(
     ledger: MemoryLedger, store: MemoryStore, views: str, ahead_by: int
 ) -> None:
-    """The second one builds and cuts over while the first one stands at any of its calls."""
+    """The second one builds and cuts over while the first one is at any of its calls."""
     if views == "of older code":
         finish(generations.current(projector_of(ledger, store, OlderActivity()), 0))
     elif views == "lost":
@@ -201,7 +201,7 @@ def test_new_dead_letters_prevent_the_cutover_until_they_are_accepted(ledger: Me
 def test_a_record_applied_by_the_live_views_between_comparison_and_cutover_prevents_the_cutover(
     store: MemoryStore, ahead_by: int
 ) -> None:
-    """The new generation had it as a dead letter already, and took the place of views that were compared without it."""
+    """The new generation had it as a dead letter, and replaced views that had been compared before they applied it."""
     ledger = ledger_at([codec.encode(said) for said in numbered(3)])
     live = projector_of(ledger, store)
     old = finish(generations.current(live, 0))

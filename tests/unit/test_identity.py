@@ -1,4 +1,4 @@
-"""Where a ledger stores a repeated event again, the views count it once."""
+"""Repeated events: the views count an id once if the ledger stores it more than once."""
 
 import random
 from typing import Any
@@ -18,7 +18,7 @@ from support.folding import finish, folded, ledger_at, rows_of
 
 
 class EmptyRows(Rows):
-    """Rows of a store that has none yet."""
+    """Rows of an empty store."""
 
     def missing_is_none(self) -> "EmptyRows":
         self._values = _NoneYet()
@@ -54,7 +54,7 @@ def test_repeats_are_detected_exactly_over_thousands_of_ids_however_buckets_are_
 
 
 def fold(*values: bytes) -> tuple[list[int], list[str]]:
-    """Offsets that are remembered, and what became a dead letter."""
+    """The offsets of remembered events, and the dead letters."""
     projector, generation = folded(ledger_at(values, unique_ids=False))
     own = rows_of(projector.store, generation, "episodic.own").values()
     letters = finish(dead_letters.all_dead_letters(projector.store, generation))

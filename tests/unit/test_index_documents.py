@@ -1,4 +1,4 @@
-"""What the semantic index knows of each event, and that nothing in it was overheard."""
+"""Documents of the semantic index: their fields, and visibility of their context."""
 
 import random
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def said(text: str = "Bread!", kind: str = "agent.spoke", **fields: Any) -> Even
 
 
 def indexed(*events: Event) -> list[Document]:
-    """The documents of some events, in the order in which they were said."""
+    """The documents of some events, in ledger order."""
     driver = ProjectionDriver(Index(MADE_WITH))
     driver.given(*events)
     driver.check()
@@ -51,11 +51,11 @@ def documents_of(values: Sequence[bytes], *, unique_ids: bool = True, batch_reco
 
 
 def before(*events: Event) -> str:
-    """What stands before the last of some events."""
+    """The context of the last of some events."""
     return indexed(*events)[-1].before
 
 
-# What becomes a document.
+# Documents.
 
 
 def test_an_event_with_text_is_a_document_with_all_filterable_fields() -> None:
@@ -131,7 +131,7 @@ def test_a_text_without_a_final_question_mark_is_no_question(text: str) -> None:
     assert not is_question(text)
 
 
-# Places and ids.
+# Ordinals and ids.
 
 
 def test_ordinals_count_by_session_and_events_without_session_by_space() -> None:
@@ -156,7 +156,7 @@ def test_no_two_documents_have_one_id(ordinals: set[tuple[str, str, int]]) -> No
     assert len({point_id(*ordinal) for ordinal in ordinals}) == len(ordinals)
 
 
-# What stands before a document.
+# The context of a document.
 
 
 def test_the_context_of_a_document_is_the_previous_event_of_its_session() -> None:
@@ -198,12 +198,12 @@ def bytes_of(one: Event) -> bytes:
     return driver.ledger.values()[0]
 
 
-# The same by brute force, over anything that can be said.
+# Comparison with brute force over random events.
 
 
 @dataclass(frozen=True)
 class Heard:
-    """One document as the rules say it must be."""
+    """One document as the rules define it."""
 
     offset: int
     session: str

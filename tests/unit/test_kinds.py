@@ -1,4 +1,4 @@
-"""The catalogue: what each kind must say, what it says in words, how much it weighs, who sees it."""
+"""The catalogue of kinds: required fields, text, importance and visibility of each kind."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The live loop of a worker, in virtual time: what it keeps, what it says while it cannot, and how it goes on."""
+"""The live loop of a worker, in virtual time: its views, its reports of problems, and its recovery."""
 
 import asyncio
 import copy
@@ -37,7 +37,7 @@ from support.oracle import expect
 from support.virtual_time import run_in_virtual_time
 
 SOON = 0.5
-"""Virtual seconds in which a few batches are folded, and no look or retry of a stuck partition need happen."""
+"""Virtual seconds in which a few batches are folded, and no check or retry of a failed partition need happen."""
 ONE_CHECK = CHECK_SECONDS + POLL_SECONDS + SOON
 
 
@@ -46,7 +46,7 @@ class NewerActivity(Activity):
 
 
 class ADifferentLedger(MemoryLedger):
-    """A ledger that can be exchanged, can be away, and can be slow."""
+    """A ledger that can be replaced, unavailable or slow."""
 
     def __init__(self, events: int = 10) -> None:
         super().__init__(unique_ids=False)
@@ -76,7 +76,7 @@ class ADifferentLedger(MemoryLedger):
 
 
 def run_now(work: Any) -> Any:
-    """The result of a coroutine that waits for nothing."""
+    """The result of a coroutine that never suspends."""
     try:
         work.send(None)
     except StopIteration as done:
@@ -85,7 +85,7 @@ def run_now(work: Any) -> Any:
 
 
 class AStore(MemoryStore):
-    """A store that can be away, or refuse commits; `committed` are the offsets of commits that were applied."""
+    """A store that can be unavailable or refuse commits; `committed` are the offsets of applied commits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ class World:
         vars(self.store).update(vars(MemoryStore()))
 
     async def check(self) -> None:
-        """The views are what the oracle says of the whole ledger."""
+        """Check that the views equal the oracle for the whole ledger."""
         active = (await self.store.pointer(0)).active
         assert active is not None
         values = self.ledger.values()
@@ -161,7 +161,7 @@ class World:
 
 @asynccontextmanager
 async def running(world: World) -> AsyncIterator["asyncio.Task[None]"]:
-    """The loop goes on until the block ends, and then stops within a moment."""
+    """Run the loop until the block ends; it must then stop within a moment."""
     task = asyncio.create_task(world.live.run())
     await asyncio.sleep(SOON)
     try:
@@ -350,7 +350,7 @@ async def test_after_the_cutover_of_newer_code_it_is_idle_and_healthy() -> None:
         await asyncio.sleep(ONE_CHECK)
         assert (world.tasks.state, world.live.problems) == (State.IDLE, [])
         assert "newer version" in world.tasks.why
-        world.lose_the_views()  # and with them what newer code has built
+        world.lose_the_views()  # including the generation of newer code
         await asyncio.sleep(IDLE_SECONDS + ONE_CHECK)
         await world.check()
 
@@ -374,7 +374,7 @@ async def test_a_ledger_that_replaces_the_open_one_is_not_folded() -> None:
     committed = list(world.store.committed)
     world.ledger.name = "another one"
     world.say(5)
-    await asyncio.wait([task], timeout=POLL_SECONDS * 3)  # before any look
+    await asyncio.wait([task], timeout=POLL_SECONDS * 3)  # before any check
     assert isinstance(task.exception(), LedgerReplaced)
     assert world.store.committed == committed
     assert not world.feed.running
@@ -509,7 +509,7 @@ async def test_a_failed_record_source_is_closed_and_joined_again() -> None:
 async def test_records_that_the_source_cannot_deliver_are_read_from_the_ledger() -> None:
     world = World()
     async with running(world):
-        world.feed.next = 1_000  # it would never hand out anything again
+        world.feed.next = 1_000  # it would never deliver anything again
         world.say(5)
         world.feed.no_longer = {0, 7}
         await asyncio.sleep(SOON)

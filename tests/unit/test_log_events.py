@@ -1,4 +1,4 @@
-"""How many events the views keep is a setting, the same for all processes of a folder."""
+"""The setting for the number of events in the views, which is the same for all processes of a folder."""
 
 from pathlib import Path
 

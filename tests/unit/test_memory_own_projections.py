@@ -1,4 +1,4 @@
-"""A view of one's own: folded beside the built-in ones, built by itself, and what it cannot apply."""
+"""Custom projections: folded with the built-in ones, built automatically, with dead letters of their own."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ LINES = Log("lines", Line, keep=3)
 
 
 class Words:
-    """How many words each agent has said, and the last lines of its space. Chokes on the words it is told to."""
+    """The number of words of each agent, and the last lines of its space. Raises on the word `chokes_on`."""
 
     name: ClassVar[str] = "words"
     tables = (WORDS, LINES)
@@ -52,7 +52,7 @@ class Words:
 
 
 class Loudest:
-    """Another one beside it."""
+    """A second projection."""
 
     name: ClassVar[str] = "loudest"
     version: ClassVar[int] = 1
@@ -81,7 +81,7 @@ async def words(memory: Memory, agent: str = "baker") -> int | None:
     return row.words if row else None
 
 
-# Reading it.
+# Reading rows and logs.
 
 
 def test_rows_and_entries_include_the_events_published_before(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_table_of_an_unknown_projection_is_an_error(tmp_path: Path) -> None:
     run(work())
 
 
-# Adding and removing it.
+# Adding and removing projections.
 
 
 def test_a_projection_added_later_is_built_from_the_beginning(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_projection_added_later_is_built_from_the_beginning(tmp_path: Path) ->
 
 
 def test_react_waits_for_no_custom_projection_and_catch_up_for_all(tmp_path: Path) -> None:
-    """On a cluster nobody may keep them, and what agents owe is in the built-in views."""
+    """On a cluster possibly no worker builds them, and due reflections are in the built-in views."""
 
     async def work() -> None:
         await filled(tmp_path)
@@ -227,14 +227,14 @@ def test_an_older_version_does_not_undo_what_a_newer_one_has_built(tmp_path: Pat
     run(work())
 
 
-# What it cannot apply.
+# Dead letters.
 
 
 def test_a_record_that_it_cannot_apply_is_its_own_dead_letter_and_the_other_views_continue(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
             await memory.publish_many(SAID)
-            assert await words(memory) == 6  # what the raising record had written is undone
+            assert await words(memory) == 6  # the writes of the raising record are undone
             (letter,) = await memory.dead_letters()
             assert (letter.views, letter.position, letter.reason) == ("words", Position(0, 2), "projection_failed")
             assert letter.detail == "words: ValueError: cannot swallow that"
@@ -335,11 +335,11 @@ def test_a_rebuild_that_accepts_losses_cuts_over(tmp_path: Path) -> None:
     run(work())
 
 
-# Bytes in the ledger that nobody can read.
+# Unreadable records.
 
 
 def plant(home: Path, data: bytes) -> Position:
-    """Write a record past all of our code."""
+    """Write a record directly to the file."""
     with closing(sqlite3.connect(home / "ledger.db")) as connection, connection:
         (offset,) = connection.execute("SELECT coalesce(max(offset) + 1, 0) FROM events").fetchone()
         (space,) = connection.execute("SELECT number FROM spaces WHERE name = 'village'").fetchone()

@@ -1,4 +1,4 @@
-"""Publishing: an acknowledged event is there once, an id means one thing, a call writes all or nothing."""
+"""Publishing: an acknowledged event is stored once, an id has one content, a call writes all or nothing."""
 
 import subprocess
 import sys
@@ -85,7 +85,7 @@ def test_a_call_with_too_many_events_is_refused(tmp_path: Path) -> None:
     run(work())
 
 
-# Read your own writes.
+# Reading own writes.
 
 
 def test_a_query_after_a_position_sees_its_event(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_waiting_for_a_missing_position_is_an_error(tmp_path: Path, position: Po
     run(work())
 
 
-# Several at once.
+# Concurrent use.
 
 
 def test_two_memories_on_one_folder_see_each_other_s_events(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The timeline: all that an agent may see, a page at a time; and who was active where."""
+"""The timeline, page by page, and the lists of spaces and agents."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -14,7 +14,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def day(count: int = 25) -> list[Event]:
-    """`count` events of the baker and as many that he may not see, one a minute from noon."""
+    """`count` events of the baker and as many invisible to the baker, one a minute from noon."""
     events = []
     for n in range(count):
         at = NOON + timedelta(minutes=n)
@@ -35,7 +35,7 @@ async def pages(memory: Memory, **question: Any) -> list[TimelinePage]:
 
 
 def walk(home: Path, events: list[Event], **question: Any) -> tuple[list[TimelinePage], list[int]]:
-    """All pages, and the turns on them, oldest first."""
+    """All pages, and their turns, oldest first."""
 
     async def work() -> list[TimelinePage]:
         async with Memory.open(home) as memory:
@@ -122,11 +122,11 @@ def test_a_time_without_its_zone_is_an_error(tmp_path: Path, bound: str) -> None
         walk(tmp_path, day(1), **{bound: NOON.replace(tzinfo=None)})
 
 
-# What the views keep.
+# The retention of the views.
 
 
 def long_run(own: int, shared: int) -> list[Event]:
-    """Shared and own events by turns, then what is left of the longer."""
+    """Shared and own events alternately, then the rest of the longer list."""
     events = []
     for n in range(max(own, shared)):
         if n < shared:
@@ -148,7 +148,7 @@ def test_the_last_page_has_kept_from_and_nothing_older(tmp_path: Path) -> None:
     kept_from = found[-1].kept_from
     assert kept_from is not None
     assert found[-1].items[0].position == kept_from
-    assert turns == list(range(300, 2300))  # the hundred shared ones are older than what is left of its own
+    assert turns == list(range(300, 2300))  # the hundred shared events are older than the remaining own ones
 
 
 @pytest.mark.parametrize(("own", "shared"), [(2001, 0), (0, 2001), (10, 2500), (2500, 2500), (2500, 10)])
@@ -172,7 +172,7 @@ def test_events_dropped_from_the_views_are_still_in_the_ledger(tmp_path: Path) -
     assert run(work()) == 2100
 
 
-# Who was active.
+# Spaces and agents.
 
 
 def test_spaces_are_listed_by_name_with_their_counts(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Views are disposable: deleted, damaged, rebuilt, they say the same. And they know their ledger."""
+"""Views: equal after deletion and rebuild, verified against the ledger, and bound to it."""
 
 import shutil
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ AGENTS = ["baker", "miller", "narrator", "late"]
 
 
 def village() -> list[Event]:
-    """300 events of all sorts."""
+    """300 events of many kinds."""
     kinds = ["agent.spoke", "agent.thought", "world.observed", "image.generated"]
     events = [
         event(
@@ -37,7 +37,7 @@ def village() -> list[Event]:
 
 
 async def answers(memory: Memory) -> dict[str, object]:
-    """What everybody remembers, without the name of the generation that says so."""
+    """The memories of all agents, without the name of the generation."""
     found: dict[str, object] = {}
     for agent in AGENTS:
         view = await memory.episodic("village", agent)
@@ -53,7 +53,7 @@ def delete_views(home: Path) -> None:
         path.unlink()
 
 
-# Deleted.
+# Deletion and rebuild.
 
 
 def test_memories_are_equal_after_the_views_were_deleted_and_rebuilt(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_an_error_about_a_views_file_that_is_no_database_names_the_remedy(tmp_pa
     run(work())
 
 
-# Verified.
+# Verification.
 
 
 def test_fresh_views_are_clean(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_one_changed_memory_is_found_by_verification_and_repaired_by_a_rebuild(t
     run(work())
 
 
-# They know their ledger.
+# The identity of the ledger.
 
 
 async def two_folders(home: Path) -> tuple[Path, Path]:
@@ -228,7 +228,7 @@ def test_after_a_mismatch_nothing_was_written(tmp_path: Path) -> None:
     assert before == after
 
 
-# At a glance.
+# Status.
 
 
 def test_status_reports_the_lag_of_the_views_and_folds_nothing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What an agent remembers: its own, what is addressed to it, what all share. Worked examples on a real folder."""
+"""Visibility: own, addressed and shared events. Worked examples on a real folder."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -94,7 +94,7 @@ def test_a_setting_is_not_remembered_and_does_not_count_in_the_window(tmp_path: 
     assert turns(tmp_path, events) == [1, 2]
 
 
-# Who sees what.
+# Visibility.
 
 
 def test_thoughts_are_visible_only_to_their_own_agent(tmp_path: Path) -> None:
@@ -172,11 +172,11 @@ def test_nothing_of_one_space_is_visible_in_another(tmp_path: Path) -> None:
     assert turns(tmp_path, events) == []
 
 
-# An agent that comes late.
+# An agent first seen late.
 
 
 def pure(events: Iterable[Event], agent: str) -> list[Event]:
-    """What `agent` may see, over the whole run: the rules of visibility written down once more."""
+    """The turns that `agent` may see in the whole run: a second implementation of the rules of visibility."""
     shared: Collection[str] = DEFAULT_SHARED_KINDS
     seen = []
     for each in events:
@@ -224,7 +224,7 @@ def test_memory_is_a_pure_function_of_the_ledger(
     assert [memory.event for memory in found.memories] == pure(events, agent)[-window:]
 
 
-# How it reads.
+# Text.
 
 
 def test_a_memory_is_shown_with_its_turn_and_kind(tmp_path: Path) -> None:

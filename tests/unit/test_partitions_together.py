@@ -1,4 +1,4 @@
-"""What concerns several partitions is done in them together: each partition here waits until the other one is read."""
+"""Concurrent work on several partitions: here each partition waits until the other one is read."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -19,7 +19,7 @@ SECONDS_MAX = 10.0
 
 
 class MeetingStore(MemoryStore):
-    """Once `barrier` is set, the first look at the generations of a partition waits for that of the other one."""
+    """Once `barrier` is set, the first read of the pointer of a partition waits for that of the other one."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Which candidates answer best: each term by an example, the whole by what must always hold."""
+"""Ranking of candidates: each term by an example, and invariants of the whole by properties."""
 
 import math
 import random
@@ -29,18 +29,18 @@ SCORED = CHANNELS - {STRUCTURE, TEMPORAL, SALIENCE}
 
 
 def candidate(offset: int, **fields: Any) -> Candidate:
-    """What was said at an offset; where nothing else is given, far from all else in its session."""
+    """A candidate at an offset; by default far from all others in its session."""
     known = {"id": f"point {offset}", "agent": "baker", "kind": "agent.spoke", "session": "", "ordinal": 100 * offset}
     return Candidate(**{**known, "offset": offset, "turn": 0, "at": 0, "is_question": False, **fields})
 
 
 def turns(*keywords: float, **fields: Any) -> list[Candidate]:
-    """What was said turn by turn in one session."""
+    """Candidates on consecutive ordinals of one session."""
     return [candidate(ordinal, ordinal=ordinal, keyword=worth, **fields) for ordinal, worth in enumerate(keywords)]
 
 
 def scores(candidates: list[Candidate], **asked: Any) -> list[float]:
-    """By offset."""
+    """The scores by offset."""
     ranked = sorted(rank(candidates, RankingQuery(**asked)), key=lambda one: one.candidate.offset)
     return [one.score for one in ranked]
 
@@ -88,14 +88,14 @@ def test_a_channel_without_any_value_is_left_out() -> None:
 
 
 def test_a_channel_with_a_value_for_one_candidate_weighs_for_all() -> None:
-    """What only the views know has no vector, and is compared with what the index knows."""
+    """A candidate known only to the views has no vector, and is compared with those of the index."""
     indexed, newer = candidate(0, keyword=1.0, semantic=0.5), candidate(1, keyword=1.0)
     found = parts([indexed, newer], 1, channels={KEYWORD, SEMANTIC}, idf={"mill": 1.0})
     assert found == {KEYWORD: ranking.WITHOUT_LATE_INTERACTION.keyword, SEMANTIC: 0.0}
 
 
 def test_keywords_are_scaled_between_the_best_text_and_the_whole_query() -> None:
-    """The whole question is worth 4, and the best text has 1 of it: the scale is their geometric mean."""
+    """The whole query is worth 4 and the best text 1: the scale is their geometric mean."""
     found = scores([candidate(0, keyword=0.5), candidate(1, keyword=1.0)], channels={KEYWORD}, idf={"a": 1.0, "b": 3.0})
     assert found == pytest.approx([ranking.BY_WORDS.keyword * 0.25, ranking.BY_WORDS.keyword * 0.5])
 
@@ -125,7 +125,7 @@ def test_ranking_no_candidates_gives_none() -> None:
         assert rank([], RankingQuery(fusion=fusion, channels=CHANNELS, sessions={"a": 1.0})) == []
 
 
-# What was said around it. Without an index: a neighbour .3, then .4 of it with each step, over two steps.
+# Neighbours. Without an index: .3 of a neighbour, times .4 with each further step, over two steps.
 
 
 def test_a_good_turn_raises_its_neighbours_less_with_each_step() -> None:
@@ -211,7 +211,7 @@ def test_without_an_index_a_matching_session_raises_all_its_turns() -> None:
 
 
 def test_ranks_are_fused_as_in_the_worked_example_of_the_memory_model() -> None:
-    """§3.5: sem [a, b, c], kw [b, a], ent [c], temporal [c, b, a]; word-pieces stand for the entities here."""
+    """§3.5: sem [a, b, c], kw [b, a], ent [c], temporal [c, b, a]; late interaction is used for the entities here."""
     a = candidate(0, semantic=0.9, keyword=1.0, at=0)
     b = candidate(1, semantic=0.8, keyword=2.0, at=1 * DAY)
     c = candidate(2, semantic=0.7, late_interaction=[0.5], at=2 * DAY)
@@ -239,7 +239,7 @@ def test_structure_is_scaled_to_the_size_of_reciprocal_ranks() -> None:
     assert parts(found, 0, fusion=RRF, sessions={"": 2.0})["session"] == pytest.approx(ranking.BY_WORDS.session / 61)
 
 
-# Always.
+# Properties.
 
 
 def test_the_newer_of_two_equal_candidates_comes_first() -> None:

@@ -1,4 +1,4 @@
-"""Reactors: each trigger is answered once, whatever dies in between, and the memory goes on."""
+"""Reactors: each trigger is answered once despite crashes, and errors do not stop the memory."""
 
 import asyncio
 import multiprocessing
@@ -40,7 +40,7 @@ async def events_of(memory: Memory) -> list[Event]:
 
 
 class Scripted(Reflector):
-    """Answers as told, and remembers what it was asked."""
+    """Answers from a script, and records its requests."""
 
     def __init__(self, answer: Callable[[ReflectionRequest], ReflectionAnswer] | None = None) -> None:
         self.asked: list[ReflectionRequest] = []
@@ -234,7 +234,7 @@ def test_an_answer_s_id_with_another_cause_is_a_conflict(tmp_path: Path) -> None
 
 
 def test_an_event_with_the_id_of_an_answer_does_not_stop_the_reactor(tmp_path: Path) -> None:
-    """Every answer was a conflict, and no other agent's trigger was ever reached."""
+    """Every answer was a conflict, and the triggers of other agents were never answered."""
 
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
@@ -250,7 +250,7 @@ def test_an_event_with_the_id_of_an_answer_does_not_stop_the_reactor(tmp_path: P
 
 
 def test_the_slower_of_two_reactors_reports_the_answer_that_counts(tmp_path: Path) -> None:
-    """The reactor said that it had written what somebody else had."""
+    """The reactor reported an answer as its own that another process had written."""
 
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
@@ -275,7 +275,7 @@ def test_a_trigger_that_was_answered_meanwhile_is_not_answered_again(tmp_path: P
             await prepared(other, "baker", "miller")
 
             class Helpful(Scripted):
-                """While the baker's answer is made, somebody answers for the miller."""
+                """While the baker's answer is computed, another process answers for the miller."""
 
                 async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
                     miller = await other.reflection(SPACE, "miller")
@@ -323,7 +323,7 @@ def test_one_call_answers_pending_triggers_and_leaves_those_that_it_causes(tmp_p
         async with Memory.open(tmp_path) as memory:
             await prepared(memory, "baker", "miller", threshold=1, events=1)
             assert [reaction.agent for reaction in await memory.react()] == ["baker", "miller"]
-            # The miller's reflection is news to the baker.
+            # The miller's reflection is a new event for the baker.
             assert [trigger.agent for trigger in await memory.pending()] == ["baker"]
 
     run(work())
@@ -381,7 +381,7 @@ def test_agents_that_see_only_each_other_s_reflections_come_to_rest(tmp_path: Pa
             await until(at_rest)
             asked = len(reflector.asked)
             for _ in range(3):
-                # Every round of the background begins with the ledger's end as it is.
+                # Each round in the background begins by reading the ledger's end.
                 await memory.publish(says("narrator", "clock.ticked"))
                 await asyncio.sleep(0.05)
             assert len(reflector.asked) == asked

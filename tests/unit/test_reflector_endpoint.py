@@ -1,4 +1,4 @@
-"""The reflector that asks a model over HTTP, against a real server on this machine that behaves and misbehaves."""
+"""The reflector that calls a model over HTTP, against a local server with valid and invalid replies."""
 
 import json
 import socket
@@ -29,7 +29,7 @@ RIGHT_JSON = json.dumps({"belief": RIGHT.belief, "based_on": RIGHT.based_on})
 
 @pytest.fixture(autouse=True)
 def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer's proxy is no part of these tests."""
+    """Ignore the proxy settings of the developer."""
     monkeypatch.setenv("NO_PROXY", "*")
 
 
@@ -49,13 +49,13 @@ def reflected(
 
 
 def failure(reply: Reply, **settings: Any) -> ReflectorFailed:
-    """How a question fails that `reply` answers."""
+    """The failure of a request that is answered by `reply`."""
     with ChatServer(reply) as server, pytest.raises(ReflectorFailed) as failed:
         reflected(server, **settings)
     return failed.value
 
 
-# What is asked
+# Requests.
 
 
 def test_it_requests_a_belief_about_the_evidence_from_the_model() -> None:
@@ -136,7 +136,7 @@ def test_a_host_a_base_url_and_a_full_path_are_accepted(given: str, asked: str) 
     assert server.requests[0].path == asked
 
 
-# What is understood
+# Valid replies.
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_the_callers_client_is_used_and_not_closed() -> None:
     assert server.requests[0].headers["x-team"] == "bakery"
 
 
-# What is nonsense
+# Invalid replies.
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_an_endless_reply_is_read_only_up_to_a_limit() -> None:
     assert "more than 1,048,576 bytes" in failure(padded).reason
 
 
-# What fails
+# Transient failures.
 
 
 @pytest.mark.parametrize("reply", [chat_server.HANGS, chat_server.HANGS_HALFWAY])
@@ -281,7 +281,7 @@ def test_a_busy_or_failing_server_is_a_transient_failure(code: int) -> None:
     ],
 )
 def test_the_retry_after_header_of_a_server_is_respected(asked: str, seconds: float | None) -> None:
-    # A date counts from the server's own clock.
+    # A date is relative to the clock of the server.
     failed = failure(Reply(429, headers={"Retry-After": asked, "Date": "Sun, 01 Mar 2026 12:00:00 GMT"}))
     assert failed.retry_after_seconds == seconds
 
@@ -293,7 +293,7 @@ def test_a_refused_request_is_a_permanent_failure(code: int) -> None:
     assert not failed.retryable
 
 
-# What an operator must change
+# Permanent failures.
 
 
 @pytest.mark.parametrize(

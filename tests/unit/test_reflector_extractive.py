@@ -1,4 +1,4 @@
-"""The reflector without a model, and what holds for the answers of all of them."""
+"""The extractive reflector, and the checks and retries that apply to every reflector."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def reflection(*evidence: Evidence) -> ReflectionAnswer:
 
 
 class Scripted(Reflector):
-    """A user's own reflector, which says or raises one thing after the other."""
+    """A custom reflector with a script of answers and exceptions."""
 
     def __init__(self, *turns: Any) -> None:
         self.turns = list(turns)
@@ -43,7 +43,7 @@ class Scripted(Reflector):
 
 
 def asked(reflector: Reflector, **settings: Any) -> tuple[ReflectionAnswer | BaseException, list[float]]:
-    """What asking about one event ended with, and how long was waited in between."""
+    """The outcome of a request about one event, and the waits between the attempts."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -52,7 +52,7 @@ def asked(reflector: Reflector, **settings: Any) -> tuple[ReflectionAnswer | Bas
     async def outcome() -> ReflectionAnswer | BaseException:
         try:
             return await ask(reflector, question(seen("e1", "Bread!")), sleep=sleep, **settings)
-        except BaseException as error:  # noqa: BLE001 - which one it is, is the answer
+        except BaseException as error:  # noqa: BLE001 - the exception is the outcome
             return error
 
     return run(outcome()), waits
@@ -61,7 +61,7 @@ def asked(reflector: Reflector, **settings: Any) -> tuple[ReflectionAnswer | Bas
 RIGHT = ReflectionAnswer("I sell bread.", ("e1",))
 
 
-# What the extractive reflector says
+# The extractive reflector.
 
 
 def test_it_quotes_the_most_important_events_oldest_first_with_their_agents() -> None:
@@ -139,7 +139,7 @@ def test_beliefs_about_beliefs_stay_bounded() -> None:
         assert len(answer.belief) < 4 * QUOTE_CHARS_MAX, generation
 
 
-# What every answer has to pass
+# Checks of every answer.
 
 
 def checked_answer(belief: str, *based_on: str, evidence: Sequence[str] = ("e1", "e2", "e3")) -> ReflectionAnswer:
@@ -189,7 +189,7 @@ def test_a_belief_without_valid_evidence_is_invalid(based_on: tuple[str, ...]) -
     assert failed.value.retryable
 
 
-# How a question is asked
+# Retries.
 
 
 def test_a_transient_failure_is_retried_with_growing_waits() -> None:

@@ -1,4 +1,4 @@
-"""The rows of one batch: what is read, what is written, and what a record takes back when it is undone."""
+"""The rows of one batch: reads, writes, and undoing a record."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ BAKER = RowKey("debts", "village", "baker")
 
 @pytest.fixture
 def rows() -> Rows:
-    """The baker owes nothing yet; what the miller owes is not fetched."""
+    """The row of the baker is fetched and absent; that of the miller is not fetched."""
     rows = Rows([DEBTS, PAID])
     rows.load(BAKER, None)
     return rows
@@ -173,7 +173,7 @@ def test_a_row_of_another_type_is_refused_when_it_is_written(rows: Rows, row: An
 
 
 def test_mutable_rows_are_refused() -> None:
-    """Undoing gives back the row as it was read; nobody may have changed it meanwhile."""
+    """Undoing restores the row as it was read, so it must not have been changed in place."""
     with pytest.raises(ProjectionError, match="frozen=True"):
         Table("loose", Loose)
 
@@ -231,7 +231,7 @@ def test_the_total_of_a_table_is_refused(rows: Rows) -> None:
 
 
 def test_a_table_of_another_projection_may_be_read_and_not_written(rows: Rows) -> None:
-    """A projection could write the count of dead letters, or another's rows, and no check noticed."""
+    """A projection could once write the count of dead letters, or rows of another projection, undetected."""
     rows.writable = {"paid"}
     assert owed(rows) is None
     for write in (lambda: owe(rows, 1), lambda: rows.delete(DEBTS, "village", "baker")):

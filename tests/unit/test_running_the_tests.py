@@ -1,4 +1,4 @@
-"""A clone alone is enough to run the tests: without real data its tests are skipped, and the summary says so."""
+"""Running the tests from a clone alone: tests on real data are skipped, and the summary counts them."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a command imports: a process that answers one question starts without what the question does not need."""
+"""The imports of commands: a process loads only the modules that its query needs."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 from support.cli import environment_of, recallog
 from support.events import event
 
-# As the installed command runs, and then what was imported on stderr.
+# Runs like the installed command, and then prints the imported modules on stderr.
 _COMMAND = """
 import sys
 from recallog_service.cli import main
@@ -21,7 +21,7 @@ finally:
 
 
 def imported_by(*arguments: object) -> tuple[str, set[str]]:
-    """The output of a command, and the modules that it imported in a process of its own."""
+    """The output of a command in its own process, and the modules that it imported."""
     done = subprocess.run(
         [sys.executable, "-c", _COMMAND, *map(str, arguments)],
         capture_output=True,
@@ -35,7 +35,7 @@ def imported_by(*arguments: object) -> tuple[str, set[str]]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A folder with an event and the views of it."""
+    """A folder with an event and its views."""
     said = event(payload={"text": "Fresh bread!"})
     recallog("publish", said.space, said.agent, said.kind, said.text, "--home", tmp_path)
     recallog("episodic", said.space, said.agent, "--home", tmp_path)

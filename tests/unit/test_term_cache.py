@@ -1,4 +1,4 @@
-"""The cache of terms stays within its bytes, removes what was used least recently, and never crosses generations."""
+"""The cache of terms: bounded by bytes, least recently used entries removed first, separate per generation."""
 
 import random
 import tracemalloc
@@ -17,7 +17,7 @@ from support.events import event, numbered, run
 
 
 def of(agent: str, words: int = 20) -> MemoryTerms:
-    """Terms that share no text with those of other calls; of one size for as many words."""
+    """Terms that share no text with those of other calls; the size depends only on the number of words."""
     weights = {f"{random.getrandbits(64):016x}": random.random() for _ in range(words)}
     return MemoryTerms(agent, "agent.spoke", f"session of {agent}", 0, False, weights or None)
 

@@ -1,4 +1,4 @@
-"""Which terms a text has, and what each of them weighs."""
+"""The terms of a text and their weights."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""`recallog.testing`: a projection of one's own tested without files, services or an event loop."""
+"""`recallog.testing`: testing a custom projection without files, services or an event loop."""
 
 import asyncio
 import itertools
@@ -25,7 +25,7 @@ RECEIPTS = Log("receipts", Debt, keep=2)
 
 
 class Debts:
-    """Who owes how many sacks."""
+    """The number of sacks that each agent owes."""
 
     name: ClassVar[str] = "debts"
     version: ClassVar[int] = 1

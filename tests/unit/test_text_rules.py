@@ -1,4 +1,4 @@
-"""How a space's own text rules make texts of payloads."""
+"""The text rules of a space, which derive texts from payloads."""
 
 from typing import Any
 

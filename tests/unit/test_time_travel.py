@@ -1,4 +1,4 @@
-"""What memory knew at a position, and what had happened by a time."""
+"""Time travel: memory as of a position and as of a time."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -35,7 +35,7 @@ def remembered(home: Path, events: list[Event], as_of: AsOf | None, agent: str =
     return run(work())
 
 
-# A position: what memory knew then.
+# As of a position.
 
 
 def test_memory_as_of_a_position_is_that_right_after_it(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_the_past_of_an_unknown_space_or_agent_is_empty(tmp_path: Path) -> None:
     run(work())
 
 
-# A time: what had happened by then.
+# As of a time.
 
 
 def test_memory_as_of_a_time_contains_no_later_events(tmp_path: Path) -> None:

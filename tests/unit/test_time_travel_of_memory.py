@@ -1,4 +1,4 @@
-"""Every answer of the past is the one that was given then."""
+"""Time travel for every query: an answer as of a position equals the one given then."""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -45,7 +45,7 @@ def grown() -> list[Event]:
 
 
 def plain(answer: View | Context) -> dict[str, Any]:
-    """All that an answer says but which copy of the views it is from."""
+    """All fields of an answer except the generation of the views."""
     if isinstance(answer, View):
         return answer.model_dump(exclude={"generation"})
     said = {"text": str(answer), "tokens": answer.tokens, "dropped": answer.dropped, "checkpoint": answer.checkpoint}
@@ -71,7 +71,7 @@ def test_the_answer_as_of_a_position_is_the_one_given_right_after_it(tmp_path: P
 
 
 def test_the_compared_answers_are_not_empty(tmp_path: Path) -> None:
-    """The random events above hold enough of everything."""
+    """The random events contain enough of every kind."""
 
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
@@ -86,7 +86,7 @@ def test_the_compared_answers_are_not_empty(tmp_path: Path) -> None:
     run(work())
 
 
-# A time: what happened later is remembered nowhere, what was set later counts.
+# As of a time: later events are ignored, later settings apply.
 
 
 def minute(n: int) -> datetime:
@@ -94,7 +94,7 @@ def minute(n: int) -> datetime:
 
 
 def said(kind: str, at: int, text: str = "Bread!", **fields: Any) -> Event:
-    """Told in the order of the ledger, happened at minute `at`."""
+    """An event that happened at minute `at`, independently of its position."""
     return event(kind, at=minute(at), payload={"text": text}, **fields)
 
 

@@ -1,4 +1,4 @@
-"""A warm query of an embedded memory visits a thread once, and still sees all that the ledger held when it began."""
+"""Warm queries of an embedded memory: one call of a thread, and all events published before the query."""
 
 import asyncio
 import subprocess
@@ -27,7 +27,7 @@ def without_index(home: Path) -> Memory:
 
 
 async def thread_calls(work: Callable[[], Awaitable[object]]) -> int:
-    """How often `work` hands something to a thread."""
+    """How often `work` calls a thread."""
     loop, calls = asyncio.get_running_loop(), 0
     original = loop.run_in_executor
 
@@ -90,7 +90,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 def test_every_query_sees_events_that_another_process_published_before_it(tmp_path: Path) -> None:
-    # At any moment: also between the calls of a query, and between its look at the ledger and its look at the views.
+    # At any moment, also between the calls of a query, and between its reads of the ledger and of the views.
     events = 150
 
     async def work() -> None:
@@ -118,7 +118,7 @@ def test_every_query_sees_events_that_another_process_published_before_it(tmp_pa
                 await asyncio.sleep(0)  # the listener's turn
             await listening
             assert (await producer.wait(), acknowledged) == (0, 4 + events)
-            assert at_end > 0  # some queries found nothing new: those were read optimistically
+            assert at_end > 0  # some queries found no new events and were read optimistically
 
     run(work())
 

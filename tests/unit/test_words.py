@@ -1,4 +1,4 @@
-"""Words as numbers: comparing them must be comparing the words."""
+"""Words as numbers: comparing the numbers equals comparing the words."""
 
 import random
 import threading

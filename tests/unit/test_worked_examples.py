@@ -1,4 +1,4 @@
-"""The worked examples of the ledger-view memory document and of what the memory model settles about it, one by one.
+"""The worked examples of the ledger-view memory document and of the memory model, one by one.
 
 Those that need a semantic index (it raises on every call, the same events indexed twice, of equal texts the newer one
 scores higher) come with the index.
@@ -181,7 +181,7 @@ def test_the_newer_of_two_events_with_equal_scores_is_salient(tmp_path: Path) ->
 
 
 def test_salient_events_are_in_ledger_order_also_within_a_turn(tmp_path: Path) -> None:
-    """The original sorted by turn alone, and showed those of one turn by score."""
+    """The original sorted by turn alone, and events of one turn by score."""
     events = [said("agent.thought"), said("user.injected"), said("agent.spoke")]
     assert [memory.position.offset for memory in salient(tmp_path, events).memories] == [0, 1, 2]
 
@@ -214,7 +214,7 @@ def test_with_threshold_3_speech_of_peers_makes_none_due(tmp_path: Path) -> None
 
 
 def test_with_threshold_5_a_count_that_jumps_from_4_to_7_makes_exactly_one_due(tmp_path: Path) -> None:
-    """The original asked whether the count is a multiple of the threshold, and missed this one."""
+    """The original tested whether the count is a multiple of the threshold, and missed this case."""
     assert not reflection(tmp_path, reflecting_every(5), *spoken(4)).due
     view = reflection(tmp_path, *spoken(3))
     assert (view.due, view.events, view.since) == (True, 7, Position(0, 5))
@@ -241,7 +241,7 @@ def test_a_peer_s_reflection_counts_one(tmp_path: Path) -> None:
 
 
 def busy_run() -> list[Event]:
-    """Every kind of thing that memory is made of, by two agents and a narrator."""
+    """Events of all kinds that memory uses, by two agents and a narrator."""
     settings = [reflecting_every(3), reflecting_every(4, "miller")]
     kinds = ["world.observed", "agent.spoke", "user.injected", "agent.thought", "agent.reflected", "clock.ticked"]
     acts = [said(kinds[turn % 6], AGENTS[turn % 3], turn, f"Word {turn % 7} of {turn}") for turn in range(50)]
@@ -249,7 +249,7 @@ def busy_run() -> list[Event]:
 
 
 async def everything(memory: Memory) -> list[View]:
-    """What every agent is told, and what stands."""
+    """All answers about every agent, and the pending triggers."""
     answers: list[View] = [await memory.scene("village"), *await memory.pending()]
     for agent in AGENTS:
         answers += [
