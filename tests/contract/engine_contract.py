@@ -68,8 +68,8 @@ def point(
     **payload: Any,
 ) -> Point:
     """A point whose vectors are those of `seed`."""
-    said = {"agent": "baker", "kind": "agent.spoke", "session": "", "at": NOON, "offset": seed}
-    fields = {"space": space, "readers": [EVERYBODY], **said, **payload}
+    defaults = {"agent": "baker", "kind": "agent.spoke", "session": "", "at": NOON, "offset": seed}
+    fields = {"space": space, "readers": [EVERYBODY], **defaults, **payload}
     return Point(
         id or str(uuid4()),
         unit(seed),
@@ -209,11 +209,11 @@ def cases(draw: st.DrawFn) -> Case:
     wanted = draw(filters(space, points))
     corpus = draw(st.just(wanted) | st.just(everything(space)) | filters(space, points))
     limit = draw(st.integers(1, 50))
-    asked = draw(st.dictionaries(st.sampled_from(TERMS), st.floats(0.125, 3, width=32), min_size=1))
+    terms = draw(st.dictionaries(st.sampled_from(TERMS), st.floats(0.125, 3, width=32), min_size=1))
     weights = np.array(draw(st.lists(st.floats(0.125, 1, width=32), min_size=1, max_size=3)), np.float32)
     searches = [
         Search(wanted, limit, dense=unit(draw(seeds))),
-        Search(wanted, limit, sparse=Sparse(list(asked), list(asked.values())), corpus=corpus),
+        Search(wanted, limit, sparse=Sparse(list(terms), list(terms.values())), corpus=corpus),
         Search(wanted, limit, token_vectors=unit(draw(seeds), len(weights)) * weights[:, None]),
     ]
     return Case(points, wanted, searches)

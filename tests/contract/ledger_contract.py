@@ -81,11 +81,11 @@ class LedgerContract(ABC):
         assert read(ledger, 1, 1) == []
 
     def test_an_event_is_read_as_it_was_appended(self, ledger: Ledger) -> None:
-        said = event(
+        sent = event(
             turn=42, session="s1", audience=("miller",), payload={"text": "Überraschung 🎂", "n": [1, 2.5, None]}
         )
-        run(ledger.append([said]))
-        assert events_in(ledger) == [said]
+        run(ledger.append([sent]))
+        assert events_in(ledger) == [sent]
 
     def test_appending_nothing_writes_nothing(self, ledger: Ledger) -> None:
         assert run(ledger.append([])) == []
@@ -99,7 +99,7 @@ class LedgerContract(ABC):
 
     def test_a_read_of_one_space_leaves_out_the_others(self, ledger: Ledger) -> None:
         village, city = numbered(5), numbered(5, space="city")
-        run(ledger.append([said for pair in zip(village, city, strict=True) for said in pair]))
+        run(ledger.append([sent for pair in zip(village, city, strict=True) for sent in pair]))
         assert events_in(ledger, "city") == city
 
     def test_an_unknown_space_has_no_records(self, ledger: Ledger) -> None:
@@ -129,7 +129,7 @@ class LedgerContract(ABC):
         assert max(sum(batch) for batch in sizes) <= limits.READ_BATCH_BYTES
         assert all(sum(batch) + following[0] > limits.READ_BATCH_BYTES for batch, following in pairwise(sizes))
         assert [batch.start for batch in found[1:]] == [batch.next for batch in found[:-1]]
-        assert [said for said in events_in(ledger, space) if said.space == "village"] == large
+        assert [sent for sent in events_in(ledger, space) if sent.space == "village"] == large
 
     def test_a_record_larger_than_the_batch_limit_is_a_batch_of_its_own(
         self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
@@ -155,8 +155,8 @@ class LedgerContract(ABC):
         assert run(ledger.find(space, "e2")) is None
 
     def test_an_id_stored_twice_is_found_at_its_first_record(self, ledger: Ledger) -> None:
-        run(ledger.append([event(id="e0"), said := event(id="e1")]))
-        run(ledger.append([said]))
+        run(ledger.append([event(id="e0"), sent := event(id="e1")]))
+        run(ledger.append([sent]))
         assert run(ledger.find("village", "e1")) == Position(0, 1)
 
     def test_too_many_events_in_one_call_are_refused_and_none_is_written(self, ledger: Ledger) -> None:
@@ -171,7 +171,7 @@ class LedgerContract(ABC):
 
     def test_the_same_id_in_another_space_is_another_event(self, ledger: Ledger) -> None:
         run(ledger.append([event(id="e1"), event(id="e1", space="city", payload={"text": "Smoke!"})]))
-        assert [said.space for said in events_in(ledger)] == ["village", "city"]
+        assert [sent.space for sent in events_in(ledger)] == ["village", "city"]
 
     def test_the_manifest_never_changes(self, ledger: Ledger) -> None:
         before = run(ledger.manifest())
@@ -190,9 +190,9 @@ class LedgerContract(ABC):
         assert all(0 <= ledger.partition_of(f"space-{n}") < partitions for n in range(50))
 
     def test_a_record_is_found_by_its_offset(self, ledger: Ledger) -> None:
-        said = numbered(3)
-        run(ledger.append(said))
-        assert run(record_at(ledger, 0, 1)) == codec.encode(said[1])
+        sent = numbered(3)
+        run(ledger.append(sent))
+        assert run(record_at(ledger, 0, 1)) == codec.encode(sent[1])
 
     @pytest.mark.parametrize("offset", [-1, 3, 1000])
     def test_an_offset_outside_the_ledger_has_no_record(self, ledger: Ledger, offset: int) -> None:
@@ -214,15 +214,15 @@ class UniqueIdsContract(LedgerContract):
         assert ledger.unique_ids
 
     def test_an_event_appended_twice_is_stored_once(self, ledger: Ledger) -> None:
-        said = event(turn=42)
-        run(ledger.append([said]))
-        run(ledger.append([said]))
-        assert events_in(ledger) == [said]
+        sent = event(turn=42)
+        run(ledger.append([sent]))
+        run(ledger.append([sent]))
+        assert events_in(ledger) == [sent]
 
     def test_an_event_twice_in_one_call_is_stored_once(self, ledger: Ledger) -> None:
-        said = event()
-        run(ledger.append([said, said]))
-        assert events_in(ledger) == [said]
+        sent = event()
+        run(ledger.append([sent, sent]))
+        assert events_in(ledger) == [sent]
 
     def test_a_repeated_event_returns_its_first_position(self, ledger: Ledger) -> None:
         first, second, third = numbered(3)
@@ -230,16 +230,16 @@ class UniqueIdsContract(LedgerContract):
         assert run(ledger.append([third, first, third])) == [Position(0, 2), Position(0, 0), Position(0, 2)]
 
     def test_a_retry_of_a_partly_stored_call_writes_the_rest(self, ledger: Ledger) -> None:
-        said = numbered(5)
-        run(ledger.append(said[:2]))
-        run(ledger.append(said))
-        assert events_in(ledger) == said
+        sent = numbered(5)
+        run(ledger.append(sent[:2]))
+        run(ledger.append(sent))
+        assert events_in(ledger) == sent
 
     def test_an_id_reused_for_other_content_is_refused_and_nothing_of_the_call_is_written(self, ledger: Ledger) -> None:
         run(ledger.append([event(id="e1")]))
         with pytest.raises(IdConflict, match=r"e1.*0:0"):
             run(ledger.append([event(id="e2"), event(id="e1", payload={"text": "Cake!"}), event(id="e3")]))
-        assert [said.id for said in events_in(ledger)] == ["e1"]
+        assert [sent.id for sent in events_in(ledger)] == ["e1"]
 
     def test_an_id_with_two_contents_in_one_call_is_refused_and_nothing_of_the_call_is_written(
         self, ledger: Ledger
@@ -262,9 +262,9 @@ class RepeatedIdsContract(LedgerContract):
         assert not ledger.unique_ids
 
     def test_a_repeat_is_stored_again(self, ledger: Ledger) -> None:
-        said = event()
-        assert run(ledger.append([said, said])) == [Position(0, 0), Position(0, 1)]
+        sent = event()
+        assert run(ledger.append([sent, sent])) == [Position(0, 0), Position(0, 1)]
 
     def test_an_id_with_other_content_is_stored_too(self, ledger: Ledger) -> None:
         run(ledger.append([event(id="e1"), event(id="e1", payload={"text": "Cake!"})]))
-        assert [said.id for said in events_in(ledger)] == ["e1", "e1"]
+        assert [sent.id for sent in events_in(ledger)] == ["e1", "e1"]

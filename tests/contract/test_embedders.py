@@ -62,12 +62,12 @@ class WordsEmbedder(Embedder):
     def _embedding(self, passage: Passage) -> Embedding:
         words = list(WORD.finditer(passage.text))
         vector = self._direction("") + sum(self._direction(word[0].lower()) for word in words)
-        asked = [word for word in words if passage.tokens_from is not None and word.start() >= passage.tokens_from]
-        states = [self._direction(word[0].lower()) for word in asked]
+        requested = [word for word in words if passage.tokens_from is not None and word.start() >= passage.tokens_from]
+        states = [self._direction(word[0].lower()) for word in requested]
         return Embedding(
             (vector / np.linalg.norm(vector)).astype(np.float32),
-            [word.span() for word in asked],
-            np.array(states, np.float32).reshape(len(asked), self.dimension),
+            [word.span() for word in requested],
+            np.array(states, np.float32).reshape(len(requested), self.dimension),
         )
 
     @classmethod
@@ -208,10 +208,10 @@ class TestContract:
         assert np.linalg.norm(embedding.vector) == pytest.approx(1, abs=1e-4)
 
     def test_texts_of_similar_meaning_or_words_are_nearer(self, embedder: Embedder) -> None:
-        asked, near, far = vectors_of(
+        requested, near, far = vectors_of(
             embedder, ["Where is the key to the mill?", "The key to the mill is under a stone.", "Rain fell all week."]
         )
-        assert asked @ near > asked @ far + 0.1
+        assert requested @ near > requested @ far + 0.1
 
     def test_tokens_lie_within_their_text_and_each_has_a_vector(self, embedder: Embedder) -> None:
         embeddings = embedder.embed([Passage(text, 0) for text in TEXTS])
@@ -361,7 +361,7 @@ def test_a_missing_package_is_named() -> None:
 # The endpoint
 
 
-def asked(server: EmbeddingServer, *texts: str, path: str = "", **settings: Any) -> Vectors:
+def vectors_from(server: EmbeddingServer, *texts: str, path: str = "", **settings: Any) -> Vectors:
     endpoint = EndpointEmbedder(server.url + path, "small", **{"api_key": KEY} | settings)
     try:
         return vectors_of(endpoint, texts or ("Bread.",))
@@ -371,7 +371,7 @@ def asked(server: EmbeddingServer, *texts: str, path: str = "", **settings: Any)
 
 def test_a_request_names_texts_and_model_and_the_identity_names_model_and_host() -> None:
     with EmbeddingServer() as server:
-        asked(server, "Bread.", " ", "half \ud83d")
+        vectors_from(server, "Bread.", " ", "half \ud83d")
     (request,) = server.requests
     assert request.path == "/v1/embeddings"
     assert request.headers["authorization"] == f"Bearer {KEY}"
@@ -390,14 +390,14 @@ def test_a_request_names_texts_and_model_and_the_identity_names_model_and_host()
 )
 def test_a_host_a_base_url_and_a_full_path_are_accepted(path: str, expected: str) -> None:
     with EmbeddingServer() as server:
-        asked(server, path=path)
+        vectors_from(server, path=path)
     assert server.requests[0].path == expected
 
 
 def test_many_texts_are_many_requests() -> None:
     texts = [f"loaf {number}" for number in range(70)]
     with EmbeddingServer() as server:
-        found = asked(server, *texts)
+        found = vectors_from(server, *texts)
     assert [len(request) for request in server.texts] == [32, 32, 6]
     assert np.allclose(found, vectors_of(WordsEmbedder(), texts), atol=1e-6)
 
@@ -414,14 +414,14 @@ def test_the_dimension_is_requested_once_unless_it_is_configured() -> None:
 def test_a_text_that_is_refused_for_its_length_is_halved_and_the_others_are_not() -> None:
     long = "wood " * 400
     with EmbeddingServer(status(413), vectors(["Bread."]), status(400), status(422)) as server:
-        asked(server, "Bread.", long)
+        vectors_from(server, "Bread.", long)
     assert server.texts == [["Bread.", long], ["Bread."], [long], [long[:1000]], [long[:500]]]
 
 
 def test_a_refused_short_text_is_a_permanent_error() -> None:
     with EmbeddingServer(*[status(400, f"no model small for {KEY}")] * 2) as server:
         with pytest.raises(SettingsError, match=r"answers 400.* refuses this text for small: .*no model") as refused:
-            asked(server)
+            vectors_from(server)
     assert KEY not in str(refused.value)
     assert len(server.requests) == 1
 
@@ -429,7 +429,7 @@ def test_a_refused_short_text_is_a_permanent_error() -> None:
 @pytest.mark.parametrize("code", [408, 425, 429, 500, 502, 503])
 def test_a_busy_or_broken_endpoint_may_answer_later(code: int) -> None:
     with EmbeddingServer(status(code)) as server, pytest.raises(EmbedderUnavailable, match=f"answers {code}") as failed:
-        asked(server)
+        vectors_from(server)
     assert failed.value.retryable
 
 
@@ -444,7 +444,7 @@ def test_a_busy_or_broken_endpoint_may_answer_later(code: int) -> None:
 )
 def test_an_error_about_a_wrong_configuration_names_the_remedy(code: int, advice: str) -> None:
     with EmbeddingServer(status(code, KEY)) as server, pytest.raises(SettingsError, match=advice) as refused:
-        asked(server)
+        vectors_from(server)
     assert f"{server.url}/v1/embeddings answers {code}" in str(refused.value)
     assert KEY not in str(refused.value)
 
@@ -452,7 +452,7 @@ def test_an_error_about_a_wrong_configuration_names_the_remedy(code: int, advice
 def test_redirects_are_not_followed() -> None:
     with EmbeddingServer() as elsewhere, EmbeddingServer(status(307, location=elsewhere.url)) as server:
         with pytest.raises(SettingsError, match="redirects are not followed"):
-            asked(server)
+            vectors_from(server)
     assert not elsewhere.requests
 
 
@@ -472,37 +472,37 @@ def test_redirects_are_not_followed() -> None:
 )
 def test_an_invalid_reply_is_a_transient_failure(reply: Reply, reason: str) -> None:
     with EmbeddingServer(reply) as server, pytest.raises(EmbedderUnavailable, match=reason) as failed:
-        asked(server)
+        vectors_from(server)
     assert KEY not in str(failed.value)
 
 
 def test_embeddings_of_two_lengths_are_an_invalid_reply() -> None:
     reply = listed([{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [1.0, 2.0]}])
     with EmbeddingServer(reply) as server, pytest.raises(EmbedderUnavailable, match=r"embeddings of \[1, 2\] numbers"):
-        asked(server, "a", "b")
+        vectors_from(server, "a", "b")
 
 
 def test_vectors_of_another_length_are_a_settings_error() -> None:
     with EmbeddingServer() as server, pytest.raises(SettingsError, match="vectors of 64 numbers, not 32"):
-        asked(server, dimension=32)
+        vectors_from(server, dimension=32)
 
 
 def test_an_endless_reply_is_read_only_up_to_a_limit() -> None:
     reply = Reply(body=b" " * (16 * 1024 * 1024 + 1))
     with EmbeddingServer(reply) as server, pytest.raises(EmbedderUnavailable, match="more than 16,777,216 bytes"):
-        asked(server)
+        vectors_from(server)
 
 
 @pytest.mark.parametrize("reply", [chat_server.HANGS, chat_server.HANGS_HALFWAY])
 def test_a_request_to_an_endpoint_that_hangs_times_out(reply: Reply) -> None:
     with EmbeddingServer(reply) as server, pytest.raises(EmbedderUnavailable, match=r"not answered within 0\.2 s"):
-        asked(server, timeout_seconds=0.2)
+        vectors_from(server, timeout_seconds=0.2)
 
 
 @pytest.mark.parametrize("reply", [chat_server.DROPS, chat_server.DROPS_HALFWAY])
 def test_a_dropped_connection_is_a_transient_failure(reply: Reply) -> None:
     with EmbeddingServer(reply) as server, pytest.raises(EmbedderUnavailable, match="cannot be reached"):
-        asked(server)
+        vectors_from(server)
 
 
 def test_an_endpoint_that_is_down_is_a_transient_failure() -> None:

@@ -233,12 +233,12 @@ def start(program: str, *arguments: object) -> "subprocess.Popen[str]":
 def kill(process: "subprocess.Popen[str]", after_lines: int, after_seconds: float) -> list[str]:
     """Kill the process some time after its first `after_lines` lines of output; returns all of its output."""
     assert process.stdout is not None
-    said = [process.stdout.readline() for _ in range(after_lines)]
+    lines = [process.stdout.readline() for _ in range(after_lines)]
     time.sleep(after_seconds)
     process.send_signal(signal.SIGKILL)
     rest, _ = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL, "it ended by itself"
-    return [line.strip() for line in [*said, *rest.splitlines()]]
+    return [line.strip() for line in [*lines, *rest.splitlines()]]
 
 
 def test_every_acknowledged_point_survives_a_kill_while_writing(engine: EdgeEngine, folder: Path) -> None:
@@ -346,14 +346,14 @@ class Qdrant:
 def qdrant() -> Iterator[Qdrant]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            said.api_keys.add(self.headers["api-key"])
-            if said.drops:
-                said.drops -= 1
+            fake.api_keys.add(self.headers["api-key"])
+            if fake.drops:
+                fake.drops -= 1
                 self.connection.close()
                 return
             self.rfile.read(int(self.headers["Content-Length"] or 0))
             missing = 404, '{"status": {"error": "Not found: Collection `recallog.memories` doesn\'t exist!"}}'
-            status, body = said.replies.get(self.path, missing)
+            status, body = fake.replies.get(self.path, missing)
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
@@ -366,13 +366,13 @@ def qdrant() -> Iterator[Qdrant]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        said = Qdrant(f"http://127.0.0.1:{server.server_address[1]}")
+        fake = Qdrant(f"http://127.0.0.1:{server.server_address[1]}")
         threading.Thread(target=server.serve_forever, args=(0.01,)).start()
-        yield said
+        yield fake
         server.shutdown()
 
 
-def asked(url: str, ask: Callable[[ServerEngine], Awaitable[object]]) -> object:
+def answer_from(url: str, ask: Callable[[ServerEngine], Awaitable[object]]) -> object:
     async def work() -> object:
         engine = ServerEngine(url)
         try:
@@ -395,25 +395,25 @@ def test_a_server_that_weighs_words_by_other_tenants_is_refused(qdrant: Qdrant, 
         lambda engine: engine.search("memories", [Search(everything("village"), 1, dense=unit(0))]),
     ):
         with pytest.raises(SettingsError, match=rf"{qdrant.url} is {version}; the semantic index needs 1\.19 or later"):
-            asked(qdrant.url, ask)
+            answer_from(qdrant.url, ask)
 
 
 def test_a_collection_that_the_server_does_not_have_is_lost(qdrant: Qdrant) -> None:
     with pytest.raises(IndexLost):
-        asked(qdrant.url, lambda engine: engine.count("memories"))
+        answer_from(qdrant.url, lambda engine: engine.count("memories"))
 
 
 def test_a_path_without_qdrant_is_not_taken_for_a_lost_collection(qdrant: Qdrant) -> None:
     qdrant.replies[f"/elsewhere{COUNT}"] = 404, "<html>no such page</html>"
     with pytest.raises(IndexUnavailable, match="answers 404") as raised:
-        asked(f"{qdrant.url}/elsewhere/", lambda engine: engine.count("memories"))
+        answer_from(f"{qdrant.url}/elsewhere/", lambda engine: engine.count("memories"))
     assert not isinstance(raised.value, IndexLost)
 
 
 def test_a_broken_connection_is_reestablished(qdrant: Qdrant) -> None:
     qdrant.replies[COUNT] = 200, '{"result": {"count": 7}}'
     qdrant.drops = 1
-    assert asked(qdrant.url, lambda engine: engine.count("memories")) == 7
+    assert answer_from(qdrant.url, lambda engine: engine.count("memories")) == 7
 
 
 @pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
@@ -421,7 +421,7 @@ def test_a_broken_connection_is_reestablished(qdrant: Qdrant) -> None:
 def test_the_api_key_is_sent_and_never_shown(qdrant: Qdrant, status: int) -> None:
     qdrant.replies[COUNT] = status, "nonsense about s3cret/+key"
     with pytest.raises(IndexUnavailable) as raised:
-        asked(f"{qdrant.url}?api_key=s3cret%2F%2Bkey", lambda engine: engine.count("memories"))
+        answer_from(f"{qdrant.url}?api_key=s3cret%2F%2Bkey", lambda engine: engine.count("memories"))
     assert qdrant.api_keys == {"s3cret/+key"}
     assert "s3cret" not in str(raised.value)
     assert qdrant.url in str(raised.value)
@@ -429,4 +429,4 @@ def test_the_api_key_is_sent_and_never_shown(qdrant: Qdrant, status: int) -> Non
 
 def test_the_index_is_unavailable_without_a_server() -> None:
     with pytest.raises(IndexUnavailable, match=r"http://127\.0\.0\.1:1/path cannot be reached .*: check that it runs"):
-        asked("http://127.0.0.1:1/path", lambda engine: engine.count("memories"))
+        answer_from("http://127.0.0.1:1/path", lambda engine: engine.count("memories"))

@@ -264,14 +264,14 @@ def test_a_cancelled_close_frees_its_caller_and_the_file_is_closed_when_its_thre
 def test_a_cancelled_publish_returns_while_another_process_holds_the_ledger_and_can_be_repeated(
     tmp_path: Path,
 ) -> None:
-    said = event(payload={"text": "Bread!"})
+    sent = event(payload={"text": "Bread!"})
 
     async def work() -> None:
         async with Memory.open(Settings(home=tmp_path, index="off")) as memory:
             await memory.publish(event(payload={"text": "The first."}))
             other = sqlite3.connect(tmp_path / layout.LEDGER, isolation_level=None)
             other.execute("BEGIN IMMEDIATE")
-            publishing = asyncio.create_task(memory.publish(said))
+            publishing = asyncio.create_task(memory.publish(sent))
             for _ in range(100):
                 await asyncio.sleep(0)
             assert not publishing.done()
@@ -281,7 +281,7 @@ def test_a_cancelled_publish_returns_while_another_process_holds_the_ledger_and_
             assert other.in_transaction
             other.execute("ROLLBACK")
             other.close()
-            await memory.publish(said)
-            assert [shown.text for shown in (await memory.episodic(said.space, said.agent)).memories][1:] == ["Bread!"]
+            await memory.publish(sent)
+            assert [shown.text for shown in (await memory.episodic(sent.space, sent.agent)).memories][1:] == ["Bread!"]
 
     run(work())

@@ -60,10 +60,10 @@ class GatedEmbedder(ToyEmbedder):
 
     def __init__(self, model: str) -> None:
         super().__init__(model)
-        self.asked, self.gate = threading.Event(), threading.Event()
+        self.called, self.gate = threading.Event(), threading.Event()
 
     def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
-        self.asked.set()
+        self.called.set()
         assert self.gate.wait(60)
         return super().embed(passages)
 
@@ -305,7 +305,7 @@ def test_the_old_model_answers_until_the_cutover_to_another_model(tmp_path: Path
 
     async def work(found: Village) -> None:
         moving = asyncio.create_task(found.memory.reindex("other"))
-        assert await asyncio.to_thread(gated.asked.wait, 60)
+        assert await asyncio.to_thread(gated.called.wait, 60)
         async with running(found.indexing):
             during = await found.asking.open(0)
             assert during.embedder is found.embedders["toy"]
@@ -334,7 +334,7 @@ def test_an_aborted_change_of_model_leaves_only_the_old_index(tmp_path: Path) ->
     async def work(found: Village) -> None:
         before, old = await found.points(), await collection(found.indexing)
         moving = asyncio.create_task(found.memory.reindex("other"))
-        assert await asyncio.to_thread(gated.asked.wait, 60)
+        assert await asyncio.to_thread(gated.called.wait, 60)
         assert len(await found.engine.collections()) == 2
         (aborted,) = await found.memory.abort_rebuild(what="index")
         gated.gate.set()

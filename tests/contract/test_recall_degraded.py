@@ -26,11 +26,11 @@ ANSWER = "The smith burned the mill."
 TEXTS = ["Bread!", "It was dark.", ANSWER, "I saw the river.", "Flour is dear."]
 
 
-def said(text: str, **fields: Any) -> Event:
+def spoke(text: str, **fields: Any) -> Event:
     return event(payload={"text": text}, **fields)
 
 
-EVENTS = [said(text, turn=turn) for turn, text in enumerate(TEXTS)]
+EVENTS = [spoke(text, turn=turn) for turn, text in enumerate(TEXTS)]
 
 
 @dataclass
@@ -127,7 +127,7 @@ def test_a_query_by_words_alone_needs_no_embedder(tmp_path: Path) -> None:
 
 def test_an_event_that_is_not_indexed_yet_is_found_by_its_words(tmp_path: Path) -> None:
     async def work(found: Inn) -> None:
-        await found.memory.publish(said("The baker burned the mill, I say."))
+        await found.memory.publish(spoke("The baker burned the mill, I say."))
         answer = await found.ask(top_k=100)
         sources = {hit.text: hit.source for hit in answer.hits}
         assert sources["The baker burned the mill, I say."] == "views"
@@ -142,7 +142,7 @@ def test_an_event_that_is_not_indexed_yet_is_found_by_its_words(tmp_path: Path) 
 
 def test_an_event_found_by_index_and_by_words_is_one_hit(tmp_path: Path) -> None:
     async def work(found: Inn) -> None:
-        await found.memory.publish(said("A second smith burned a second mill."))
+        await found.memory.publish(spoke("A second smith burned a second mill."))
         answer = await found.ask(top_k=100)
         offsets = [hit.position.offset for hit in answer.hits]
         assert len(offsets) == len(set(offsets))
@@ -154,8 +154,8 @@ def test_an_event_found_by_index_and_by_words_is_one_hit(tmp_path: Path) -> None
 @pytest.mark.parametrize("behind", [limits.RECALL_INDEX_LAG_MAX, limits.RECALL_INDEX_LAG_MAX + 1])
 def test_the_lag_of_the_index_is_reported_and_the_newest_event_is_found_by_words(tmp_path: Path, behind: int) -> None:
     async def work(found: Inn) -> None:
-        await found.memory.publish_many([said(f"Flour {n}.") for n in range(behind - 1)])
-        await found.memory.publish(said("The mill burned, and the miller did it."))
+        await found.memory.publish_many([spoke(f"Flour {n}.") for n in range(behind - 1)])
+        await found.memory.publish(spoke("The mill burned, and the miller did it."))
         answer = await found.ask(top_k=100)
         sources = {hit.text: hit.source for hit in answer.hits}
         assert sources["The mill burned, and the miller did it."] == "views"
@@ -174,7 +174,7 @@ def test_a_query_as_of_a_position_that_the_index_has_processed_is_not_degraded(t
     async def work(found: Inn) -> None:
         then = (await found.ask()).checkpoint
         assert then is not None
-        await found.memory.publish_many([said(f"Flour {n}.") for n in range(limits.RECALL_INDEX_LAG_MAX + 5)])
+        await found.memory.publish_many([spoke(f"Flour {n}.") for n in range(limits.RECALL_INDEX_LAG_MAX + 5)])
         assert_by_index(await found.ask(as_of=then))
 
     in_an_inn(tmp_path, work)
@@ -184,7 +184,7 @@ def test_an_index_that_failed_while_following_resumes_and_answers_queries(tmp_pa
     async def work(found: Inn) -> None:
         async with running(found.indexing):
             found.engine.down(IndexUnavailable("the engine is down"))
-            await found.memory.publish(said("The baker burned the mill, I say."))
+            await found.memory.publish(spoke("The baker burned the mill, I say."))
 
             async def complains() -> bool:
                 return bool(found.indexing.problem)
@@ -216,11 +216,11 @@ def test_an_index_that_is_being_built_reports_its_progress(tmp_path: Path) -> No
 def test_the_index_is_not_used_without_a_query(tmp_path: Path) -> None:
     async def work(found: Inn) -> None:
         found.engine.down(IndexUnavailable("the engine is down"))
-        asked = found.embedder.embedded
+        embedded = found.embedder.embedded
         assert (await found.memory.salient("village", "baker")).relevance_by == "words"
         await found.memory.episodic("village", "baker")
         await found.memory.context("village", "baker", query=" ")
-        assert found.embedder.embedded == asked
+        assert found.embedder.embedded == embedded
 
     in_an_inn(tmp_path, work)
 
@@ -233,7 +233,7 @@ def test_with_the_index_off_answers_have_no_trace_of_it(tmp_path: Path) -> None:
 
     async def work() -> None:
         async with Memory.open(Settings(home=tmp_path, index="off")) as memory:
-            await memory.publish_many([*EVENTS, said(QUESTION, turn=7, kind="world.observed")])
+            await memory.publish_many([*EVENTS, spoke(QUESTION, turn=7, kind="world.observed")])
             salient = await memory.salient("village", "baker", QUESTION, top_k=2)
             assert salient.relevance_by is None
             assert list(salient.model_dump(mode="json")) == [
@@ -300,7 +300,7 @@ def test_half_a_surrogate_pair_in_a_scene_does_not_fail_the_prompt(tmp_path: Pat
 def test_an_event_not_indexed_yet_with_the_words_of_the_query_ranks_among_the_first(tmp_path: Path) -> None:
     async def work() -> None:
         async with inn(tmp_path) as place:
-            await place.memory.publish(said("The mill burned, and the miller did it."))
+            await place.memory.publish(spoke("The mill burned, and the miller did it."))
             answer = await place.ask(top_k=2)
             assert {hit.source for hit in answer.hits} == {"index", "views"}
 

@@ -54,7 +54,7 @@ class World:
 
     memories: dict[str, Memory]
 
-    async def tell(self, events: list[Event]) -> list[int]:
+    async def publish(self, events: list[Event]) -> list[int]:
         """Publish and index events; returns their offsets."""
         positions = await self.memories["off"].publish_many(events)
         for memory in self.memories.values():
@@ -155,12 +155,12 @@ class Filters:
         }
         return cls(**{name: value for name, value in every.items() if chance.random() < 0.25})  # type: ignore[arg-type]
 
-    def pass_(self, said: ExpectedEvent) -> bool:
-        at = datetime.fromisoformat(said.fields["at"])
+    def pass_(self, each: ExpectedEvent) -> bool:
+        at = datetime.fromisoformat(each.fields["at"])
         return (
-            (self.author is None or said.agent == self.author)
-            and (self.kinds is None or said.kind in self.kinds)
-            and (self.session is None or said.session == self.session)
+            (self.author is None or each.agent == self.author)
+            and (self.kinds is None or each.kind in self.kinds)
+            and (self.session is None or each.session == self.session)
             and (self.since is None or at >= self.since)
             and (self.until is None or at < self.until)
         )
@@ -180,23 +180,23 @@ async def check(world: World, story: Story, chance: random.Random) -> None:
     as_of, filters = moment(chance, story), Filters.by(chance)
     query = chance.choice((COMMON, f"who said {COMMON}?", f"{COMMON}, baker", f"{COMMON} flour by the river"))
     visible = story.visible(space, agent, as_of)
-    seen = {story.offsets[said.offset] for said in visible}
-    wanted = {story.offsets[said.offset]: said.text for said in visible if said.text and filters.pass_(said)}
-    seen_marks = {mark for said in visible for mark in marks(said.text)}
+    seen = {story.offsets[each.offset] for each in visible}
+    wanted = {story.offsets[each.offset]: each.text for each in visible if each.text and filters.pass_(each)}
+    seen_marks = {mark for each in visible for mark in marks(each.text)}
     for how, memory in world.memories.items():
-        asked = f"{how}: {agent} in {space} as of {as_of}: {query!r} {filters}"
+        case = f"{how}: {agent} in {space} as of {as_of}: {query!r} {filters}"
         recalled = await memory.recall(space, agent, query, top_k=1000, as_of=as_of, **filters.named())
-        assert (recalled.degraded, recalled.index is None) == (None, how == "off"), asked
+        assert (recalled.degraded, recalled.index is None) == (None, how == "off"), case
         found = {hit.position.offset: hit.text for hit in recalled.hits}
-        assert found == wanted, asked
+        assert found == wanted, case
         assert all(hit.event == story.events[story.offsets.index(hit.position.offset)] for hit in recalled.hits)
         page = await memory.search(space, agent, query, limit=100, as_of=as_of, **filters.named())
-        assert [hit.position for hit in page.hits] == [hit.position for hit in recalled.hits], asked
-        assert set().union(*(marks(hit.preview) for hit in page.hits)) <= seen_marks, asked
+        assert [hit.position for hit in page.hits] == [hit.position for hit in recalled.hits], case
+        assert set().union(*(marks(hit.preview) for hit in page.hits)) <= seen_marks, case
         salient = await memory.salient(space, agent, query, top_k=100, as_of=as_of)
-        assert {memory.position.offset for memory in salient.memories} == seen, asked
+        assert {memory.position.offset for memory in salient.memories} == seen, case
         prompt = await memory.context(space, agent, query=query, as_of=as_of)
-        assert marks(prompt) <= seen_marks, asked
+        assert marks(prompt) <= seen_marks, case
 
 
 @settings(max_examples=15)
@@ -204,7 +204,7 @@ async def check(world: World, story: Story, chance: random.Random) -> None:
 def test_every_agent_finds_what_it_may_see_and_nothing_else(world: World, seed: int) -> None:
     chance = random.Random(seed)
     story = Story.by(chance, chance.randint(1, 30))
-    story.offsets = run(world.tell(story.events))
+    story.offsets = run(world.publish(story.events))
     for _ in range(3):
         run(check(world, story, chance))
 
@@ -229,7 +229,7 @@ def test_a_query_as_of_a_position_gives_the_answer_of_that_position(world: World
     space = story.spaces[0]
     then: list[tuple[str, str, str, Position, list[Any]]] = []
     for event in story.events:
-        story.offsets += run(world.tell([event]))
+        story.offsets += run(world.publish([event]))
         agent, query = chance.choice(ASKERS), chance.choice((f"{COMMON} flour?", "the mill by the river", "baker"))
         at = Position(0, story.offsets[-1])
         then += [
@@ -243,11 +243,11 @@ def test_a_query_as_of_a_position_gives_the_answer_of_that_position(world: World
 # Examples.
 
 
-def told(world: World, *events: Event) -> list[int]:
-    return run(world.tell(list(events)))
+def published(world: World, *events: Event) -> list[int]:
+    return run(world.publish(list(events)))
 
 
-def said(space: str, text: str, agent: str = "miller", kind: str = "agent.spoke", **fields: Any) -> Event:
+def spoke(space: str, text: str, agent: str = "miller", kind: str = "agent.spoke", **fields: Any) -> Event:
     return Event(space=space, agent=agent, kind=kind, payload={"text": text}, **fields)
 
 
@@ -263,11 +263,11 @@ HOWS = ["off", "edge", "server"]
 def test_a_private_thought_between_two_events_does_not_change_the_answers_of_others(
     world: World, how: str, space: str
 ) -> None:
-    told(
+    published(
         world,
-        said(space, "Who burned the mill?", kind="world.observed"),
-        said(space, "I burned the mill, I, the miller.", kind="agent.thought"),
-        said(space, "It was dark.", kind="world.observed"),
+        spoke(space, "Who burned the mill?", kind="world.observed"),
+        spoke(space, "I burned the mill, I, the miller.", kind="agent.thought"),
+        spoke(space, "It was dark.", kind="world.observed"),
     )
     found = run(world.memories[how].recall(space, "baker", "who burned the mill?"))
     assert [hit.position.offset for hit in found.hits if "I burned" in hit.text] == []
@@ -278,10 +278,10 @@ def test_a_private_thought_between_two_events_does_not_change_the_answers_of_oth
 @pytest.mark.parametrize("how", HOWS)
 def test_word_frequencies_count_only_what_the_agent_may_see(world: World, how: str, space: str) -> None:
     """Private events of others must change neither the hits of an agent nor their order."""
-    shared = [said(space, text, kind="world.observed", session=f"s{n}") for n, text in enumerate(["Mill.", "River."])]
-    told(world, *shared)
+    shared = [spoke(space, text, kind="world.observed", session=f"s{n}") for n, text in enumerate(["Mill.", "River."])]
+    published(world, *shared)
     before = run(world.memories[how].recall(space, "baker", "mill river"))
-    told(world, *(said(space, f"The river {n}.", kind="agent.thought", session="s9") for n in range(10)))
+    published(world, *(spoke(space, f"The river {n}.", kind="agent.thought", session="s9") for n in range(10)))
     after = run(world.memories[how].recall(space, "baker", "mill river"))
     assert [hit.position for hit in after.hits] == [hit.position for hit in before.hits]
     assert [hit.score for hit in after.hits] == pytest.approx([hit.score for hit in before.hits], abs=1e-5)
@@ -289,7 +289,7 @@ def test_word_frequencies_count_only_what_the_agent_may_see(world: World, how: s
 
 @pytest.mark.parametrize("how", HOWS)
 def test_no_agent_name_gives_access_to_private_events_of_others(world: World, how: str, space: str) -> None:
-    told(world, said(space, "A secret.", kind="agent.thought"))
+    published(world, spoke(space, "A secret.", kind="agent.thought"))
     for name in ("everybody", "all", "0", "a" * 128):
         assert run(world.memories[how].recall(space, name, "secret")).hits == ()
 
@@ -298,7 +298,9 @@ def test_no_agent_name_gives_access_to_private_events_of_others(world: World, ho
 @pytest.mark.parametrize("year", [1969, 1970, 2026])
 def test_a_bound_is_exact_to_the_microsecond(world: World, how: str, year: int, space: str) -> None:
     start = NOON.replace(year=year, month=1, day=1, hour=0)
-    offsets = told(world, *(said(space, "Bread.", "baker", at=start + timedelta(microseconds=n)) for n in range(4)))
+    offsets = published(
+        world, *(spoke(space, "Bread.", "baker", at=start + timedelta(microseconds=n)) for n in range(4))
+    )
     found = run(
         world.memories[how].recall(
             space, "baker", "bread", since=start + timedelta(microseconds=1), until=start + timedelta(microseconds=3)
@@ -312,6 +314,6 @@ def test_a_bound_is_exact_to_the_microsecond(world: World, how: str, year: int, 
 @pytest.mark.parametrize("how", HOWS)
 def test_a_bound_at_the_beginning_of_time_is_applied(world: World, how: str, space: str) -> None:
     epoch = datetime.fromisoformat("1970-01-01T00:00:00Z")
-    told(world, said(space, "Bread.", "baker"))
+    published(world, spoke(space, "Bread.", "baker"))
     assert run(world.memories[how].recall(space, "baker", "bread", until=epoch)).considered in (0, 1)
     assert run(world.memories[how].recall(space, "baker", "bread", until=epoch)).hits == ()

@@ -51,20 +51,20 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_reopened_ledger_holds_what_it_held_and_turn_42_stays_42(path: Path) -> None:
     ledger = SqliteLedger(path)
-    said = event(turn=42)
-    run(ledger.append([said]))
+    each = event(turn=42)
+    run(ledger.append([each]))
     manifest = run(ledger.manifest()).ledger
     run(ledger.close())
-    assert reopened(path) == ([said], manifest)
+    assert reopened(path) == ([each], manifest)
 
 
 def test_an_event_repeated_after_reopening_is_stored_once(path: Path) -> None:
-    said = event(turn=42)
+    each = event(turn=42)
     for _ in range(3):
         ledger = SqliteLedger(path)
-        run(ledger.append([said]))
+        run(ledger.append([each]))
         run(ledger.close())
-    assert reopened(path)[0] == [said]
+    assert reopened(path)[0] == [each]
 
 
 def test_an_id_conflict_is_detected_after_reopening(path: Path) -> None:
@@ -82,7 +82,7 @@ def test_an_id_conflict_is_detected_after_reopening(path: Path) -> None:
 def test_acknowledged_events_survive_a_killed_process(path: Path) -> None:
     script = PRODUCER.replace("await ledger.close()", "import os; os._exit(9)")
     assert subprocess.run([sys.executable, "-c", script, str(path), "baker", "20"], check=False).returncode == 9
-    assert [said.turn for said in reopened(path)[0]] == list(range(20))
+    assert [each.turn for each in reopened(path)[0]] == list(range(20))
 
 
 def test_events_of_concurrent_processes_are_each_stored_once_in_their_producers_order(path: Path) -> None:
@@ -92,7 +92,7 @@ def test_events_of_concurrent_processes_are_each_stored_once_in_their_producers_
     ]
     assert [producer.wait(timeout=120) for producer in producers] == [0, 0, 0, 0]
     found = reopened(path)[0]
-    turns = {name: [said.turn for said in found if said.agent == name] for name in {said.agent for said in found}}
+    turns = {name: [each.turn for each in found if each.agent == name] for name in {each.agent for each in found}}
     assert turns == {name: list(range(250)) for name in ("baker", "miller", "smith", "judge")}
 
 
@@ -139,7 +139,7 @@ def test_a_process_that_closes_the_file_loses_no_event_of_one_that_opened_it_twi
     finally:
         run(first.close())
         run(second.close())
-    assert [said.turn for said in reopened(path)[0]] == [0, 1, 2, 3]
+    assert [each.turn for each in reopened(path)[0]] == [0, 1, 2, 3]
 
 
 def test_a_ledger_creates_its_folder(tmp_path: Path) -> None:

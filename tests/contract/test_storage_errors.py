@@ -67,10 +67,10 @@ def ledger(path: Path) -> Iterator[SqliteLedger]:
     run(ledger.close())
 
 
-def refused(use: Callable[[Path], None], path: Path, error: type[StorageError], says: str) -> None:
+def refused(use: Callable[[Path], None], path: Path, error: type[StorageError], message: str) -> None:
     """`use` raises `error`, names the file and the remedy, and leaves every byte in the folder as it was."""
     before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
-    with pytest.raises(error, match=says) as raised:
+    with pytest.raises(error, match=message) as raised:
         use(path)
     assert type(raised.value) is error
     assert str(path) in str(raised.value)
@@ -270,7 +270,7 @@ def test_a_ledger_works_again_after_a_lock_timeout(ledger: SqliteLedger, path: P
         with pytest.raises(LockTimeout):
             run(ledger.append(numbered(1, first=3)))
     run(ledger.append(numbered(1, first=3)))
-    assert [said.turn for said in events_in(ledger)] == [0, 1, 2, 3]
+    assert [each.turn for each in events_in(ledger)] == [0, 1, 2, 3]
 
 
 def test_readers_do_not_wait_for_a_writers_lock(ledger: SqliteLedger, path: Path) -> None:
@@ -288,7 +288,7 @@ def test_a_call_on_a_full_disk_is_refused_completely_and_existing_events_remain(
     large = [event(payload={"text": "x" * 3_000}) for _ in range(20)]
     with pytest.raises(StorageFull, match="Free some"):
         run(ledger.append(large))
-    assert [said.turn for said in events_in(ledger)] == [0, 1, 2]
+    assert [each.turn for each in events_in(ledger)] == [0, 1, 2]
 
 
 def test_a_ledger_works_again_when_the_disk_has_space(ledger: SqliteLedger) -> None:
@@ -333,7 +333,7 @@ def test_a_file_size_limit_loses_no_acknowledged_event(path: Path) -> None:
     assert error.strip() in ("StorageUnavailable", "StorageFull")
     ledger = SqliteLedger(path)
     try:
-        assert [said.turn for said in events_in(ledger)] == list(range(int(acknowledged)))
+        assert [each.turn for each in events_in(ledger)] == list(range(int(acknowledged)))
     finally:
         run(ledger.close())
 
@@ -444,7 +444,7 @@ def test_a_copy_of_a_deleted_ledger_is_accepted(ledger: SqliteLedger, path: Path
     for name, content in copies.items():
         name.write_bytes(content)
     run(ledger.append(numbered(1, first=3)))
-    assert [said.turn for said in events_in(ledger)] == [0, 1, 2, 3]
+    assert [each.turn for each in events_in(ledger)] == [0, 1, 2, 3]
 
 
 def test_another_ledger_is_refused_in_place_of_a_deleted_one(ledger: SqliteLedger, path: Path) -> None:
@@ -476,7 +476,7 @@ def test_a_restored_ledger_has_all_its_events(ledger: SqliteLedger, path: Path) 
         run(ledger.append(numbered(1, first=3)))
     kept.rename(path)
     run(ledger.append(numbered(1, first=3)))
-    assert [said.turn for said in events_in(ledger)] == [0, 1, 2, 3]
+    assert [each.turn for each in events_in(ledger)] == [0, 1, 2, 3]
 
 
 def test_a_ledger_replaced_while_open_is_detected_and_the_new_one_is_unchanged(

@@ -60,10 +60,12 @@ def chance() -> random.Random:
 
 def file_of(folder: Path, agent: str, events: int = EVENTS) -> Path:
     """A file of numbered events of one agent."""
-    said = {"envelope": 1, "space": "village", "agent": agent, "at": MOMENT}
+    common = {"envelope": 1, "space": "village", "agent": agent, "at": MOMENT}
     kinds = ["agent.spoke", "agent.thought", "world.observed"]
     lines = [
-        json.dumps(said | {"id": f"{agent}-{n}", "kind": kinds[n % 3], "turn": n, "payload": {"text": f"{agent} {n}"}})
+        json.dumps(
+            common | {"id": f"{agent}-{n}", "kind": kinds[n % 3], "turn": n, "payload": {"text": f"{agent} {n}"}}
+        )
         for n in range(events)
     ]
     path = folder / f"{agent}.jsonl"

@@ -57,9 +57,9 @@ def test_taubench_has_200_spaces(tmp_path: Path) -> None:
     assert len(spaces) == 200
     runs = json.loads(real_data.path(AIRLINE).read_bytes())
     messages = [message for run in runs for message in run["traj"]]
-    said = sum(bool(message["content"]) for message in messages if message["role"] != "tool")
+    texts = sum(bool(message["content"]) for message in messages if message["role"] != "tool")
     calls = sum(len(message.get("tool_calls") or []) for message in messages)
-    assert sum(spaces.values()) == added == said + calls + len(runs)  # each run ends with its reward
+    assert sum(spaces.values()) == added == texts + calls + len(runs)  # each run ends with its reward
     assert all(space.startswith("airline/") for space in spaces)
     kinds = recallog("status", "--space", next(iter(spaces)), "--json", "--home", tmp_path).json["kinds"]
     assert {"user.injected", "agent.spoke", "session.ended"} <= {kind["name"] for kind in kinds}

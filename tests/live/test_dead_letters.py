@@ -38,29 +38,29 @@ class Written:
     partition: int = PARTITION
 
 
-def said(id_: str, text: str = "Bread!", **changed: Any) -> bytes:
+def record_of(id_: str, text: str = "Bread!", **changed: Any) -> bytes:
     fields = {"envelope": 1, "id": id_, "space": SPACE, "agent": "baker", "kind": "agent.spoke", "at": MOMENT}
     fields |= {"turn": 1, "payload": {"text": text}, **changed}
     return json.dumps({name: value for name, value in fields.items() if value is not None}).encode()
 
 
 RECORDS = [
-    Written(said("first")),
-    Written(said("future", envelope=99), "future_schema"),
-    Written(said("newer", schema_version=2), "future_schema"),
-    Written(said("latin").replace(b"Bread!", b"Br\xfft!"), "unparsable"),
+    Written(record_of("first")),
+    Written(record_of("future", envelope=99), "future_schema"),
+    Written(record_of("newer", schema_version=2), "future_schema"),
+    Written(record_of("latin").replace(b"Bread!", b"Br\xfft!"), "unparsable"),
     Written(b"hello", "unparsable"),
     Written(None, "unparsable"),
     Written(b"", "unparsable"),
-    Written(said("wrong key"), "wrong_key", key=b"another"),
-    Written(said("no key"), "wrong_key", key=None),
-    Written(said("elsewhere"), "wrong_partition", partition=(PARTITION + 1) % PARTITIONS),
-    Written(said("large", "x" * limits.EVENT_BYTES_MAX), "too_large"),
-    Written(said("largest", "x" * 900_000), "too_large"),
-    Written(said("first", "Cake!"), "conflict"),
-    Written(said("first")),  # a repeat
-    Written(said("no agent", agent=None), "invalid"),
-    Written(said("last")),
+    Written(record_of("wrong key"), "wrong_key", key=b"another"),
+    Written(record_of("no key"), "wrong_key", key=None),
+    Written(record_of("elsewhere"), "wrong_partition", partition=(PARTITION + 1) % PARTITIONS),
+    Written(record_of("large", "x" * limits.EVENT_BYTES_MAX), "too_large"),
+    Written(record_of("largest", "x" * 900_000), "too_large"),
+    Written(record_of("first", "Cake!"), "conflict"),
+    Written(record_of("first")),  # a repeat
+    Written(record_of("no agent", agent=None), "invalid"),
+    Written(record_of("last")),
 ]
 
 
@@ -118,7 +118,7 @@ def test_invalid_records_are_dead_letters_and_their_space_continues(cluster: Clu
             if at.partition == PARTITION:
                 with pytest.raises(DeadLettered, match=f"is a dead letter \\({reason}"):
                     await memory.episodic(SPACE, "baker", after=at)
-        assert (await memory.dead_letter(positions[7])).content == said("wrong key").decode()
+        assert (await memory.dead_letter(positions[7])).content == record_of("wrong key").decode()
         await memory.rebuild()
         status = await memory.status()
         assert sum(row.dead_letters for row in status.partitions) == len(bad)
@@ -150,7 +150,7 @@ def test_aborted_records_and_transaction_markers_do_not_block_the_fold(cluster: 
                 number += 1
                 # In two partitions, in one of which nothing is ever committed.
                 for partition in (PARTITION, (PARTITION + 2) % PARTITIONS)[: 1 if commit else 2]:
-                    value = said(f"transaction {number}", turn=number)
+                    value = record_of(f"transaction {number}", turn=number)
                     await producer.send_and_wait(cluster.topic, value, key=SPACE.encode(), partition=partition)
             await (producer.commit_transaction() if commit else producer.abort_transaction())
 
@@ -201,11 +201,11 @@ def test_a_header_name_that_is_not_utf_8_does_not_block_the_fold(
         worker.wait_until_live(seconds=1)
 
 
-def batch_with_a_bad_header(said: Event) -> bytes:
+def batch_with_a_bad_header(source: Event) -> bytes:
     """A batch of one record with a header name that is not UTF-8, as a faulty program would write it."""
     builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1_000_000)
-    value = said.model_dump_json(exclude_none=True).encode()
-    builder.append(0, 1, said.space.encode(), value, [("NAME", b"value")])
+    value = source.model_dump_json(exclude_none=True).encode()
+    builder.append(0, 1, source.space.encode(), value, [("NAME", b"value")])
     batch = bytearray(builder.build())
     at = batch.index(b"NAME")
     batch[at : at + 4] = b"\xff\xfe\xfd\xfc"

@@ -33,11 +33,11 @@ def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFa
     folder = tmp_path_factory.mktemp("index")
     with Cluster(kafka, f"recallog.{folder.name}", own_redis().url, folder) as cluster:
         cluster.live_worker()
-        cluster.publish([said(space, n) for n in range(40) for space in SPACES])
+        cluster.publish([spoke(space, n) for n in range(40) for space in SPACES])
         yield cluster
 
 
-def said(space: str, n: int) -> Event:
+def spoke(space: str, n: int) -> Event:
     """An event of the baker of `space`; its text contains the space and the number."""
     text = f"In the {space} the {('oven', 'miller', 'flour', 'river')[n % 4]} has number n{n}."
     return event(space=space, id=f"{space}-{n}", turn=n, session=f"s{n // 10}", payload={"text": text})
@@ -72,13 +72,13 @@ def test_the_index_follows_the_topic_counts_ids_once_and_is_resumed(cluster: Clu
             await memory.catch_up_index()
             assert toy.embedded == 40 * len(SPACES)
             # The topic contains a repeated event twice, the index once.
-            await memory.publish_many([said("village", 7), said("village", 41)])
+            await memory.publish_many([spoke("village", 7), spoke("village", 41)])
             await memory.catch_up_index()
         assert len(await points(memory)) == 40 * len(SPACES) + 1
 
     async def second(memory: Memory) -> None:
         before = toy.embedded
-        await memory.publish(said("castle", 42))
+        await memory.publish(spoke("castle", 42))
         async with running(memory._components.index.indexer):
             await memory.catch_up_index()
         assert toy.embedded == before + 1
@@ -107,7 +107,7 @@ def test_two_indexers_restore_an_engine_that_lost_everything(cluster: Cluster, t
                     return (await memory.recall("abbey", "baker", "abbey n39")).degraded is None
 
                 await until(is_back, "the index is back")
-                await memory.publish_many([said("abbey", n) for n in range(100, 140)])
+                await memory.publish_many([spoke("abbey", n) for n in range(100, 140)])
                 await memory.catch_up_index()
             found = await points(memory)
             assert len(found) == len(set(found)) == await everything(memory)

@@ -78,18 +78,18 @@ class TestKafkaLedger(RepeatedIdsContract):
 
 def test_a_record_has_its_space_as_key_and_cloudevents_headers(kafka: str, topic: str) -> None:
     async def scenario() -> None:
-        said = event(id="e1", subject="s7")
+        sent = event(id="e1", subject="s7")
         async with opened(address(kafka, topic)) as ledger:
-            await ledger.append([said])
+            await ledger.append([sent])
         consumer = AIOKafkaConsumer(bootstrap_servers=kafka)
         await consumer.start()
         try:
-            consumer.assign([place := TopicPartition(topic, 0)])
-            consumer.seek(place, 0)
+            consumer.assign([assigned := TopicPartition(topic, 0)])
+            consumer.seek(assigned, 0)
             record = await consumer.getone()
         finally:
             await consumer.stop()
-        assert (record.key, record.value) == (b"village", codec.encode(said))
+        assert (record.key, record.value) == (b"village", codec.encode(sent))
         headers = dict(record.headers)
         assert headers["content-type"] == b"application/json"
         assert (headers["ce_id"], headers["ce_type"], headers["ce_subject"]) == (b"e1", b"agent.spoke", b"s7")
@@ -114,13 +114,13 @@ def test_partitions_are_known_once_it_is_open(kafka: str, topic: str) -> None:
 
 def test_a_large_call_over_many_partitions_returns_each_events_position(kafka: str, topic: str) -> None:
     async def scenario() -> None:
-        said = [event(space=f"space-{n % 50}", turn=n) for n in range(5_000)]
+        sent = [event(space=f"space-{n % 50}", turn=n) for n in range(5_000)]
         async with opened(address(kafka, topic, 8)) as ledger:
-            positions = await ledger.append(said)
+            positions = await ledger.append(sent)
             found = await events(ledger)
-        assert [found[position] for position in positions] == said
+        assert [found[position] for position in positions] == sent
         assert all(
-            position.partition == partition_of(one.space, 8) for position, one in zip(positions, said, strict=True)
+            position.partition == partition_of(one.space, 8) for position, one in zip(positions, sent, strict=True)
         )
 
     run(scenario())
@@ -141,8 +141,8 @@ def test_concurrent_calls_keep_the_order_of_each_space(kafka: str, topic: str) -
                 for n in range(30):
                     writers.create_task(write(ledger, f"space-{n}"))
             turns = defaultdict(list)
-            for said in (await events(ledger)).values():
-                turns[said.space].append(said.turn)
+            for each in (await events(ledger)).values():
+                turns[each.space].append(each.turn)
         assert set(map(len, turns.values())) == {sum(sizes)}
         assert all(found == sorted(found) for found in turns.values())
 
@@ -238,9 +238,9 @@ def test_foreign_records_are_read_with_their_keys_and_missing_values_as_empty(ka
                 await producer.send_and_wait(topic, b"\xff", None, 0)
             finally:
                 await producer.stop()
-            await ledger.append([said := event(id="e1")])
+            await ledger.append([sent := event(id="e1")])
             (batch,) = await batches(ledger)
-            assert batch.records == [(0, b""), (1, b"\xff"), (2, codec.encode(said))]
+            assert batch.records == [(0, b""), (1, b"\xff"), (2, codec.encode(sent))]
             assert batch.keys == [b"village", None, b"village"]
             assert await ledger.find("village", "e1") == Position(0, 2)
 
@@ -352,14 +352,14 @@ async def keep_on(
     """Publish event after event, each until it is acknowledged; returns how often an outcome was unknown."""
     unsure, turn = 0, 0
     while not stop.is_set():
-        said = event(space=space, turn=turn)
+        sent = event(space=space, turn=turn)
         while True:
             try:
-                (position,) = await ledger.append([said])
+                (position,) = await ledger.append([sent])
             except (Unknown, StorageUnavailable) as error:
                 unsure += isinstance(error, Unknown)
                 continue
-            acknowledged.append((position, said))
+            acknowledged.append((position, sent))
             break
         turn += 1
     return unsure
@@ -381,11 +381,11 @@ def test_nothing_acknowledged_is_lost_when_the_broker_is_killed_under_writers(ki
             stop.set()
         async with opened(address(killable.bootstrap, topic, 4)) as ledger:
             found = await events(ledger)
-        assert [found.get(position) for position, _ in acknowledged] == [said for _, said in acknowledged]
+        assert [found.get(position) for position, _ in acknowledged] == [sent for _, sent in acknowledged]
         turns: defaultdict[str, list[int]] = defaultdict(list)
-        for said in found.values():
-            if said.turn not in turns[said.space]:
-                turns[said.space].append(said.turn)
+        for each in found.values():
+            if each.turn not in turns[each.space]:
+                turns[each.space].append(each.turn)
         assert all(first_seen == sorted(first_seen) for first_seen in turns.values())
 
     run(scenario())
@@ -408,7 +408,7 @@ def test_without_the_broker_an_outcome_is_unknown_or_nothing_was_written(killabl
             assert {type(answer) for answer in answers} == {StorageUnavailable}
             await asyncio.to_thread(killable.start)
             await ledger.append(unsure)
-            found = [said.turn for said in (await events(ledger)).values()]
+            found = [each.turn for each in (await events(ledger)).values()]
             assert list(dict.fromkeys(found)) == [0, 1, 2]
 
     run(scenario())
@@ -454,7 +454,7 @@ def test_records_of_the_documented_example_producer_are_read_as_events(kafka: st
             )
             assert done.returncode == 0, done.stderr
             found = await events(ledger)
-            assert [(said.space, said.kind) for said in found.values()] == [("village", "agent.spoke")] * 2
+            assert [(each.space, each.kind) for each in found.values()] == [("village", "agent.spoke")] * 2
             assert {position.partition for position in found} == {ledger.partition_of("village")}
             assert done.stdout.splitlines() == [f"written at {position}" for position in found]
             (batch,) = await batches(ledger, ledger.partition_of("village"))

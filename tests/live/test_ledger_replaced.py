@@ -111,7 +111,7 @@ def counts(cluster: Cluster) -> dict[str, int]:
     return asyncio.run(work())
 
 
-def said(turns: range) -> list[Event]:
+def events_of_turns(turns: range) -> list[Event]:
     return [event(space=space, turn=turn) for turn in turns for space in SPACES]
 
 
@@ -121,7 +121,7 @@ def test_flushed_or_restored_views_are_repaired_without_new_events(
     server = own_redis()
     with Cluster(kafka, topic, server.url, tmp_path) as cluster:
         worker = cluster.live_worker()
-        cluster.publish(said(range(20)))
+        cluster.publish(events_of_turns(range(20)))
         with reading(cluster) as readers:
             wait_until(lambda: readers.answers, "the readers have answers")
             flush(cluster)
@@ -133,7 +133,7 @@ def test_flushed_or_restored_views_are_repaired_without_new_events(
         cluster.assert_views_are_the_fold(20 * len(SPACES))
 
         server.copy_data(tmp_path / "older")
-        cluster.publish(said(range(20, 30)))
+        cluster.publish(events_of_turns(range(20, 30)))
         with reading(cluster) as readers:
             wait_until(lambda: readers.answers, "the readers have answers")
             server.kill()
@@ -157,12 +157,12 @@ def test_another_topic_of_the_same_name_is_refused_until_the_views_are_deleted(
 ) -> None:
     with Cluster(kafka, topic, own_redis().url, tmp_path) as cluster:
         worker, admin = cluster.live_worker(), Admin(cluster)
-        cluster.publish(said(range(10)))
+        cluster.publish(events_of_turns(range(10)))
         before = counts(cluster)
 
         admin.delete()
         admin.create()
-        cluster.publish_only(said(range(30)))
+        cluster.publish_only(events_of_turns(range(30)))
         worker.wait_until_red("the views were computed from another ledger")
         assert counts(cluster) == before  # nothing of the new topic is in them
 
@@ -180,7 +180,7 @@ def test_another_topic_of_the_same_name_is_refused_until_the_views_are_deleted(
 def test_added_partitions_are_refused_by_name(kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path) -> None:
     with Cluster(kafka, topic, own_redis().url, tmp_path) as cluster:
         worker = cluster.live_worker()
-        cluster.publish(said(range(10)))
+        cluster.publish(events_of_turns(range(10)))
         Admin(cluster).add_partitions()
         worker.wait_until_red(f"has {PARTITIONS + 4} partitions, the address says {PARTITIONS}")
         error = cluster.refusal(lambda memory: memory.publish_many(numbered(1)))
@@ -194,9 +194,9 @@ def test_the_ledger_of_another_cluster_is_refused_under_the_same_views(
     url = own_redis().url
     with Cluster(kafka, topic, url, tmp_path) as cluster:
         worker = cluster.live_worker()
-        cluster.publish(said(range(10)))
+        cluster.publish(events_of_turns(range(10)))
         with Cluster(own_kafka().bootstrap, topic, url, tmp_path) as other:
-            other.publish_only(said(range(20)))
+            other.publish_only(events_of_turns(range(20)))
             stranger = other.worker()
             stranger.wait_until_red("the views were computed from another ledger")
             worker.wait_until_live()

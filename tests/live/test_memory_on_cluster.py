@@ -31,15 +31,15 @@ class Both:
     cluster: Memory
     embedded: Memory
     events: list[Event]
-    places: dict[int, dict[Position, str]]
+    positions: dict[int, dict[Position, str]]
     last: dict[int, dict[str, Position]]
     """By memory and space: the position of the space's last event."""
 
     async def publish(self, events: list[Event]) -> None:
         for memory in (self.cluster, self.embedded):
-            for said, position in zip(events, await memory.publish_many(events), strict=True):
-                self.places.setdefault(id(memory), {})[position] = said.id
-                self.last.setdefault(id(memory), {})[said.space] = position
+            for each, position in zip(events, await memory.publish_many(events), strict=True):
+                self.positions.setdefault(id(memory), {})[position] = each.id
+                self.last.setdefault(id(memory), {})[each.space] = position
         self.events += events
 
     async def ask(self, question: Callable[[Memory], Awaitable[Any]]) -> Any:
@@ -52,8 +52,8 @@ class Both:
     def after(self, memory: Memory, space: str) -> Position:
         return self.last[id(memory)][space]
 
-    def position_of(self, memory: Memory, said: Event) -> Position:
-        return next(position for position, id_ in self.places[id(memory)].items() if id_ == said.id)
+    def position_of(self, memory: Memory, wanted: Event) -> Position:
+        return next(position for position, id_ in self.positions[id(memory)].items() if id_ == wanted.id)
 
     def plain(self, memory: Memory, value: Any) -> Any:
         if isinstance(value, BaseModel):
@@ -63,7 +63,7 @@ class Both:
                 if name not in WITHOUT
             }
         if isinstance(value, Position):
-            return self.places[id(memory)].get(value, "an answer to a trigger")
+            return self.positions[id(memory)].get(value, "an answer to a trigger")
         if isinstance(value, list | tuple):
             return [self.plain(memory, item) for item in value]
         return str(value) if isinstance(value, str) else value
@@ -130,8 +130,8 @@ async def ask_about(both: Both, space: str, agent: str) -> None:
         lambda memory: memory.agent_settings(space, agent),
     ]
     questions += [
-        lambda memory, said=said: memory.explain(space, said.id, agent, query="bread")  # type: ignore[misc]
-        for said in both.events[-3:]
+        lambda memory, each=each: memory.explain(space, each.id, agent, query="bread")  # type: ignore[misc]
+        for each in both.events[-3:]
     ]
     for question in questions:
         await both.ask(question)
@@ -140,11 +140,11 @@ async def ask_about(both: Both, space: str, agent: str) -> None:
 async def ask_the_past(both: Both) -> None:
     """Queries as of positions and times, and all pages of timelines."""
     space = SPACES[0]
-    said = [one for one in both.events if one.space == space][len(both.events) // 5]
+    chosen = [one for one in both.events if one.space == space][len(both.events) // 5]
     times = [datetime.fromisoformat(MOMENT) + timedelta(minutes=20), datetime.now(UTC)]
     for agent in AGENTS:
         then = await both.ask(
-            lambda memory, agent=agent: memory.episodic(space, agent, as_of=both.position_of(memory, said))  # type: ignore[misc]
+            lambda memory, agent=agent: memory.episodic(space, agent, as_of=both.position_of(memory, chosen))  # type: ignore[misc]
         )
         for moment in times:
             await both.ask(

@@ -30,11 +30,11 @@ def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFa
     folder = tmp_path_factory.mktemp("operations")
     with Cluster(kafka, f"recallog.{folder.name}", own_redis().url, folder) as cluster:
         cluster.live_worker()
-        cluster.publish(said(EVENTS))
+        cluster.publish(events_numbered(EVENTS))
         yield cluster
 
 
-def said(count: int, first: int = 0) -> list[Event]:
+def events_numbered(count: int, first: int = 0) -> list[Event]:
     return [
         event(space=SPACES[n % len(SPACES)], agent=f"agent-{n % 7}", turn=n, payload={"text": f"said {n}"}, id=f"e{n}")
         for n in range(first, first + count)
@@ -109,7 +109,7 @@ def test_verify_finds_a_planted_corruption_and_is_clean_without_it_while_events_
         first = EVENTS
         async with Memory.open(cluster.settings) as memory:
             while not stop.is_set():
-                await memory.publish_many([each for each in said(100, first) if each.space != SILENT])
+                await memory.publish_many([each for each in events_numbered(100, first) if each.space != SILENT])
                 first += 100
                 await asyncio.sleep(0.1)
 
@@ -124,9 +124,9 @@ def test_verify_finds_a_planted_corruption_and_is_clean_without_it_while_events_
                 for each in generations(cluster).values()
                 for key in client.scan_iter(f"*{each}:rows:activity.agents")
             ]
-            key, place = next((key, place) for key in keys for place in client.hkeys(key) if SILENT.encode() in place)
-            row = client.hget(key, place)
-            client.hset(key, place, row[:-1] + bytes([row[-1] ^ 1]))
+            key, field = next((key, field) for key in keys for field in client.hkeys(key) if SILENT.encode() in field)
+            row = client.hget(key, field)
+            client.hset(key, field, row[:-1] + bytes([row[-1] ^ 1]))
         code, out, _ = recallog(cluster, "verify", "--json")
         differences = [check["difference"] for check in json.loads(out)["tables"] if check["difference"]]
         assert code == 1

@@ -113,9 +113,9 @@ def test_new_workers_build_beside_the_old_ones_and_cut_over(
             red: list[object] = []
 
             def given_way() -> bool:
-                said = old.health()
-                red.extend(said["problems"])
-                return {each["state"] for each in said["partitions"]} == {"idle"}
+                health = old.health()
+                red.extend(health["problems"])
+                return {each["state"] for each in health["partitions"]} == {"idle"}
 
             wait_until(given_way, "the old worker has nothing to do")
             new.wait_until_live()

@@ -38,9 +38,9 @@ def test_fausts_own_command_starts_it_with_health_and_metrics_and_an_unexpected_
         crashing = cluster.worker(["-c", CRASHING])
         worker = cluster.worker(["-m", "faust", "-A", "recallog_service.worker", "worker"])
         for each in (crashing, worker):
-            each.wait_until(lambda said: said["partitions"] and said["healthy"], "it has joined")
+            each.wait_until(lambda health: health["partitions"] and health["healthy"], "it has joined")
         wait_until(lambda: crashing.partitions() and worker.partitions(), "both have partitions")
-        cluster.publish_only([said for space in range(24) for said in numbered(2, space=f"space-{space}")])
+        cluster.publish_only([each for space in range(24) for each in numbered(2, space=f"space-{space}")])
         assert crashing.process.wait(60) not in (0, None)
         assert "RuntimeError" in crashing.log.read_text()
         assert "a defect" in crashing.log.read_text()

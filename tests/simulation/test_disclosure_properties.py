@@ -62,8 +62,8 @@ class Recorded:
     def asker(self, space: str, agent: str) -> AgentScope:
         return AgentScope(self.ledger, space, agent, self.kept, self.happened_by)
 
-    def around(self, space: str, agent: str, asked: AroundRequest) -> AroundView:
-        return finish(previews.around(self.reading, self.asker(space, agent), asked))
+    def around(self, space: str, agent: str, request: AroundRequest) -> AroundView:
+        return finish(previews.around(self.reading, self.asker(space, agent), request))
 
     def search(self, space: str, agent: str, query: str) -> SearchPage:
         question = RecallQuery(space, agent, query, 100, at_until=self.happened_by)
@@ -81,7 +81,7 @@ def memories(draw: st.DrawFn) -> Recorded:
 
 
 def with_id(seen: list[ExpectedEvent], wanted: str) -> int | None:
-    return next((place for place, said in enumerate(seen) if said.fields["id"] == wanted), None)
+    return next((index for index, said in enumerate(seen) if said.fields["id"] == wanted), None)
 
 
 @settings(max_examples=60)
@@ -110,17 +110,17 @@ def test_around_an_event_is_what_the_agent_could_see_next_to_it(
 ) -> None:
     seen = memory.expected.memories(space, agent)
     for wanted in dice.choices(memory.ids, k=8):
-        place = with_id(seen, wanted)
-        asked = AroundRequest(wanted, before, after, lambda _: True)
-        if place is None:
+        index = with_id(seen, wanted)
+        request = AroundRequest(wanted, before, after, lambda _: True)
+        if index is None:
             with pytest.raises(OutOfRange, match=f"{agent} may see no event '{wanted}' in {space}"):
-                memory.around(space, agent, asked)
+                memory.around(space, agent, request)
             continue
-        found = memory.around(space, agent, asked)
+        found = memory.around(space, agent, request)
         offsets = [said.offset for said in seen]
-        assert [each.position.offset for each in found.before] == offsets[max(0, place - before) : place]
-        assert found.anchor.position.offset == offsets[place]
-        assert [each.position.offset for each in found.after] == offsets[place + 1 : place + 1 + after]
+        assert [each.position.offset for each in found.before] == offsets[max(0, index - before) : index]
+        assert found.anchor.position.offset == offsets[index]
+        assert [each.position.offset for each in found.after] == offsets[index + 1 : index + 1 + after]
 
 
 @settings(max_examples=60)

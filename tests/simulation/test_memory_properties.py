@@ -33,7 +33,7 @@ BATCHES = st.sampled_from((1, 2, 7, 1000))
 QUERIES = st.sampled_from(
     ("", " \t", "bread", "the BREAD of the mill", "\u00a0bäcker\u3000straße\n", "i̇stanbul", "μύλοσ", "word 7", "nobody")
 )
-ASKED = st.builds(
+QUERIES_OF_SALIENCE = st.builds(
     SalienceQuery, QUERIES, st.none() | st.integers(1, 40), st.none() | st.none() | st.integers(0, 120) | st.just(2**50)
 )
 READERS = (*AGENTS, "ghost", NEVER_SEEN)
@@ -61,8 +61,8 @@ class Recorded:
     def expected(self) -> Expected:
         return expect(self.values, unique_ids=self.unique_ids, happened_by=self.happened_by)
 
-    def explain(self, space: str, event_id: str, agent: str, asked: SalienceQuery) -> Explanation:
-        past = replace(asked, as_of=self.happened_by)
+    def explain(self, space: str, event_id: str, agent: str, query: SalienceQuery) -> Explanation:
+        past = replace(query, as_of=self.happened_by)
         return finish(explain.explain(self.reading, self.ledger, None, space, event_id, agent, past, KEPT))
 
 
@@ -75,30 +75,30 @@ def recordings(draw: st.DrawFn, size_max: int = 120) -> Recorded:
     return Recorded(values, unique_ids, draw(BATCHES))
 
 
-def places(found: Sequence[Remembered]) -> list[tuple[int, str]]:
+def shown_at(found: Sequence[Remembered]) -> list[tuple[int, str]]:
     return [(shown.position.offset, shown.text) for shown in found]
 
 
-def said_at(wanted: Sequence[ExpectedEvent]) -> list[tuple[int, str]]:
-    return [(said.offset, said.text) for said in wanted]
+def expected_at(wanted: Sequence[ExpectedEvent]) -> list[tuple[int, str]]:
+    return [(each.offset, each.text) for each in wanted]
 
 
-def check_salience(recorded: Recorded, space: str, agent: str, asked: SalienceQuery) -> None:
-    view = finish(salient.salient(recorded.reading, None, space, agent, asked, KEPT))
-    wanted = recorded.expected.salient(space, agent, asked.text, asked.turn, asked.top_k)
-    assert places(view.memories) == said_at([one.event for one in wanted])
+def check_salience(recorded: Recorded, space: str, agent: str, query: SalienceQuery) -> None:
+    view = finish(salient.salient(recorded.reading, None, space, agent, query, KEPT))
+    wanted = recorded.expected.salient(space, agent, query.text, query.turn, query.top_k)
+    assert shown_at(view.memories) == expected_at([one.event for one in wanted])
     for found, one in zip(view.memories, wanted, strict=True):
         terms = (found.score, found.relevance, found.recency, found.importance)
         assert terms == pytest.approx((one.score, one.relevance, one.recency, one.importance), rel=0, abs=1e-12)
     assert view.considered == min(KEPT, len(recorded.expected.memories(space, agent)))
-    assert view.turn == (recorded.expected.clock(space) if asked.turn is None else asked.turn)
+    assert view.turn == (recorded.expected.clock(space) if query.turn is None else query.turn)
 
 
 def check_reflection(view: ReflectionView, reflection: ExpectedReflection, turn: int) -> None:
     since, last = view.since and view.since.offset, view.last and view.last.offset
     assert (view.due, view.threshold, view.events) == (reflection.due, reflection.threshold, len(reflection.counted))
     assert (since, last, view.trigger, view.turn) == (reflection.since, reflection.last, reflection.trigger, turn)
-    assert places(view.on) == said_at(reflection.counted[-limits.REFLECTION_EVENTS :])
+    assert shown_at(view.on) == expected_at(reflection.counted[-limits.REFLECTION_EVENTS :])
 
 
 def check_all_reflections(recorded: Recorded) -> None:
@@ -110,12 +110,12 @@ def check_all_reflections(recorded: Recorded) -> None:
             check_reflection(view, reflection, recorded.expected.clock(space))
             if reflection.due:
                 pending.append((space, agent, reflection.trigger, len(reflection.counted), reflection.threshold))
-    assert finish(all_standing(recorded.reading)) == pending
+    assert finish(all_pending(recorded.reading)) == pending
     of_the_city = [trigger for trigger in pending if trigger[0] == "city"]
-    assert finish(all_standing(recorded.reading, "city")) == of_the_city
+    assert finish(all_pending(recorded.reading, "city")) == of_the_city
 
 
-async def all_standing(reading: ReadSession, space: str | None = None) -> list[tuple[str, str, str, int, int]]:
+async def all_pending(reading: ReadSession, space: str | None = None) -> list[tuple[str, str, str, int, int]]:
     return [
         (found.space, found.agent, found.trigger, found.events, found.threshold)
         async for found in reflections.pending(reading, space)
@@ -126,12 +126,16 @@ async def all_standing(reading: ReadSession, space: str | None = None) -> list[t
 
 
 @settings(max_examples=100)
-@given(recordings(), st.sampled_from(SPACES), st.lists(st.tuples(st.sampled_from(READERS), ASKED), min_size=4))
+@given(
+    recordings(),
+    st.sampled_from(SPACES),
+    st.lists(st.tuples(st.sampled_from(READERS), QUERIES_OF_SALIENCE), min_size=4),
+)
 def test_salient_events_equal_those_of_a_brute_force_search(
     recorded: Recorded, space: str, questions: list[tuple[str, SalienceQuery]]
 ) -> None:
-    for agent, asked in questions:
-        check_salience(recorded, space, agent, asked)
+    for agent, query in questions:
+        check_salience(recorded, space, agent, query)
 
 
 # Reflection.
@@ -156,7 +160,7 @@ def test_a_trigger_is_answered_only_by_its_own_id(spelling: str) -> None:
     trigger = trigger_of("village", "baker", 0)
     cause = spelling.format(trigger[:-1])
     reflected = [event("agent.reflected"), event("agent.reflected", causation_id=cause)]
-    recorded = Recorded([codec.encode(said) for said in reflected], True, 1000)
+    recorded = Recorded([codec.encode(each) for each in reflected], True, 1000)
     view = finish(reflections.reflection_of(recorded.reading, "village", "baker", KEPT))
     assert view.last == Position(0, 0 if cause == trigger else 1)
     check_reflection(view, recorded.expected.reflection("village", "baker"), 0)
@@ -174,7 +178,7 @@ def test_beliefs_are_an_agent_s_reflections_that_the_reader_could_see_when_they_
         for agent in AGENTS:
             for reader in (None, *READERS):
                 view = finish(reflections.beliefs_of(recorded.reading, space, agent, reader))
-                assert places(view.beliefs) == said_at(recorded.expected.beliefs(space, agent, reader))
+                assert shown_at(view.beliefs) == expected_at(recorded.expected.beliefs(space, agent, reader))
 
 
 @settings(max_examples=60)
@@ -183,7 +187,7 @@ def test_the_scene_is_the_newest_shared_event_of_each_of_its_kinds(recorded: Rec
     for space in SPACES:
         view = finish(context.scene_of(recorded.reading, space))
         assert list(view.kinds) == recorded.expected.scene_kinds(space)
-        assert places(view.events) == said_at(recorded.expected.scene(space))
+        assert shown_at(view.events) == expected_at(recorded.expected.scene(space))
 
 
 @settings(max_examples=40)
@@ -214,37 +218,39 @@ def test_a_prompt_shows_the_last_actions_of_its_agent(recorded: Recorded) -> Non
             assert history in prompt if done else "ACTION HISTORY" not in prompt
 
 
-def lines_of(said: Sequence[ExpectedEvent]) -> list[str]:
-    return [f"[turn {one.turn:03d}][{one.kind}] {' '.join(one.text.splitlines())}" for one in said]
+def lines_of(events: Sequence[ExpectedEvent]) -> list[str]:
+    return [f"[turn {one.turn:03d}][{one.kind}] {' '.join(one.text.splitlines())}" for one in events]
 
 
 # Explanations.
 
 
 @settings(max_examples=60)
-@given(recordings(), ASKED, st.lists(st.tuples(st.sampled_from(READERS), st.integers(0, 119)), min_size=5))
+@given(
+    recordings(), QUERIES_OF_SALIENCE, st.lists(st.tuples(st.sampled_from(READERS), st.integers(0, 119)), min_size=5)
+)
 def test_explanations_agree_with_brute_force(
-    recorded: Recorded, asked: SalienceQuery, asked_about: list[tuple[str, int]]
+    recorded: Recorded, query: SalienceQuery, targets: list[tuple[str, int]]
 ) -> None:
-    for agent, offset in asked_about:
+    for agent, offset in targets:
         with suppress(InvalidEvent):
-            check_reason(recorded, codec.decode(recorded.values[offset % len(recorded.values)]), agent, asked)
+            check_reason(recorded, codec.decode(recorded.values[offset % len(recorded.values)]), agent, query)
 
 
-def check_reason(recorded: Recorded, asked_about: Event, agent: str, asked: SalienceQuery) -> None:
-    expected, space = recorded.expected, asked_about.space
-    found = recorded.explain(space, asked_about.id, agent, asked)
+def check_reason(recorded: Recorded, target: Event, agent: str, query: SalienceQuery) -> None:
+    expected, space = recorded.expected, target.space
+    found = recorded.explain(space, target.id, agent, query)
     assert found.position is not None
     offset = found.position.offset
-    ranked = expected.ranked(space, agent, asked.text, asked.turn)
-    seen = [said.offset for said in expected.memories(space, agent)]
+    ranked = expected.ranked(space, agent, query.text, query.turn)
+    seen = [each.offset for each in expected.memories(space, agent)]
     if offset not in seen:
-        check_nothing_is_shown(found, [said for said in expected.counted if said.offset == offset])
+        check_nothing_is_shown(found, [each for each in expected.counted if each.offset == offset])
         return
     rank = 1 + [one.event.offset for one in ranked].index(offset)
     newer = len([other for other in seen if other > offset])
     in_episodic = newer < (expected.setting(space, agent, "window") or 8)
-    in_salient = rank <= (asked.top_k or expected.top_k(space, agent))
+    in_salient = rank <= (query.top_k or expected.top_k(space, agent))
     assert (found.rank, found.newer, found.considered) == (rank, newer, len(seen))
     assert (found.in_episodic, found.in_salient) == (in_episodic, in_salient)
     if expected.setting(space, agent, "use_salience"):
@@ -275,19 +281,19 @@ def test_an_unknown_id_has_the_verdict_unknown(recorded: Recorded, space: str, a
 
 
 @settings(max_examples=60)
-@given(recordings(), st.integers(-1, 60), ASKED)
+@given(recordings(), st.integers(-1, 60), QUERIES_OF_SALIENCE)
 def test_an_answer_as_of_a_time_contains_no_later_events(
-    recorded: Recorded, minutes: int, asked: SalienceQuery
+    recorded: Recorded, minutes: int, query: SalienceQuery
 ) -> None:
     by = datetime.fromisoformat(MOMENT) + timedelta(minutes=minutes)
     then = Recorded(recorded.values, recorded.unique_ids, recorded.batch_records, happened_by=by)
     check_all_reflections(then)
     for space in SPACES:
-        assert places(finish(context.scene_of(then.reading, space)).events) == said_at(then.expected.scene(space))
+        assert shown_at(finish(context.scene_of(then.reading, space)).events) == expected_at(then.expected.scene(space))
         for agent in READERS:
-            check_salience(then, space, agent, asked)
+            check_salience(then, space, agent, query)
             beliefs = finish(reflections.beliefs_of(then.reading, space, agent, None)).beliefs
-            assert places(beliefs) == said_at(then.expected.beliefs(space, agent))
+            assert shown_at(beliefs) == expected_at(then.expected.beliefs(space, agent))
 
 
 @settings(max_examples=60)
@@ -314,15 +320,15 @@ def test_a_rebuild_at_any_point_gives_the_same_rows_and_publishes_nothing(record
 def long_run() -> Recorded:
     """Some 2,600 events that the baker may see: its own, addressed to it, and shared; the oldest are the strongest."""
     dice = random.Random(7)
-    said = [event("agent.configured", payload={"reflection_threshold": 3, "salience_top_k": 40})]
+    events = [event("agent.configured", payload={"reflection_threshold": 3, "salience_top_k": 40})]
     for number in range(3_000):
         kind = dice.choice(("agent.spoke", "world.observed", "user.injected", "agent.thought"))
         agent = dice.choice(("baker", "baker", "miller"))
         audience = dice.choice((None, None, None, ["baker"]))
         text = " ".join(dice.choices(["bread", "flour", "mill", "river", "the", "of", "night"], k=6))
         turn = dice.choice((number // 10, 300 - number // 10))
-        said.append(event(kind, agent=agent, audience=audience, turn=turn, payload={"text": text}))
-    return Recorded([codec.encode(each) for each in said], True, 2_000)
+        events.append(event(kind, agent=agent, audience=audience, turn=turn, payload={"text": text}))
+    return Recorded([codec.encode(each) for each in events], True, 2_000)
 
 
 @pytest.mark.parametrize("query", ["", "bread of the mill", "river at night"])
@@ -341,4 +347,4 @@ def test_beyond_the_retention_of_the_views_all_events_are_counted_without_the_fi
     view = finish(reflections.reflection_of(long_run.reading, "village", "baker", KEPT))
     assert (view.due, view.events, view.trigger) == (True, len(reflection.counted), reflection.trigger)
     assert (reflection.since, view.since) == (reflection.counted[2].offset, None)
-    assert places(view.on) == said_at(reflection.counted[-20:])
+    assert shown_at(view.on) == expected_at(reflection.counted[-20:])

@@ -46,7 +46,7 @@ class FailingStore(MemoryStore):
 
 @pytest.fixture
 def ledger() -> MemoryLedger:
-    return ledger_at([codec.encode(said) for said in numbered(12)], batch_records=4)
+    return ledger_at([codec.encode(each) for each in numbered(12)], batch_records=4)
 
 
 def check(ledger: MemoryLedger, store: MemoryStore) -> None:
@@ -70,8 +70,8 @@ def test_a_failed_commit_repeated_by_the_same_process_counts_once(ledger: Memory
 @pytest.mark.parametrize("number", range(1, 8))
 def test_a_read_that_failed_in_the_middle_of_a_batch_leaves_no_cached_rows(number: int) -> None:
     """Half of a batch was in the cache when a row could not be fetched, and the retry continued from it."""
-    said = [event for turn in range(2) for n in range(8) for event in numbered(1, first=turn, space=f"space-{n}")]
-    ledger = ledger_at([codec.encode(event) for event in said], batch_records=4)
+    events = [event for turn in range(2) for n in range(8) for event in numbered(1, first=turn, space=f"space-{n}")]
+    ledger = ledger_at([codec.encode(event) for event in events], batch_records=4)
     store = FailingStore()
     projector = Projector(ledger, store, builtin.projections())
     finish(projector.store.create(projector.new_generation(0, 4)))
@@ -91,8 +91,8 @@ def test_two_concurrent_queries_in_one_process_count_every_event_once(
     stepped = SteppedStore(store, lambda: False, [])
     projector = Projector(SteppedLedger(ledger, lambda: False), stepped, builtin.projections())
     finish(generations.current(projector, 0))  # warms the cache
-    for said in numbered(9, first=12):
-        ledger.append_bytes(codec.encode(said))
+    for each in numbered(9, first=12):
+        ledger.append_bytes(codec.encode(each))
 
     async def ask() -> None:
         await generations.current(projector, 0)
@@ -114,8 +114,8 @@ def test_a_query_during_a_rebuild_is_answered_whenever_the_cutover_happens(ledge
     store = MemoryStore()
     stepped_ledger, stepped = SteppedLedger(ledger, lambda: False), SteppedStore(store, lambda: False, [])
     finish(generations.current(Projector(ledger, store, builtin.projections()), 0))
-    for said in numbered(9, first=12):
-        ledger.append_bytes(codec.encode(said))
+    for each in numbered(9, first=12):
+        ledger.append_bytes(codec.encode(each))
 
     async def ask() -> None:
         await generations.current(Projector(stepped_ledger, stepped, builtin.projections()), 0)

@@ -121,22 +121,22 @@ def test_a_usage_error_exits_with_2(tmp_path: Path, arguments: list[str]) -> Non
 
 
 def test_publish_prints_the_position_and_the_id(tmp_path: Path) -> None:
-    said = ["publish", "village", "baker", "agent.spoke", "Bread!", "--turn", "3", "--id", "e-1", "--home", tmp_path]
-    assert clean(recallog(*said, "--at", "2026-03-01T12:00:00Z")).out == "0:0 e-1\n"
+    sent = ["publish", "village", "baker", "agent.spoke", "Bread!", "--turn", "3", "--id", "e-1", "--home", tmp_path]
+    assert clean(recallog(*sent, "--at", "2026-03-01T12:00:00Z")).out == "0:0 e-1\n"
     assert clean(recallog("episodic", "village", "baker", "--home", tmp_path)).out == "[turn 003][agent.spoke] Bread!\n"
 
 
 def test_publishing_the_same_event_again_prints_its_first_position(tmp_path: Path) -> None:
-    said = ["publish", "v", "a", "agent.spoke", "t", "--id", "e-1", "--at", "2026-03-01", "--home", tmp_path, "--json"]
-    assert clean(recallog(*said)).json == clean(recallog(*said)).json == {"position": "0:0", "id": "e-1"}
+    sent = ["publish", "v", "a", "agent.spoke", "t", "--id", "e-1", "--at", "2026-03-01", "--home", tmp_path, "--json"]
+    assert clean(recallog(*sent)).json == clean(recallog(*sent)).json == {"position": "0:0", "id": "e-1"}
 
 
 def test_publish_takes_every_field(tmp_path: Path) -> None:
-    said = [
+    sent = [
         "publish", "village", "baker", "tool.used", "--payload", '{"tool": "oven", "result": 7}', "--session", "s-1",
         "--at", "2026-03-01T13:00:00+01:00", "--audience", "miller", "--audience", "smith", "--id", "e-1",
     ]  # fmt: skip
-    clean(recallog(*said, "--home", tmp_path))
+    clean(recallog(*sent, "--home", tmp_path))
     assert json.loads(recallog("export", "--home", tmp_path).out) == {
         "envelope": 1, "id": "e-1", "space": "village", "agent": "baker", "kind": "tool.used", "session": "s-1",
         "at": "2026-03-01T12:00:00Z", "audience": ["miller", "smith"], "payload": {"tool": "oven", "result": 7},
@@ -145,8 +145,8 @@ def test_publish_takes_every_field(tmp_path: Path) -> None:
 
 
 def test_publish_reads_one_event_from_a_pipe(tmp_path: Path) -> None:
-    said = '{"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}, "id": "e-1"}'
-    assert clean(recallog("publish", "-", "--home", tmp_path, stdin=said)).out == "0:0 e-1\n"
+    sent = '{"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}, "id": "e-1"}'
+    assert clean(recallog("publish", "-", "--home", tmp_path, stdin=sent)).out == "0:0 e-1\n"
 
 
 @pytest.mark.parametrize("as_json", [[], ["--json"]])
@@ -184,9 +184,9 @@ def test_a_broken_event_is_one_line_that_names_its_field_and_nothing_is_written(
 
 
 def test_an_id_conflict_names_the_existing_event(tmp_path: Path) -> None:
-    said = ["publish", "v", "a", "agent.spoke", "--id", "e-1", "--home", tmp_path]
-    clean(recallog(*said, "one"))
-    failed(recallog(*said, "two"), 1, "e-1.*0:0")
+    sent = ["publish", "v", "a", "agent.spoke", "--id", "e-1", "--home", tmp_path]
+    clean(recallog(*sent, "one"))
+    failed(recallog(*sent, "two"), 1, "e-1.*0:0")
 
 
 def test_errors_are_json_with_the_json_option(tmp_path: Path) -> None:

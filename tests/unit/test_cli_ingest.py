@@ -13,8 +13,8 @@ from support.events import event
 
 
 def line(n: int, **fields: Any) -> str:
-    said = {"id": f"e-{n}", "space": "village", "agent": "baker", "kind": "agent.spoke", "turn": n}
-    return json.dumps(said | {"payload": {"text": f"line {n}"}} | fields)
+    fields_of_event = {"id": f"e-{n}", "space": "village", "agent": "baker", "kind": "agent.spoke", "turn": n}
+    return json.dumps(fields_of_event | {"payload": {"text": f"line {n}"}} | fields)
 
 
 def write(path: Path, lines: list[str]) -> Path:

@@ -25,7 +25,7 @@ RUDE = "[bold]Üb\x1b[31mel\x07 :apple: \\[/]"
 SHOWN = "[bold]Üb\\x1b[31mel\\x07 :apple: \\[/]"
 
 
-def said(kind: str, text: str, *, agent: str = "widow", **fields: Any) -> Any:
+def event_of(kind: str, text: str, *, agent: str = "widow", **fields: Any) -> Any:
     field = "belief" if kind == "agent.reflected" else "text"
     based_on = {"based_on": fields.pop("based_on")} if "based_on" in fields else {}
     return event(kind, agent=agent, at="2026-03-01T12:00:00Z", payload={field: text, **based_on}, **fields)
@@ -48,15 +48,15 @@ def home(tmp_path: Path) -> Path:
     """A village: the widow reflects after three events, her second reflection is due, the smith does not reflect."""
     publish(
         tmp_path / "home",
-        said("world.observed", "The chest is gone.", agent="narrator", id="w-1", turn=1),
+        event_of("world.observed", "The chest is gone.", agent="narrator", id="w-1", turn=1),
         configured("widow", reflection_threshold=3),
-        said("agent.thought", "Only two keys are known.", id="t-1", turn=2),
-        said("agent.spoke", "Where were you on Sunday?", id="s-1", turn=3, audience=["smith"]),
-        said("agent.reflected", "The smith took it.", id="b-1", turn=4, based_on=["w-1", "t-1"]),
-        said("agent.thought", "I copied a key once.", id="t-2", agent="smith", turn=5),
-        said("agent.spoke", "He never answers.", id="s-2", turn=6),
-        said("world.observed", "The chest stands in the quarry.", agent="narrator", id="w-2", turn=7),
-        said("agent.thought", "So it was not the smith.", id="t-3", turn=8),
+        event_of("agent.thought", "Only two keys are known.", id="t-1", turn=2),
+        event_of("agent.spoke", "Where were you on Sunday?", id="s-1", turn=3, audience=["smith"]),
+        event_of("agent.reflected", "The smith took it.", id="b-1", turn=4, based_on=["w-1", "t-1"]),
+        event_of("agent.thought", "I copied a key once.", id="t-2", agent="smith", turn=5),
+        event_of("agent.spoke", "He never answers.", id="s-2", turn=6),
+        event_of("world.observed", "The chest stands in the quarry.", agent="narrator", id="w-2", turn=7),
+        event_of("agent.thought", "So it was not the smith.", id="t-3", turn=8),
     )
     return tmp_path / "home"
 
@@ -67,10 +67,10 @@ def rude(tmp_path: Path) -> Path:
     publish(
         tmp_path / "rude",
         configured("widow", reflection_threshold=1),
-        said("world.observed", RUDE, agent="narrator", id="w-1"),
-        said("agent.reflected", RUDE, id="b-1", based_on=["\x1b[1m"]),
-        said("agent.spoke", RUDE, id="s-1"),
-        said("world.observed", RUDE, agent="narrator", id="w-2"),
+        event_of("world.observed", RUDE, agent="narrator", id="w-1"),
+        event_of("agent.reflected", RUDE, id="b-1", based_on=["\x1b[1m"]),
+        event_of("agent.spoke", RUDE, id="s-1"),
+        event_of("world.observed", RUDE, agent="narrator", id="w-2"),
     )
     return tmp_path / "rude"
 
@@ -244,7 +244,7 @@ def test_beliefs_are_shown_with_their_evidence(home: Path) -> None:
 
 
 def test_beliefs_that_another_may_see(home: Path) -> None:
-    publish(home, said("agent.reflected", "I never liked him.", audience=["priest"], turn=9))
+    publish(home, event_of("agent.reflected", "I never liked him.", audience=["priest"], turn=9))
     assert "liked" in clean(recallog("beliefs", "village", "widow", "--reader", "priest", "--home", home)).out
     others = clean(recallog("beliefs", "village", "widow", "--reader", "smith", "--home", home)).out
     assert others == "[turn 004][agent.reflected] The smith took it.\n  based on w-1, t-1\n"
@@ -258,10 +258,10 @@ def test_the_scene_shows_shared_events(home: Path) -> None:
 # context
 
 
-def prompt(home: Path, **asked: Any) -> Context:
+def prompt(home: Path, **arguments: Any) -> Context:
     async def work() -> Context:
         async with Memory.open(home) as memory:
-            return await memory.context("village", "widow", **asked)
+            return await memory.context("village", "widow", **arguments)
 
     return run(work())
 
@@ -273,9 +273,9 @@ def test_context_prints_the_prompt_and_nothing_else(home: Path) -> None:
 
 
 def test_context_takes_every_option_of_a_prompt(home: Path) -> None:
-    asked = {"scene": "-- night --", "query": "-who?", "extra": "--extra", "output_format": "- one line", "turn": 9}
-    options = [f"--{name.replace('_', '-')}={value}" for name, value in asked.items()]
-    expected = prompt(home, **asked)
+    arguments = {"scene": "-- night --", "query": "-who?", "extra": "--extra", "output_format": "- one line", "turn": 9}
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in arguments.items()]
+    expected = prompt(home, **arguments)
     assert clean(recallog("context", "village", "widow", *options, "--home", home)).out == f"{expected}\n"
 
 
@@ -333,7 +333,7 @@ def test_an_agent_without_reflection_is_shown_with_the_setting_that_enables_it(h
 
 
 def test_only_the_newest_counted_events_are_shown(home: Path) -> None:
-    publish(home, *(said("agent.spoke", f"{n}", turn=9) for n in range(30)))
+    publish(home, *(event_of("agent.spoke", f"{n}", turn=9) for n in range(30)))
     result = clean(recallog("reflection", "village", "widow", "--home", home))
     assert len(result.out.splitlines()) == 21
     assert "the newest 20 of these events are shown" in result.err
@@ -433,7 +433,7 @@ def test_help_of_react_warns_that_texts_leave_the_machine_and_has_no_key_option(
 
 
 def test_status_shows_due_reflections_and_agents_without_reflection(home: Path) -> None:
-    publish(home, said("agent.spoke", "I am the smith.", agent="smith", turn=31))
+    publish(home, event_of("agent.spoke", "I am the smith.", agent="smith", turn=31))
     clean(recallog("scene", "village", "--home", home))
     result = clean(recallog("status", "--home", home))
     assert "\n1 reflection is due: recallog react\nspace    agent  events\nvillage  widow  3 of 3\n" in trimmed(
@@ -448,7 +448,7 @@ def test_status_shows_due_reflections_and_agents_without_reflection(home: Path) 
 
 
 def test_status_shows_ten_agents_and_how_many_more(home: Path) -> None:
-    publish(home, *(said("agent.spoke", "Me too.", agent=f"guest-{n:02}", turn=31) for n in range(12)))
+    publish(home, *(event_of("agent.spoke", "Me too.", agent=f"guest-{n:02}", turn=31) for n in range(12)))
     clean(recallog("scene", "village", "--home", home))
     shown = clean(recallog("status", "--home", home)).out
     assert "\n12 agents past turn 30 without reflection" in shown
@@ -459,7 +459,7 @@ def test_status_shows_ten_agents_and_how_many_more(home: Path) -> None:
 
 
 def test_status_without_reflecting_agents_does_not_mention_reflection(tmp_path: Path) -> None:
-    publish(tmp_path, said("agent.spoke", "Bread!", turn=3))
+    publish(tmp_path, event_of("agent.spoke", "Bread!", turn=3))
     clean(recallog("scene", "village", "--home", tmp_path))
     shown = clean(recallog("status", "--home", tmp_path))
     assert shown.err == ""

@@ -176,16 +176,16 @@ def held(what: str, path: Path) -> Iterator[None]:
 
 def test_a_ledger_that_another_process_writes_to(home: Path) -> None:
     with held("database", home / "ledger.db"):
-        said = recallog(*COMMANDS[0], "--home", home, RECALLOG_LOCK_WAIT_SECONDS="0.3")
-        failed(said, 3, "another process has held.*ledger.db.*0.3 s; nothing was written")
+        result = recallog(*COMMANDS[0], "--home", home, RECALLOG_LOCK_WAIT_SECONDS="0.3")
+        failed(result, 3, "another process has held.*ledger.db.*0.3 s; nothing was written")
         assert recallog("tail", "--home", home).code == 0  # readers do not wait for writers
 
 
 def test_views_that_another_process_folds(home: Path) -> None:
     recallog(*COMMANDS[0], "--home", home)
     with held("lock", home / "views.lock"):
-        said = recallog("episodic", "village", "baker", "--home", home, RECALLOG_LOCK_WAIT_SECONDS="0.3")
-        failed(said, 3, "another process has held.*views.lock.*0.3 s")
+        result = recallog("episodic", "village", "baker", "--home", home, RECALLOG_LOCK_WAIT_SECONDS="0.3")
+        failed(result, 3, "another process has held.*views.lock.*0.3 s")
     assert recallog("episodic", "village", "baker", "--home", home).code == 0
 
 

@@ -73,7 +73,7 @@ def documents(lines: list[str]) -> list[tuple[str, Any]]:
     return [next((name, one[name]) for name in ("event", "due", "answered", "error") if name in one) for one in found]
 
 
-def told(lines: list[str]) -> list[str]:
+def notices(lines: list[str]) -> list[str]:
     """The lines that are not events."""
     return [line for line in lines if line.startswith("·")]
 
@@ -147,14 +147,14 @@ def test_control_characters_are_escaped(home: Path) -> None:
 def test_a_due_reflection_is_shown_after_the_event_that_made_it_due(home: Path) -> None:
     publish(home, configured("widow", 3), *(spoke(f"{n}", turn=n) for n in range(5)))
     assert [line.split()[0] for line in watched(home)] == ["0:0", "0:1", "0:2", "0:3", "·", "0:4", "0:5"]
-    assert told(watched(home)) == ["· widow: a reflection is due, 3 events so far"]
+    assert notices(watched(home)) == ["· widow: a reflection is due, 3 events so far"]
 
 
 def test_reflections_due_before_the_start_are_shown_first(home: Path) -> None:
     publish(home, configured("widow", 3), *(spoke(f"{n}", turn=n) for n in range(30)))
-    assert told(watched(home)) == told(watched(home)[:1]) == ["· widow: a reflection is due, 3 events so far"]
+    assert notices(watched(home)) == notices(watched(home)[:1]) == ["· widow: a reflection is due, 3 events so far"]
     result = recallog("watch", "village", "--from", "0:31", "--once", "--home", home)
-    assert result.out.splitlines() == told(watched(home))
+    assert result.out.splitlines() == notices(watched(home))
     assert result.err == "village has no events from 0:31 on\n"
 
 
@@ -174,18 +174,18 @@ def test_an_answer_is_shown_before_the_reflection_that_becomes_due_after_it(home
 
 def test_a_reflection_without_causation_answers_the_due_one(home: Path) -> None:
     publish(home, configured("widow", 2), spoke("a"), spoke("b"), reflected("widow", "So."), reflected("widow", "And."))
-    assert told(watched(home)) == ["· widow: a reflection is due, 2 events so far", "· widow: has reflected"]
+    assert notices(watched(home)) == ["· widow: a reflection is due, 2 events so far", "· widow: has reflected"]
 
 
 def test_a_reflection_that_was_not_due_is_an_ordinary_event(home: Path) -> None:
     publish(home, spoke("a"), reflected("widow", "So."), configured("smith", 9), reflected("smith", "And."))
-    assert told(watched(home)) == []
+    assert notices(watched(home)) == []
 
 
 def test_a_setting_can_make_a_reflection_due(home: Path) -> None:
     publish(home, *(spoke(f"{n}") for n in range(4)), configured("widow", 3), spoke("more"))
     assert [line.split()[0] for line in watched(home)][4:] == ["0:4", "·", "0:5"]
-    assert told(watched(home)) == ["· widow: a reflection is due, 4 events so far"]
+    assert notices(watched(home)) == ["· widow: a reflection is due, 4 events so far"]
 
 
 def test_a_failed_reflection_is_shown(home: Path) -> None:
@@ -213,8 +213,8 @@ def test_watch_as_json(home: Path) -> None:
     answer(home, "widow", "So it is.")
     found = documents(watched(home, "--json"))
     assert [about for about, _ in found] == ["event", "event", "due", "event", "answered"]
-    (_, said), (_, due), (_, reflection), (_, answered) = found[1:]
-    assert (said["id"], said["payload"]) == ("e-1", {"text": "a"})
+    (_, spoken), (_, due), (_, reflection), (_, answered) = found[1:]
+    assert (spoken["id"], spoken["payload"]) == ("e-1", {"text": "a"})
     assert due == {
         "space": "village", "agent": "widow", "trigger": due["trigger"], "events": 1, "threshold": 1, "since": "0:1",
         "last": None,
@@ -316,7 +316,7 @@ def test_watch_follows_what_other_processes_publish_until_it_is_stopped(
         answer(home, "widow", "So it is.")
         watch.until("· widow: has reflected")
         assert watch.stop(with_signal) == code
-    assert len(told(watch.seen["out"])) == 2
+    assert len(notices(watch.seen["out"])) == 2
     assert len(watch.seen["err"]) == 1
 
 

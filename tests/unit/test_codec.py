@@ -57,7 +57,7 @@ optional_identifiers = st.none() | identifiers
 
 
 @st.composite
-def said(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+def contents(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """A kind with a valid payload."""
     payload = draw(objects)
     if draw(st.booleans()):
@@ -71,7 +71,7 @@ def said(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 
 @st.composite
 def events(draw: st.DrawFn) -> Event:
-    kind, payload = draw(said())
+    kind, payload = draw(contents())
     return Event(
         id=draw(identifiers),
         space=draw(names),
@@ -89,20 +89,20 @@ def events(draw: st.DrawFn) -> Event:
 
 
 @given(events())
-def test_an_event_is_decoded_as_it_was_encoded(said: Event) -> None:
-    data = codec.encode(said)
-    assert codec.decode(data) == said
+def test_an_event_is_decoded_as_it_was_encoded(original: Event) -> None:
+    data = codec.encode(original)
+    assert codec.decode(data) == original
     assert codec.encode(codec.decode(data)) == data
 
 
 @given(events())
-def test_a_complete_event_is_parsed_like_a_record_of_the_ledger(said: Event) -> None:
-    assert codec.parse(codec.encode(said)) == said
+def test_a_complete_event_is_parsed_like_a_record_of_the_ledger(original: Event) -> None:
+    assert codec.parse(codec.encode(original)) == original
 
 
 @given(events())
-def test_different_spellings_of_one_event_have_one_canonical_form(said: Event) -> None:
-    data = codec.encode(said)
+def test_different_spellings_of_one_event_have_one_canonical_form(original: Event) -> None:
+    data = codec.encode(original)
     written_otherwise = json.dumps(json.loads(data), indent=2, sort_keys=True).encode()
     assert codec.canonical(written_otherwise) == codec.canonical(data)
 
@@ -162,16 +162,16 @@ def broken(draw: st.DrawFn) -> bytes:
     base = json.loads(codec.encode(draw(events()))) if draw(st.booleans()) else dict(WIRE)
     parts = [(name, json.dumps(value, ensure_ascii=draw(st.booleans()))) for name, value in base.items()]
     for _ in range(draw(st.integers(0, 2))):
-        place = draw(st.integers(0, len(parts)))
+        index = draw(st.integers(0, len(parts)))
         match draw(st.sampled_from(["set", "set", "set", "add", "repeat", "drop"])):
-            case "set" if place < len(parts):
-                parts[place] = (parts[place][0], draw(st.sampled_from(FRAGMENTS)))
+            case "set" if index < len(parts):
+                parts[index] = (parts[index][0], draw(st.sampled_from(FRAGMENTS)))
             case "add":
-                parts.insert(place, (draw(st.sampled_from(FIELDS)), draw(st.sampled_from(FRAGMENTS))))
+                parts.insert(index, (draw(st.sampled_from(FIELDS)), draw(st.sampled_from(FRAGMENTS))))
             case "repeat" if parts:
-                parts.insert(place, (draw(st.sampled_from(parts))[0], draw(st.sampled_from(FRAGMENTS))))
-            case "drop" if place < len(parts):
-                del parts[place]
+                parts.insert(index, (draw(st.sampled_from(parts))[0], draw(st.sampled_from(FRAGMENTS))))
+            case "drop" if index < len(parts):
+                del parts[index]
     data = ("{" + ", ".join(f"{json.dumps(name)}: {value}" for name, value in parts) + "}").encode()
     if draw(st.integers(0, 3)) == 0:
         start = draw(st.integers(0, len(data)))
@@ -226,12 +226,12 @@ def test_an_optional_field_that_is_unset_is_not_written() -> None:
 
 
 def test_the_bytes_of_an_event_never_change() -> None:
-    said = Event(
+    original = Event(
         id="e-1", space="village", session="day-1", agent="baker", kind="agent.spoke", turn=3, at=MOMENT,
         payload={"text": "Brot für 3 €"}, subject="miller", audience=["miller"], causation_id="c", correlation_id="k",
     )  # fmt: skip
     assert (
-        codec.encode(said)
+        codec.encode(original)
         == (
             '{"envelope":1,"id":"e-1","space":"village","session":"day-1","agent":"baker","kind":"agent.spoke","turn":3,'
             '"at":"2026-03-01T12:00:00Z","schema_version":1,"payload":{"text":"Brot für 3 €"},"subject":"miller",'
@@ -432,9 +432,9 @@ def test_deep_json_is_judged_independently_of_the_stack_depth(name: str, levels:
 
 def test_an_event_is_accepted_at_any_stack_depth() -> None:
     nested = json.loads('{"a":' * limits.PAYLOAD_DEPTH_MAX + "1" + "}" * limits.PAYLOAD_DEPTH_MAX)
-    said = event(payload={"text": "x", "nested": nested})
+    original = event(payload={"text": "x", "nested": nested})
     for work in (codec.decode, codec.parse):
-        assert [verdict(work, codec.encode(said), stack=stack) for stack in STACKS] == [said] * len(STACKS)
+        assert [verdict(work, codec.encode(original), stack=stack) for stack in STACKS] == [original] * len(STACKS)
 
 
 def test_a_deep_old_session_id_has_one_canonical_form_at_any_stack_depth() -> None:

@@ -11,7 +11,7 @@ from recallog_schemas.errors import InvalidEvent
 from support.events import after, event
 
 
-def said(number: int, kind: str, text: str, **fields: Any) -> Event:
+def event_of(number: int, kind: str, text: str, **fields: Any) -> Event:
     """The event `e-<number>` of turn `number`."""
     return event(kind, id=f"e-{number}", turn=number, payload={"text": text}, **fields)
 
@@ -32,12 +32,12 @@ def sections(prompt: str) -> dict[str, list[str]]:
 FIRE = [
     event("run.started", agent="narrator", id="e-0", payload={"goal": "Save the mill."}),
     configured(persona="A proud woman of fifty.", goal="Sell bread."),
-    said(1, "world.observed", "The mill burns.", agent="narrator"),
-    said(2, "agent.spoke", "Water for the mill, quick!"),
+    event_of(1, "world.observed", "The mill burns.", agent="narrator"),
+    event_of(2, "agent.spoke", "Water for the mill, quick!"),
     event("tool.used", id="e-3", turn=3, payload={"tool": "bucket", "result": "half of it is out"}),
-    said(4, "user.injected", "I saw the smith run.", agent="visitor"),
-    said(5, "agent.reflected", "The smith is to blame."),
-    said(6, "agent.spoke", "Where is the smith?"),
+    event_of(4, "user.injected", "I saw the smith run.", agent="visitor"),
+    event_of(5, "agent.reflected", "The smith is to blame."),
+    event_of(6, "agent.spoke", "Where is the smith?"),
 ]
 
 
@@ -45,7 +45,7 @@ FIRE = [
 
 
 def test_a_memory_is_formatted_as_one_line_per_event(tmp_path: Path) -> None:
-    events = [said(3, "world.observed", "The mill burned."), said(1204, "agent.spoke", "[Oh]")]
+    events = [event_of(3, "world.observed", "The mill burned."), event_of(1204, "agent.spoke", "[Oh]")]
     view = after(tmp_path, events, lambda memory: memory.episodic("village", "baker"))
     assert view.format() == "[turn 003][world.observed] The mill burned.\n[turn 1204][agent.spoke] [Oh]"
 
@@ -55,7 +55,7 @@ def test_an_empty_memory_is_stated(tmp_path: Path) -> None:
 
 
 def test_what_is_salient_shows_its_score(tmp_path: Path) -> None:
-    events = [said(3, "world.observed", "The mill burned."), said(5, "agent.spoke", "Oh")]
+    events = [event_of(3, "world.observed", "The mill burned."), event_of(5, "agent.spoke", "Oh")]
     view = after(tmp_path, events, lambda memory: memory.salient("village", "baker", "the mill"))
     assert view.format() == (
         "[turn 003][world.observed][sal=0.74] The mill burned.\n[turn 005][agent.spoke][sal=0.55] Oh"
@@ -68,7 +68,7 @@ def test_an_empty_salience_is_stated(tmp_path: Path) -> None:
 
 def test_beliefs_are_a_line_each_and_name_their_evidence(tmp_path: Path) -> None:
     payload = {"belief": "The smith is to blame.", "based_on": ["e-1", "e-2"]}
-    events = [event("agent.reflected", turn=5, payload=payload), said(9, "agent.reflected", "Or the wind.")]
+    events = [event("agent.reflected", turn=5, payload=payload), event_of(9, "agent.reflected", "Or the wind.")]
     view = after(tmp_path, events, lambda memory: memory.beliefs("village", "baker"))
     assert view.format() == (
         "[turn 005][agent.reflected] The smith is to blame.\n[turn 009][agent.reflected] Or the wind."
@@ -154,7 +154,7 @@ def test_a_token_is_four_characters_rounded_up(tmp_path: Path, extra: str) -> No
 
 
 def test_events_shown_in_other_sections_do_not_count_in_the_window(tmp_path: Path) -> None:
-    events = [*(said(10 + n, "agent.spoke", f"Word {n}.") for n in range(5)), *FIRE, configured(window=4)]
+    events = [*(event_of(10 + n, "agent.spoke", f"Word {n}.") for n in range(5)), *FIRE, configured(window=4)]
     assert sections(context(tmp_path, events))["YOUR MEMORY"] == [
         "[turn 013][agent.spoke] Word 3.",
         "[turn 014][agent.spoke] Word 4.",
@@ -171,25 +171,25 @@ def test_a_given_scene_replaces_that_of_the_space_whose_events_become_memories(t
 
 def test_a_space_may_name_the_kinds_of_its_scene(tmp_path: Path) -> None:
     events = [*FIRE, event("space.configured", payload={"scene_kinds": ["judge.verdict", "world.observed"]})]
-    events += [said(8, "judge.verdict", "Guilty."), said(9, "world.observed", "It rains.")]
+    events += [event_of(8, "judge.verdict", "Guilty."), event_of(9, "world.observed", "It rains.")]
     assert sections(context(tmp_path, events))["CURRENT SCENE"] == ["Guilty.", "It rains."]
 
 
 def test_the_last_three_events_of_visitors_are_shown(tmp_path: Path) -> None:
-    events = [said(n, "user.injected", f"Word {n}.", agent="visitor") for n in range(5)]
+    events = [event_of(n, "user.injected", f"Word {n}.", agent="visitor") for n in range(5)]
     assert sections(context(tmp_path, events))["VISITOR"] == [
         f"[turn 00{n}][user.injected] Word {n}." for n in (2, 3, 4)
     ]
 
 
 def test_a_visitor_is_still_shown_after_five_thousand_events(tmp_path: Path) -> None:
-    later = [said(n, ("agent.spoke", "world.observed")[n % 2], "Bread!") for n in range(1, 5_001)]
-    prompt = context(tmp_path, [said(0, "user.injected", "Mind the smith.", agent="visitor"), *later])
+    later = [event_of(n, ("agent.spoke", "world.observed")[n % 2], "Bread!") for n in range(1, 5_001)]
+    prompt = context(tmp_path, [event_of(0, "user.injected", "Mind the smith.", agent="visitor"), *later])
     assert sections(prompt)["VISITOR"] == ["[turn 000][user.injected] Mind the smith."]
 
 
 def test_a_visitor_s_event_addressed_to_another_agent_is_not_shown(tmp_path: Path) -> None:
-    whisper = said(0, "user.injected", "Mind the smith.", agent="visitor", audience=["miller"])
+    whisper = event_of(0, "user.injected", "Mind the smith.", agent="visitor", audience=["miller"])
     assert sections(context(tmp_path, [whisper]))["VISITOR"] == ["(quiet)"]
     assert sections(context(tmp_path, [], "miller"))["VISITOR"] == ["[turn 000][user.injected] Mind the smith."]
 
@@ -221,10 +221,10 @@ def test_recency_is_measured_from_the_turn_that_is_given(tmp_path: Path) -> None
 SPARE = ("ACTION HISTORY", "YOUR MEMORY", "YOUR BELIEFS")
 FULL = [
     *FIRE[:3],
-    *(said(10 + n, "agent.spoke", f"Word {n}.") for n in range(4)),
+    *(event_of(10 + n, "agent.spoke", f"Word {n}.") for n in range(4)),
     *(event("tool.used", turn=20 + n, payload={"tool": f"oven {n}"}) for n in range(3)),
-    *(said(30 + n, "agent.reflected", f"Belief {n}.") for n in range(3)),
-    said(40, "user.injected", "I saw the smith run.", agent="visitor"),
+    *(event_of(30 + n, "agent.reflected", f"Belief {n}.") for n in range(3)),
+    event_of(40, "user.injected", "I saw the smith run.", agent="visitor"),
 ]
 LINES = {"ACTION HISTORY": 3, "YOUR MEMORY": 4, "YOUR BELIEFS": 3}
 
@@ -265,7 +265,11 @@ def test_the_oldest_line_of_a_section_is_removed_first(tmp_path: Path) -> None:
 
 
 def test_with_salience_the_weakest_memory_is_removed_first(tmp_path: Path) -> None:
-    events = [said(1, "verdict.final", "Guilty."), said(2, "agent.thought", "Oh."), said(3, "agent.spoke", "Why?")]
+    events = [
+        event_of(1, "verdict.final", "Guilty."),
+        event_of(2, "agent.thought", "Oh."),
+        event_of(3, "agent.spoke", "Why?"),
+    ]
     whole = context(tmp_path, [configured(use_salience=True), *events])
     prompt = context(tmp_path, [], budget_tokens=whole.tokens - 1)
     assert len(sections(whole)["YOUR MEMORY"]) == 3
@@ -302,7 +306,11 @@ def test_a_budget_below_1_is_refused(tmp_path: Path, budget: int) -> None:
 
 
 def test_a_prompt_asks_for_the_reflection_that_is_due_with_its_evidence(tmp_path: Path) -> None:
-    events = [configured(reflection_threshold=2), said(2, "agent.spoke", "Water!"), said(3, "agent.spoke", "x" * 300)]
+    events = [
+        configured(reflection_threshold=2),
+        event_of(2, "agent.spoke", "Water!"),
+        event_of(3, "agent.spoke", "x" * 300),
+    ]
     prompt = context(tmp_path, events, output_format="Answer in one line.")
     evidence = "[turn 003][agent.spoke] "
     assert prompt.partition("OUTPUT FORMAT\n")[2] == (
@@ -318,13 +326,15 @@ def test_a_prompt_asks_for_the_reflection_that_is_due_with_its_evidence(tmp_path
 
 
 def test_a_prompt_asks_for_no_reflection_that_is_not_due(tmp_path: Path) -> None:
-    prompt = context(tmp_path, [configured(reflection_threshold=2), said(2, "agent.spoke", "Water!")])
+    prompt = context(tmp_path, [configured(reflection_threshold=2), event_of(2, "agent.spoke", "Water!")])
     assert "OUTPUT FORMAT" not in sections(prompt)
     assert not prompt.reflection.due
 
 
 def test_a_due_reflection_is_requested_on_any_budget(tmp_path: Path) -> None:
-    prompt = context(tmp_path, [configured(reflection_threshold=1), said(2, "agent.spoke", "Water!")], budget_tokens=1)
+    prompt = context(
+        tmp_path, [configured(reflection_threshold=1), event_of(2, "agent.spoke", "Water!")], budget_tokens=1
+    )
     assert "e-2 [turn 002][agent.spoke] Water!" in sections(prompt)["OUTPUT FORMAT"]
 
 
@@ -333,7 +343,7 @@ async def reflecting_run(memory: Memory, turns: int) -> list[Context]:
     await memory.publish(configured(reflection_threshold=10))
     prompts = []
     for turn in range(turns):
-        await memory.publish(said(turn, "agent.spoke", f"It is turn {turn:03d} now."))
+        await memory.publish(event_of(turn, "agent.spoke", f"It is turn {turn:03d} now."))
         prompt = await memory.context("village", "baker")
         if prompt.reflection.due:
             await memory.publish(prompt.reflection.answer(f"Turns come, and go, as of {turn:03d}."))

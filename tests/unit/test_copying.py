@@ -17,11 +17,11 @@ def values_of(ledger: Ledger) -> list[bytes]:
 
 @pytest.mark.parametrize("unique_ids", [True, False])
 def test_a_copy_holds_the_same_events_in_the_same_order(unique_ids: bool) -> None:
-    said = [codec.encode(each) for each in [*numbered(2_500), *numbered(3, space="city")]]
-    source, target = ledger_at(said), MemoryLedger(unique_ids=unique_ids)
+    values = [codec.encode(each) for each in [*numbered(2_500), *numbered(3, space="city")]]
+    source, target = ledger_at(values), MemoryLedger(unique_ids=unique_ids)
     report = run(copy(source, target))
     assert (report.records, report.copied, report.left_out) == (2_503, 2_503, 0)
-    assert values_of(target) == said
+    assert values_of(target) == values
 
 
 def test_a_repeated_copy_adds_nothing_if_ids_are_unique() -> None:
@@ -43,8 +43,8 @@ def test_invalid_records_are_skipped_and_listed() -> None:
 
 
 def test_of_two_contents_of_an_id_the_first_is_copied_if_ids_are_unique() -> None:
-    said = [*numbered(3), event(id="debt", payload={"text": "nine sacks"}), event(id="debt", payload={"text": "ten"})]
-    source = ledger_at([codec.encode(each) for each in [*said, *numbered(2, first=3)]], unique_ids=False)
+    values = [*numbered(3), event(id="debt", payload={"text": "nine sacks"}), event(id="debt", payload={"text": "ten"})]
+    source = ledger_at([codec.encode(each) for each in [*values, *numbered(2, first=3)]], unique_ids=False)
     target = MemoryLedger()
     report = run(copy(source, target))
     assert (report.copied, report.left_out) == (6, 1)

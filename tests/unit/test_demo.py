@@ -49,12 +49,12 @@ def test_it_prints_its_story(tmp_path: Path) -> None:
 
 def test_it_continues_by_words_if_the_index_cannot_start(tmp_path: Path) -> None:
     (tmp_path / "index" / "service.json" / "in the way").mkdir(parents=True)
-    asked = run(village.recall_in_other_words(tmp_path, lambda done, total: None))
-    assert asked.without_index is not None
-    assert "process ended" in asked.without_index
-    assert asked.knower.hits == ()
-    assert asked.later.hits[0].event.id == village.TESTIMONY
-    assert asked.as_expected
+    found = run(village.recall_in_other_words(tmp_path, lambda done, total: None))
+    assert found.without_index is not None
+    assert "process ended" in found.without_index
+    assert found.knower.hits == ()
+    assert found.later.hits[0].event.id == village.TESTIMONY
+    assert found.as_expected
 
 
 def test_an_index_that_was_left_behind_is_removed_before_the_next_run(tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ def test_the_recording_has_enough_events_agents_sessions_and_kinds(recording: li
     assert len(recording) >= 300
     assert len({each.agent for each in recording}) >= 6
     assert len({each.session for each in recording}) >= 2
-    said = {each.kind for each in recording}
-    assert {"agent.thought", "user.injected", "judge.verdict", "agent.reflected"} <= said
+    kinds = {each.kind for each in recording}
+    assert {"agent.thought", "user.injected", "judge.verdict", "agent.reflected"} <= kinds
     assert {each.space for each in recording} == {village.SPACE}
 
 

@@ -14,12 +14,12 @@ from support.events import after, event
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def said(text: str, **fields: Any) -> Event:
+def spoke(text: str, **fields: Any) -> Event:
     return event(payload={"text": text}, **fields)
 
 
 def of_bread(count: int) -> list[Event]:
-    return [said(f"bread {n}", id=f"b-{n}", turn=n, at=NOON + timedelta(minutes=n)) for n in range(count)]
+    return [spoke(f"bread {n}", id=f"b-{n}", turn=n, at=NOON + timedelta(minutes=n)) for n in range(count)]
 
 
 def mixed(count: int) -> list[Event]:
@@ -73,12 +73,12 @@ def test_a_query_has_1_to_500_characters(tmp_path: Path, query: str) -> None:
     ],
 )
 def test_a_preview_has_220_characters_and_a_token_four(tmp_path: Path, text: str, preview: str, tokens: int) -> None:
-    (hit,) = after(tmp_path, [said(text)], lambda memory: memory.search("village", "baker", "bread")).hits
+    (hit,) = after(tmp_path, [spoke(text)], lambda memory: memory.search("village", "baker", "bread")).hits
     assert (hit.preview, hit.tokens) == (preview, tokens)
 
 
 def test_a_preview_has_the_fields_needed_to_choose_and_to_fetch_the_event(tmp_path: Path) -> None:
-    written = said("bread", id="b-1", at=NOON, turn=3, session="s-1")
+    written = spoke("bread", id="b-1", at=NOON, turn=3, session="s-1")
     (hit,) = after(tmp_path, [written], lambda memory: memory.search("village", "baker", "bread")).hits
     assert (hit.id, hit.position, hit.at, hit.turn) == ("b-1", Position(0, 0), NOON, 3)
     assert (hit.agent, hit.kind, hit.session) == ("baker", "agent.spoke", "s-1")
@@ -118,18 +118,18 @@ def test_around_shows_fewer_neighbours_at_the_ends(tmp_path: Path) -> None:
     assert around(tmp_path, [], "e-29") == ["e-24", "e-26", "e-27", "e-29*"]
 
 
-@pytest.mark.parametrize(("asked", "shown"), [(-1, 0), (0, 0), (1, 1), (50, 50), (51, 50), (9_999, 50)])
-def test_the_number_of_neighbours_is_clamped_to_0_and_50(tmp_path: Path, asked: int, shown: int) -> None:
+@pytest.mark.parametrize(("requested", "shown"), [(-1, 0), (0, 0), (1, 1), (50, 50), (51, 50), (9_999, 50)])
+def test_the_number_of_neighbours_is_clamped_to_0_and_50(tmp_path: Path, requested: int, shown: int) -> None:
     async def ask(memory: Memory) -> tuple[int, int]:
-        view = await memory.timeline("village", "baker", around="b-60", entries_before=asked, entries_after=3)
-        other = await memory.timeline("village", "baker", around="b-60", entries_before=3, entries_after=asked)
+        view = await memory.timeline("village", "baker", around="b-60", entries_before=requested, entries_after=3)
+        other = await memory.timeline("village", "baker", around="b-60", entries_before=3, entries_after=requested)
         return len(view.before), len(other.after)
 
     assert after(tmp_path, of_bread(120), ask) == (shown, shown)
 
 
 def test_the_event_itself_is_shown_at_more_length_than_its_neighbours(tmp_path: Path) -> None:
-    long = [said("x" * 300, id=f"e-{n}") for n in range(3)]
+    long = [spoke("x" * 300, id=f"e-{n}") for n in range(3)]
     view = after(tmp_path, long, lambda memory: memory.timeline("village", "baker", around="e-1"))
     assert [(len(each.preview), each.tokens) for each in view.events] == [(223, 75), (263, 75), (223, 75)]
     assert all(each.preview.endswith("...") for each in view.events)
@@ -202,7 +202,7 @@ def test_invisible_events_are_left_out_of_entries_like_missing_ones(tmp_path: Pa
 
 
 def test_an_entry_is_the_whole_event(tmp_path: Path) -> None:
-    long = said("bread " * 1_000, id="b-1", at=NOON, session="s-1", subject="bread")
+    long = spoke("bread " * 1_000, id="b-1", at=NOON, session="s-1", subject="bread")
     (found,) = after(tmp_path, [long], lambda memory: memory.entries("village", "baker", ["b-1"])).entries
     assert (found.event, found.text, found.position) == (long, "bread " * 1_000, Position(0, 0))
 

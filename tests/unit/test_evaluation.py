@@ -362,6 +362,6 @@ def test_of_497_real_questions_383_of_categories_1_to_4_have_evidence() -> None:
 
 
 def test_two_real_questions_with_the_same_text_are_two_questions() -> None:
-    asked = locomo_questions.read(recorded()).asked
-    assert len({(question.space, question.number) for question in asked}) == len(asked)
-    assert len({(question.space, question.text) for question in asked}) == len(asked) - 1
+    questions = locomo_questions.read(recorded()).asked
+    assert len({(question.space, question.number) for question in questions}) == len(questions)
+    assert len({(question.space, question.text) for question in questions}) == len(questions) - 1

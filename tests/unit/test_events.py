@@ -16,9 +16,9 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 def refusal(**fields: Any) -> InvalidEvent:
     """The error of a valid event changed by `fields`."""
-    said = {"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}}
+    valid = {"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}}
     with pytest.raises(InvalidEvent) as raised:
-        codec.make(said | fields)
+        codec.make(valid | fields)
     return raised.value
 
 
@@ -107,10 +107,10 @@ def test_an_unknown_field_is_refused_with_the_advice_to_use_the_payload(field: s
 
 @pytest.mark.parametrize("field", ["space", "agent", "kind"])
 def test_space_agent_and_kind_have_no_default(field: str) -> None:
-    said = {"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}}
-    del said[field]
+    valid = {"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}}
+    del valid[field]
     with pytest.raises(InvalidEvent) as raised:
-        codec.make(said)
+        codec.make(valid)
     assert raised.value.path == field
 
 

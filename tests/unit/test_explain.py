@@ -18,7 +18,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECRET = "The miller waters the flour."
 
 
-def said(number: int, kind: str = "agent.spoke", text: str = "Bread!", **fields: Any) -> Event:
+def event_of(number: int, kind: str = "agent.spoke", text: str = "Bread!", **fields: Any) -> Event:
     """The event `e-<number>` of turn and minute `number`."""
     at = NOON + timedelta(minutes=number)
     return event(kind, id=f"e-{number}", turn=number, at=at, payload={"text": text}, **fields)
@@ -39,7 +39,7 @@ def explained(home: Path, events: Sequence[Event], number: int, agent: str = "ba
 
 def written_by_a_newer_recallog(home: Path, number: int) -> None:
     """Append an event that this version cannot read."""
-    data = codec.encode(said(number)).replace(b'"schema_version":1', b'"schema_version":2')
+    data = codec.encode(event_of(number)).replace(b'"schema_version":1', b'"schema_version":2')
     with closing(sqlite3.connect(home / "ledger.db")) as ledger, ledger:
         ledger.execute(
             "INSERT INTO events SELECT max(offset) + 1, space, ?, ? FROM events GROUP BY space", (f"e-{number}", data)
@@ -50,14 +50,14 @@ def written_by_a_newer_recallog(home: Path, number: int) -> None:
 
 
 def test_an_event_within_the_window_is_remembered_for_its_age(tmp_path: Path) -> None:
-    found = explained(tmp_path, [said(n) for n in range(10)], 4)
+    found = explained(tmp_path, [event_of(n) for n in range(10)], 4)
     assert (found.verdict, found.in_episodic, found.newer, found.window) == ("remembered", True, 5, 8)
     assert found.why == "it is among the newest 8 events that baker may see (5 newer)"
 
 
 def test_a_strong_event_is_remembered_for_its_salience_however_old(tmp_path: Path) -> None:
     settings = configured(use_salience=True, salience_top_k=2, window=1)
-    found = explained(tmp_path, [said(0, "verdict.final"), *(said(n) for n in range(1, 5)), settings], 0)
+    found = explained(tmp_path, [event_of(0, "verdict.final"), *(event_of(n) for n in range(1, 5)), settings], 0)
     assert (found.verdict, found.in_episodic, found.in_salient, found.rank) == ("remembered", False, True, 1)
     assert found.why == "it ranks 1 of 5 by salience, and the strongest 2 are remembered"
 
@@ -66,20 +66,20 @@ def test_a_strong_event_is_remembered_for_its_salience_however_old(tmp_path: Pat
 
 
 def test_an_event_before_the_window_is_not_remembered(tmp_path: Path) -> None:
-    found = explained(tmp_path, [said(n) for n in range(10)], 1)
+    found = explained(tmp_path, [event_of(n) for n in range(10)], 1)
     assert (found.verdict, found.in_episodic, found.newer) == ("out_of_window", False, 8)
     assert found.why == "of the events that baker may see 8 are newer, and the window holds 8"
 
 
 def test_a_weak_event_is_outscored_even_if_it_is_new(tmp_path: Path) -> None:
-    events = [said(0, "verdict.final"), said(1, "user.injected"), said(2, "agent.thought")]
+    events = [event_of(0, "verdict.final"), event_of(1, "user.injected"), event_of(2, "agent.thought")]
     found = explained(tmp_path, [configured(use_salience=True, salience_top_k=2), *events], 2)
     assert (found.verdict, found.in_episodic, found.in_salient, found.rank) == ("outscored", True, False, 3)
     assert found.why == "it ranks 3 of 3 by salience; the weakest of the strongest 2 has 0.627"
 
 
 def test_a_query_changes_the_rank(tmp_path: Path) -> None:
-    events = [configured(use_salience=True, salience_top_k=1), said(1, text="the mill"), said(2, text="bread")]
+    events = [configured(use_salience=True, salience_top_k=1), event_of(1, text="the mill"), event_of(2, text="bread")]
     assert explained(tmp_path, events, 1).verdict == "outscored"
     assert explained(tmp_path, [], 1, query="the mill").verdict == "remembered"
     assert explained(tmp_path, [], 1, top_k=2).verdict == "remembered"
@@ -88,14 +88,14 @@ def test_a_query_changes_the_rank(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [0, 999])
 def test_a_visible_event_older_than_the_newest_2000_is_not_reported_as_invisible(tmp_path: Path, number: int) -> None:
     """The agent's log and the shared one held all their events: together more than a query reads."""
-    found = explained(tmp_path, [said(n, ("agent.spoke", "world.observed")[n % 2]) for n in range(3_000)], number)
+    found = explained(tmp_path, [event_of(n, ("agent.spoke", "world.observed")[n % 2]) for n in range(3_000)], number)
     assert found.verdict != "not_visible"
 
 
 def test_an_event_dropped_from_the_views_is_distinguished_from_an_invisible_one(
     tmp_path: Path,
 ) -> None:
-    found = explained(tmp_path, [said(n) for n in range(2_100)], 50)
+    found = explained(tmp_path, [event_of(n) for n in range(2_100)], 50)
     assert (found.verdict, found.position, found.memory) == ("not_kept", Position(0, 50), None)
     assert found.why == (
         "the views keep what baker may see from 0:100 on, and it is older. Ask as of 0:50 to see whether it was "
@@ -104,14 +104,14 @@ def test_an_event_dropped_from_the_views_is_distinguished_from_an_invisible_one(
 
 
 def test_a_dropped_event_is_remembered_as_of_its_own_time(tmp_path: Path) -> None:
-    assert explained(tmp_path, [said(n) for n in range(2_100)], 50, as_of=Position(0, 50)).verdict == "remembered"
+    assert explained(tmp_path, [event_of(n) for n in range(2_100)], 50, as_of=Position(0, 50)).verdict == "remembered"
 
 
 # Bookkeeping events and invisible events.
 
 
 def test_an_invisible_event_has_the_verdict_not_visible(tmp_path: Path) -> None:
-    found = explained(tmp_path, [said(0), said(1, agent="miller", text=SECRET)], 1)
+    found = explained(tmp_path, [event_of(0), event_of(1, agent="miller", text=SECRET)], 1)
     assert (found.verdict, found.position) == ("not_visible", Position(0, 1))
     assert found.why == "it is neither by baker nor addressed to baker, and was not shared when it was published"
 
@@ -119,16 +119,16 @@ def test_an_invisible_event_has_the_verdict_not_visible(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "secret",
     [
-        said(0, agent="miller", text=SECRET),
-        said(0, "agent.thought", agent="miller", text=SECRET),
-        said(0, "user.injected", agent="visitor", text=SECRET, audience=["miller"]),
-        said(0, "agent.reflected", agent="miller", text=SECRET, audience=[]),
-        said(0, "image.generated", agent="miller", text=SECRET),
+        event_of(0, agent="miller", text=SECRET),
+        event_of(0, "agent.thought", agent="miller", text=SECRET),
+        event_of(0, "user.injected", agent="visitor", text=SECRET, audience=["miller"]),
+        event_of(0, "agent.reflected", agent="miller", text=SECRET, audience=[]),
+        event_of(0, "image.generated", agent="miller", text=SECRET),
     ],
     ids=["speech", "thought", "whisper", "private belief", "unknown kind"],
 )
 def test_nothing_leaks_of_an_invisible_event(tmp_path: Path, secret: Event) -> None:
-    found = explained(tmp_path, [secret, said(1)], 0, query="flour")
+    found = explained(tmp_path, [secret, event_of(1)], 0, query="flour")
     assert (found.memory, found.rank, found.newer, found.sum()) == (None, None, None, "")
     assert SECRET not in found.model_dump_json()
     assert "miller" not in found.model_dump_json()
@@ -136,17 +136,17 @@ def test_nothing_leaks_of_an_invisible_event(tmp_path: Path, secret: Event) -> N
 
 
 def test_invisible_events_are_not_counted_among_the_scored_ones(tmp_path: Path) -> None:
-    assert explained(tmp_path, [said(0, agent="miller"), said(1)], 0).considered == 1
+    assert explained(tmp_path, [event_of(0, agent="miller"), event_of(1)], 0).considered == 1
 
 
 def test_no_agent_remembers_a_bookkeeping_event(tmp_path: Path) -> None:
-    found = explained(tmp_path, [said(0, "clock.ticked")], 0)
+    found = explained(tmp_path, [event_of(0, "clock.ticked")], 0)
     assert (found.verdict, found.memory) == ("bookkeeping", None)
     assert found.why == "clock.ticked is a bookkeeping kind, which no agent remembers"
 
 
 def test_a_record_that_could_not_be_applied_is_a_dead_letter(tmp_path: Path) -> None:
-    explained(tmp_path, [said(0)], 0)
+    explained(tmp_path, [event_of(0)], 0)
     written_by_a_newer_recallog(tmp_path, 1)
     found = explained(tmp_path, [], 1)
     assert (found.verdict, found.position, found.memory) == ("dead_letter", Position(0, 1), None)
@@ -157,13 +157,13 @@ def test_a_record_that_could_not_be_applied_is_a_dead_letter(tmp_path: Path) -> 
 
 
 def test_an_id_without_an_event_is_unknown(tmp_path: Path) -> None:
-    found = explained(tmp_path, [said(0)], 7)
+    found = explained(tmp_path, [event_of(0)], 7)
     assert (found.verdict, found.position) == ("unknown", None)
     assert found.why == "there is no event of this id in village"
 
 
 def test_an_event_of_another_space_is_unknown(tmp_path: Path) -> None:
-    assert explained(tmp_path, [said(0, space="city")], 0).verdict == "unknown"
+    assert explained(tmp_path, [event_of(0, space="city")], 0).verdict == "unknown"
 
 
 def test_every_id_is_unknown_in_an_empty_ledger(tmp_path: Path) -> None:
@@ -171,13 +171,13 @@ def test_every_id_is_unknown_in_an_empty_ledger(tmp_path: Path) -> None:
 
 
 def test_as_of_a_position_before_it_an_event_is_unknown(tmp_path: Path) -> None:
-    found = explained(tmp_path, [said(0), said(1)], 1, as_of=Position(0, 0))
+    found = explained(tmp_path, [event_of(0), event_of(1)], 1, as_of=Position(0, 0))
     assert (found.verdict, found.position) == ("unknown", None)
     assert found.why == "there is no event of this id in village"
 
 
 def test_as_of_a_time_before_it_happened_an_event_is_unknown(tmp_path: Path) -> None:
-    found = explained(tmp_path, [said(0), said(5, text=SECRET)], 5, as_of=NOON)
+    found = explained(tmp_path, [event_of(0), event_of(5, text=SECRET)], 5, as_of=NOON)
     assert (found.verdict, found.position, found.memory) == ("unknown", None, None)
     assert found.why == "there was no event of this id in village then: it happened later"
     assert SECRET not in found.model_dump_json()
@@ -187,13 +187,13 @@ def test_as_of_a_time_before_it_happened_an_event_is_unknown(tmp_path: Path) -> 
 
 
 def test_the_terms_of_the_score_are_returned_with_their_weights(tmp_path: Path) -> None:
-    found = explained(tmp_path, [said(3, text="the mill turns"), said(10)], 3, query="mill")
+    found = explained(tmp_path, [event_of(3, text="the mill turns"), event_of(10)], 3, query="mill")
     assert found.sum() == "0.30 x relevance 0.333 + 0.40 x recency 0.497 + 0.30 x importance 0.500 = 0.449"
 
 
 def test_the_agent_s_own_weights_are_applied(tmp_path: Path) -> None:
     weights = configured(salience_weights={"relevance": 1.0, "recency": 0.0, "importance": 0.0})
-    found = explained(tmp_path, [weights, said(3, text="the mill turns")], 3, query="mill")
+    found = explained(tmp_path, [weights, event_of(3, text="the mill turns")], 3, query="mill")
     assert found.sum() == "1.00 x relevance 0.333 + 0.00 x recency 1.000 + 0.00 x importance 0.500 = 0.333"
 
 

@@ -48,12 +48,12 @@ class Counting:
 
 def fold(projection: Any, *events: Any, batch_records: int = 1000) -> tuple[dict[tuple[str, str, str], int], list[str]]:
     """The counts, and what became a dead letter, when `projection` is folded with the built-in ones."""
-    ledger = ledger_at([codec.encode(said) for said in events], batch_records=batch_records)
+    ledger = ledger_at([codec.encode(each) for each in events], batch_records=batch_records)
     projector, generation = folded(ledger, [projection, *builtin.projections()])
     counts = rows_of(projector.store, generation, COUNTS.name)
     letters = finish(dead_letters.all_dead_letters(projector.store, generation))
     return (
-        {place: COUNTS.decode(data).value for place, data in counts.items()},
+        {address: COUNTS.decode(data).value for address, data in counts.items()},
         [f"{letter.offset} {letter.reason}: {letter.detail}" for letter in letters],
     )
 
@@ -125,7 +125,7 @@ def test_a_record_that_one_projection_raises_on_is_in_no_other_view_either() -> 
             if record.event.turn == 1:
                 raise ValueError
 
-    ledger = ledger_at([codec.encode(said) for said in numbered(3)])
+    ledger = ledger_at([codec.encode(each) for each in numbered(3)])
     projector, generation = folded(ledger, [*builtin.projections(), Raising()])
     assert len(rows_of(projector.store, generation, "episodic.own")) == 2
 
@@ -183,16 +183,16 @@ NO_ADDRESSES = [
 ]
 
 
-@pytest.mark.parametrize("place", NO_ADDRESSES, ids=repr)
-def test_a_row_with_an_invalid_address_makes_the_record_a_dead_letter(place: tuple[Any, Any, Any]) -> None:
+@pytest.mark.parametrize("address", NO_ADDRESSES, ids=repr)
+def test_a_row_with_an_invalid_address_makes_the_record_a_dead_letter(address: tuple[Any, Any, Any]) -> None:
     class Sessions(Counting):
         """The usual slip: rows by `event.session`, which may be None."""
 
         def needs(self, record: Record) -> Iterable[RowKey]:
-            return [RowKey(COUNTS.name, *place)]
+            return [RowKey(COUNTS.name, *address)]
 
         def apply(self, rows: Rows, record: Record) -> None:
-            rows.put(COUNTS, rows.get(COUNTS, *place) or Count(1), *place)
+            rows.put(COUNTS, rows.get(COUNTS, *address) or Count(1), *address)
 
     counts, letters = fold(Sessions(), *NEW_AGENTS)
     assert counts == {}
@@ -201,12 +201,12 @@ def test_a_row_with_an_invalid_address_makes_the_record_a_dead_letter(place: tup
 
 
 @pytest.mark.parametrize(
-    "place", [("village", None), (None, ""), ("village", ["a list"]), ("village", "\ud800")], ids=repr
+    "address", [("village", None), (None, ""), ("village", ["a list"]), ("village", "\ud800")], ids=repr
 )
-def test_a_log_entry_with_an_invalid_address_makes_the_record_a_dead_letter(place: tuple[Any, Any]) -> None:
+def test_a_log_entry_with_an_invalid_address_makes_the_record_a_dead_letter(address: tuple[Any, Any]) -> None:
     class Sessions(Counting):
         def apply(self, rows: Rows, record: Record) -> None:
-            rows.append(SEEN, Count(1), *place)
+            rows.append(SEEN, Count(1), *address)
 
     assert "is not the address of a log" in fold(Sessions(), event())[1][0]
 
@@ -275,7 +275,7 @@ class Wordless(Exception):
 
 
 @pytest.mark.parametrize(
-    ("error", "says"),
+    ("error", "message"),
     [
         (Wordless(), "counting: Wordless: "),
         (ValueError("half \ud800 pair"), "counting: ValueError: half ? pair"),
@@ -284,12 +284,12 @@ class Wordless(Exception):
     ],
     ids=["no words", "no text", "long", "short"],
 )
-def test_the_dead_letter_of_any_exception_can_be_stored(error: Exception, says: str) -> None:
+def test_the_dead_letter_of_any_exception_can_be_stored(error: Exception, message: str) -> None:
     class Raising(Counting):
         def apply(self, rows: Rows, record: Record) -> None:
             raise error
 
-    assert fold(Raising(), event())[1] == [f"0 projection_failed: {says}"]
+    assert fold(Raising(), event())[1] == [f"0 projection_failed: {message}"]
 
 
 OLD = (
@@ -312,7 +312,7 @@ JSON_THAT_ONLY_SOME_READ = {
 @pytest.mark.parametrize("unique_ids", [True, False])
 @pytest.mark.parametrize("data", JSON_THAT_ONLY_SOME_READ.values(), ids=JSON_THAT_ONLY_SOME_READ)
 def test_json_that_only_some_parsers_accept_does_not_stop_the_stream(data: bytes, unique_ids: bool) -> None:
-    ledger = ledger_at([data, *(codec.encode(said) for said in numbered(2)), data], unique_ids=unique_ids)
+    ledger = ledger_at([data, *(codec.encode(each) for each in numbered(2)), data], unique_ids=unique_ids)
     projector, generation = folded(ledger)
     assert finish(projector.store.checkpoint(generation)).offset == 3  # type: ignore[union-attr]
     letters = finish(dead_letters.all_dead_letters(projector.store, generation))
@@ -327,7 +327,7 @@ def test_two_projections_of_one_name_are_refused() -> None:
 
 def test_the_settings_before_an_event_apply_to_it() -> None:
     shares = event("run.started", agent="narrator", id="r", payload={"goal": "go", "shared_kinds": ["agent.spoke"]})
-    ledger = ledger_at([codec.encode(said) for said in (shares, *numbered(2))])
+    ledger = ledger_at([codec.encode(each) for each in (shares, *numbered(2))])
     projector, generation = folded(ledger)
     shared = rows_of(projector.store, generation, "episodic.shared")
     assert len(shared) == 3  # run.started by the default kinds, agent.spoke by the setting
@@ -354,7 +354,7 @@ def test_a_projection_that_names_its_kinds_is_called_for_no_others() -> None:
 def test_a_batch_is_freed_after_its_fold_without_garbage_collection() -> None:
     """An exception inside a store's client (such as a cancelled timeout) once kept whole batches alive in cycles."""
     fold = Fold(builtin.projections(), unique_ids=False)
-    batch = Batch(0, 0, 50, [(offset, codec.encode(said)) for offset, said in enumerate(numbered(50))])
+    batch = Batch(0, 0, 50, [(offset, codec.encode(each)) for offset, each in enumerate(numbered(50))])
 
     async def fetch(needs: Sequence[RowKey], logs: Sequence[LogName]) -> tuple[Sequence[bytes | None], Sequence[int]]:
         try:

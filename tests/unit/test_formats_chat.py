@@ -52,7 +52,7 @@ def error_of(item: Item) -> InvalidEvent:
     return item.error
 
 
-def said(*messages: Message) -> list[tuple[str, str, dict[str, Any]]]:
+def contents(*messages: Message) -> list[tuple[str, str, dict[str, Any]]]:
     return [(event.agent, event.kind, event.payload) for event in events_of(list(messages))]
 
 
@@ -72,7 +72,7 @@ def talk(**fields: Any) -> dict[str, Any]:
 
 
 def test_roles_become_agents_and_kinds() -> None:
-    assert said({"role": "system", "content": "Be kind."}, user("Handshake"), assistant("Hi!")) == [
+    assert contents({"role": "system", "content": "Be kind."}, user("Handshake"), assistant("Hi!")) == [
         ("assistant", "agent.configured", {"persona": "Be kind."}),
         ("user", "user.injected", {"text": "Handshake"}),
         ("assistant", "agent.spoke", {"text": "Hi!"}),
@@ -80,14 +80,14 @@ def test_roles_become_agents_and_kinds() -> None:
 
 
 def test_a_developer_message_is_a_system_message() -> None:
-    assert said({"role": "developer", "content": "Be kind."}) == [
+    assert contents({"role": "developer", "content": "Be kind."}) == [
         ("assistant", "agent.configured", {"persona": "Be kind."})
     ]
 
 
 @pytest.mark.parametrize("empty", [None, "", "  \n", []])
 def test_empty_texts_make_no_event(empty: object) -> None:
-    assert said({"role": "system", "content": empty}, user(empty), assistant(empty), {"role": "user"}) == []
+    assert contents({"role": "system", "content": empty}, user(empty), assistant(empty), {"role": "user"}) == []
 
 
 def test_parts_are_joined_and_parts_without_text_are_shown_as_their_type() -> None:
@@ -99,7 +99,7 @@ def test_parts_are_joined_and_parts_without_text_are_shown_as_their_type() -> No
         {"type": "file"},
         "done",
     ]
-    assert said(user(parts)) == [("user", "user.injected", {"text": "Look:\n[image]\n[audio]\nand\n[file]\ndone"})]
+    assert contents(user(parts)) == [("user", "user.injected", {"text": "Look:\n[image]\n[audio]\nand\n[file]\ndone"})]
 
 
 def test_turns_count_the_users_messages() -> None:
@@ -135,7 +135,7 @@ def test_a_call_and_its_result_are_one_event_at_the_position_of_the_result() -> 
         result("sunny", tool_call_id="c1", name="weather"),
         assistant("Sunny."),
     ]
-    assert said(*messages)[1:] == [
+    assert contents(*messages)[1:] == [
         ("assistant", "agent.spoke", {"text": "Let me look."}),
         (
             "assistant",

@@ -17,8 +17,8 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def line(**fields: Any) -> bytes:
-    said = {"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}}
-    return json.dumps(said | fields).encode() + b"\n"
+    original = {"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}}
+    return json.dumps(original | fields).encode() + b"\n"
 
 
 def whole(**fields: Any) -> bytes:
@@ -26,8 +26,8 @@ def whole(**fields: Any) -> bytes:
 
 
 def old(**fields: Any) -> bytes:
-    said = {"run_id": "village", "actor": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}}
-    return json.dumps(said | fields).encode() + b"\n"
+    original = {"run_id": "village", "actor": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}}
+    return json.dumps(original | fields).encode() + b"\n"
 
 
 def read(*lines: bytes, start: datetime = START) -> list[Item]:
@@ -77,13 +77,13 @@ json_values = st.recursive(
         max_size=5,
     )
 )
-def test_an_export_is_read_as_equal_events(said: list[Event]) -> None:
-    assert events(*(codec.encode(event) + b"\n" for event in said)) == said
+def test_an_export_is_read_as_equal_events(original: list[Event]) -> None:
+    assert events(*(codec.encode(event) + b"\n" for event in original)) == original
 
 
 def test_a_long_exported_event_is_read_as_an_equal_event() -> None:
-    said = Event(space="village", agent="baker", kind="agent.spoke", payload={"text": "ä" * 100_000})
-    assert events(codec.encode(said)) == [said]
+    original = Event(space="village", agent="baker", kind="agent.spoke", payload={"text": "ä" * 100_000})
+    assert events(codec.encode(original)) == [original]
 
 
 def test_a_line_is_numbered_as_an_editor_does_and_blank_lines_count() -> None:

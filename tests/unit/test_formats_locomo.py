@@ -231,16 +231,16 @@ def test_all_sessions_and_turns_are_read_without_an_error(tuning: list[Event]) -
 
 
 def test_the_evidence_of_a_question_is_found_by_id(tuning: list[Event]) -> None:
-    told = {(event.space, event.id): event.payload for event in tuning}
-    assert len(told) == len(tuning)
+    payloads = {(event.space, event.id): event.payload for event in tuning}
+    assert len(payloads) == len(tuning)
     for sample in json.loads(recorded()):
         for key, turns in sample["conversation"].items():
             if isinstance(turns, list):
-                for said in turns:
-                    payload = told[sample["sample_id"], said["dia_id"]]
-                    assert payload["dia_id"] == said["dia_id"], key
-                    assert payload["text"].startswith(said["text"].strip())
-                    assert ("[shares " in payload["text"]) == bool(said.get("blip_caption"))
+                for original in turns:
+                    payload = payloads[sample["sample_id"], original["dia_id"]]
+                    assert payload["dia_id"] == original["dia_id"], key
+                    assert payload["text"].startswith(original["text"].strip())
+                    assert ("[shares " in payload["text"]) == bool(original.get("blip_caption"))
 
 
 def test_time_and_turn_increase_in_each_conversation(tuning: list[Event]) -> None:

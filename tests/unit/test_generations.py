@@ -54,7 +54,7 @@ def stepped(store: MemoryStore) -> SteppedStore:
 
 @pytest.fixture
 def ledger() -> MemoryLedger:
-    return ledger_at([codec.encode(said) for said in numbered(10)], batch_records=3)
+    return ledger_at([codec.encode(each) for each in numbered(10)], batch_records=3)
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_the_first_query_builds_the_first_generation(ledger: MemoryLedger, store
 def test_the_first_generation_becomes_active_only_at_the_end_of_the_ledger(
     ledger: MemoryLedger, store: MemoryStore
 ) -> None:
-    builder = Process("builder", _asked(Projector(ledger, stepped(store), builtin.projections())))
+    builder = Process("builder", _query(Projector(ledger, stepped(store), builtin.projections())))
     reached = []
     while builder.alive:
         builder.step()
@@ -82,7 +82,7 @@ def test_the_first_generation_becomes_active_only_at_the_end_of_the_ledger(
     assert set(reached) == {9}
 
 
-async def _asked(projector: Projector) -> None:
+async def _query(projector: Projector) -> None:
     await generations.current(projector, 0)
 
 
@@ -202,7 +202,7 @@ def test_a_record_applied_by_the_live_views_between_comparison_and_cutover_preve
     store: MemoryStore, ahead_by: int
 ) -> None:
     """The new generation had it as a dead letter, and replaced views that had been compared before they applied it."""
-    ledger = ledger_at([codec.encode(said) for said in numbered(3)])
+    ledger = ledger_at([codec.encode(each) for each in numbered(3)])
     live = projector_of(ledger, store)
     old = finish(generations.current(live, 0))
     ledger.append_bytes(codec.encode(numbered(1, first=3)[0]))
@@ -225,11 +225,11 @@ async def _refused_or_first(projector: Projector) -> None:
 
 @pytest.mark.parametrize("ahead_by", range(0, 80, 4))
 def test_a_dead_letter_of_both_generations_does_not_prevent_the_cutover(store: MemoryStore, ahead_by: int) -> None:
-    ledger = ledger_at([codec.encode(said) for said in numbered(3)])
+    ledger = ledger_at([codec.encode(each) for each in numbered(3)])
     live = projector_of(ledger, store, Refusing())
     old = finish(generations.current(live, 0))
-    for said in numbered(3, first=3):
-        ledger.append_bytes(codec.encode(said))
+    for each in numbered(3, first=3):
+        ledger.append_bytes(codec.encode(each))
     builder = Process("builder", _rebuilt(projector_of(ledger, stepped(store), Refusing())))
     for offset in (3, 4, 5):
         for _ in range(ahead_by):
@@ -255,8 +255,8 @@ def test_a_fast_live_writer_does_not_postpone_the_cutover_indefinitely(
 
     async def live() -> None:
         projector = Projector(SteppedLedger(ledger, lambda: False), stepped(store), builtin.projections())
-        for said in numbered(1_000, first=10):
-            ledger.append_bytes(codec.encode(said))
+        for each in numbered(1_000, first=10):
+            ledger.append_bytes(codec.encode(each))
             await generations.current(projector, 0)
 
     builder = Process(
@@ -281,7 +281,7 @@ def test_an_active_generation_that_the_store_has_lost_is_built_again(ledger: Mem
 
 def test_views_of_another_ledger_are_refused(ledger: MemoryLedger, store: MemoryStore) -> None:
     finish(generations.current(projector_of(ledger, store), 0))
-    other = ledger_at([codec.encode(said) for said in numbered(10)])
+    other = ledger_at([codec.encode(each) for each in numbered(10)])
     with pytest.raises(LedgerMismatch, match="another ledger"):
         finish(generations.current(projector_of(other, store), 0))
 

@@ -37,14 +37,14 @@ def test_repeats_are_detected_exactly_over_thousands_of_ids_however_buckets_are_
     for offset in range(6_000):
         space, id_ = dice.choice("ab"), f"id-{dice.randrange(3_000)}"
         text = dice.choice(["one", "two"]) if dice.random() < 0.1 else "one"
-        said = event(space=space, id=id_, at="2026-03-01T12:00:00Z", payload={"text": text})
+        sent = event(space=space, id=id_, at="2026-03-01T12:00:00Z", payload={"text": text})
         first = known.get((space, id_))
         if first is not None and first[1] != text:
             with pytest.raises(Conflict) as conflict:
-                identity.first_seen(rows, said, offset, codec.encode(said))
+                identity.first_seen(rows, sent, offset, codec.encode(sent))
             assert conflict.value.first == first[0]
         else:
-            assert identity.first_seen(rows, said, offset, codec.encode(said)) == (first is None)
+            assert identity.first_seen(rows, sent, offset, codec.encode(sent)) == (first is None)
         known.setdefault((space, id_), (offset, text))
     sizes = {space: rows.get(SIZES, space) for space in "ab"}
     for space, size in sizes.items():

@@ -26,7 +26,7 @@ CHARS_BEFORE = 400
 OTHERS_KEPT = 8
 
 
-def said(text: str = "Bread!", kind: str = "agent.spoke", **fields: Any) -> Event:
+def spoke(text: str = "Bread!", kind: str = "agent.spoke", **fields: Any) -> Event:
     return event(kind, payload={"text": text}, **fields)
 
 
@@ -60,7 +60,7 @@ def before(*events: Event) -> str:
 
 def test_an_event_with_text_is_a_document_with_all_filterable_fields() -> None:
     at = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    (document,) = indexed(said("Who burned the mill?", session="trial", turn=3, at=at))
+    (document,) = indexed(spoke("Who burned the mill?", session="trial", turn=3, at=at))
     assert (document.space, document.agent, document.kind) == ("village", "baker", "agent.spoke")
     assert (document.session, document.ordinal, document.turn, document.offset) == ("trial", 0, 3, 0)
     assert document.at == 1_772_366_400_000_000
@@ -71,7 +71,7 @@ def test_an_event_with_text_is_a_document_with_all_filterable_fields() -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t\u00a0\u3000"])
 def test_an_event_without_text_is_not_indexed_and_takes_no_ordinal(text: str) -> None:
-    assert [document.ordinal for document in indexed(said(), said(text), said())] == [0, 1]
+    assert [document.ordinal for document in indexed(spoke(), spoke(text), spoke())] == [0, 1]
 
 
 @pytest.mark.parametrize("kind", ["clock.ticked", "agent.configured", "space.configured", "reflection.failed"])
@@ -83,7 +83,7 @@ def test_bookkeeping_is_not_indexed(kind: str) -> None:
 
 
 def test_an_unknown_kind_is_indexed_by_its_text() -> None:
-    assert [document.kind for document in indexed(said(kind="shop.opened"))] == ["shop.opened"]
+    assert [document.kind for document in indexed(spoke(kind="shop.opened"))] == ["shop.opened"]
 
 
 def test_a_record_with_half_a_surrogate_pair_is_a_dead_letter_and_takes_no_ordinal() -> None:
@@ -98,7 +98,7 @@ def test_surrogates_in_a_text_are_replaced() -> None:
 
 def test_a_very_long_text_is_a_document_and_its_end_is_the_context_of_the_next() -> None:
     words = " ".join(f"w{number}" for number in range(30_000))
-    long, short = indexed(said(words), said("Yes."))
+    long, short = indexed(spoke(words), spoke("Yes."))
     assert words in long.event
     assert len(short.before) == CHARS_BEFORE
     assert words.endswith(short.before)
@@ -107,7 +107,7 @@ def test_a_very_long_text_is_a_document_and_its_end_is_the_context_of_the_next()
 @pytest.mark.parametrize("microsecond", [0, 1, 123_457, 651_003, 999_999])
 def test_a_time_is_stored_to_the_microsecond(microsecond: int) -> None:
     at = datetime(2026, 3, 1, 12, 0, 7, microsecond, tzinfo=UTC)
-    assert indexed(said(at=at))[0].at == (at - EPOCH) // timedelta(microseconds=1)
+    assert indexed(spoke(at=at))[0].at == (at - EPOCH) // timedelta(microseconds=1)
 
 
 @given(st.integers(-(2**50), 2**52).map(lambda since: EPOCH + timedelta(microseconds=since)))
@@ -136,7 +136,7 @@ def test_a_text_without_a_final_question_mark_is_no_question(text: str) -> None:
 
 def test_ordinals_count_by_session_and_events_without_session_by_space() -> None:
     sessions = ["a", None, "b", "a", None, "b"]
-    found = indexed(*(said(session=session) for session in sessions), said(space="city"))
+    found = indexed(*(spoke(session=session) for session in sessions), spoke(space="city"))
     assert [(document.session, document.ordinal) for document in found[:-1]] == [
         *(("a", 0), ("", 0), ("b", 0), ("a", 1), ("", 1), ("b", 1))
     ]
@@ -160,34 +160,36 @@ def test_no_two_documents_have_one_id(ordinals: set[tuple[str, str, int]]) -> No
 
 
 def test_the_context_of_a_document_is_the_previous_event_of_its_session() -> None:
-    assert before(said("The mill burns."), said("Elsewhere.", session="b"), said("I know.")) == "baker: The mill burns."
-    assert before(said("The mill burns."), said("I know.", session="b")) == ""
-    assert before(said("The mill burns.", space="city"), said("I know.")) == ""
+    assert (
+        before(spoke("The mill burns."), spoke("Elsewhere.", session="b"), spoke("I know.")) == "baker: The mill burns."
+    )
+    assert before(spoke("The mill burns."), spoke("I know.", session="b")) == ""
+    assert before(spoke("The mill burns.", space="city"), spoke("I know.")) == ""
 
 
 def test_a_private_thought_is_no_context_of_a_shared_event() -> None:
-    shared, thought = said("The mill burns.", "world.observed", agent="judge"), said("Good.", "agent.thought")
-    assert before(shared, thought, said("Who was it?", "world.observed", agent="judge")) == "judge: The mill burns."
-    assert before(shared, thought, said("Bad.", "agent.thought", agent="miller")) == "judge: The mill burns."
-    assert before(shared, thought, said("Very good.", "agent.thought")) == "baker: Good."
+    shared, thought = spoke("The mill burns.", "world.observed", agent="judge"), spoke("Good.", "agent.thought")
+    assert before(shared, thought, spoke("Who was it?", "world.observed", agent="judge")) == "judge: The mill burns."
+    assert before(shared, thought, spoke("Bad.", "agent.thought", agent="miller")) == "judge: The mill burns."
+    assert before(shared, thought, spoke("Very good.", "agent.thought")) == "baker: Good."
 
 
 def test_the_context_of_an_addressed_event_was_visible_to_its_whole_audience() -> None:
-    whisper = said("Psst.", audience=["miller"])
-    assert before(whisper, said("What?", agent="miller", audience=["baker"])) == "baker: Psst."
-    assert before(whisper, said("What?", agent="miller", audience=["baker", "smith"])) == ""
-    assert before(whisper, said("I heard it.", agent="miller", audience=[])) == "baker: Psst."
+    whisper = spoke("Psst.", audience=["miller"])
+    assert before(whisper, spoke("What?", agent="miller", audience=["baker"])) == "baker: Psst."
+    assert before(whisper, spoke("What?", agent="miller", audience=["baker", "smith"])) == ""
+    assert before(whisper, spoke("I heard it.", agent="miller", audience=[])) == "baker: Psst."
 
 
 def test_an_event_that_was_private_when_published_is_not_shared_later() -> None:
     sharing = event("space.configured", agent="judge", payload={"shared_kinds": ["agent.spoke"]})
-    found = indexed(said("Secret."), sharing, said("Public."), said("And more."))
+    found = indexed(spoke("Secret."), sharing, spoke("Public."), spoke("And more."))
     assert [document.readers for document in found] == [("baker",), ("*",), ("*",)]
     assert [document.before for document in found] == ["", "", "baker: Public."]
 
 
 def test_a_repeated_record_is_indexed_once() -> None:
-    twice = said(id="one")
+    twice = spoke(id="one")
     found = documents_of([bytes_of(twice), bytes_of(twice)], unique_ids=False)
     assert [document.offset for document in found] == [0]
 

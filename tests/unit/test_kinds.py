@@ -30,7 +30,7 @@ TEXT_KINDS = [
 BOOKKEEPING = {"agent.configured", "space.configured", "clock.ticked", "reflection.failed"}
 
 
-def said(kind: str, **payload: Any) -> Event:
+def made(kind: str, **payload: Any) -> Event:
     return codec.make({"space": "village", "agent": "baker", "kind": kind, "payload": payload})
 
 
@@ -58,14 +58,14 @@ def test_bookkeeping_events_are_remembered_by_no_agent() -> None:
 
 @pytest.mark.parametrize("kind", TEXT_KINDS)
 def test_the_text_of_most_kinds_is_their_text_field(kind: str) -> None:
-    assert said(kind, text="The mill burned.").text == "The mill burned."
+    assert made(kind, text="The mill burned.").text == "The mill burned."
 
 
 @pytest.mark.parametrize("kind", TEXT_KINDS)
 @pytest.mark.parametrize("payload", [{}, {"text": None}, {"text": 7}, {"text": ["a"]}])
 def test_most_kinds_are_refused_without_a_text_field(kind: str, payload: dict[str, Any]) -> None:
     with pytest.raises(InvalidEvent) as raised:
-        said(kind, **payload)
+        made(kind, **payload)
     assert raised.value.path == "payload.text"
 
 
@@ -90,11 +90,11 @@ def test_most_kinds_are_refused_without_a_text_field(kind: str, payload: dict[st
     ],
 )
 def test_other_kinds_have_the_text_that_the_catalogue_defines(kind: str, payload: dict[str, Any], text: str) -> None:
-    assert said(kind, **payload).text == text
+    assert made(kind, **payload).text == text
 
 
 def test_the_text_of_a_tool_s_result_is_cut_at_800_characters() -> None:
-    assert said("tool.used", tool="search", result="x" * 1000).text == "search: " + "x" * 792
+    assert made("tool.used", tool="search", result="x" * 1000).text == "search: " + "x" * 792
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_the_text_of_a_tool_s_result_is_cut_at_800_characters() -> None:
 def test_the_text_of_an_unknown_kind_is_its_first_text_field_and_never_its_raw_payload(
     payload: dict[str, Any], text: str
 ) -> None:
-    assert said("image.generated", **payload).text == text
+    assert made("image.generated", **payload).text == text
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_an_invalid_payload_of_a_known_kind_is_refused_with_a_path(
     kind: str, payload: dict[str, Any], path: str
 ) -> None:
     with pytest.raises(InvalidEvent) as raised:
-        said(kind, **payload)
+        made(kind, **payload)
     assert raised.value.path == path
 
 
@@ -145,9 +145,9 @@ def test_an_invalid_payload_of_a_known_kind_is_refused_with_a_path(
 def test_unknown_payload_fields_are_preserved(kind: str) -> None:
     least = {"tool.used": {"tool": "t"}, "reflection.failed": {"trigger": "t", "reason": "r"}}
     payload = {"text": "t"} | least.get(kind, {}) | {"mood": ["dark", {"x": 1.5}]}
-    assert said(kind, **payload).payload == payload
+    assert made(kind, **payload).payload == payload
 
 
 def test_a_payload_is_stored_unchanged_without_defaults() -> None:
-    assert said("agent.reflected", belief="b").payload == {"belief": "b"}
-    assert said("session.ended", reward=1).payload == {"reward": 1}
+    assert made("agent.reflected", belief="b").payload == {"belief": "b"}
+    assert made("session.ended", reward=1).payload == {"reward": 1}

@@ -419,7 +419,7 @@ async def test_views_of_another_ledger_are_refused_until_they_are_deleted() -> N
         world.say(5)
         await asyncio.sleep(60)
         assert world.tasks.state is State.FAILED
-        assert any("computed from another ledger" in said for said in world.live.problems)
+        assert any("computed from another ledger" in problem for problem in world.live.problems)
         assert world.store.committed == []
         world.lose_the_views()
         await asyncio.sleep(BACKOFF_SECONDS_MAX + ONE_CHECK)
@@ -448,7 +448,7 @@ async def test_a_ledger_that_does_not_answer_makes_it_unhealthy_before_calls_tim
     async with running(world):
         world.ledger.answers_after = 1_000.0
         await asyncio.sleep(ANSWER_SECONDS + ONE_CHECK)
-        assert any("the ledger has not answered for 5 seconds" in said for said in world.live.problems)
+        assert any("the ledger has not answered for 5 seconds" in problem for problem in world.live.problems)
         world.ledger.answers_after = 0.0
         world.say(3)
         await asyncio.sleep(ANSWER_SECONDS + BACKOFF_SECONDS_MAX + ONE_CHECK)

@@ -350,12 +350,12 @@ def plant(home: Path, data: bytes) -> Position:
 def test_invalid_records_do_not_stop_the_stream(tmp_path: Path) -> None:
     async def work() -> None:
         await filled(tmp_path)
-        places = [plant(tmp_path, data) for data in (b"\xffrubbish", b"[" * 9000, b'{"envelope": 7}', b"{}")]
+        positions = [plant(tmp_path, data) for data in (b"\xffrubbish", b"[" * 9000, b'{"envelope": 7}', b"{}")]
         async with Memory.open(tmp_path) as memory:
             await memory.publish(event(turn=99))
             assert (await memory.episodic("village", "baker")).memories[-1].event.turn == 99
             letters = await memory.dead_letters()
-            assert [letter.position for letter in letters] == places
+            assert [letter.position for letter in letters] == positions
             assert [letter.reason for letter in letters] == ["unparsable", "unparsable", "future_schema", "invalid"]
             assert (await memory.verify()).clean
             (status,) = (await memory.status()).partitions
@@ -367,15 +367,15 @@ def test_invalid_records_do_not_stop_the_stream(tmp_path: Path) -> None:
 def test_waiting_for_a_dead_letter_raises_an_error_at_once(tmp_path: Path) -> None:
     async def work() -> None:
         await filled(tmp_path)
-        place = plant(tmp_path, b"\xffrubbish")
+        position = plant(tmp_path, b"\xffrubbish")
         async with Memory.open(tmp_path) as memory:
             for question in (
-                memory.episodic("village", "baker", after=place),
-                memory.timeline("village", "baker", after=place),
+                memory.episodic("village", "baker", after=position),
+                memory.timeline("village", "baker", after=position),
             ):
-                with pytest.raises(DeadLettered, match=f"{place}.*unparsable.*dead-letters show"):
+                with pytest.raises(DeadLettered, match=f"{position}.*unparsable.*dead-letters show"):
                     await question
-            assert (await memory.dead_letter(place)).content == "\\xffrubbish"
+            assert (await memory.dead_letter(position)).content == "\\xffrubbish"
 
     run(work())
 
@@ -383,9 +383,9 @@ def test_waiting_for_a_dead_letter_raises_an_error_at_once(tmp_path: Path) -> No
 def test_a_query_of_the_past_skips_an_unreadable_record(tmp_path: Path) -> None:
     async def work() -> None:
         await filled(tmp_path)
-        place = plant(tmp_path, b"\xffrubbish")
+        position = plant(tmp_path, b"\xffrubbish")
         async with Memory.open(tmp_path) as memory:
-            assert len((await memory.episodic("village", "baker", as_of=place)).memories) == 5
+            assert len((await memory.episodic("village", "baker", as_of=position)).memories) == 5
 
     run(work())
 

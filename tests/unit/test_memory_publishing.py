@@ -38,8 +38,8 @@ def test_publishing_the_same_event_again_returns_its_first_position(tmp_path: Pa
 def test_an_event_twice_in_one_call_is_written_once(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
-            said = event()
-            assert await memory.publish_many([said, said]) == [Position(0, 0), Position(0, 0)]
+            sent = event()
+            assert await memory.publish_many([sent, sent]) == [Position(0, 0), Position(0, 0)]
 
     run(work())
 
@@ -151,8 +151,8 @@ def test_processes_on_one_folder_publish_and_read_at_once(tmp_path: Path) -> Non
         for agent in agents
     ]
     for writer in writers:
-        _, said = writer.communicate(timeout=60)
-        assert (writer.returncode, said) == (0, "")
+        _, sent = writer.communicate(timeout=60)
+        assert (writer.returncode, sent) == (0, "")
 
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:

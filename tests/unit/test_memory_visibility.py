@@ -15,7 +15,7 @@ from recallog_schemas.views import EpisodicView
 from support.events import event, run
 
 
-def said(kind: str, agent: str, turn: int, text: str | None = None, **fields: Any) -> Event:
+def event_of(kind: str, agent: str, turn: int, text: str | None = None, **fields: Any) -> Event:
     return event(kind, agent=agent, turn=turn, payload={"text": text or f"{kind} {turn}"}, **fields)
 
 
@@ -44,33 +44,33 @@ def turns(home: Path, events: Iterable[Event], agent: str = "baker", **question:
 
 
 def test_of_five_observations_a_window_of_two_holds_the_last_two_in_order(tmp_path: Path) -> None:
-    observed = [said("world.observed", "narrator", turn) for turn in range(5)]
+    observed = [event_of("world.observed", "narrator", turn) for turn in range(5)]
     assert turns(tmp_path, observed, window=2) == [3, 4]
 
 
 def test_of_ten_events_a_window_of_three_holds_three(tmp_path: Path) -> None:
-    assert turns(tmp_path, [said("agent.spoke", "baker", turn) for turn in range(10)], window=3) == [7, 8, 9]
+    assert turns(tmp_path, [event_of("agent.spoke", "baker", turn) for turn in range(10)], window=3) == [7, 8, 9]
 
 
 def test_the_window_is_eight_by_default(tmp_path: Path) -> None:
-    found = view(tmp_path, [said("agent.spoke", "baker", turn) for turn in range(20)])
+    found = view(tmp_path, [event_of("agent.spoke", "baker", turn) for turn in range(20)])
     assert found.window == 8
     assert [memory.event.turn for memory in found.memories] == list(range(12, 20))
 
 
 def test_an_agent_s_window_setting_applies_only_to_it(tmp_path: Path) -> None:
-    events = [*(said("world.observed", "narrator", turn) for turn in range(20)), configured(window=3)]
+    events = [*(event_of("world.observed", "narrator", turn) for turn in range(20)), configured(window=3)]
     assert turns(tmp_path, events) == [17, 18, 19]
     assert len(turns(tmp_path, [], "miller")) == 8
 
 
 def test_a_window_wider_than_the_default_shows_more(tmp_path: Path) -> None:
-    events = [configured(window=15), *(said("agent.spoke", "baker", turn) for turn in range(20))]
+    events = [configured(window=15), *(event_of("agent.spoke", "baker", turn) for turn in range(20))]
     assert turns(tmp_path, events) == list(range(5, 20))
 
 
 def test_a_window_of_null_is_the_default_again(tmp_path: Path) -> None:
-    spoken = [said("agent.spoke", "baker", turn) for turn in range(20)]
+    spoken = [event_of("agent.spoke", "baker", turn) for turn in range(20)]
     assert view(tmp_path, [*spoken, configured(window=3), configured(window=None)]).window == 8
 
 
@@ -79,7 +79,7 @@ def test_another_setting_does_not_change_the_window(tmp_path: Path) -> None:
 
 
 def test_the_window_of_a_query_takes_precedence(tmp_path: Path) -> None:
-    spoken = [said("agent.spoke", "baker", turn) for turn in range(20)]
+    spoken = [event_of("agent.spoke", "baker", turn) for turn in range(20)]
     assert len(turns(tmp_path, [*spoken, configured(window=3)], window=5)) == 5
 
 
@@ -90,7 +90,7 @@ def test_a_window_out_of_bounds_is_an_error(tmp_path: Path, window: int) -> None
 
 
 def test_a_setting_is_not_remembered_and_does_not_count_in_the_window(tmp_path: Path) -> None:
-    events = [said("agent.spoke", "baker", 1), configured(window=2), said("agent.spoke", "baker", 2)]
+    events = [event_of("agent.spoke", "baker", 1), configured(window=2), event_of("agent.spoke", "baker", 2)]
     assert turns(tmp_path, events) == [1, 2]
 
 
@@ -98,77 +98,84 @@ def test_a_setting_is_not_remembered_and_does_not_count_in_the_window(tmp_path: 
 
 
 def test_thoughts_are_visible_only_to_their_own_agent(tmp_path: Path) -> None:
-    thoughts = [said("agent.thought", "baker", 1), said("agent.thought", "miller", 2)]
+    thoughts = [event_of("agent.thought", "baker", 1), event_of("agent.thought", "miller", 2)]
     assert turns(tmp_path, thoughts) == [1]
 
 
 @pytest.mark.parametrize("kind", sorted(DEFAULT_SHARED_KINDS))
 def test_events_of_shared_kinds_are_visible_to_all(tmp_path: Path, kind: str) -> None:
-    assert turns(tmp_path, [said(kind, "narrator", 1)]) == [1]
+    assert turns(tmp_path, [event_of(kind, "narrator", 1)]) == [1]
 
 
 def test_speech_of_others_is_not_visible_by_default(tmp_path: Path) -> None:
-    assert turns(tmp_path, [said("agent.spoke", "miller", 1), said("clue.found", "miller", 2)]) == []
+    assert turns(tmp_path, [event_of("agent.spoke", "miller", 1), event_of("clue.found", "miller", 2)]) == []
 
 
 @pytest.mark.parametrize("kind", ["space.configured", "run.started"])
 def test_shared_speech_is_visible_and_earlier_speech_stays_private(tmp_path: Path, kind: str) -> None:
-    before, after = said("agent.spoke", "miller", 1), said("agent.spoke", "miller", 2)
+    before, after = event_of("agent.spoke", "miller", 1), event_of("agent.spoke", "miller", 2)
     assert 1 not in turns(tmp_path, [before, sharing("agent.spoke", kind=kind), after])
     assert 2 in turns(tmp_path, [])
 
 
 def test_an_event_that_was_shared_when_published_stays_shared(tmp_path: Path) -> None:
-    events = [said("world.observed", "narrator", 1), sharing("agent.spoke"), said("world.observed", "narrator", 2)]
+    events = [
+        event_of("world.observed", "narrator", 1),
+        sharing("agent.spoke"),
+        event_of("world.observed", "narrator", 2),
+    ]
     assert turns(tmp_path, events) == [1]
 
 
 def test_shared_kinds_replace_the_set_and_null_restores_the_default(tmp_path: Path) -> None:
     default = event("space.configured", agent="narrator", payload={"shared_kinds": None})
-    events = [sharing(), said("world.observed", "narrator", 1), default, said("world.observed", "narrator", 2)]
+    events = [sharing(), event_of("world.observed", "narrator", 1), default, event_of("world.observed", "narrator", 2)]
     assert turns(tmp_path, events) == [2]
 
 
 def test_an_event_that_shares_its_own_kind_has_the_visibility_before_it(tmp_path: Path) -> None:
     started = event("run.started", agent="narrator", turn=1, payload={"goal": "g", "shared_kinds": []})
-    assert turns(tmp_path, [started, said("world.observed", "narrator", 2)]) == [1]
+    assert turns(tmp_path, [started, event_of("world.observed", "narrator", 2)]) == [1]
 
 
 def test_shared_kinds_apply_to_one_space(tmp_path: Path) -> None:
     elsewhere = event("space.configured", space="town", agent="narrator", payload={"shared_kinds": ["agent.spoke"]})
-    assert turns(tmp_path, [elsewhere, said("agent.spoke", "miller", 1)]) == []
+    assert turns(tmp_path, [elsewhere, event_of("agent.spoke", "miller", 1)]) == []
 
 
 def test_an_addressed_event_is_visible_only_to_its_audience(tmp_path: Path) -> None:
-    whisper = said("agent.thought", "miller", 1, audience=["baker", "smith"])
+    whisper = event_of("agent.thought", "miller", 1, audience=["baker", "smith"])
     assert turns(tmp_path, [whisper]) == [1]
     assert turns(tmp_path, [], "smith") == [1]
     assert turns(tmp_path, [], "widow") == []
 
 
 def test_an_agent_sees_its_own_event_addressed_to_others(tmp_path: Path) -> None:
-    assert turns(tmp_path, [said("agent.spoke", "baker", 1, audience=["miller"])]) == [1]
+    assert turns(tmp_path, [event_of("agent.spoke", "baker", 1, audience=["miller"])]) == [1]
 
 
 def test_an_audience_narrows_a_shared_kind(tmp_path: Path) -> None:
-    verdict = said("judge.verdict", "judge", 1, audience=["miller"])
+    verdict = event_of("judge.verdict", "judge", 1, audience=["miller"])
     assert turns(tmp_path, [verdict]) == []
     assert turns(tmp_path, [], "miller") == [1]
     assert turns(tmp_path, [], "judge") == [1]
 
 
 def test_an_event_with_an_empty_audience_is_private(tmp_path: Path) -> None:
-    assert turns(tmp_path, [said("world.observed", "narrator", 1, audience=[])]) == []
+    assert turns(tmp_path, [event_of("world.observed", "narrator", 1, audience=[])]) == []
     assert turns(tmp_path, [], "narrator") == [1]
 
 
 def test_a_name_given_twice_in_an_audience_counts_once(tmp_path: Path) -> None:
-    assert turns(tmp_path, [said("agent.spoke", "miller", 1, audience=["baker", "baker", "miller"])]) == [1]
+    assert turns(tmp_path, [event_of("agent.spoke", "miller", 1, audience=["baker", "baker", "miller"])]) == [1]
     assert turns(tmp_path, [], "miller") == [1]
 
 
 def test_nothing_of_one_space_is_visible_in_another(tmp_path: Path) -> None:
-    events = [said("world.observed", "narrator", 1, space="town"), said("agent.spoke", "baker", 2, space="village/inn")]
+    events = [
+        event_of("world.observed", "narrator", 1, space="town"),
+        event_of("agent.spoke", "baker", 2, space="village/inn"),
+    ]
     assert turns(tmp_path, events) == []
 
 
@@ -192,8 +199,8 @@ def pure(events: Iterable[Event], agent: str) -> list[Event]:
 
 def test_an_agent_first_seen_after_fifty_events_remembers_earlier_shared_events(tmp_path: Path) -> None:
     kinds = ["world.observed", "agent.spoke", "agent.thought", "user.injected", "judge.verdict"]
-    events = [said(kinds[turn % 5], f"agent-{turn % 3}", turn) for turn in range(50)]
-    events += [said("agent.thought", "late", 50), said("world.observed", "narrator", 51)]
+    events = [event_of(kinds[turn % 5], f"agent-{turn % 3}", turn) for turn in range(50)]
+    events += [event_of("agent.thought", "late", 50), event_of("world.observed", "narrator", 51)]
     found = view(tmp_path, events, "late", window=100)
     assert [memory.event for memory in found.memories] == pure(events, "late")
     assert len(found.memories) == 32
@@ -228,7 +235,10 @@ def test_memory_is_a_pure_function_of_the_ledger(
 
 
 def test_a_memory_is_shown_with_its_turn_and_kind(tmp_path: Path) -> None:
-    events = [said("world.observed", "narrator", 3, "The mill burned."), said("agent.spoke", "baker", 1204, "[Oh]")]
+    events = [
+        event_of("world.observed", "narrator", 3, "The mill burned."),
+        event_of("agent.spoke", "baker", 1204, "[Oh]"),
+    ]
     assert (
         view(tmp_path, events).format() == "[turn 003][world.observed] The mill burned.\n[turn 1204][agent.spoke] [Oh]"
     )
@@ -240,14 +250,14 @@ def test_an_empty_memory_is_stated(tmp_path: Path) -> None:
 
 def test_an_answer_carries_its_checkpoint(tmp_path: Path) -> None:
     assert view(tmp_path, []).checkpoint is None
-    found = view(tmp_path, [said("agent.spoke", "baker", turn) for turn in range(3)])
+    found = view(tmp_path, [event_of("agent.spoke", "baker", turn) for turn in range(3)])
     assert found.checkpoint == Position(0, 2)
     assert found.generation
     assert [memory.position for memory in found.memories] == [Position(0, 0), Position(0, 1), Position(0, 2)]
 
 
 def test_an_unknown_space_or_agent_has_an_empty_memory(tmp_path: Path) -> None:
-    assert turns(tmp_path, [said("agent.spoke", "baker", 1)], "nobody") == []
+    assert turns(tmp_path, [event_of("agent.spoke", "baker", 1)], "nobody") == []
 
     async def work() -> int:
         async with Memory.open(tmp_path) as memory:

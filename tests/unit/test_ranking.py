@@ -39,14 +39,14 @@ def turns(*keywords: float, **fields: Any) -> list[Candidate]:
     return [candidate(ordinal, ordinal=ordinal, keyword=worth, **fields) for ordinal, worth in enumerate(keywords)]
 
 
-def scores(candidates: list[Candidate], **asked: Any) -> list[float]:
+def scores(candidates: list[Candidate], **query: Any) -> list[float]:
     """The scores by offset."""
-    ranked = sorted(rank(candidates, RankingQuery(**asked)), key=lambda one: one.candidate.offset)
+    ranked = sorted(rank(candidates, RankingQuery(**query)), key=lambda one: one.candidate.offset)
     return [one.score for one in ranked]
 
 
-def parts(candidates: list[Candidate], offset: int, **asked: Any) -> Mapping[str, float]:
-    (found,) = [one for one in rank(candidates, RankingQuery(**asked)) if one.candidate.offset == offset]
+def parts(candidates: list[Candidate], offset: int, **query: Any) -> Mapping[str, float]:
+    (found,) = [one for one in rank(candidates, RankingQuery(**query)) if one.candidate.offset == offset]
     return found.parts
 
 
@@ -173,14 +173,14 @@ def test_neighbours_are_adjacent_in_the_session_and_not_in_the_ledger() -> None:
 
 
 def test_an_answer_inherits_from_the_question_before_it_and_the_question_counts_less() -> None:
-    asked, answer = candidate(0, ordinal=0, keyword=1.0, is_question=True), candidate(1, ordinal=1)
+    query, answer = candidate(0, ordinal=0, keyword=1.0, is_question=True), candidate(1, ordinal=1)
     worth = ranking.BY_WORDS.keyword
-    assert parts([asked, answer], 1, idf={"mill": 1.0}) == {
+    assert parts([query, answer], 1, idf={"mill": 1.0}) == {
         KEYWORD: 0.0,
         "neighbours": pytest.approx(ranking.BY_WORDS.neighbour * worth),
         "answer": pytest.approx(ranking.BY_WORDS.answer * worth),
     }
-    assert parts([asked, answer], 0, idf={"mill": 1.0}) == {
+    assert parts([query, answer], 0, idf={"mill": 1.0}) == {
         KEYWORD: pytest.approx(worth),
         "neighbours": 0.0,
         "question": -ranking.BY_WORDS.question,
@@ -288,9 +288,9 @@ some_questions = st.builds(
 
 @given(some_candidates, some_questions)
 def test_a_score_is_the_sum_of_its_parts_and_the_best_comes_first(
-    candidates: list[Candidate], asked: RankingQuery
+    candidates: list[Candidate], query: RankingQuery
 ) -> None:
-    ranked = rank(candidates, asked)
+    ranked = rank(candidates, query)
     assert sorted(offsets(ranked)) == sorted(each.offset for each in candidates)
     for one in ranked:
         assert one.score == sum(one.parts.values())
@@ -300,15 +300,15 @@ def test_a_score_is_the_sum_of_its_parts_and_the_best_comes_first(
 
 
 @given(some_candidates, some_questions)
-def test_only_the_requested_channels_count(candidates: list[Candidate], asked: RankingQuery) -> None:
+def test_only_the_requested_channels_count(candidates: list[Candidate], query: RankingQuery) -> None:
     structure = (
-        {"neighbours", "around", "answer", "question", "author", "session"} if STRUCTURE in asked.channels else set()
+        {"neighbours", "around", "answer", "question", "author", "session"} if STRUCTURE in query.channels else set()
     )
-    for one in rank(candidates, asked):
-        assert one.parts.keys() <= set(asked.channels) | structure
+    for one in rank(candidates, query):
+        assert one.parts.keys() <= set(query.channels) | structure
         assert STRUCTURE not in one.parts
         if "author" in one.parts:
-            assert one.candidate.agent in asked.authors
+            assert one.candidate.agent in query.authors
 
 
 def test_the_default_is_all_but_age_and_salience() -> None:

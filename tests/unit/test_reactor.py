@@ -18,16 +18,16 @@ from support.events import run
 SPACE = "village"
 
 
-def says(agent: str, kind: str, turn: int = 0, **payload: object) -> Event:
+def event_by(agent: str, kind: str, turn: int = 0, **payload: object) -> Event:
     return Event(space=SPACE, agent=agent, kind=kind, turn=turn, payload=dict(payload))
 
 
 def seen(turn: int) -> Event:
-    return says("narrator", "world.observed", turn, text=f"Morning {turn}.")
+    return event_by("narrator", "world.observed", turn, text=f"Morning {turn}.")
 
 
 def wants(agent: str, threshold: int | None) -> Event:
-    return says(agent, "agent.configured", reflection_threshold=threshold)
+    return event_by(agent, "agent.configured", reflection_threshold=threshold)
 
 
 async def prepared(memory: Memory, *agents: str, threshold: int = 3, events: int = 3) -> None:
@@ -43,12 +43,12 @@ class Scripted(Reflector):
     """Answers from a script, and records its requests."""
 
     def __init__(self, answer: Callable[[ReflectionRequest], ReflectionAnswer] | None = None) -> None:
-        self.asked: list[ReflectionRequest] = []
+        self.requests: list[ReflectionRequest] = []
         self.closed = False
         self._answer = answer or (lambda question: ReflectionAnswer("All is well.", [question.evidence[-1].id]))
 
     async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
-        self.asked.append(question)
+        self.requests.append(question)
         return self._answer(question)
 
     async def close(self) -> None:
@@ -86,14 +86,14 @@ def test_the_reflector_receives_the_agent_its_beliefs_and_the_evidence(tmp_path:
     async def work() -> None:
         async with Memory.open(tmp_path, reflector=reflector) as memory:
             await memory.publish(
-                says("baker", "agent.configured", persona="Stern.", goal="Bread.", reflection_threshold=2)
+                event_by("baker", "agent.configured", persona="Stern.", goal="Bread.", reflection_threshold=2)
             )
-            await memory.publish(says("baker", "agent.reflected", belief="The miller lies."))
+            await memory.publish(event_by("baker", "agent.reflected", belief="The miller lies."))
             await memory.publish_many([seen(turn) for turn in range(25)])
             await memory.react()
 
     run(work())
-    (question,) = reflector.asked
+    (question,) = reflector.requests
     assert (question.persona, question.goal, question.beliefs) == ("Stern.", "Bread.", ["The miller lies."])
     assert [evidence.text for evidence in question.evidence] == [f"Morning {turn}." for turn in range(5, 25)]
 
@@ -197,7 +197,7 @@ def test_a_crash_around_the_append_is_retried_and_still_counts_once(
         async with Memory.open(tmp_path) as memory:
             await memory.react()
             await memory.react()
-            assert len([said for said in await events_of(memory) if said.kind == "agent.reflected"]) == 1
+            assert len([each for each in await events_of(memory) if each.kind == "agent.reflected"]) == 1
             assert len((await memory.beliefs(SPACE, "baker")).beliefs) == 1
             assert await memory.pending() == []
 
@@ -376,16 +376,16 @@ def test_agents_that_see_only_each_other_s_reflections_come_to_rest(tmp_path: Pa
             async def at_rest() -> bool:
                 pending = [await memory.reflection(SPACE, trigger.agent) for trigger in await memory.pending()]
                 heard = [shown.event.kind for due in pending for shown in due.on]
-                return bool(reflector.asked) and set(heard) == {"agent.reflected"}
+                return bool(reflector.requests) and set(heard) == {"agent.reflected"}
 
             await until(at_rest)
-            asked = len(reflector.asked)
+            before = len(reflector.requests)
             for _ in range(3):
                 # Each round in the background begins by reading the ledger's end.
-                await memory.publish(says("narrator", "clock.ticked"))
+                await memory.publish(event_by("narrator", "clock.ticked"))
                 await asyncio.sleep(0.05)
-            assert len(reflector.asked) == asked
-            return [question.agent for question in reflector.asked]
+            assert len(reflector.requests) == before
+            return [question.agent for question in reflector.requests]
 
     assert sorted(run(work())) == agents
 
@@ -418,6 +418,6 @@ def test_a_rebuild_answers_no_trigger_again(tmp_path: Path) -> None:
             await memory.rebuild()
             assert (await memory.pending(), await memory.ledger_ends()) == (pending, ends)
             await memory.react()
-            assert len(reflector.asked) == 2
+            assert len(reflector.requests) == 2
 
     run(work())

@@ -42,7 +42,7 @@ class Scripted(Reflector):
         pass
 
 
-def asked(reflector: Reflector, **settings: Any) -> tuple[ReflectionAnswer | BaseException, list[float]]:
+def outcome_of(reflector: Reflector, **settings: Any) -> tuple[ReflectionAnswer | BaseException, list[float]]:
     """The outcome of a request about one event, and the waits between the attempts."""
     waits: list[float] = []
 
@@ -194,36 +194,39 @@ def test_a_belief_without_valid_evidence_is_invalid(based_on: tuple[str, ...]) -
 
 def test_a_transient_failure_is_retried_with_growing_waits() -> None:
     busy = ReflectorFailed("busy", retryable=True)
-    assert asked(Scripted(busy, busy, busy, RIGHT), attempts=4) == (RIGHT, [0.5, 1.0, 2.0])
+    assert outcome_of(Scripted(busy, busy, busy, RIGHT), attempts=4) == (RIGHT, [0.5, 1.0, 2.0])
 
 
 def test_the_last_failure_is_raised_when_the_attempts_are_used_up() -> None:
     failures = [ReflectorFailed(str(n), retryable=True) for n in range(3)]
-    assert asked(Scripted(*failures)) == (failures[2], [0.5, 1.0])
+    assert outcome_of(Scripted(*failures)) == (failures[2], [0.5, 1.0])
 
 
 def test_an_invalid_answer_is_retried() -> None:
-    assert asked(Scripted(ReflectionAnswer("", ("e1",)), ReflectionAnswer("Yes.", ()), RIGHT)) == (RIGHT, [0.5, 1.0])
+    assert outcome_of(Scripted(ReflectionAnswer("", ("e1",)), ReflectionAnswer("Yes.", ()), RIGHT)) == (
+        RIGHT,
+        [0.5, 1.0],
+    )
 
 
 def test_a_permanent_failure_is_raised_at_once() -> None:
     refused = ReflectorFailed("too long", retryable=False)
-    assert asked(Scripted(refused, RIGHT)) == (refused, [])
+    assert outcome_of(Scripted(refused, RIGHT)) == (refused, [])
 
 
 @pytest.mark.parametrize(("asked_seconds", "waited"), [(7.0, 7.0), (0.0, 0.5), (-1.0, 0.5), (3600.0, 60.0)])
 def test_it_waits_for_the_requested_time_within_bounds(asked_seconds: float, waited: float) -> None:
     busy = ReflectorFailed("busy", retryable=True, retry_after_seconds=asked_seconds)
-    assert asked(Scripted(busy, RIGHT)) == (RIGHT, [waited])
+    assert outcome_of(Scripted(busy, RIGHT)) == (RIGHT, [waited])
 
 
 @pytest.mark.parametrize("error", [ReflectorMisconfigured("no key"), StorageUnavailable("locked")])
 def test_errors_that_do_not_concern_the_request_are_raised_at_once(error: Exception) -> None:
-    assert asked(Scripted(error, RIGHT)) == (error, [])
+    assert outcome_of(Scripted(error, RIGHT)) == (error, [])
 
 
 def test_an_exception_of_a_custom_reflector_is_a_transient_failure() -> None:
-    failed, waits = asked(Scripted(*[ValueError("no\nsuch \ud800 thing" + "!" * 10_000)] * 3))
+    failed, waits = outcome_of(Scripted(*[ValueError("no\nsuch \ud800 thing" + "!" * 10_000)] * 3))
     assert isinstance(failed, ReflectorFailed)
     assert failed.reason.startswith("ValueError: no such ? thing!!!")
     assert len(failed.reason) <= limits.REFLECTOR_REASON_CHARS_MAX
@@ -238,7 +241,7 @@ class Mute(Exception):
 
 @pytest.mark.parametrize("error", [TimeoutError(), Mute()])
 def test_an_exception_without_a_message_is_named_by_its_type(error: Exception) -> None:
-    failed, _ = asked(Scripted(error), attempts=1)
+    failed, _ = outcome_of(Scripted(error), attempts=1)
     assert isinstance(failed, ReflectorFailed)
     assert failed.reason == f"{type(error).__name__}: no message"
 
@@ -247,14 +250,14 @@ def test_an_exception_without_a_message_is_named_by_its_type(error: Exception) -
     "answer", [None, "I sell bread.", ReflectionAnswer(None, ("e1",)), ReflectionAnswer("Yes.", None)]
 )  # type: ignore[arg-type]
 def test_an_answer_of_the_wrong_type_is_a_failure(answer: Any) -> None:
-    failed, _ = asked(Scripted(answer), attempts=1)
+    failed, _ = outcome_of(Scripted(answer), attempts=1)
     assert isinstance(failed, ReflectorFailed)
     assert failed.retryable
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1)])
 def test_an_interrupt_is_not_caught(error: BaseException) -> None:
-    assert asked(Scripted(error, RIGHT)) == (error, [])
+    assert outcome_of(Scripted(error, RIGHT)) == (error, [])
 
 
 def test_a_cancellation_is_not_caught() -> None:

@@ -36,9 +36,9 @@ def imported_by(*arguments: object) -> tuple[str, set[str]]:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A folder with an event and its views."""
-    said = event(payload={"text": "Fresh bread!"})
-    recallog("publish", said.space, said.agent, said.kind, said.text, "--home", tmp_path)
-    recallog("episodic", said.space, said.agent, "--home", tmp_path)
+    sent = event(payload={"text": "Fresh bread!"})
+    recallog("publish", sent.space, sent.agent, sent.kind, sent.text, "--home", tmp_path)
+    recallog("episodic", sent.space, sent.agent, "--home", tmp_path)
     return tmp_path
 
 

@@ -48,8 +48,13 @@ def plain(answer: View | Context) -> dict[str, Any]:
     """All fields of an answer except the generation of the views."""
     if isinstance(answer, View):
         return answer.model_dump(exclude={"generation"})
-    said = {"text": str(answer), "tokens": answer.tokens, "dropped": answer.dropped, "checkpoint": answer.checkpoint}
-    return said | {"reflection": plain(answer.reflection)}
+    shown = {
+        "text": str(answer),
+        "tokens": answer.tokens,
+        "dropped": answer.dropped,
+        "checkpoint": answer.checkpoint,
+    }
+    return shown | {"reflection": plain(answer.reflection)}
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -60,8 +65,8 @@ def test_the_answer_as_of_a_position_is_the_one_given_right_after_it(tmp_path: P
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             given = []
-            for said in grown():
-                position = await memory.publish(said)
+            for each in grown():
+                position = await memory.publish(each)
                 space, agent = dice.choice(SPACES), dice.choice(AGENTS)
                 given.append((space, agent, position, plain(await ask(memory, space, agent, None))))
             for space, agent, position, then in dice.sample(given, MOMENTS):
@@ -93,7 +98,7 @@ def minute(n: int) -> datetime:
     return NOON + timedelta(minutes=n)
 
 
-def said(kind: str, at: int, text: str = "Bread!", **fields: Any) -> Event:
+def event_of(kind: str, at: int, text: str = "Bread!", **fields: Any) -> Event:
     """An event that happened at minute `at`, independently of its position."""
     return event(kind, at=minute(at), payload={"text": text}, **fields)
 
@@ -136,7 +141,11 @@ def texts(memories: Any) -> list[str]:
 
 
 def test_the_clock_of_salience_is_that_of_the_given_time(tmp_path: Path) -> None:
-    events = [said("agent.spoke", 1, turn=3), said("agent.spoke", 9, turn=50), event("clock.ticked", at=minute(8))]
+    events = [
+        event_of("agent.spoke", 1, turn=3),
+        event_of("agent.spoke", 9, turn=50),
+        event("clock.ticked", at=minute(8)),
+    ]
     view = as_of(tmp_path, 5, events, ask_salient)
     assert view.turn == 3
     assert texts(view.memories) == ["Bread!"]
@@ -145,43 +154,43 @@ def test_the_clock_of_salience_is_that_of_the_given_time(tmp_path: Path) -> None
 
 def test_a_later_tick_does_not_move_the_clock(tmp_path: Path) -> None:
     ticked = event("clock.ticked", turn=80, at=minute(9), payload={})
-    assert as_of(tmp_path, 5, [said("agent.spoke", 1, turn=3), ticked], ask_salient).turn == 3
+    assert as_of(tmp_path, 5, [event_of("agent.spoke", 1, turn=3), ticked], ask_salient).turn == 3
     assert as_of(tmp_path, 9, [], ask_salient).turn == 80
 
 
 def test_a_later_belief_is_not_shown(tmp_path: Path) -> None:
-    events = [said("agent.reflected", 1, "Bread is dear."), said("agent.reflected", 9, "Bread is cheap.")]
+    events = [event_of("agent.reflected", 1, "Bread is dear."), event_of("agent.reflected", 9, "Bread is cheap.")]
     assert texts(as_of(tmp_path, 5, events, ask_beliefs).beliefs) == ["Bread is dear."]
 
 
 def test_the_scene_is_that_of_the_given_time(tmp_path: Path) -> None:
-    events = [said("world.observed", 1, "The mill turns."), said("world.observed", 9, "The mill burns.")]
+    events = [event_of("world.observed", 1, "The mill turns."), event_of("world.observed", 9, "The mill burns.")]
     assert texts(as_of(tmp_path, 5, events, ask_scene).events) == ["The mill turns."]
 
 
 def test_a_later_reflection_answers_no_trigger(tmp_path: Path) -> None:
-    spoken = [said("agent.spoke", 1), said("agent.spoke", 2)]
-    events = [configured(0, reflection_threshold=2), *spoken, said("agent.reflected", 9)]
+    spoken = [event_of("agent.spoke", 1), event_of("agent.spoke", 2)]
+    events = [configured(0, reflection_threshold=2), *spoken, event_of("agent.reflected", 9)]
     view = as_of(tmp_path, 5, events, ask_reflection)
     assert (view.due, view.events, view.last) == (True, 2, None)
     assert not as_of(tmp_path, 9, [], ask_reflection).due
 
 
 def test_later_events_make_no_reflection_due(tmp_path: Path) -> None:
-    events = [configured(0, reflection_threshold=2), said("agent.spoke", 1), said("agent.spoke", 9)]
+    events = [configured(0, reflection_threshold=2), event_of("agent.spoke", 1), event_of("agent.spoke", 9)]
     view = as_of(tmp_path, 5, events, ask_reflection)
     assert (view.due, view.events) == (False, 1)
 
 
 def test_a_later_visitor_is_not_shown(tmp_path: Path) -> None:
-    events = [said("user.injected", 1, "Good day."), said("user.injected", 9, "Farewell.")]
+    events = [event_of("user.injected", 1, "Good day."), event_of("user.injected", 9, "Farewell.")]
     prompt = as_of(tmp_path, 5, events, ask_context)
     assert "Good day." in prompt
     assert "Farewell." not in prompt
 
 
 def test_later_settings_of_an_agent_apply(tmp_path: Path) -> None:
-    spoken = [said("agent.spoke", 1), said("agent.spoke", 2)]
+    spoken = [event_of("agent.spoke", 1), event_of("agent.spoke", 2)]
     later = configured(9, salience_top_k=1, reflection_threshold=2, persona="You are proud.")
     events = [*spoken, later]
     assert len(as_of(tmp_path, 5, events, ask_salient).memories) == 1
@@ -192,7 +201,7 @@ def test_later_settings_of_an_agent_apply(tmp_path: Path) -> None:
 
 def test_later_settings_of_a_space_apply(tmp_path: Path) -> None:
     later = event("space.configured", at=minute(9), payload={"scene_kinds": ["judge.verdict"]})
-    events = [said("world.observed", 1, "The mill turns."), said("judge.verdict", 2, "Guilty."), later]
+    events = [event_of("world.observed", 1, "The mill turns."), event_of("judge.verdict", 2, "Guilty."), later]
     assert texts(as_of(tmp_path, 5, events, ask_scene).events) == ["Guilty."]
 
 
@@ -200,6 +209,6 @@ def test_a_later_event_is_unknown(tmp_path: Path) -> None:
     async def ask(memory: Memory, **question: Any) -> Any:
         return await memory.explain("village", "e-1", "baker", **question)
 
-    found = as_of(tmp_path, 5, [said("agent.spoke", 9, "Fire!", id="e-1")], ask)
+    found = as_of(tmp_path, 5, [event_of("agent.spoke", 9, "Fire!", id="e-1")], ask)
     assert (found.verdict, found.position, found.memory) == ("unknown", None, None)
     assert as_of(tmp_path, 9, [], ask).verdict == "remembered"

@@ -19,11 +19,11 @@ TEXTS = st.lists(st.sampled_from(["the", "The", "mill", "MILL", "straße", "İ",
 @given(TEXTS, st.lists(TEXTS))
 def test_the_overlap_of_two_texts_equals_that_of_their_words(query: str, texts: list[str]) -> None:
     vocabulary = Vocabulary()
-    asked = vocabulary.learn(query)
+    wanted = vocabulary.learn(query)
     for text in [*texts, *texts]:
-        said = vocabulary.compared(text)
-        assert (said.bits & asked.bits).bit_count() == len(words_of(text) & words_of(query))
-        assert (said.size, asked.size) == (len(words_of(text)), len(words_of(query)))
+        learned = vocabulary.compared(text)
+        assert (learned.bits & wanted.bits).bit_count() == len(words_of(text) & words_of(query))
+        assert (learned.size, wanted.size) == (len(words_of(text)), len(words_of(query)))
 
 
 def test_a_vocabulary_that_has_grown_too_large_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,15 +39,15 @@ def test_two_threads_never_give_one_number_to_two_words() -> None:
     vocabulary = Vocabulary()
     spoken = [[f"word-{n}-{thread % 2}" for n in range(2_000)] for thread in range(4)]
 
-    def learn(said: list[str]) -> None:
-        random.Random(len(said)).shuffle(said)
-        for word in said:
+    def learn(learned: list[str]) -> None:
+        random.Random(len(learned)).shuffle(learned)
+        for word in learned:
             vocabulary.learn(word)
 
-    threads = [threading.Thread(target=learn, args=(said,)) for said in spoken]
+    threads = [threading.Thread(target=learn, args=(learned,)) for learned in spoken]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    bits = {word: vocabulary.learn(word).bits for said in spoken for word in said}
+    bits = {word: vocabulary.learn(word).bits for learned in spoken for word in learned}
     assert len(set(bits.values())) == len(bits) == 4_000

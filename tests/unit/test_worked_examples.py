@@ -17,7 +17,7 @@ from support.events import after, event, numbered
 AGENTS = ("baker", "miller", "narrator", "nobody")
 
 
-def said(kind: str, agent: str = "baker", turn: int = 0, text: str = "Bread!", **fields: Any) -> Event:
+def event_of(kind: str, agent: str = "baker", turn: int = 0, text: str = "Bread!", **fields: Any) -> Event:
     return event(kind, agent=agent, turn=turn, payload={"text": text}, **fields)
 
 
@@ -26,7 +26,7 @@ def reflecting_every(threshold: int, agent: str = "baker") -> Event:
 
 
 def spoken(count: int, agent: str = "baker") -> list[Event]:
-    return [said("agent.spoke", agent) for _ in range(count)]
+    return [event_of("agent.spoke", agent) for _ in range(count)]
 
 
 def episodic(home: Path, events: Sequence[Event], agent: str = "baker", **question: Any) -> EpisodicView:
@@ -107,7 +107,7 @@ def test_the_schema_version_of_a_payload_defaults_to_1() -> None:
 
 
 def test_of_five_observations_a_window_of_two_holds_turns_3_and_4(tmp_path: Path) -> None:
-    assert turns(tmp_path, [said("world.observed", turn=turn) for turn in range(5)], window=2) == [3, 4]
+    assert turns(tmp_path, [event_of("world.observed", turn=turn) for turn in range(5)], window=2) == [3, 4]
 
 
 def test_of_ten_events_a_window_of_three_holds_three(tmp_path: Path) -> None:
@@ -122,25 +122,25 @@ def test_the_default_window_is_eight(tmp_path: Path) -> None:
 
 
 def test_another_s_thought_is_never_visible(tmp_path: Path) -> None:
-    assert turns(tmp_path, [said("agent.thought", "miller")]) == []
+    assert turns(tmp_path, [event_of("agent.thought", "miller")]) == []
 
 
 def test_one_s_own_thought_is_visible(tmp_path: Path) -> None:
-    assert turns(tmp_path, [said("agent.thought", turn=1)]) == [1]
+    assert turns(tmp_path, [event_of("agent.thought", turn=1)]) == [1]
 
 
 @pytest.mark.parametrize("kind", ["user.injected", "world.observed"])
 def test_events_of_others_of_these_kinds_are_visible(tmp_path: Path, kind: str) -> None:
-    assert turns(tmp_path, [said(kind, "narrator", turn=1)]) == [1]
+    assert turns(tmp_path, [event_of(kind, "narrator", turn=1)]) == [1]
 
 
 def test_another_s_speech_is_not_visible_by_default(tmp_path: Path) -> None:
-    assert turns(tmp_path, [said("agent.spoke", "miller")]) == []
+    assert turns(tmp_path, [event_of("agent.spoke", "miller")]) == []
 
 
 def test_another_s_speech_is_visible_if_the_run_shares_it(tmp_path: Path) -> None:
     started = event("run.started", agent="narrator", payload={"shared_kinds": ["agent.spoke"]})
-    assert turns(tmp_path, [started, said("agent.spoke", "miller", turn=1)]) == [0, 1]
+    assert turns(tmp_path, [started, event_of("agent.spoke", "miller", turn=1)]) == [0, 1]
 
 
 # Salience.
@@ -160,29 +160,29 @@ def test_another_s_speech_is_visible_if_the_run_shares_it(tmp_path: Path) -> Non
     ],
 )
 def test_without_a_query_an_event_scores(tmp_path: Path, kind: str, turns_old: int, score: float) -> None:
-    view = salient(tmp_path, [said(kind, turn=40 - turns_old), event("clock.ticked", turn=40)])
+    view = salient(tmp_path, [event_of(kind, turn=40 - turns_old), event("clock.ticked", turn=40)])
     assert [round(memory.score, 5) for memory in view.memories] == [score]
 
 
 def test_a_final_verdict_of_this_turn_that_is_all_of_the_query_scores_one_the_maximum(tmp_path: Path) -> None:
-    (memory,) = salient(tmp_path, [said("verdict.final", text="Guilty as charged")], "guilty AS charged").memories
+    (memory,) = salient(tmp_path, [event_of("verdict.final", text="Guilty as charged")], "guilty AS charged").memories
     assert memory.score == pytest.approx(1.0, abs=1e-12)
     assert (memory.relevance, memory.recency, memory.importance) == (1, 1, 1)
 
 
 def test_of_ten_observations_three_are_salient_in_the_order_of_their_turns(tmp_path: Path) -> None:
-    view = salient(tmp_path, [said("world.observed", turn=turn) for turn in range(10)], top_k=3)
+    view = salient(tmp_path, [event_of("world.observed", turn=turn) for turn in range(10)], top_k=3)
     assert [memory.event.turn for memory in view.memories] == [7, 8, 9]
 
 
 def test_the_newer_of_two_events_with_equal_scores_is_salient(tmp_path: Path) -> None:
-    (memory,) = salient(tmp_path, [said("agent.spoke"), said("agent.spoke")], top_k=1).memories
+    (memory,) = salient(tmp_path, [event_of("agent.spoke"), event_of("agent.spoke")], top_k=1).memories
     assert memory.position == Position(0, 1)
 
 
 def test_salient_events_are_in_ledger_order_also_within_a_turn(tmp_path: Path) -> None:
     """The original sorted by turn alone, and events of one turn by score."""
-    events = [said("agent.thought"), said("user.injected"), said("agent.spoke")]
+    events = [event_of("agent.thought"), event_of("user.injected"), event_of("agent.spoke")]
     assert [memory.position.offset for memory in salient(tmp_path, events).memories] == [0, 1, 2]
 
 
@@ -230,11 +230,11 @@ def test_with_threshold_5_twelve_events_at_once_make_one_due_until_a_reflection_
 
 
 def test_one_s_own_reflection_resets_the_count_to_zero(tmp_path: Path) -> None:
-    assert reflection(tmp_path, reflecting_every(5), *spoken(4), said("agent.reflected")).events == 0
+    assert reflection(tmp_path, reflecting_every(5), *spoken(4), event_of("agent.reflected")).events == 0
 
 
 def test_a_peer_s_reflection_counts_one(tmp_path: Path) -> None:
-    assert reflection(tmp_path, reflecting_every(5), *spoken(4), said("agent.reflected", "miller")).events == 5
+    assert reflection(tmp_path, reflecting_every(5), *spoken(4), event_of("agent.reflected", "miller")).events == 5
 
 
 # Replay.
@@ -244,7 +244,7 @@ def busy_run() -> list[Event]:
     """Events of all kinds that memory uses, by two agents and a narrator."""
     settings = [reflecting_every(3), reflecting_every(4, "miller")]
     kinds = ["world.observed", "agent.spoke", "user.injected", "agent.thought", "agent.reflected", "clock.ticked"]
-    acts = [said(kinds[turn % 6], AGENTS[turn % 3], turn, f"Word {turn % 7} of {turn}") for turn in range(50)]
+    acts = [event_of(kinds[turn % 6], AGENTS[turn % 3], turn, f"Word {turn % 7} of {turn}") for turn in range(50)]
     return [*settings, *acts]
 
 
@@ -279,7 +279,7 @@ def test_a_replay_publishes_nothing(tmp_path: Path) -> None:
 
 def test_an_agent_that_first_acts_after_fifty_events_remembers_what_a_pure_function_finds(tmp_path: Path) -> None:
     shared = {"world.observed", "judge.verdict", "user.injected", "run.started", "agent.reflected"}
-    events = [*busy_run(), said("agent.thought", "late", 50)]
+    events = [*busy_run(), event_of("agent.thought", "late", 50)]
     visible = [each for each in events if each.kind in shared or each.agent == "late"]
     found = episodic(tmp_path, events, "late", window=100)
     assert [memory.event for memory in found.memories] == visible
