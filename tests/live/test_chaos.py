@@ -1,7 +1,7 @@
 """The short form of `make chaos`: kill -9 of everything for a minute, and a checker that shares no code with the fold.
 
-A failing run prints its seed; `RECALLOG_TEST_SEED=<seed>` makes the same choices again (what the system does in between
-it cannot repeat).
+A failing run prints its seed; `RECALLOG_TEST_SEED=<seed>` makes the same choices again (the scheduling of the system
+cannot be repeated).
 """
 
 import os

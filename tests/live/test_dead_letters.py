@@ -1,4 +1,4 @@
-"""Records of other producers: invalid ones are dead letters with a reason, holes are skipped, the fold goes on."""
+"""Records of other producers: invalid ones are dead letters with a reason, holes are skipped, the fold continues."""
 
 import asyncio
 import json

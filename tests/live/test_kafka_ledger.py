@@ -172,7 +172,7 @@ def test_aborted_records_and_transaction_markers_are_skipped(kafka: str, topic: 
                 await producer.begin_transaction()
                 for _ in range(3):
                     await producer.send_and_wait(topic, b"never said", b"village", 0)
-                assert await ledger.ends() == [2]  # an open transaction hides what follows
+                assert await ledger.ends() == [2]  # an open transaction hides later records
                 await producer.abort_transaction()
                 async with producer.transaction():
                     await producer.send_and_wait(topic, b"said", b"city", 0)

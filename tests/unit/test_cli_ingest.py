@@ -138,7 +138,7 @@ def test_a_second_run_of_the_corrected_file_adds_the_rest(broken: Path, good: Pa
 
 @pytest.fixture
 def reused(tmp_path: Path) -> Path:
-    """A hundred lines of which the 57th has the id of the third, and says something else."""
+    """A hundred lines of which the 57th has the id of the third with other content."""
     lines = [line(n) for n in range(1, 101)]
     lines[56] = line(57, id="e-3")
     return write(tmp_path / "reused.jsonl", lines)

@@ -104,7 +104,7 @@ def test_an_id_is_found_at_the_offset_of_its_first_record() -> None:
 
 
 class CountingStore(MemoryStore):
-    """Counts how often a projector asks for rows."""
+    """Counts the reads of a projector."""
 
     reads = 0
 

@@ -216,7 +216,7 @@ class Heard:
 
 
 def heard(values: Sequence[bytes], *, unique_ids: bool) -> list[Heard]:
-    """What stands before each document: the last thing said in its session, by place, that every reader could see,
+    """The context of each document: the previous event of its session, by ordinal, that every reader could see,
     among the newest that all could see and the newest few that only some could."""
     found: list[Heard] = []
     spoken: dict[tuple[str, str], list[tuple[frozenset[str] | None, str]]] = {}
