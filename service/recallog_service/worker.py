@@ -25,6 +25,7 @@ from recallog.reading.projection_group import ProjectionGroup
 from recallog_projections.projection import Projection
 from recallog_schemas.errors import LedgerMismatch, SettingsError
 from recallog_service.metrics import Metrics
+from recallog_streams.collector import collect_rarely
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
 from recallog_streams.live import LedgerReplaced, LiveProjector
 from recallog_streams.partition_task import backoff
@@ -80,6 +81,7 @@ class Projecting(mode.Service):
         return why + [f"{name}: {problem}" for name, live in self.lives for problem in live.problems]
 
     async def on_start(self) -> None:
+        collect_rarely()
         self._running = asyncio.create_task(self._run(), name="recallog-projecting")
         self.add_future(self._watch(self._running))
 

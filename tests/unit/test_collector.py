@@ -4,6 +4,8 @@ import asyncio
 import gc
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 
@@ -156,3 +158,18 @@ def test_a_forked_process_folds_with_its_collector_resumed(start: str) -> None:
     end.set()
     folding.join(10)
     assert process.exitcode == 0
+
+
+@pytest.mark.parametrize(("setting", "collected"), [("", True), ("collect_rarely()", False)])
+def test_in_a_worker_the_events_of_a_batch_cause_no_collection(setting: str, collected: bool) -> None:
+    program = f"""
+import gc
+from recallog_streams.collector import collect_rarely
+{setting}
+runs = []
+gc.callbacks.append(lambda phase, info: runs.append(phase))
+events = [[] for _ in range(100_000)]
+print(bool(runs))
+"""
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == str(collected)
