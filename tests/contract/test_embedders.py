@@ -605,7 +605,7 @@ def test_a_saved_folder_is_loaded_without_a_network(monkeypatch: pytest.MonkeyPa
 def test_a_model_that_is_not_cached_is_not_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("no-such-model", "nobody/no-such-model", "no/such/model"):
-        with pytest.raises(SettingsError, match="nothing is fetched here"):
+        with pytest.raises(SettingsError, match="models are not downloaded automatically"):
             _ = sentence_transformers_embedder(name).model
 
 
