@@ -60,10 +60,13 @@ class _ProjectionCalls:
 
     def __init__(self, projection: Projection) -> None:
         self.name, self.needs, self.apply = projection.name, projection.needs, projection.apply
-        self.further_needs: Callable[[Rows, Record], Iterable[RowKey]] | None
-        self.further_needs = getattr(projection, "further_needs", None)
+        self.further_needs: Callable[[Rows, Record], Iterable[RowKey]] = getattr(projection, "further_needs", _nothing)
         self.kinds: Collection[str] | None = getattr(projection, "kinds", None)
         self.tables = frozenset(table.name for table in projection.tables)
+
+
+def _nothing(rows: Rows, record: Record) -> Iterable[RowKey]:
+    return ()
 
 
 class Fold:
@@ -85,6 +88,7 @@ class Fold:
         named = {kind for each in calls for kind in each.kinds or ()}
         self._for_other_kinds = [each for each in calls if each.kinds is None]
         self._by_kind = {kind: [each for each in calls if each.kinds is None or kind in each.kinds] for kind in named}
+        self._with_further_needs = [each for each in calls if each.further_needs is not _nothing]
         self._all_builtin = builtin.all_builtin(projections)
         self._identity = None if unique_ids else Identity()
         self._remember_until = remember_until
@@ -213,9 +217,9 @@ class Fold:
                     continue
 
     def _further_needs(self, records: Sequence[Record], rows: Rows) -> Iterator[RowKey]:
-        for record in records:
-            for projection in self._by_kind.get(record.event.kind, self._for_other_kinds):
-                if projection.further_needs is None:
+        for projection in self._with_further_needs:
+            for record in records:
+                if projection.kinds is not None and record.event.kind not in projection.kinds:
                     continue
                 try:
                     yield from projection.further_needs(rows, record)
@@ -246,7 +250,8 @@ class Fold:
                     record, "conflict", f"its id names another event, at {record.partition}:{conflict.first}"
                 )
         for projection in self._by_kind.get(record.event.kind, self._for_other_kinds):
-            rows.writable = projection.tables
+            if rows.strict:
+                rows.writable = projection.tables
             try:
                 projection.apply(rows, record)
             except (InvariantViolation, MemoryError):

@@ -95,11 +95,11 @@ class Reflection:
 
     def needs(self, record: Record) -> Iterable[RowKey]:
         event = record.event
-        yield RowKey(SPACES.name, event.space)
-        if event.kind in _KINDS:
-            yield RowKey(AGENTS.name, event.space, event.agent)
-            yield RowKey(OWN.name, event.space, event.agent)
-            yield RowKey(SHARED.name, event.space)
+        reflecting = RowKey(SPACES.name, event.space)
+        if event.kind not in _KINDS:
+            return (reflecting,)
+        agent = RowKey(AGENTS.name, event.space, event.agent)
+        return reflecting, agent, RowKey(OWN.name, event.space, event.agent), RowKey(SHARED.name, event.space)
 
     def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
         event = record.event
