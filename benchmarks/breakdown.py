@@ -139,8 +139,6 @@ async def _flat(home: Home) -> float:
     """Seconds to fold the same records into memory, which is the cost of the fold itself."""
     projector = Projector(home.ledger, MemoryStore(), home.projections)
     (end,) = await home.ledger.ends()
-    generation = (await projector.store.create(projector.new_generation(0, 0))).building
-    if generation is None:
-        raise InvariantViolation("a new store has no building generation")
+    generation = await projector.first_generation(0, 0)
     await projector.catch_up(generation, BEFORE)
     return await seconds(projector.catch_up(generation, end))

@@ -150,9 +150,7 @@ async def _run(deployment: Deployment) -> dict[str, float]:
 
 async def _steps(components: Components, end: int) -> _Steps:
     builder = components.views.builder
-    generation = (await builder.store.create(builder.new_generation(_PARTITION, end))).building
-    if generation is None:
-        raise InvariantViolation("a new store has no building generation")
+    generation = await builder.first_generation(_PARTITION, end)
     steps = _Steps(components, generation)
     gc.disable()  # as the projector does around a batch
     try:

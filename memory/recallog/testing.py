@@ -93,10 +93,7 @@ class ProjectionDriver:
 
     def _fresh(self, ledger: MemoryLedger) -> tuple[Projector, Generation]:
         projector = Projector(ledger, MemoryStore(), self._projections)
-        generation = _finish(projector.store.create(projector.new_generation(0, 0))).building
-        if generation is None:
-            raise InvariantViolation("a new store has no building generation")
-        return projector, generation
+        return projector, _finish(projector.first_generation(0, 0))
 
     def _end(self) -> int:
         (end,) = _finish(self.ledger.ends())

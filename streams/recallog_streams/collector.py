@@ -1,4 +1,4 @@
-"""The cyclic garbage collector while events are folded: a pause for synchronous stretches, and the workers' setting."""
+"""The cyclic garbage collector: a pause for synchronous stretches of a fold, and a setting for whole processes."""
 
 import gc
 import os
@@ -11,16 +11,16 @@ _pausing = threading.Lock()
 
 
 YOUNG_OBJECTS_MAX = 200_000
-"""Objects that a worker process makes, more than it frees, before the collector looks at them; Python's default is 700
-(`gc.set_threshold`). A batch of 10,000 records is about as many."""
+"""Objects that a process of Recallog makes, more than it frees, before the collector looks at them; Python's default is
+700 (`gc.set_threshold`). A batch of 10,000 records is about as many."""
 
 
 def collect_rarely() -> None:
-    """Let the collector of a process that only folds look at young objects once per batch or less often.
+    """Let the collector of this process look at young objects once per batch or less often.
 
-    A worker awaits its store several times per batch, while the batch's events are alive. With Python's default each
-    await is followed by a walk over all of them: a third of the worker's CPU time. Only for processes that belong to
-    Recallog: the setting is that of the whole process.
+    A fold into a server awaits its store several times per batch, while the batch's events are alive. With Python's
+    default each await is followed by a walk over all of them: a third of a worker's CPU time. Only for processes that
+    belong to Recallog (the command line and workers): the setting is that of the whole process.
     """
     gc.set_threshold(YOUNG_OBJECTS_MAX, *gc.get_threshold()[1:])
 

@@ -211,6 +211,12 @@ def check_readable(theirs: str, mine: str) -> None:
         )
 
 
+def check_partition(partitions: int, partition: int) -> None:
+    """Raise `OutOfRange` if the ledger, of `partitions` partitions, does not have this one."""
+    if not 0 <= partition < partitions:
+        raise OutOfRange(f"there is no partition {partition}: the ledger has {partitions}, and the first one is 0")
+
+
 def check_position(ends: list[int], partition: int, offset: int) -> None:
     """Raise `OutOfRange` if the ledger has no record at that position."""
     if not 0 <= partition < len(ends) or not 0 <= offset < ends[partition]:

@@ -23,7 +23,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Store
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import limits
-from recallog_schemas.errors import LedgerMismatch, Rebuilding
+from recallog_schemas.errors import InvariantViolation, LedgerMismatch, Rebuilding
 from recallog_streams import identity
 from recallog_streams.fold import Fold, digest_of
 from recallog_streams.ledgers.ledger import Batch, Ledger, parts_of, record_at
@@ -91,6 +91,13 @@ class Projector:
     def new_generation(self, partition: int, until: int) -> Generation:
         """A generation of this code, not yet known to the store."""
         return Generation(secrets.token_hex(8), partition, self.fold.code, until)
+
+    async def first_generation(self, partition: int, until: int) -> Generation:
+        """The building generation of a store that has been empty, such as a new `MemoryStore`."""
+        building = (await self.store.create(self.new_generation(partition, until))).building
+        if building is None:
+            raise InvariantViolation("a new store has no building generation")
+        return building
 
     async def catch_up(self, generation: Generation, until: int, progress: Progress | None = None) -> Checkpoint:
         """Process all records below `until`. Raises `GenerationGone` or `LedgerMismatch`."""

@@ -12,7 +12,7 @@ from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Chunk, Generation, StoredRow
 from recallog_schemas import limits
-from recallog_streams.projector import GenerationGone, Progress, Projector
+from recallog_streams.projector import Progress, Projector
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,9 @@ async def verify(
 ) -> list[TableComparison]:
     """Compare every table of `generation` with a fresh fold. Raises `GenerationGone` if it is replaced meanwhile."""
     fresh_projector = Projector(projector.ledger, MemoryStore(), projections)
-    pointer = await fresh_projector.store.create(fresh_projector.new_generation(generation.partition, 0))
-    if pointer.building is None:
-        raise GenerationGone("the fresh fold has no generation")
+    fresh = await fresh_projector.first_generation(generation.partition, 0)
     return [
-        await _compare(projector, fresh_projector, generation, pointer.building, table.name, progress)
+        await _compare(projector, fresh_projector, generation, fresh, table.name, progress)
         for table in projector.fold.tables
     ]
 

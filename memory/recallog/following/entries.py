@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from recallog.memory import Memory
 from recallog_schemas import Event, Position, codec
-from recallog_schemas.errors import InvalidEvent, OutOfRange
+from recallog_schemas.errors import InvalidEvent
+from recallog_streams import generations
 from recallog_streams.ledgers.ledger import Batch
 
 POLL_SECONDS = 0.1
@@ -89,9 +90,5 @@ async def newest_in_space(memory: Memory, space: str, count: int) -> Position:
 
 async def check_partition(memory: Memory, position: Position) -> Position:
     """`position`, if the ledger has its partition. Raises `OutOfRange`."""
-    partitions = len(await memory.ledger_ends())
-    if position.partition >= partitions:
-        raise OutOfRange(
-            f"there is no partition {position.partition}: the ledger has {partitions}, and the first one is 0"
-        )
+    generations.check_partition(len(await memory.ledger_ends()), position.partition)
     return position

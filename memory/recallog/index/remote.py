@@ -19,7 +19,16 @@ from recallog.index import messages
 from recallog.settings import Settings
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.engines.edge import collections_in, disk_bytes
-from recallog_projections.index.engines.engine import Engine, Filter, Hit, Point, Search, Shape, StoredPoint
+from recallog_projections.index.engines.engine import (
+    Engine,
+    Filter,
+    Hit,
+    Point,
+    Search,
+    Shape,
+    StoredPoint,
+    closed_error,
+)
 from recallog_projections.threads import run_in_own_thread, run_last
 from recallog_schemas.errors import IndexUnavailable
 
@@ -157,7 +166,7 @@ class RemoteService:
             return True
         with self._processes:
             if self._closed:
-                raise IndexUnavailable("the memory is closed, and so is its semantic index; open it again")
+                raise closed_error()
             if self._process is None or self._process.poll() is not None:
                 failed = self._process is not None and self._process.returncode != 0
                 self._end_process()
@@ -216,7 +225,7 @@ class RemoteEngine(Engine):
 
     async def _call(self, call: messages.Call, kind: Any) -> Any:
         if self._closed:
-            raise IndexUnavailable("the memory is closed, and so is its semantic index; open it again")
+            raise closed_error()
         exchange = self._thread.submit(lambda: self._connection.call(call, kind))
         try:
             return await asyncio.wrap_future(exchange)

@@ -12,7 +12,6 @@ from recallog_projections.views import episodic
 from recallog_projections.views.episodic import Episodic, RememberedEvent
 from recallog_projections.views.settings import SettingsProjection
 from recallog_schemas import codec, limits
-from recallog_schemas.errors import InvariantViolation
 from recallog_streams import identity
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.projector import Progress, Projector
@@ -68,11 +67,7 @@ class PastMemory:
         Offsets must not decrease between calls.
         """
         if self._generation is None:
-            self._generation = (
-                await self._projector.store.create(self._projector.new_generation(self._partition, 0))
-            ).building
-        if self._generation is None:
-            raise InvariantViolation("a new store has no building generation")
+            self._generation = await self._projector.first_generation(self._partition, 0)
         await self._projector.catch_up(self._generation, offset + 1, self._progress)
         reading = ReadSession(self._projector.store, self._partition, self._generation)
         snapshot = await reading.snapshot(logs=episodic.logs(self._space, self._agent, newest))

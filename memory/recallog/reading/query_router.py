@@ -9,7 +9,7 @@ from recallog.reading.time_travel import AsOf, check_size, travel
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import Position, codec
-from recallog_schemas.errors import DeadLettered, InvariantViolation, OutOfRange, Rebuilding
+from recallog_schemas.errors import DeadLettered, InvariantViolation, Rebuilding
 from recallog_streams import dead_letters, generations
 from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Ledger
@@ -79,9 +79,9 @@ class QueryRouter:
         Raises `OutOfRange` if there is no such partition.
         """
         partitions: Sequence[int] = range(len(await self._ledger.ends()))
-        if only is not None and only not in partitions:
-            raise OutOfRange(f"there is no partition {only}: the ledger has {len(partitions)}, the first is 0")
-        partitions = partitions if only is None else [only]
+        if only is not None:
+            generations.check_partition(len(partitions), only)
+            partitions = [only]
         answers = await gathered(lambda partition: self.of_partition(partition, query), partitions)
         return [item for answer in answers for item in answer]
 

@@ -7,7 +7,7 @@ from recallog.reading.read_session import ReadSession
 from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Position, limits
-from recallog_schemas.errors import InvariantViolation, OutOfRange
+from recallog_schemas.errors import OutOfRange
 from recallog_streams import generations
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.projector import Progress, Projector
@@ -46,8 +46,6 @@ async def travel(
             raise OutOfRange("a time needs its zone: 2026-03-01T12:00:00Z")
         remember_until = as_of
     projector = Projector(ledger, MemoryStore(), projections, space=space, remember_until=remember_until)
-    generation = (await projector.store.create(projector.new_generation(partition, until))).building
-    if generation is None:
-        raise InvariantViolation("a new store has no building generation")
+    generation = await projector.first_generation(partition, until)
     await projector.catch_up(generation, until, progress)
     return ReadSession(projector.store, partition, generation)

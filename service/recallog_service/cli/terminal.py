@@ -18,6 +18,7 @@ from recallog import Memory, Position, Settings
 from recallog.reading.time_travel import AsOf
 from recallog_schemas.errors import InvalidEvent, RecallogError, StorageUnavailable
 from recallog_service.cli.control_characters import harmless
+from recallog_streams.collector import collect_rarely
 
 if TYPE_CHECKING:
     from recallog_service.cli.console import ProgressBar
@@ -36,6 +37,7 @@ At = Annotated[str | None, typer.Option("--as-of", help="Answer from the past: a
 
 def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = False) -> Result:
     """The result of `work`. A `RecallogError` is printed and ends the command with its exit code."""
+    collect_rarely()
     try:
         return asyncio.run(work())
     except RecallogError as error:

@@ -1,5 +1,6 @@
-"""Code shared by the adapters of Qdrant: the conditions of a filter, empty searches, and the conversion of results."""
+"""Code shared by the adapters of Qdrant: names, the conditions of a filter, empty searches, conversion of results."""
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,16 @@ from typing import Any
 import numpy as np
 
 from recallog_projections.index.engines.engine import Filter, Hit, Search, Sparse, StoredPoint
+from recallog_schemas.errors import InvariantViolation
+
+NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+"""The names of collections."""
+
+
+def check_name(collection: str) -> None:
+    """Raise `InvariantViolation` if a collection cannot have this name."""
+    if not NAME.fullmatch(collection):
+        raise InvariantViolation(f"{collection!r} is not the name of a collection: 1 to 128 letters, digits, _ and -")
 
 
 @dataclass(frozen=True, slots=True)

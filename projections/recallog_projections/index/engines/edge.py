@@ -12,7 +12,6 @@ No graph is built (only `optimize` would build one), so that every search is exa
 
 import asyncio
 import os
-import re
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,9 +24,11 @@ import qdrant_edge as qdrant
 from filelock import FileLock, Timeout
 
 from recallog_projections.index.engines.conditions import (
+    NAME,
     AnyOf,
     Between,
     IdIn,
+    check_name,
     conditions,
     finds_nothing,
     hit,
@@ -44,6 +45,7 @@ from recallog_projections.index.engines.engine import (
     Shape,
     Sparse,
     StoredPoint,
+    closed_error,
 )
 from recallog_projections.threads import run_last
 from recallog_schemas import limits
@@ -68,7 +70,6 @@ READ_AHEAD_BYTES_MAX = 2 * 1024 * 1024 * 1024
 _ADVISED_BYTES = 128 * 1024
 """Per call of posix_fadvise; of a longer range Linux reads no more than the disk's read-ahead."""
 _READ_AHEAD = ("vector_storage-token_vectors", "payload_storage")
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 Result = TypeVar("Result")
 
@@ -97,7 +98,7 @@ def collections_in(folder: Path) -> set[str]:
     """The names of the collections in a folder, also of those that another process has open."""
     if not folder.exists():
         return set()
-    return {entry.name for entry in folder.iterdir() if entry.is_dir() and _NAME.fullmatch(entry.name)}
+    return {entry.name for entry in folder.iterdir() if entry.is_dir() and NAME.fullmatch(entry.name)}
 
 
 class EdgeEngine(Engine):
@@ -158,7 +159,7 @@ class EdgeEngine(Engine):
 
     async def _run(self, work: Callable[..., Result], *arguments: Any) -> Result:
         if self._closed:
-            raise IndexUnavailable("the memory is closed, and with it its semantic index; open it again")
+            raise closed_error()
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work, *arguments)
 
     def _work(self, work: Callable[..., Result], *arguments: Any) -> Result:
@@ -280,10 +281,7 @@ class EdgeEngine(Engine):
         return opened
 
     def _path(self, collection: str) -> Path:
-        if not _NAME.fullmatch(collection):
-            raise InvariantViolation(
-                f"{collection!r} is not the name of a collection: 1 to 128 letters, digits, _ and -"
-            )
+        check_name(collection)
         return self._folder / collection
 
     @contextmanager

@@ -13,6 +13,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from recallog_schemas.errors import IndexUnavailable
+
 EVERYBODY = "*"
 """The reader in points that all agents of a space may see. It is not a valid name of an agent."""
 
@@ -114,6 +116,11 @@ class StoredPoint:
     dense: NDArray[np.float32] | None = None
     sparse: Sparse | None = None
     token_vectors: NDArray[np.float32] | None = None
+
+
+def closed_error() -> IndexUnavailable:
+    """The error of every call after `close`."""
+    return IndexUnavailable("the memory is closed, and with it its semantic index; open it again")
 
 
 class Engine(ABC):

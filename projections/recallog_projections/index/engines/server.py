@@ -14,9 +14,11 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
 from recallog_projections.index.engines.conditions import (
+    NAME,
     AnyOf,
     Between,
     IdIn,
+    check_name,
     conditions,
     finds_nothing,
     hit,
@@ -33,6 +35,7 @@ from recallog_projections.index.engines.engine import (
     Shape,
     Sparse,
     StoredPoint,
+    closed_error,
 )
 from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolation, SettingsError
 
@@ -48,7 +51,6 @@ REPLY_SECONDS = 15
 UPSERT_NUMBERS = 500_000
 """Numbers of vectors in one request: 11 MB of JSON, and a server accepts 32 MB."""
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _PREFIX = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ADDRESS = "write https://host:6333, with ?api_key=… at the end if the server needs a key, percent-encoded"
 
@@ -115,7 +117,7 @@ class ServerEngine(Engine):
     async def collections(self) -> set[str]:
         found = await self._run(self._client.get_collections)
         names = (about.name.removeprefix(self._prefix) for about in found.collections if self._is_ours(about.name))
-        return {name for name in names if _NAME.fullmatch(name)}
+        return {name for name in names if NAME.fullmatch(name)}
 
     async def drop(self, collection: str) -> None:
         name = self._name(collection)
@@ -178,10 +180,7 @@ class ServerEngine(Engine):
             await self._client.close()
 
     def _name(self, collection: str) -> str:
-        if not _NAME.fullmatch(collection):
-            raise InvariantViolation(
-                f"{collection!r} is not the name of a collection: 1 to 128 letters, digits, _ and -"
-            )
+        check_name(collection)
         return self._prefix + collection
 
     def _is_ours(self, name: str) -> bool:
@@ -209,7 +208,7 @@ class ServerEngine(Engine):
     async def _run(self, call: Callable[[], Awaitable[Result]]) -> Result:
         """The result of `call`, which is repeated once after a network error: idle connections break unnoticed."""
         if self._closed:
-            raise IndexUnavailable("the memory is closed, and with it its semantic index; open it again")
+            raise closed_error()
         with self._translated_errors():
             try:
                 return await call()
