@@ -1,34 +1,33 @@
-"""The facade: publish events, query what agents remember, rebuild and verify the views."""
+"""The facade: publish events, and query what agents remember. `Memory.admin` operates the ledger and the views."""
 
-from __future__ import annotations
-
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar, overload
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, Unpack
 
 import msgspec
 
 from recallog import composition, queries, reactors, retrieval
+from recallog.admin import Admin
 from recallog.components import Components
+from recallog.operations import parameters
+from recallog.operations.operation import Facade, Scope, operation
+from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.query_router import QueryRouter
 from recallog.reading.read_session import ReadSession
-from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED
 from recallog.retrieval.term_cache import TermCache
 from recallog.settings import Settings
 from recallog_projections.projection import Projection
 from recallog_projections.tables import Log, LogName, RowKey, Table
-from recallog_schemas import Event, Position, codec, limits
-from recallog_schemas.errors import InvalidEvent, ProjectionError, RecallogError
+from recallog_schemas import Event, Position, codec, limits, views
+from recallog_schemas.errors import InvalidArgument, ProjectionError, RecallogError
 from recallog_streams.concurrency import gathered
-from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.projector import Progress
 
 if TYPE_CHECKING:
-    from recallog.queries.context import Context
     from recallog.queries.previews import AgentScope
     from recallog.queries.salient import SalienceQuery
     from recallog.reactors.reactor import Background, Reactor
@@ -36,39 +35,36 @@ if TYPE_CHECKING:
     from recallog.retrieval.reranker import Reranker
     from recallog_schemas.views import (
         AgentSettingsView,
-        AgentView,
+        AgentsView,
         AroundView,
         BeliefsView,
-        DeadLetter,
-        DeadLetterDetail,
+        Catalogue,
+        ContextView,
         EntriesView,
         EpisodicView,
         Explanation,
         KindsView,
-        KindView,
-        PendingTrigger,
-        Reaction,
-        RebuildPlan,
-        RebuildReport,
+        PendingView,
+        Published,
+        ReactionsView,
         RecallView,
         ReflectionView,
         SalientView,
         SceneView,
         SearchPage,
         SpaceDetail,
-        SpaceView,
-        Status,
+        SpacesView,
         TimelinePage,
-        VerifyReport,
     )
 
 Row = TypeVar("Row", bound=msgspec.Struct)
+Result = TypeVar("Result")
 
 INDEX_WAIT_SECONDS = 60.0
 """How long `catch_up_index` waits for an index that makes no progress."""
 
 
-class Memory:
+class Memory(Facade):
     """Event-sourced memory of any number of agents.
 
     ```python
@@ -78,7 +74,14 @@ class Memory:
     ```
 
     Any number of processes may open one folder. Queries see everything that was in the ledger when they began.
+
+    Queries about a space take `after` (wait until the views have processed a position of your own; `DeadLettered` if
+    that record is a dead letter) and `as_of`: a position (the fold up to and including it) or a time (events that
+    happened later are left out). An unknown space or agent has an empty view, whose `known` is false. Times and
+    positions may be texts, and events dicts. An invalid argument raises `InvalidArgument`, which names it.
     """
+
+    facades: ClassVar = {"admin": Admin}
 
     def __init__(
         self,
@@ -86,8 +89,8 @@ class Memory:
         *,
         progress: Progress | None = None,
         reactors: bool = False,
-        reflector: Reflector | None = None,
-        reranker: Reranker | None = None,
+        reflector: "Reflector | None" = None,
+        reranker: "Reranker | None" = None,
     ) -> None:
         """A memory of built components, for example of `recallog.composition.assemble`.
 
@@ -114,8 +117,8 @@ class Memory:
         projections: Sequence[Projection] = (),
         progress: Progress | None = None,
         reactors: bool = False,
-        reflector: Reflector | None = None,
-        reranker: Reranker | None = None,
+        reflector: "Reflector | None" = None,
+        reranker: "Reranker | None" = None,
     ) -> Self:
         """A memory in the folder `home`, which is created when it is first used, or with the given settings.
 
@@ -147,8 +150,8 @@ class Memory:
         *,
         projections: Sequence[Projection] = (),
         reactors: bool = False,
-        reflector: Reflector | None = None,
-        reranker: Reranker | None = None,
+        reflector: "Reflector | None" = None,
+        reranker: "Reranker | None" = None,
     ) -> Self:
         """A memory that needs no folder and ends with this object: for tests and notebooks.
 
@@ -178,23 +181,38 @@ class Memory:
         finally:
             await self._components.close()
 
+    @cached_property
+    def admin(self) -> Admin:
+        """The operators' part: status, verification, rebuilds, dead letters, records."""
+        return Admin(self._components, self._progress)
+
     # Producers
 
-    async def publish(self, event: Event) -> Position:
-        """Write one event and return its position once it is durable. See `publish_many`."""
-        return (await self.publish_many([event]))[0]
+    @operation(
+        example='recallog publish village baker agent.spoke "The miller owes me nine sacks." --turn 3',
+        scope=Scope.PUBLISH,
+    )
+    async def publish(self, event: parameters.EventFields) -> Position:
+        """Write one event, and answer its position once it is durable.
 
-    async def publish_many(self, events: Sequence[Event]) -> list[Position]:
-        """Write events in order, all or none, and return their positions once they are durable.
+        Repeating the call is safe if the event has an id. See `publish_many`.
+        """
+        return (await self._append([parameters.event(event)]))[0]
 
-        An event whose id exists already in its space is not written again; its first position is returned. At most
-        `limits.APPEND_EVENTS_MAX` events in one call.
+    @operation(example="recallog ingest events.jsonl", scope=Scope.PUBLISH, command="")
+    async def publish_many(self, events: parameters.ManyEvents) -> "Published":
+        """Write events in order, all or none, and answer their positions once they are durable.
+
+        An event whose id exists already in its space is not written again; its first position is returned.
 
         Raises `IdConflict` if that id names an event with other content (of two answers to one trigger the first
         counts, and the second is not a conflict), `EventTooLarge`, `StorageError`, `UnknownOutcome`. Repeating the call
         with the same events is safe after each of them, and after a cancelled call, whose events may have been
         written.
         """
+        return views.Published(items=tuple(await self._append([parameters.event(each) for each in events])))
+
+    async def _append(self, events: Sequence[Event]) -> list[Position]:
         positions = await self._components.ledger.append(events)
         if self._background is not None:
             self._background.wake()
@@ -202,18 +220,25 @@ class Memory:
 
     # Reactors
 
+    @operation(example="recallog react village", scope=Scope.PUBLISH, idempotent=True)
     async def react(
-        self, space: str | None = None, progress: Progress | None = None, *, skip_reflection_loops: bool = False
-    ) -> list[Reaction]:
-        """Answer the reflections that are due now, in one space or in all, each once, and return the answers.
+        self,
+        space: parameters.OneSpace = None,
+        *,
+        skip_reflection_loops: parameters.SkipReflectionLoops = False,
+        progress: parameters.Report = None,
+    ) -> "ReactionsView":
+        """Answer the reflections that are due now, in one space or in all, each once.
 
         The answer is an `agent.reflected` event or, where the reflector fails after its retries, `reflection.failed`,
-        so that the memory goes on. The next call answers triggers that fall due because of these answers. With
-        `skip_reflection_loops`, for calls in a loop, a trigger whose newest events are all reflections stays pending:
-        agents that only see each other's reflections would never stop. `progress` is called with triggers (answered, to
-        answer). Raises `ReflectorMisconfigured`, and `LockTimeout` while another process reacts.
+        so that the memory goes on. The next call answers triggers that fall due because of these answers. Agents that
+        only see each other's reflections would never stop: a call in a loop needs `skip_reflection_loops`.
+
+        `progress` is called with triggers (answered, to answer). Raises `ReflectorMisconfigured`, and `LockTimeout`
+        while another process reacts.
         """
-        return await self._own_reactor().react(space, progress, skip_reflection_loops=skip_reflection_loops)
+        answered = await self._own_reactor().react(space, progress, skip_reflection_loops=skip_reflection_loops)
+        return views.ReactionsView(items=tuple(answered))
 
     async def keep_reacting(self, space: str | None, on_error: Callable[[RecallogError], float]) -> None:
         """Answer reflections as they fall due, in one space or in all, until cancelled.
@@ -233,273 +258,176 @@ class Memory:
         groups = self._components.groups() if own else [self._components.views]
 
         async def of_partition(last: Position) -> None:
-            for views in groups:
-                await views.access.catch_up(last.partition, last, self._progress)
+            for group in groups:
+                await group.access.catch_up(last.partition, last, self._progress)
 
         await gathered(of_partition, await self._last_positions(partition))
 
+    @operation(example="recallog episodic village baker --as-of 0:120")
     async def episodic(
         self,
-        space: str,
-        agent: str,
+        space: parameters.Space,
+        agent: parameters.Agent,
         *,
-        window: int | None = None,
-        after: Position | None = None,
-        as_of: AsOf | None = None,
-    ) -> EpisodicView:
-        """The newest `window` events that `agent` may see (default: as `agent.configured` says, else 8), oldest first.
+        window: parameters.Window = None,
+        **at: Unpack[At],
+    ) -> "EpisodicView":
+        """The recent events of an agent: its own, those addressed to it, and shared ones, oldest first."""
+        self._check_number("window", window)
+        return await self._of_space(space, lambda reading: queries.timeline.window(reading, space, agent, window), at)
 
-        `after` waits until the views have processed a position of your own, and raises `DeadLettered` if that record
-        is a dead letter. `as_of` answers from the past: a position (the fold up to and including it) or a time (events
-        that happened later are left out). An unknown space or agent has an empty view. Raises `OutOfRange`.
+    @operation(example="recallog timeline village baker --kind agent.thought --limit 20")
+    async def timeline(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        *,
+        limit: parameters.PageLimit = limits.PAGE_ITEMS,
+        before: parameters.PagePosition = None,
+        **options: Unpack[TimelineOptions],
+    ) -> "TimelinePage":
+        """A page of the events that an agent may see, oldest first; the first page has the newest ones.
+
+        `before` takes the `older` of a page and selects the page before it. The views retain the newest 2,000 of the
+        agent's own and of the shared events; if older ones were dropped, the last page names the position from which it
+        is complete.
         """
-        codec.check_name(agent, "agent")
-        if window is not None and not 1 <= window <= self._log_events:
-            raise InvalidEvent(f"window: between 1 and {self._log_events}, not {window}", path="window")
-        return await self._router.of_space(
-            space, lambda reading: queries.timeline.window(reading, space, agent, window), after, as_of
+        wanted = queries.timeline.EventFilter.of(options)
+        first = parameters.position(before)
+        return await self._of_space(
+            space,
+            lambda reading: queries.timeline.page(reading, space, agent, wanted, limit, first, self._log_events),
+            options,
         )
 
-    @overload
-    async def timeline(
+    @operation(example="recallog timeline village baker --around e-17", command="timeline --around")
+    async def around(
         self,
-        space: str,
-        agent: str,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        event_id: parameters.EventId,
         *,
-        limit: int = ...,
-        before: Position | None = ...,
-        session: str | None = ...,
-        kinds: Collection[str] | None = ...,
-        since: datetime | None = ...,
-        until: datetime | None = ...,
-        after: Position | None = ...,
-        as_of: AsOf | None = ...,
-    ) -> TimelinePage: ...
+        entries_before: parameters.EntriesBefore = limits.AROUND_EVENTS,
+        entries_after: parameters.EntriesAfter = limits.AROUND_EVENTS,
+        **options: Unpack[TimelineOptions],
+    ) -> "AroundView":
+        """Previews of an event and of the nearest events before and after it that the agent may see.
 
-    @overload
-    async def timeline(
-        self,
-        space: str,
-        agent: str,
-        *,
-        around: str,
-        entries_before: int = ...,
-        entries_after: int = ...,
-        session: str | None = ...,
-        kinds: Collection[str] | None = ...,
-        since: datetime | None = ...,
-        until: datetime | None = ...,
-        after: Position | None = ...,
-        as_of: AsOf | None = ...,
-    ) -> AroundView: ...
-
-    async def timeline(
-        self,
-        space: str,
-        agent: str,
-        *,
-        limit: int = limits.PAGE_ITEMS,
-        before: Position | None = None,
-        around: str | None = None,
-        entries_before: int = limits.AROUND_EVENTS,
-        entries_after: int = limits.AROUND_EVENTS,
-        session: str | None = None,
-        kinds: Collection[str] | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        after: Position | None = None,
-        as_of: AsOf | None = None,
-    ) -> TimelinePage | AroundView:
-        """A page of the events that `agent` may see, in order; `before` (a page's `older`) selects the page before it.
-
-        `session`, `kinds` and `since` <= at < `until` select events, where given. The views retain the newest 2,000 of
-        its own and of the shared events; if older ones were dropped, the last page names the position from which it is
-        complete.
-
-        With `around`, the id of an event: previews of that event and of the nearest `entries_before` and
-        `entries_after` events that pass the filters, 0 to 50 each. For an event that the views have dropped, the space
-        is folded up to it. Raises `OutOfRange` if `agent` may see no event with this id.
+        For an event that the views have dropped, the space is folded up to it. Raises `OutOfRange` if the agent may see
+        no event with this id.
         """
-        codec.check_name(agent, "agent")
-        if not 1 <= limit <= limits.PAGE_ITEMS_MAX:
-            raise InvalidEvent(f"limit: between 1 and {limits.PAGE_ITEMS_MAX}, not {limit}", path="limit")
-        for bound, moment in (("since", since), ("until", until)):
-            if moment is not None and moment.tzinfo is None:
-                raise InvalidEvent(f"{bound}: a time needs its zone: 2026-03-01T12:00:00Z", path=bound)
+        wanted = queries.timeline.EventFilter.of(options)
+        request = queries.previews.AroundRequest(event_id, entries_before, entries_after, wanted.passes)
+        scope = self._scope(space, agent, options)
+        return await self._of_space(space, lambda reading: queries.previews.around(reading, scope, request), options)
 
-        def wanted(event: Event) -> bool:
-            return (
-                (session is None or event.session == session)
-                and (kinds is None or event.kind in kinds)
-                and (since is None or event.at >= since)
-                and (until is None or event.at < until)
-            )
-
-        if around is None:
-            return await self._router.of_space(
-                space,
-                lambda reading: queries.timeline.page(reading, space, agent, wanted, limit, before, self._log_events),
-                after,
-                as_of,
-            )
-        if before is not None:
-            raise InvalidEvent("before: it selects a page, so it cannot be given with around", path="before")
-        counts = [
-            queries.previews.clamped(count, 0, limits.AROUND_EVENTS_MAX) for count in (entries_before, entries_after)
-        ]
-        request = queries.previews.AroundRequest(around, counts[0], counts[1], wanted)
-        scope = self._scope(space, agent, as_of)
-        return await self._router.of_space(
-            space, lambda reading: queries.previews.around(reading, scope, request), after, as_of
-        )
-
+    @operation(example='recallog salient village baker "who owes the miller?" --top-k 5')
     async def salient(
         self,
-        space: str,
-        agent: str,
-        query: str | None = None,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        query: parameters.RelevanceQuery = None,
         *,
-        top_k: int | None = None,
-        turn: int | None = None,
-        after: Position | None = None,
-        as_of: AsOf | None = None,
-    ) -> SalientView:
-        """The events that matter most to `agent` now, of the newest 2,000 that it may see, oldest first.
+        top_k: parameters.SalientTopK = None,
+        **options: Unpack[SalienceOptions],
+    ) -> "SalientView":
+        """The events that matter most to an agent now, of the newest 2,000 that it may see, oldest first.
 
         salience = 0.30 relevance to `query` + 0.40 recency + 0.30 importance, unless `agent.configured` sets other
         weights; without a query relevance is 0. Relevance is semantic while the index is served (`recall` starts it)
-        and has processed as much as the views; otherwise words are compared. `relevance_by` says which. `top_k`
-        defaults to the agent's setting, else 8; `turn`, from which recency is measured, to the highest turn of the
-        space. `after` and `as_of` as for `episodic`.
+        and has processed as much as the views; otherwise words are compared. `relevance_by` of the answer says which.
         """
-        salience_query, index = self._salience_query(agent, query, top_k, turn, as_of), self._components.index
-        return await self._router.of_space(
+        salience_query, index = self._salience_query(query, top_k, options), self._components.index
+        return await self._of_space(
             space,
             lambda reading: queries.salient.salient(reading, index, space, agent, salience_query, self._log_events),
-            after,
-            as_of,
+            options,
         )
 
+    @operation(example='recallog recall village baker "who owes the miller?" --explain')
     async def recall(
         self,
-        space: str,
-        agent: str,
-        query: str,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        query: parameters.RecallQuery,
         *,
-        top_k: int = limits.RECALL_HITS,
-        author: str | None = None,
-        kinds: Collection[str] | None = None,
-        session: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        min_similarity: float | None = None,
-        fusion: str = WEIGHTED,
-        channels: Collection[str] | None = None,
-        wait_index: bool = False,
-        after: Position | None = None,
-        as_of: AsOf | None = None,
-    ) -> RecallView:
-        """The memories of `agent` that answer `query` best, best first, each with its score explained.
+        top_k: parameters.RecallTopK = limits.RECALL_HITS,
+        fusion: parameters.FusionMethod = WEIGHTED,
+        wait_index: parameters.WaitIndex = False,
+        **options: Unpack[RecallOptions],
+    ) -> "RecallView":
+        """The memories of an agent that best answer a question, best first, each with its score explained.
 
         Candidates come from the index and, for records that the index has not processed yet, from the views: a record
         that was just published is found by its words. While the index is off, starting, down or being built, only words
-        are compared, over the newest 2,000 events; unless the index is off, `degraded` says why. `wait_index` waits
-        until the index has processed all that the ledger holds now.
-
-        `author`, `kinds`, `session`, `since` <= at < `until` and `min_similarity` (a cosine, where one is known)
-        select the hits. `channels` are some of semantic, keyword, late_interaction, structure (the default), temporal
-        and salience; `fusion` is weighted or rrf. `after` and `as_of` as for `episodic`. Raises `InvalidEvent` for an
-        invalid query.
+        are compared, over the newest 2,000 events; unless the index is off, `degraded` of the answer says why.
         """
-        codec.check_name(agent, "agent")
+        return await self._recall(space, agent, query, top_k, fusion, wait_index, options)
+
+    @operation(example='recallog search village baker "who owes the miller?" --limit 50')
+    async def search(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        query: parameters.SearchQuery,
+        *,
+        limit: parameters.SearchLimit = limits.SEARCH_HITS,
+        fusion: parameters.FusionMethod = WEIGHTED,
+        wait_index: parameters.WaitIndex = False,
+        **options: Unpack[RecallOptions],
+    ) -> "SearchPage":
+        """Find memories as `recall` does, and answer ids, previews and the size of each text in tokens.
+
+        `around` shows the neighbours of a hit, and `entries` whole events.
+        """
+        found = await self._recall(space, agent, query, limit, fusion, wait_index, options)
+        return queries.previews.page(found, limit)
+
+    async def _recall(
+        self, space: str, agent: str, query: str, top_k: int, fusion: str, wait_index: bool, options: RecallOptions
+    ) -> "RecallView":
+        channels = options.get("channels")
         recall_query = retrieval.query.RecallQuery.create(
             space,
             agent,
             query,
-            as_of,
+            parameters.past_moment(options.get("as_of")),
             top_k=top_k,
-            author=author,
-            kinds=kinds,
-            session=session,
-            since=since,
-            until=until,
-            min_similarity=min_similarity,
+            author=options.get("author"),
+            kinds=options.get("kinds"),
+            session=options.get("session"),
+            since=parameters.moment(options.get("since")),
+            until=parameters.moment(options.get("until")),
+            min_similarity=options.get("min_similarity"),
             fusion=fusion,
             channels=DEFAULT_CHANNELS if channels is None else frozenset(channels),
         )
-        recall_query.check()
         index, reranker = self._components.index, self._reranker
         if wait_index:
-            await self.catch_up_index(partition=await self.partition_of(space))
-        return await self._router.of_space(
+            await self.catch_up_index(partition=await self.admin.partition_of(space))
+        return await self._of_space(
             space,
             lambda reading: retrieval.recall.recall(
                 reading, index, self._term_cache, recall_query, self._log_events, reranker
             ),
-            after,
-            as_of,
+            options,
         )
 
-    async def search(
-        self,
-        space: str,
-        agent: str,
-        query: str,
-        *,
-        limit: int = limits.SEARCH_HITS,
-        author: str | None = None,
-        kinds: Collection[str] | None = None,
-        session: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        min_similarity: float | None = None,
-        fusion: str = WEIGHTED,
-        channels: Collection[str] | None = None,
-        wait_index: bool = False,
-        after: Position | None = None,
-        as_of: AsOf | None = None,
-    ) -> SearchPage:
-        """`recall` with previews: the id and position of each hit, its first 220 characters, and its size in tokens.
-
-        `timeline(around=id)` shows the neighbours of a hit, and `entries(ids)` whole events. The query has 1 to 500
-        characters (else `InvalidEvent`); `limit` is clamped to 1 to 100. All other arguments are those of `recall`.
-        """
-        queries.previews.check_query(query)
-        limit = queries.previews.clamped(limit, 1, limits.SEARCH_HITS_MAX)
-        found = await self.recall(
-            space,
-            agent,
-            query,
-            top_k=limit,
-            author=author,
-            kinds=kinds,
-            session=session,
-            since=since,
-            until=until,
-            min_similarity=min_similarity,
-            fusion=fusion,
-            channels=channels,
-            wait_index=wait_index,
-            after=after,
-            as_of=as_of,
-        )
-        return queries.previews.page(found, limit)
-
+    @operation(example="recallog entries village baker e-17 e-23 --json")
     async def entries(
-        self, space: str, agent: str, ids: Sequence[str], *, after: Position | None = None, as_of: AsOf | None = None
-    ) -> EntriesView:
-        """The whole events with the given ids, at most 200, in the order of the ids; a repeated id counts once.
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        ids: parameters.EventIds,
+        **at: Unpack[At],
+    ) -> "EntriesView":
+        """Whole events by id, in the order of the ids; a repeated id counts once.
 
-        Ids of events that `agent` may not see are left out. For events that the views have dropped, the space
-        is folded up to the newest of them. `after` and `as_of` as for `episodic`. Raises `InvalidEvent` for
-        too many ids.
+        Events that the agent may not see are left out. For events that the views have dropped, the space is folded up
+        to the newest of them.
         """
-        codec.check_name(agent, "agent")
-        queries.previews.check_ids(ids)
-        scope = self._scope(space, agent, as_of)
-        return await self._router.of_space(
-            space, lambda reading: queries.previews.entries(reading, scope, ids), after, as_of
-        )
+        scope = self._scope(space, agent, at)
+        return await self._of_space(space, lambda reading: queries.previews.entries(reading, scope, ids), at)
 
     async def catch_up_index(self, progress: Progress | None = None, *, partition: int | None = None) -> None:
         """Wait until the index has processed all that the ledger holds now, in one partition or in all.
@@ -512,173 +440,156 @@ class Memory:
         for last in await self._last_positions(partition):
             await self._components.index.wait(last.partition, last.offset, INDEX_WAIT_SECONDS, progress)
 
-    async def reflection(
-        self, space: str, agent: str, *, after: Position | None = None, as_of: AsOf | None = None
-    ) -> ReflectionView:
-        """Whether a reflection of `agent` is due: since which position, after how many events, and on what.
+    @operation(example="recallog reflection village widow")
+    async def reflection(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "ReflectionView":
+        """Whether a reflection of an agent is due: since which position, after how many events, and on which.
 
-        `reflection.answer(belief)` makes the event that answers it. `after` and `as_of` as for `episodic`.
+        In Python `answer(belief)` of the view makes the event that answers it.
         """
-        codec.check_name(agent, "agent")
-
-        return await self._router.of_space(
-            space,
-            lambda reading: queries.reflections.reflection_of(reading, space, agent, self._log_events),
-            after,
-            as_of,
+        return await self._of_space(
+            space, lambda reading: queries.reflections.reflection_of(reading, space, agent, self._log_events), at
         )
 
+    @operation(example="recallog beliefs village widow --reader smith")
     async def beliefs(
         self,
-        space: str,
-        agent: str,
-        reader: str | None = None,
+        space: parameters.Space,
+        agent: parameters.Agent,
         *,
-        after: Position | None = None,
-        as_of: AsOf | None = None,
-    ) -> BeliefsView:
-        """The newest 64 reflections of `agent`, oldest first; with `reader`, only those that `reader` may see.
-
-        `after` and `as_of` as for `episodic`.
-        """
-        for name in (agent, reader):
-            if name is not None:
-                codec.check_name(name, "agent")
-
-        return await self._router.of_space(
-            space, lambda reading: queries.reflections.beliefs_of(reading, space, agent, reader), after, as_of
+        reader: parameters.Reader = None,
+        **at: Unpack[At],
+    ) -> "BeliefsView":
+        """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
+        return await self._of_space(
+            space, lambda reading: queries.reflections.beliefs_of(reading, space, agent, reader), at
         )
 
-    async def scene(self, space: str, *, after: Position | None = None, as_of: AsOf | None = None) -> SceneView:
+    @operation(example="recallog scene village --as-of 0:120")
+    async def scene(self, space: parameters.Space, **at: Unpack[At]) -> "SceneView":
         """The newest shared event of each scene kind, oldest first: what all agents of the space see.
 
-        `space.configured {scene_kinds}` names the kinds; the default is `world.observed` and `run.started`. `after` and
-        `as_of` as for `episodic`.
+        `space.configured {scene_kinds}` names the kinds; the default is `world.observed` and `run.started`.
         """
+        return await self._of_space(space, lambda reading: queries.context.scene_of(reading, space), at)
 
-        return await self._router.of_space(
-            space, lambda reading: queries.context.scene_of(reading, space), after, as_of
-        )
-
+    @operation(example="recallog context village baker --budget-tokens 2000 > prompt.txt")
     async def context(
         self,
-        space: str,
-        agent: str,
+        space: parameters.Space,
+        agent: parameters.Agent,
         *,
-        scene: str | None = None,
-        query: str | None = None,
-        extra: str | None = None,
-        output_format: str | None = None,
-        budget_tokens: int | None = None,
-        turn: int | None = None,
-        after: Position | None = None,
-        as_of: AsOf | None = None,
-    ) -> Context:
-        """The prompt of `agent`: a `str` that also says what it was computed at, and whether a reflection is due.
+        scene: parameters.SceneText = None,
+        query: parameters.MemoryQuery = None,
+        extra: parameters.Extra = None,
+        output_format: parameters.OutputFormat = None,
+        budget_tokens: parameters.BudgetTokens = None,
+        **options: Unpack[SalienceOptions],
+    ) -> "ContextView":
+        """The prompt of an agent for a model, and whether a reflection is due.
 
-        `scene` defaults to the scene view. Memory is the agent's window or, with `use_salience`, the events salient for
-        `query` (default: the scene). Other memories related to `query` are recalled from further back, unless the index
-        is off. `extra` and `output_format` come last. `budget_tokens` (four characters each) removes recalled memories,
-        actions, memories and beliefs, the oldest or weakest first, and nothing else: the remaining sections may exceed
-        it. When a reflection is due, the prompt asks for it. `after` and `as_of` as for `episodic`.
+        Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories related to
+        `query` are recalled from further back, unless the index is off. `extra` and `output_format` come last.
+        `budget_tokens` removes recalled memories, actions, memories and beliefs, the oldest or weakest first, and
+        nothing else: the remaining sections may exceed it. When a reflection is due, the prompt asks for it.
         """
-        self._salience_query(agent, query, None, turn, as_of)
-        if budget_tokens is not None and budget_tokens < 1:
-            raise InvalidEvent(f"budget_tokens: at least 1, not {budget_tokens}", path="budget_tokens")
-        request = queries.context.ContextRequest(scene, query, extra, output_format, budget_tokens, turn, as_of)
+        as_of = parameters.past_moment(options.get("as_of"))
+        request = queries.context.ContextRequest(
+            scene, query, extra, output_format, budget_tokens, options.get("turn"), as_of
+        )
         index = self._components.index
-
-        return await self._router.of_space(
+        return await self._of_space(
             space,
             lambda reading: queries.context.context(
                 reading, index, self._term_cache, space, agent, request, self._log_events
             ),
-            after,
-            as_of,
+            options,
         )
 
+    @operation(example='recallog explain village e-17 baker --query "who owes the miller?"')
     async def explain(
         self,
-        space: str,
-        event_id: str,
-        agent: str,
+        space: parameters.Space,
+        event_id: parameters.EventId,
+        agent: parameters.Agent,
         *,
-        query: str | None = None,
-        top_k: int | None = None,
-        turn: int | None = None,
-        after: Position | None = None,
-        as_of: AsOf | None = None,
-    ) -> Explanation:
-        """Whether `agent` remembers an event, and why: each term of its salience, its rank and its age.
+        query: parameters.RelevanceQuery = None,
+        top_k: parameters.SalientTopK = None,
+        **options: Unpack[SalienceOptions],
+    ) -> "Explanation":
+        """Whether an agent remembers an event, and why: each term of its salience, its rank and its age.
 
-        The content of an event that the agent may not see is not returned. `query`, `top_k` and `turn` as for
-        `salient`, `after` and `as_of` as for `episodic`.
+        The content of an event that the agent may not see is not returned.
         """
-        salience_query = self._salience_query(agent, query, top_k, turn, as_of)
+        salience_query = self._salience_query(query, top_k, options)
         ledger, index = self._components.ledger, self._components.index
-        return await self._router.of_space(
+        return await self._of_space(
             space,
             lambda reading: queries.explain.explain(
                 reading, ledger, index, space, event_id, agent, salience_query, self._log_events
             ),
-            after,
-            as_of,
+            options,
         )
 
+    @operation(example="recallog agent-settings village baker")
     async def agent_settings(
-        self, space: str, agent: str, *, after: Position | None = None, as_of: AsOf | None = None
-    ) -> AgentSettingsView:
-        """The settings of `agent`, with defaults. `after` and `as_of` as for `episodic`."""
-        codec.check_name(agent, "agent")
+        self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]
+    ) -> "AgentSettingsView":
+        """The settings of an agent, with defaults. `agent.configured` events change them."""
+        return await self._of_space(space, lambda reading: queries.spaces.agent_settings(reading, space, agent), at)
 
-        return await self._router.of_space(
-            space, lambda reading: queries.spaces.agent_settings(reading, space, agent), after, as_of
-        )
-
-    async def pending(self, space: str | None = None, *, partition: int | None = None) -> list[PendingTrigger]:
+    @operation(example="recallog pending village")
+    async def pending(
+        self, space: parameters.OneSpace = None, *, partition: parameters.Partition = None
+    ) -> "PendingView":
         """The reflections that are due in one space, in all spaces of one partition, or in all, by space and agent."""
+        found = (
+            await self._router.of_all(queries.reflections.pending_triggers, only=partition)
+            if space is None
+            else await self._router.of_space(
+                space, lambda reading: queries.reflections.pending_triggers(reading, space)
+            )
+        )
+        return views.PendingView(items=tuple(sorted(found, key=lambda trigger: (trigger.space, trigger.agent))))
 
-        async def query(reading: ReadSession) -> list[PendingTrigger]:
-            return [trigger async for trigger in queries.reflections.pending(reading, space)]
+    @operation(example="recallog spaces --json")
+    async def spaces(self) -> "SpacesView":
+        """All spaces with their counts, by name."""
+        found = await self._router.of_all(queries.spaces.spaces)
+        return views.SpacesView(items=tuple(sorted(found, key=lambda space: space.space)))
 
-        if space is not None:
-            return await self._router.of_space(space, query)
-        found = await self._router.of_all(query, only=partition)
-        return sorted(found, key=lambda trigger: (trigger.space, trigger.agent))
+    @operation(example="recallog agents village")
+    async def agents(self, space: parameters.Space) -> "AgentsView":
+        """The agents that have acted in a space, with their counts, by name."""
+        return await self._router.of_space(space, lambda reading: queries.spaces.agents(reading, space))
 
-    async def spaces(self) -> list[SpaceView]:
-        """All spaces, by name."""
-        return sorted(await self._router.of_all(queries.spaces.spaces), key=lambda space: space.space)
-
-    async def agents(self, space: str) -> list[AgentView]:
-        """All agents that have acted in `space`, by name."""
-        return list((await self.space(space)).agents)
-
-    async def space(self, space: str) -> SpaceDetail:
-        """The activity in `space`: its agents, sessions and kinds, each with its counts."""
-
+    @operation(example="recallog status --space village", command="status --space")
+    async def space(self, space: parameters.Space) -> "SpaceDetail":
+        """The activity in a space: its agents, sessions and kinds, each with its counts."""
         return await self._router.of_space(space, lambda reading: queries.spaces.space_detail(reading, space))
 
-    async def kinds(self, space: str, *, after: Position | None = None, as_of: AsOf | None = None) -> KindsView:
-        """The kinds of the catalogue and those that `space` declares, each with its importance, text rule and readers.
+    @operation(example="recallog schema kinds --space village", command="schema kinds --space")
+    async def kinds(self, space: parameters.Space, **at: Unpack[At]) -> "KindsView":
+        """The kinds of the catalogue and those that a space declares, each with its importance, text rule and readers.
 
-        `space.configured {kinds}` declares them. `after` and `as_of` as for `episodic`.
+        `space.configured {kinds}` declares them.
         """
-        return await self._router.of_space(space, lambda reading: queries.spaces.kinds_of(reading, space), after, as_of)
+        return await self._of_space(space, lambda reading: queries.spaces.kinds_of(reading, space), at)
 
-    async def declared_kinds(self) -> list[KindView]:
-        """The kinds that spaces declare, by space and name. See `kinds`."""
+    @operation(example="recallog schema kinds", command="schema kinds")
+    async def catalogue(self) -> "Catalogue":
+        """All kinds: those of the catalogue, then those that spaces declare, by space and name."""
         declared = await self._router.of_all(queries.spaces.declared_kinds)
-        return sorted(declared, key=lambda kind: (kind.space or "", kind.name))
+        return views.Catalogue.of_this_version(sorted(declared, key=lambda kind: (kind.space or "", kind.name)))
 
     async def row(
         self, table: Table[Row], space: str, owner: str = "", key: str = "", *, after: Position | None = None
     ) -> Row | None:
-        """One row of a projection of your own. `after` as for `episodic`."""
+        """One row of a projection of your own, once the views have processed `after`."""
 
         async def query(reading: ReadSession) -> Row | None:
             return (await reading.snapshot([RowKey(table.name, space, owner, key)])).row(table, space, owner, key)
 
+        codec.check_name(space)
         return await self._router.of_space(space, query, after, views=self._views_of(table))
 
     async def log_entries(
@@ -690,87 +601,21 @@ class Memory:
         newest: int = limits.PAGE_ITEMS,
         after: Position | None = None,
     ) -> list[Row]:
-        """The newest entries of a log of a projection of your own, oldest first. `after` as for `episodic`."""
+        """The newest entries of a log of a projection of your own, oldest first, once the views have processed
+        `after`."""
 
         async def query(reading: ReadSession) -> list[Row]:
             snapshot = await reading.snapshot(logs=[(LogName(log.name, space, owner), newest)])
             return [log.decode(data) for data in snapshot.tail(log, space, owner).entries]
 
+        codec.check_name(space)
         return await self._router.of_space(space, query, after, views=self._views_of(log))
 
-    # Operators
+    async def _of_space(self, space: str, query: Callable[[ReadSession], Awaitable[Result]], at: At) -> Result:
+        after, as_of = parameters.position(at.get("after")), parameters.past_moment(at.get("as_of"))
+        return await self._router.of_space(space, query, after, as_of)
 
-    async def ledger_ends(self) -> list[int]:
-        """The next offset of each partition."""
-        return await self._components.ledger.ends()
-
-    async def partition_of(self, space: str) -> int:
-        """The partition that holds the events of `space`."""
-        codec.check_name(space)
-        await self._components.ledger.open()
-        return self._components.ledger.partition_of(space)
-
-    async def records(self, start: Position | None = None, space: str | None = None) -> AsyncIterator[Batch]:
-        """Raw records of the ledger in batches, from `start` to its present end.
-
-        If `start` or `space` names a partition, only of that one; otherwise of all, one after the other.
-        """
-        only = start.partition if start is not None else None
-        if only is None and space is not None:
-            only = await self.partition_of(space)
-        for partition, end in enumerate(await self._components.ledger.ends()):
-            if only is not None and only != partition:
-                continue
-            first = start.offset if start is not None else 0
-            async for batch in self._components.ledger.read(partition, first, end, space=space):
-                yield batch
-
-    async def status(self) -> Status:
-        """The state of the ledger and its views. Folds nothing."""
-        return await queries.status.status(self._components)
-
-    async def verify(self, progress: Progress | None = None) -> VerifyReport:
-        """Fold the ledger again and compare every row of every view with the result."""
-        return await queries.verification.verify(self._components, progress)
-
-    async def rebuild(
-        self, progress: Progress | None = None, *, what: str = "views", accept: bool = False
-    ) -> list[RebuildReport]:
-        """Fold everything from offset zero beside the live `what` (views, or index), then cut over.
-
-        Readers are served from the live generation meanwhile. The index reuses the vectors of texts that have not
-        changed. Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has.
-        """
-        return await queries.rebuilds.rebuild(self._components, what, progress, accept=accept)
-
-    async def reindex(self, model: str, progress: Progress | None = None) -> list[RebuildReport]:
-        """Rebuild the index with the embedder `model` (see `Settings.embedder`), which computes all vectors again.
-
-        Until the cutover the index answers with the old model; `abort_rebuild(what="index")` cancels the rebuild.
-        """
-        return await queries.rebuilds.reindex(self._components, model, progress)
-
-    async def plan_rebuild(self, what: str = "views") -> list[RebuildPlan]:
-        """What `rebuild` would do now. Changes nothing."""
-        return await queries.rebuilds.plan_rebuild(self._components, what)
-
-    async def abort_rebuild(self, what: str = "views") -> list[str]:
-        """Cancel rebuilds that are in progress, and return the ids of the cancelled generations."""
-        return await queries.rebuilds.abort_rebuild(self._components, what)
-
-    async def dead_letters(self) -> list[DeadLetter]:
-        """All records that the views could not apply, in order."""
-        return await queries.dead_letters.list_dead_letters(self._components, self._progress)
-
-    async def dead_letter(self, at: Position) -> DeadLetterDetail:
-        """One dead letter with its content. Raises `OutOfRange` if there is none at that position."""
-        return await queries.dead_letters.show_dead_letter(self._components, at, self._progress)
-
-    async def retry_dead_letters(self, progress: Progress | None = None) -> list[DeadLetter]:
-        """Rebuild if at least one dead letter can be applied now, and return the dead letters that remain."""
-        return await queries.dead_letters.retry_dead_letters(self._components, progress)
-
-    def _own_reactor(self) -> Reactor:
+    def _own_reactor(self) -> "Reactor":
         if self._reactor is None:
             self._reactor = reactors.reactor.Reactor(
                 self, self._components.ledger, self._make_reflector(), self._components.reactors_lock
@@ -782,23 +627,29 @@ class Memory:
         ends = enumerate(await self._components.ledger.ends())
         return [Position(number, end - 1) for number, end in ends if end and partition in (None, number)]
 
-    def _scope(self, space: str, agent: str, as_of: AsOf | None) -> AgentScope:
+    def _scope(self, space: str, agent: str, at: At) -> "AgentScope":
         return queries.previews.AgentScope(
-            self._components.ledger, space, agent, self._log_events, as_of, self._progress
+            self._components.ledger,
+            space,
+            agent,
+            self._log_events,
+            parameters.past_moment(at.get("as_of")),
+            self._progress,
         )
 
-    def _salience_query(
-        self, agent: str, query: str | None, top_k: int | None, turn: int | None, as_of: AsOf | None
-    ) -> SalienceQuery:
-        codec.check_name(agent, "agent")
-        if top_k is not None and not 1 <= top_k <= self._log_events:
-            raise InvalidEvent(f"top_k: between 1 and {self._log_events:,}, not {top_k}", path="top_k")
-        if turn is not None and not 0 <= turn <= limits.TURN_MAX:
-            raise InvalidEvent(f"turn: between 0 and {limits.TURN_MAX:,}, not {turn}", path="turn")
-        return queries.salient.SalienceQuery(query or "", top_k, turn, as_of)
+    def _salience_query(self, query: str | None, top_k: int | None, options: SalienceOptions) -> "SalienceQuery":
+        self._check_number("top_k", top_k)
+        as_of = parameters.past_moment(options.get("as_of"))
+        return queries.salient.SalienceQuery(query or "", top_k, options.get("turn"), as_of)
+
+    def _check_number(self, path: str, events: int | None) -> None:
+        """Raise `InvalidArgument` for more events than the logs of this memory retain."""
+        if events is not None and events > self._log_events:
+            message = f"{path}: at most {self._log_events:,}, the events that the views retain, not {events:,}"
+            raise InvalidArgument(message, path=path, rule="less_than_equal")
 
     def _views_of(self, table: Table[Row] | Log[Row]) -> ProjectionGroup:
-        for views in self._components.groups():
-            if table in views.builder.fold.tables:
-                return views
+        for group in self._components.groups():
+            if table in group.builder.fold.tables:
+                return group
         raise ProjectionError(f"{table.name!r} belongs to no projection that this memory was opened with")

@@ -16,8 +16,9 @@ from pydantic import ValidationError
 from pydantic_core import PydanticCustomError, SchemaValidator, from_json
 
 from recallog_schemas import kinds, limits, triggers, upcasting
-from recallog_schemas.errors import EventTooLarge, FutureSchema, InvalidEvent
-from recallog_schemas.event import ENVELOPE_VERSION, NAME_PATTERN, Event, EventFields, check_payload, fields_of
+from recallog_schemas.errors import EventTooLarge, FutureSchema, InvalidArgument, InvalidEvent
+from recallog_schemas.event import ENVELOPE_VERSION, Event, EventFields, check_payload, fields_of
+from recallog_schemas.validation import NAME_PATTERN, first_problem
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -118,9 +119,10 @@ def make(fields: dict[str, Any]) -> Event:
 
 
 def check_name(name: str, field: str = "space") -> None:
-    """Raise `InvalidEvent` if `name` cannot name a space or an agent: such a query is a mistake, not an empty view."""
+    """Raise `InvalidArgument` if `name` cannot name a space or an agent: such a query is a mistake."""
     if _NAME.fullmatch(name) is None:
-        raise InvalidEvent(f"{field}: {name!r} is not a name: letters, digits and . _ @ / - , at most 128", path=field)
+        message = f"{field}: {name!r} is not a name: letters, digits and . _ @ / - , at most 128"
+        raise InvalidArgument(message, path=field, rule="string_pattern_mismatch")
 
 
 @_with_enough_stack
@@ -196,12 +198,10 @@ def _validated(fields: dict[str, Any], required: frozenset[str]) -> Event:
 
 def _invalid_event(error: ValidationError) -> InvalidEvent:
     """The first broken rule as one line: the field's path and what is wrong."""
-    first = error.errors(include_url=False)[0]
-    # pydantic adds "[key]" to the path if the name of a field is invalid.
-    path = first.get("ctx", {}).get("path") or ".".join(str(part) for part in first["loc"] if part != "[key]")
-    rule = "unparsable" if first["type"] == "json_invalid" else first["type"]
-    message = _MESSAGES.get(first["type"], first["msg"])
-    return InvalidEvent(f"{path}: {message}" if path else message, path=path, rule=rule)
+    problem = first_problem(error)
+    rule = "unparsable" if problem.rule == "json_invalid" else problem.rule
+    message = _MESSAGES.get(problem.rule, problem.message)
+    return InvalidEvent(f"{problem.path}: {message}" if problem.path else message, path=problem.path, rule=rule)
 
 
 def is_text(text: str) -> bool:

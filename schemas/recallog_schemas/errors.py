@@ -1,9 +1,11 @@
 """Every error that Recallog raises on purpose.
 
 RecallogError
-├── InvalidEvent                the event breaks the schema
-│   ├── EventTooLarge           it is longer than 256 KiB
-│   └── FutureSchema            a newer version of Recallog wrote it
+├── InvalidInput                what was given is invalid: `path` names the field
+│   ├── InvalidArgument         an argument has a wrong type, or is out of bounds
+│   └── InvalidEvent            the event breaks the schema
+│       ├── EventTooLarge       it is longer than 256 KiB
+│       └── FutureSchema        a newer version of Recallog wrote it
 ├── IdConflict                  the id belongs to another event of the same space
 ├── OutOfRange                  the ledger has no such position (yet), or the agent may not see the event
 ├── DeadLettered                the awaited record is a dead letter
@@ -45,13 +47,23 @@ class RecallogError(Exception):
     exit_code: ClassVar[int] = 1
 
 
-class InvalidEvent(RecallogError):
-    """An event breaks the schema. `path` names the field, and `rule` is a stable word for the broken rule."""
+class InvalidInput(RecallogError):
+    """What was given is invalid. `path` names the field, and `rule` is a stable word for the broken rule."""
 
     def __init__(self, message: str, *, path: str = "", rule: str = "invalid") -> None:
         super().__init__(message)
         self.path = path
         self.rule = rule
+
+
+class InvalidArgument(InvalidInput):
+    """An argument of an operation has a wrong type or is out of bounds."""
+
+    exit_code = 2
+
+
+class InvalidEvent(InvalidInput):
+    """An event breaks the schema."""
 
 
 class EventTooLarge(InvalidEvent):

@@ -21,8 +21,8 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from recallog_schemas import kinds, limits
 from recallog_schemas.errors import OutOfRange
+from recallog_schemas.validation import NAME_PATTERN
 
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@/-]{0,127}$"
 ENVELOPE_VERSION = 1
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]

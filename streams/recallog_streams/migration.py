@@ -5,21 +5,16 @@ The views are not copied. They are computed from the copy.
 
 from collections.abc import Callable, Sequence
 
-from recallog_schemas import Event, Position, codec
+from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import IdConflict, InvalidEvent
-from recallog_schemas.views import CopyReport
+from recallog_schemas.views import CopyReport, LeftOut
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.projector import Progress
 
 _EVENTS_PER_CALL = 1_000
 
-LeftOut = Callable[[Position, str], None]
-"""Called with the position of a record that was not copied, and why."""
 
-
-async def copy(
-    source: Ledger, target: Ledger, progress: Progress | None = None, left_out: LeftOut | None = None
-) -> CopyReport:
+async def copy(source: Ledger, target: Ledger, progress: Progress | None = None) -> CopyReport:
     """Append every event of `source` to `target`, in the order of each space. Can be run again with the same target.
 
     A record that is not a valid event is left out. So is one whose id belongs to another event in a target with unique
@@ -28,12 +23,13 @@ async def copy(
     """
     ends = await source.ends()
     copied = refused = 0
+    problems: list[LeftOut] = []
 
     def refuse(position: Position, why: str) -> None:
         nonlocal refused
         refused += 1
-        if left_out is not None:
-            left_out(position, why)
+        if len(problems) < limits.STATUS_ITEMS:
+            problems.append(LeftOut(position=position, why=why))
 
     done = 0
     for partition, end in enumerate(ends):
@@ -49,10 +45,12 @@ async def copy(
             if progress is not None:
                 progress(done + batch.next, sum(ends))
         done += end
-    return CopyReport(records=sum(ends), copied=copied, left_out=refused)
+    return CopyReport(records=sum(ends), copied=copied, left_out=refused, problems=tuple(problems))
 
 
-async def _append(target: Ledger, events: Sequence[tuple[Position, Event]], refuse: LeftOut) -> int:
+async def _append(
+    target: Ledger, events: Sequence[tuple[Position, Event]], refuse: Callable[[Position, str], None]
+) -> int:
     """Append the events, with their positions in the source; the number of those that are in `target` now."""
     try:
         await target.append([event for _, event in events])

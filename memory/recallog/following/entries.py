@@ -54,7 +54,7 @@ async def follow(
     following = dict(begins)
     while True:
         for partition, begin in following.copy().items():
-            async for batch in memory.records(Position(partition, begin), space):
+            async for batch in memory.admin.records(Position(partition, begin), space):
                 yield batch
                 following[partition] = batch.next
         if once:
@@ -64,12 +64,12 @@ async def follow(
 
 async def newest(memory: Memory, count: int) -> dict[int, int]:
     """By partition the offset at which the newest `count` records of the ledger begin. Events are ordered by time."""
-    ends = await memory.ledger_ends()
+    ends = await memory.admin.ledger_ends()
     begins = [Position(partition, max(0, end - count)) for partition, end in enumerate(ends)]
     candidates = [
         (entry.event.at if entry.event is not None else _NO_TIME, entry.position)
         for begin in begins
-        async for batch in memory.records(begin)
+        async for batch in memory.admin.records(begin)
         for entry in entries_of(batch)
     ]
     chosen = [position for _, position in sorted(candidates)[-count:]]
@@ -81,14 +81,14 @@ async def newest(memory: Memory, count: int) -> dict[int, int]:
 
 async def newest_in_space(memory: Memory, space: str, count: int) -> Position:
     """The position of the first of the newest `count` records of `space`; the partition's start if there are fewer."""
-    first = Position(await memory.partition_of(space), 0)
+    first = Position(await memory.admin.partition_of(space), 0)
     positions = deque([first], maxlen=count)
-    async for batch in memory.records(first, space):
+    async for batch in memory.admin.records(first, space):
         positions.extend(Position(batch.partition, offset) for offset, _ in batch.records)
     return positions[0]
 
 
 async def check_partition(memory: Memory, position: Position) -> Position:
     """`position`, if the ledger has its partition. Raises `OutOfRange`."""
-    generations.check_partition(len(await memory.ledger_ends()), position.partition)
+    generations.check_partition(len(await memory.admin.ledger_ends()), position.partition)
     return position

@@ -58,7 +58,7 @@ class SpaceFollower:
     async def step(self) -> AsyncIterator[LedgerEntry | ReflectionDue | ReflectionAnswered]:
         """What was appended since the last step. The first step also reports what was due before `begin`."""
         # A reflection that falls due behind this end is reported by the next step, together with its records.
-        ledger_end = (await self._memory.ledger_ends())[self._begin.partition]
+        ledger_end = (await self._memory.admin.ledger_ends())[self._begin.partition]
         end = Position(self._begin.partition, max(self._begin.offset, ledger_end))
         if not self._started or await self._has_records(end):
             await self._reflections.update(self._begin)
@@ -69,12 +69,12 @@ class SpaceFollower:
     async def _has_records(self, end: Position) -> bool:
         if self._begin >= end:
             return False
-        return any([bool(batch.records) async for batch in self._memory.records(self._begin, self._space)])
+        return any([bool(batch.records) async for batch in self._memory.admin.records(self._begin, self._space)])
 
     async def _until(self, end: Position) -> AsyncIterator[LedgerEntry | ReflectionDue | ReflectionAnswered]:
         for due in self._reflections.take_due(self._begin.offset - 1):
             yield due
-        async for batch in self._memory.records(self._begin, self._space):
+        async for batch in self._memory.admin.records(self._begin, self._space):
             for entry in entries_of(batch):
                 if entry.position >= end:
                     break
@@ -112,7 +112,7 @@ class _Reflections:
     async def _answers(self, begin: Position) -> list[LedgerEntry]:
         kinds = [kind.encode() for kind in triggers.ANSWERS]
         found: list[LedgerEntry] = []
-        async for batch in self._memory.records(begin, self._space):
+        async for batch in self._memory.admin.records(begin, self._space):
             # Few records are answers, and only those are decoded.
             candidates = [record for record in batch.records if any(kind in record[1] for kind in kinds)]
             found += entries_of(msgspec.structs.replace(batch, records=candidates))
@@ -123,7 +123,7 @@ class _Reflections:
         missed = await self._answers_to_unknown(answers)
         if not missed:
             return
-        space = (await self._memory.space(self._space)).space
+        space = (await self._memory.space(self._space)).activity
         affordable = len(missed) * (space.events if space else 0) <= EVENTS_REFOLDED_MAX
         for entry, trigger in missed:
             before = Position(entry.position.partition, entry.position.offset - 1)
@@ -175,7 +175,7 @@ class _Reflections:
         )
 
     async def _turn_at(self, position: Position) -> int | None:
-        batches = cast(AsyncGenerator[Batch], self._memory.records(position, self._space))
+        batches = cast(AsyncGenerator[Batch], self._memory.admin.records(position, self._space))
         async with aclosing(batches):
             async for batch in batches:
                 for entry in entries_of(batch):

@@ -8,7 +8,6 @@ the identity, a visitor's words or the form of the answer. All sections come fro
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 from recallog import retrieval
 from recallog.index.semantic_index import SemanticIndex
@@ -17,10 +16,11 @@ from recallog.queries.salient import Related, SalienceQuery
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.term_cache import TermCache
-from recallog_projections.views import episodic, scene, settings
+from recallog_projections.tables import RowKey
+from recallog_projections.views import activity, episodic, scene, settings
 from recallog_projections.views.settings import AgentSettings
-from recallog_schemas import Position, limits
-from recallog_schemas.views import RecallHit, RecallView, ReflectionView, Remembered, SceneView, one_line
+from recallog_schemas import limits
+from recallog_schemas.views import ContextView, RecallHit, RecallView, ReflectionView, Remembered, SceneView, one_line
 
 CHARS_PER_TOKEN = 4
 """The memory model's estimate: a token is four characters, rounded up."""
@@ -32,32 +32,6 @@ _RECALLED_ELSEWHERE = 13
 """How many hits are requested beyond those shown, since other sections may show some of them already."""
 _ACTIONS_AMONG = 100
 """Actions are searched among this many of the newest events that the agent may see."""
-
-
-class Context(str):
-    """A prompt: a `str` with the generation and checkpoint that it was computed at."""
-
-    generation: str
-    checkpoint: Position | None
-    tokens: int
-    """Estimated, at four characters each."""
-    dropped: int
-    """Number of lines that the budget removed."""
-    reflection: ReflectionView
-    """Whether a reflection is due: the prompt then requests it, and `reflection.answer(...)` returns the answer's
-    event."""
-    degraded: str | None
-    """Why the RECALLED section is degraded; None if it is not, or if nothing is recalled."""
-
-    @classmethod
-    def of(cls, text: str, dropped: int, reflection: ReflectionView, degraded: str | None) -> Self:
-        context = cls(text)
-        context.generation, context.checkpoint = reflection.generation, reflection.checkpoint
-        context.tokens = tokens(text)
-        context.dropped = dropped
-        context.reflection = reflection
-        context.degraded = degraded
-        return context
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +92,17 @@ async def scene_of(reading: ReadSession, space: str) -> SceneView:
     """The newest shared event of each of the space's scene kinds."""
     kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
     while True:
-        snapshot = await reading.snapshot(scene.rows(space, kinds))
+        snapshot = await reading.snapshot([*scene.rows(space, kinds), RowKey(activity.SPACES.name, space)])
         set_to = scene.scene_kinds(snapshot.row(settings.SPACES, space))
         if set_to == kinds:
             shown = _scene(snapshot, space, kinds)
-            return SceneView(**snapshot.computed_at, space=space, kinds=tuple(kinds), events=tuple(shown))
+            return SceneView(
+                **snapshot.computed_at,
+                space=space,
+                known=snapshot.row(activity.SPACES, space) is not None,
+                kinds=tuple(kinds),
+                events=tuple(shown),
+            )
         kinds = set_to
 
 
@@ -134,7 +114,7 @@ async def context(
     agent: str,
     request: ContextRequest,
     candidates: int,
-) -> Context:
+) -> ContextView:
     """The prompt of `agent`; salience scores the newest `candidates` events. An index recalls older memories."""
     kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
     newest = _ACTIONS_AMONG
@@ -166,7 +146,8 @@ async def context(
             hits = recalled.hits if recalled is not None else ()
             further = [hit for hit in hits if hit.position.offset not in known][: limits.PROMPT_RECALLED]
             degraded = recalled.degraded if recalled is not None else None
-            return _composed(snapshot, space, agent, own, request, shown, memory, further, degraded)
+            reflection = await reflections.view(reading, snapshot, space, agent)
+            return _composed(own, request, reflection, shown, memory, further, degraded)
         kinds, newest = set_to, max(newest, needed)
 
 
@@ -188,18 +169,15 @@ def _shown(
 
 
 def _composed(
-    snapshot: Snapshot,
-    space: str,
-    agent: str,
     own: AgentSettings,
     request: ContextRequest,
+    reflection: ReflectionView,
     shown: _SectionContents,
     memory: _MemorySection,
     recalled: Sequence[RecallHit],
     degraded: str | None,
-) -> Context:
-    reflection = reflections.view(snapshot, space, agent)
-    identity = Section("IDENTITY", _identity(agent, own))
+) -> ContextView:
+    identity = Section("IDENTITY", _identity(reflection.agent, own))
     goal = Section("SHARED GOAL", [one_line(event.text) for event in shown.goals])
     sight = Section("CURRENT SCENE", [shown.scene] if shown.scene else [])
     believed = Section("YOUR BELIEFS", [event.line() for event in shown.beliefs], range(len(shown.beliefs)))
@@ -213,7 +191,20 @@ def _composed(
     form = Section("OUTPUT FORMAT", _output_format(request.output_format, reflection))
     sections = [identity, goal, sight, believed, remembered, further, done, visitor, extra, form]
     dropped = _trim(sections, (further, done, remembered, believed), request.budget_tokens)
-    return Context.of(_written(sections), dropped, reflection, degraded)
+    text = _written(sections)
+    return ContextView(
+        generation=reflection.generation,
+        checkpoint=reflection.checkpoint,
+        space=reflection.space,
+        agent=reflection.agent,
+        known=reflection.known,
+        text=text,
+        tokens=tokens(text),
+        budget_tokens=request.budget_tokens,
+        dropped=dropped,
+        degraded=degraded,
+        reflection=reflection,
+    )
 
 
 async def _recalled(

@@ -9,7 +9,7 @@ from recallog.reading.time_travel import travel
 from recallog_projections.tables import RowKey
 from recallog_schemas import Position, codec
 from recallog_schemas.errors import OutOfRange, Rebuilding, RecallogError
-from recallog_schemas.views import DeadLetter, DeadLetterDetail
+from recallog_schemas.views import DeadLetter, DeadLetterDetail, RetryReport
 from recallog_streams import dead_letters, generations
 from recallog_streams import rebuild as rebuilding
 from recallog_streams.concurrency import gathered
@@ -48,7 +48,7 @@ async def show_dead_letter(components: Components, at: Position, progress: Progr
     raise OutOfRange(f"the record at {at} is not a dead letter. List them: recallog dead-letters list")
 
 
-async def retry_dead_letters(components: Components, progress: Progress | None) -> list[DeadLetter]:
+async def retry_dead_letters(components: Components, progress: Progress | None) -> RetryReport:
     """Rebuild the views if that helps. Records are never applied out of order, so a retry is a rebuild from zero.
 
     Whether it helps is checked first, by folding the spaces of the dead letters in memory.
@@ -59,7 +59,8 @@ async def retry_dead_letters(components: Components, progress: Progress | None) 
         if not any([await _would_fold(components, views, letter) for letter in letters]):
             continue
         await rebuilding.rebuild(views.name, views.builder, progress, accept=False)
-    return await list_dead_letters(components, progress)
+    left = await list_dead_letters(components, progress)
+    return RetryReport(items=tuple(left), applied=len(before) - len(left))
 
 
 async def _would_fold(components: Components, views: ProjectionGroup, letter: DeadLetter) -> bool:

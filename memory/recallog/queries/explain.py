@@ -7,6 +7,7 @@ from datetime import datetime
 from recallog.index.semantic_index import SemanticIndex
 from recallog.queries import event_lookup, salient
 from recallog.queries.salient import Ranking, SalienceQuery
+from recallog.reading.known import knows
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.time_travel import AsOf
 from recallog_projections.tables import RowKey
@@ -74,6 +75,7 @@ async def explain(
         **snapshot.computed_at,
         space=space,
         agent=agent,
+        known=await knows(reading, snapshot, space, agent),
         event_id=event_id,
         verdict=verdict.verdict,
         why=verdict.why,

@@ -13,13 +13,14 @@ from recallog.queries import event_lookup
 from recallog.queries.context import tokens
 from recallog.queries.event_lookup import PastMemory
 from recallog.reading import time_travel
+from recallog.reading.known import knows
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.time_travel import AsOf
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, episodic
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Event, codec, limits
-from recallog_schemas.errors import InvalidEvent, OutOfRange
+from recallog_schemas.errors import OutOfRange
 from recallog_schemas.views import AroundView, EntriesView, Preview, RecallView, Remembered, SearchHit, SearchPage
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.projector import Progress
@@ -47,28 +48,6 @@ class AroundRequest:
     after: int
     wanted: Callable[[Event], bool]
     """Filter of the neighbours."""
-
-
-def check_query(query: str) -> None:
-    """Raise `InvalidEvent` for an empty query or one that is too long."""
-    if not query.strip():
-        raise InvalidEvent("query: give at least one word to search for", path="query")
-    if len(query) > limits.SEARCH_QUERY_CHARS_MAX:
-        most = limits.SEARCH_QUERY_CHARS_MAX
-        raise InvalidEvent(f"query: at most {most} characters, not {len(query):,}", path="query")
-
-
-def check_ids(ids: Sequence[str]) -> None:
-    """Raise `InvalidEvent` for more ids than one call may name."""
-    if isinstance(ids, str):
-        raise InvalidEvent("ids: a list of ids, not one text", path="ids")
-    if len(ids) > limits.ENTRIES_IDS_MAX:
-        raise InvalidEvent(f"ids: at most {limits.ENTRIES_IDS_MAX} in one call, not {len(ids):,}", path="ids")
-
-
-def clamped(number: int, least: int, most: int) -> int:
-    """The nearest number from `least` to `most`."""
-    return max(least, min(number, most))
 
 
 def shortened(text: str, chars: int = limits.PREVIEW_CHARS) -> str:
@@ -101,6 +80,7 @@ async def around(reading: ReadSession, scope: AgentScope, request: AroundRequest
         **visible.snapshot.computed_at,
         space=scope.space,
         agent=scope.agent,
+        known=await knows(reading, visible.snapshot, scope.space, scope.agent),
         before=tuple(visible.preview(memory) for memory in before),
         anchor=visible.preview(anchor, limits.PREVIEW_ANCHOR_CHARS),
         after=tuple(visible.preview(memory) for memory in after),
@@ -123,6 +103,7 @@ async def entries(reading: ReadSession, scope: AgentScope, ids: Iterable[str]) -
         **visible.snapshot.computed_at,
         space=scope.space,
         agent=scope.agent,
+        known=await knows(reading, visible.snapshot, scope.space, scope.agent),
         entries=tuple(visible.snapshot.remembered(memory.offset, memory.data, memory.text) for memory in found),
     )
 

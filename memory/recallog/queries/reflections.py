@@ -5,6 +5,7 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from recallog.queries.salient import clock
+from recallog.reading.known import knows
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity, beliefs, episodic, reflection, salience
@@ -35,7 +36,7 @@ def events_needed(snapshot: Snapshot, space: str, agent: str, log_events: int) -
     return min(max(row.passed + limits.REFLECTION_EVENTS, to_since if to_since <= log_events else 0), log_events)
 
 
-def view(snapshot: Snapshot, space: str, agent: str) -> ReflectionView:
+async def view(reading: ReadSession, snapshot: Snapshot, space: str, agent: str) -> ReflectionView:
     """Whether a reflection of `agent` is due, since when, and on which events."""
     row = snapshot.row(reflection.AGENTS, space, agent) or Agent()
     totals = _totals(snapshot, space, agent)
@@ -48,6 +49,7 @@ def view(snapshot: Snapshot, space: str, agent: str) -> ReflectionView:
         **snapshot.computed_at,
         space=space,
         agent=agent,
+        known=await knows(reading, snapshot, space, agent),
         due=due,
         threshold=row.threshold,
         events=row.count(*totals),
@@ -73,8 +75,13 @@ async def reflection_of(reading: ReadSession, space: str, agent: str, log_events
         snapshot = await reading.snapshot(rows(space, agent), episodic.logs(space, agent, newest))
         needed = events_needed(snapshot, space, agent, log_events)
         if needed <= newest:
-            return view(snapshot, space, agent)
+            return await view(reading, snapshot, space, agent)
         newest = needed
+
+
+async def pending_triggers(reading: ReadSession, space: str | None = None) -> list[PendingTrigger]:
+    """The pending triggers, of one space or of all of a partition, by space and agent."""
+    return [trigger async for trigger in pending(reading, space)]
 
 
 async def pending(reading: ReadSession, space: str | None = None) -> AsyncIterator[PendingTrigger]:
@@ -181,9 +188,16 @@ def believed(snapshot: Snapshot, space: str, agent: str, reader: str | None = No
 
 async def beliefs_of(reading: ReadSession, space: str, agent: str, reader: str | None) -> BeliefsView:
     """The newest reflections of `agent` that `reader` may see."""
-    snapshot = await reading.snapshot(logs=[belief_log(space, agent, limits.BELIEFS_KEPT)])
-    found = believed(snapshot, space, agent, reader)
-    return BeliefsView(**snapshot.computed_at, space=space, agent=agent, reader=reader, beliefs=tuple(found))
+    own = LogName(episodic.OWN.name, space, agent)
+    snapshot = await reading.snapshot(logs=[belief_log(space, agent, limits.BELIEFS_KEPT), (own, 0)])
+    return BeliefsView(
+        **snapshot.computed_at,
+        space=space,
+        agent=agent,
+        known=await knows(reading, snapshot, space, agent),
+        reader=reader,
+        beliefs=tuple(believed(snapshot, space, agent, reader)),
+    )
 
 
 def _totals(snapshot: Snapshot, space: str, agent: str) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from recallog import retrieval
 from recallog.index.semantic_index import SemanticIndex
+from recallog.reading.known import knows
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.time_travel import AsOf
 from recallog_projections.tables import RowKey
@@ -130,6 +131,7 @@ async def salient(
         **snapshot.computed_at,
         space=space,
         agent=agent,
+        known=await knows(reading, snapshot, space, agent),
         query=ranking.query,
         turn=ranking.turn,
         top_k=ranking.top_k,

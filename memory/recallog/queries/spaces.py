@@ -2,13 +2,22 @@
 
 from collections.abc import Sequence
 
+from recallog.reading.known import knows
 from recallog.reading.read_session import ComputedAtFields, ReadSession
-from recallog_projections.tables import RowKey, Table
-from recallog_projections.views import activity, settings
+from recallog_projections.tables import LogName, RowKey, Table
+from recallog_projections.views import activity, episodic, settings
 from recallog_projections.views.settings import AgentSettings, SpaceSettings
 from recallog_schemas import Position, kinds, limits
 from recallog_schemas.kinds import SalienceWeights
-from recallog_schemas.views import AgentSettingsView, AgentView, KindsView, KindView, SpaceDetail, SpaceView
+from recallog_schemas.views import (
+    AgentSettingsView,
+    AgentsView,
+    AgentView,
+    KindsView,
+    KindView,
+    SpaceDetail,
+    SpaceView,
+)
 
 _COUNTED: Sequence[Table[activity.AgentSpan] | Table[activity.Span]] = (
     activity.AGENTS,
@@ -45,7 +54,9 @@ async def _space_detail(reading: ReadSession, space: str) -> tuple[SpaceDetail, 
     ]
     detail = SpaceDetail(
         **snapshot.computed_at,
-        space=_space(reading.partition, snapshot.computed_at, space, row) if row else None,
+        space=space,
+        known=row is not None,
+        activity=_space(reading.partition, snapshot.computed_at, space, row) if row else None,
         agents=agents,
         sessions=sessions,
         kinds=kind_spans,
@@ -53,14 +64,32 @@ async def _space_detail(reading: ReadSession, space: str) -> tuple[SpaceDetail, 
     return detail, all(at == snapshot.computed_at for items in found for _, at in items)
 
 
+async def agents(reading: ReadSession, space: str) -> AgentsView:
+    """The agents that have acted in `space`, by name."""
+    snapshot = await reading.snapshot([RowKey(activity.SPACES.name, space)])
+    return AgentsView(
+        **snapshot.computed_at,
+        space=space,
+        known=snapshot.row(activity.SPACES, space) is not None,
+        items=tuple(
+            [
+                _span(reading.partition, item.owner, activity.AGENTS.decode(item.data))
+                async for item, _ in reading.scan(activity.AGENTS.name, space)
+            ]
+        ),
+    )
+
+
 async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentSettingsView:
     """The settings of `agent`, with defaults."""
-    snapshot = await reading.snapshot([RowKey(settings.AGENTS.name, space, agent)])
+    log = LogName(episodic.OWN.name, space, agent)
+    snapshot = await reading.snapshot([RowKey(settings.AGENTS.name, space, agent)], [(log, 0)])
     own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
     return AgentSettingsView(
         **snapshot.computed_at,
         space=space,
         agent=agent,
+        known=await knows(reading, snapshot, space, agent),
         window=own.window or limits.WINDOW_EVENTS,
         use_salience=own.use_salience or False,
         salience_weights=SalienceWeights(**(own.salience_weights or {})),
@@ -73,10 +102,15 @@ async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentS
 
 async def kinds_of(reading: ReadSession, space: str) -> KindsView:
     """The kinds of the catalogue and those that `space` declares."""
-    snapshot = await reading.snapshot([RowKey(settings.SPACES.name, space)])
+    snapshot = await reading.snapshot([RowKey(settings.SPACES.name, space), RowKey(activity.SPACES.name, space)])
     set_to = snapshot.row(settings.SPACES, space) or SpaceSettings()
     known = [KindView.of(kind, shared=settings.shares(set_to, kind.name)) for kind in kinds.CATALOGUE.values()]
-    return KindsView(**snapshot.computed_at, space=space, kinds=(*known, *_declared(space, set_to)))
+    return KindsView(
+        **snapshot.computed_at,
+        space=space,
+        known=snapshot.row(activity.SPACES, space) is not None,
+        kinds=(*known, *_declared(space, set_to)),
+    )
 
 
 async def declared_kinds(reading: ReadSession) -> list[KindView]:

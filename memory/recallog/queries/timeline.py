@@ -1,13 +1,42 @@
 """The timeline of an agent: its newest events, and pages of all events that the views retain."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
+from typing import Self
 
+from recallog.operations import parameters
+from recallog.operations.parameters import Filters
+from recallog.reading.known import knows
 from recallog.reading.read_session import ReadSession, position
 from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, settings
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.views import EpisodicView, TimelinePage
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events are wanted: those of a session, of some kinds, and of a span of time. None: of any."""
+
+    session: str | None
+    kinds: Sequence[str] | None
+    since: datetime | None
+    until: datetime | None
+
+    @classmethod
+    def of(cls, filters: Filters) -> Self:
+        since, until = parameters.moment(filters.get("since")), parameters.moment(filters.get("until"))
+        return cls(filters.get("session"), filters.get("kinds"), since, until)
+
+    def passes(self, event: Event) -> bool:
+        return (
+            (self.session is None or event.session == self.session)
+            and (self.kinds is None or event.kind in self.kinds)
+            and (self.since is None or event.at >= self.since)
+            and (self.until is None or event.at < self.until)
+        )
 
 
 async def window(reading: ReadSession, space: str, agent: str, size: int | None) -> EpisodicView:
@@ -24,6 +53,7 @@ async def window(reading: ReadSession, space: str, agent: str, size: int | None)
         **snapshot.computed_at,
         space=space,
         agent=agent,
+        known=await knows(reading, snapshot, space, agent),
         window=wanted,
         memories=tuple(snapshot.remembered(memory.offset, memory.data, memory.text) for memory in memories),
     )
@@ -33,7 +63,7 @@ async def page(
     reading: ReadSession,
     space: str,
     agent: str,
-    wanted: Callable[[Event], bool],
+    wanted: EventFilter,
     limit: int,
     before: Position | None,
     log_events: int,
@@ -44,12 +74,13 @@ async def page(
     kept_from = episodic.kept_from(*tails)
     memories = [memory for memory in episodic.complete(*tails) if before is None or memory.offset < before.offset]
     newest_first = (snapshot.remembered(memory.offset, memory.data, memory.text) for memory in reversed(memories))
-    found = list(islice((memory for memory in newest_first if wanted(memory.event)), limit + 1))
+    found = list(islice((memory for memory in newest_first if wanted.passes(memory.event)), limit + 1))
     older = found[limit - 1].position if len(found) > limit else None
     return TimelinePage(
         **snapshot.computed_at,
         space=space,
         agent=agent,
+        known=await knows(reading, snapshot, space, agent),
         items=tuple(reversed(found[:limit])),
         older=older,
         kept_from=position(snapshot.partition, kept_from) if older is None and kept_from is not None else None,

@@ -24,7 +24,7 @@ from recallog_schemas.errors import (
     RecallogError,
     ReflectorFailed,
 )
-from recallog_schemas.views import AgentSettingsView, BeliefsView, PendingTrigger, Reaction, ReflectionView
+from recallog_schemas.views import AgentSettingsView, BeliefsView, PendingTrigger, PendingView, Reaction, ReflectionView
 from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Ledger, record_at
 
@@ -52,7 +52,7 @@ class ReactorMemory(Protocol):
         """Wait until the views of one partition, or of all, have processed what the ledger holds now; without `own`,
         only the built-in views."""
 
-    async def pending(self, space: str | None = None, *, partition: int | None = None) -> list[PendingTrigger]:
+    async def pending(self, space: str | None = None, *, partition: int | None = None) -> PendingView:
         """The pending triggers of one space, of all spaces in one partition, or of all, by space and agent."""
 
     async def reflection(self, space: str, agent: str) -> ReflectionView:
@@ -164,7 +164,7 @@ class Reactor:
                     progress(number + 1, len(pending))
             return reactions
 
-    async def _pending(self, scope: "_Scope") -> list[PendingTrigger]:
+    async def _pending(self, scope: "_Scope") -> PendingView:
         if scope.space is not None:
             return await self._memory.pending(scope.space)
         return await self._memory.pending(partition=scope.partition)

@@ -8,7 +8,7 @@ from recallog.reading.read_session import ReadSession
 from recallog.reading.time_travel import AsOf, check_size, travel
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
-from recallog_schemas import Position, codec
+from recallog_schemas import Position
 from recallog_schemas.errors import DeadLettered, InvariantViolation, Rebuilding
 from recallog_streams import dead_letters, generations
 from recallog_streams.concurrency import gathered
@@ -38,7 +38,6 @@ class QueryRouter:
         views: ProjectionGroup | None = None,
     ) -> Result:
         """The result on `views` (default: the built-in ones), once they have processed `after`, or as of the past."""
-        codec.check_name(space)
         await self._ledger.open()
         partition = self._ledger.partition_of(space)
         if as_of is not None:

@@ -7,12 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from recallog.reading.time_travel import AsOf
-from recallog.retrieval.channels import CHANNELS, DEFAULT_CHANNELS, FUSIONS, WEIGHTED
+from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED
 from recallog.retrieval.ranking import Candidate
 from recallog_projections.index import documents, points, terms
 from recallog_projections.index.engines.engine import EVERYBODY, Filter
-from recallog_schemas import Position, codec, limits
-from recallog_schemas.errors import InvalidEvent
+from recallog_schemas import Position, limits
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -54,26 +53,6 @@ class RecallQuery:
             at_until=as_of if isinstance(as_of, datetime) else None,
             **more,
         )
-
-    def check(self) -> None:
-        """Raise `InvalidEvent` for a value out of bounds."""
-        if not 1 <= self.top_k <= limits.RECALL_HITS_MAX:
-            raise InvalidEvent(f"top_k: between 1 and {limits.RECALL_HITS_MAX:,}, not {self.top_k}", path="top_k")
-        if not codec.is_text(self.text):
-            raise InvalidEvent("query: it contains bytes that are not valid text", path="query")
-        if len(self.text) > limits.RECALL_QUERY_CHARS_MAX:
-            most = limits.RECALL_QUERY_CHARS_MAX
-            raise InvalidEvent(f"query: at most {most:,} characters, not {len(self.text):,}", path="query")
-        if unknown := self.channels - CHANNELS:
-            known = ", ".join(sorted(CHANNELS))
-            raise InvalidEvent(f"channels: some of {known}, not {sorted(unknown)[0]!r}", path="channels")
-        if self.fusion not in FUSIONS:
-            raise InvalidEvent(f"fusion: {' or '.join(FUSIONS)}, not {self.fusion!r}", path="fusion")
-        if self.author is not None:
-            codec.check_name(self.author, "author")
-        for name, moment in (("since", self.since), ("until", self.until), ("as_of", self.at_until)):
-            if moment is not None and moment.tzinfo is None:
-                raise InvalidEvent(f"{name}: a time needs its zone: 2026-03-01T12:00:00Z", path=name)
 
     def visible(self) -> Filter:
         """The engine's filter for the memories that the agent may see."""

@@ -140,7 +140,7 @@ def rank(candidates: Sequence[Candidate], query: RankingQuery) -> list[Ranked]:
     return ranked
 
 
-def _weights(candidates: Sequence[Candidate], channels: Collection[str]) -> tuple[RankingWeights, list[str]]:
+def _weights(candidates: Sequence[Candidate], channels: Collection[str]) -> tuple[RankingWeights, Sequence[str]]:
     """The weights for the channels that have scores, and the names of these channels."""
     known = {
         SEMANTIC: any(each.semantic is not None for each in candidates),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
+from recallog.reading.known import knows
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.retrieval import by_index, by_words, ranking
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
@@ -16,7 +17,7 @@ from recallog.retrieval.query import QueryTerms, RecallQuery, micros, possible_n
 from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery
 from recallog.retrieval.reranker import Reranker
 from recallog.retrieval.term_cache import TermCache
-from recallog_projections.tables import RowKey
+from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity, episodic, salience
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Position, codec, limits
@@ -86,7 +87,8 @@ async def _recalled(
     rows.append(RowKey(salience.CLOCK.name, query.space))
     logs = episodic.logs(query.space, query.agent, log_events)
     # The logs have thousands of entries, and few queries need them while the index is served.
-    snapshot = await reading.snapshot(rows, logs if index is None else ())
+    own = LogName(episodic.OWN.name, query.space, query.agent)
+    snapshot = await reading.snapshot(rows, logs if index is None else [(own, 0)])
     words = query_terms(query.text, [name for name in names if snapshot.row(activity.AGENTS, query.space, name)])
     gathered = await _from_index(snapshot, index, query, words)
     if query.text.strip() and gathered.index_checkpoint < snapshot.processed:
@@ -117,6 +119,7 @@ async def _recalled(
         **snapshot.computed_at,
         space=query.space,
         agent=query.agent,
+        known=await knows(reading, snapshot, query.space, query.agent),
         query=query.text,
         top_k=query.top_k,
         channels=_used(gathered.candidates, query),

@@ -6,25 +6,36 @@ from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from recallog_schemas.views.base import ComputedAt as ComputedAt
+    from recallog_schemas.views.base import ListView as ListView
+    from recallog_schemas.views.base import OfAgent as OfAgent
+    from recallog_schemas.views.base import OfSpace as OfSpace
     from recallog_schemas.views.base import Remembered as Remembered
     from recallog_schemas.views.base import View as View
     from recallog_schemas.views.base import lines as lines
     from recallog_schemas.views.base import one_line as one_line
+    from recallog_schemas.views.context import ContextView as ContextView
     from recallog_schemas.views.dead_letters import DeadLetter as DeadLetter
     from recallog_schemas.views.dead_letters import DeadLetterDetail as DeadLetterDetail
+    from recallog_schemas.views.dead_letters import DeadLettersView as DeadLettersView
+    from recallog_schemas.views.dead_letters import RetryReport as RetryReport
     from recallog_schemas.views.episodic import EpisodicView as EpisodicView
     from recallog_schemas.views.episodic import TimelinePage as TimelinePage
     from recallog_schemas.views.kinds import Catalogue as Catalogue
     from recallog_schemas.views.kinds import KindsView as KindsView
     from recallog_schemas.views.kinds import KindView as KindView
+    from recallog_schemas.views.maintenance import AbortReport as AbortReport
     from recallog_schemas.views.maintenance import CopyReport as CopyReport
+    from recallog_schemas.views.maintenance import LeftOut as LeftOut
     from recallog_schemas.views.maintenance import RebuildPlan as RebuildPlan
+    from recallog_schemas.views.maintenance import RebuildPlans as RebuildPlans
     from recallog_schemas.views.maintenance import RebuildReport as RebuildReport
+    from recallog_schemas.views.maintenance import RebuildReports as RebuildReports
     from recallog_schemas.views.previews import AroundView as AroundView
     from recallog_schemas.views.previews import EntriesView as EntriesView
     from recallog_schemas.views.previews import Preview as Preview
     from recallog_schemas.views.previews import SearchHit as SearchHit
     from recallog_schemas.views.previews import SearchPage as SearchPage
+    from recallog_schemas.views.publishing import Published as Published
     from recallog_schemas.views.recall import Recalled as Recalled
     from recallog_schemas.views.recall import RecallHit as RecallHit
     from recallog_schemas.views.recall import RecallView as RecallView
@@ -32,7 +43,9 @@ if TYPE_CHECKING:
     from recallog_schemas.views.reflection import BeliefsView as BeliefsView
     from recallog_schemas.views.reflection import Counted as Counted
     from recallog_schemas.views.reflection import PendingTrigger as PendingTrigger
+    from recallog_schemas.views.reflection import PendingView as PendingView
     from recallog_schemas.views.reflection import Reaction as Reaction
+    from recallog_schemas.views.reflection import ReactionsView as ReactionsView
     from recallog_schemas.views.reflection import ReflectionView as ReflectionView
     from recallog_schemas.views.reflection import Unreflected as Unreflected
     from recallog_schemas.views.salience import Explanation as Explanation
@@ -40,8 +53,10 @@ if TYPE_CHECKING:
     from recallog_schemas.views.salience import SalientView as SalientView
     from recallog_schemas.views.scene import SceneView as SceneView
     from recallog_schemas.views.settings import AgentSettingsView as AgentSettingsView
+    from recallog_schemas.views.spaces import AgentsView as AgentsView
     from recallog_schemas.views.spaces import AgentView as AgentView
     from recallog_schemas.views.spaces import SpaceDetail as SpaceDetail
+    from recallog_schemas.views.spaces import SpacesView as SpacesView
     from recallog_schemas.views.spaces import SpaceView as SpaceView
     from recallog_schemas.views.status import PartitionStatus as PartitionStatus
     from recallog_schemas.views.status import Status as Status
@@ -52,26 +67,47 @@ else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
         {
-            "recallog_schemas.views.base": ["ComputedAt", "Remembered", "View", "lines", "one_line"],
-            "recallog_schemas.views.dead_letters": ["DeadLetter", "DeadLetterDetail"],
+            "recallog_schemas.views.base": [
+                "ComputedAt",
+                "ListView",
+                "OfAgent",
+                "OfSpace",
+                "Remembered",
+                "View",
+                "lines",
+                "one_line",
+            ],
+            "recallog_schemas.views.context": ["ContextView"],
+            "recallog_schemas.views.dead_letters": ["DeadLetter", "DeadLetterDetail", "DeadLettersView", "RetryReport"],
             "recallog_schemas.views.episodic": ["EpisodicView", "TimelinePage"],
             "recallog_schemas.views.kinds": ["Catalogue", "KindsView", "KindView"],
-            "recallog_schemas.views.maintenance": ["CopyReport", "RebuildPlan", "RebuildReport"],
+            "recallog_schemas.views.maintenance": [
+                "AbortReport",
+                "CopyReport",
+                "LeftOut",
+                "RebuildPlan",
+                "RebuildPlans",
+                "RebuildReport",
+                "RebuildReports",
+            ],
             "recallog_schemas.views.previews": ["AroundView", "EntriesView", "Preview", "SearchHit", "SearchPage"],
+            "recallog_schemas.views.publishing": ["Published"],
             "recallog_schemas.views.recall": ["Recalled", "RecallHit", "RecallView"],
             "recallog_schemas.views.reflection": [
                 "Belief",
                 "BeliefsView",
                 "Counted",
                 "PendingTrigger",
+                "PendingView",
                 "Reaction",
+                "ReactionsView",
                 "ReflectionView",
                 "Unreflected",
             ],
             "recallog_schemas.views.salience": ["Explanation", "Salient", "SalientView"],
             "recallog_schemas.views.scene": ["SceneView"],
             "recallog_schemas.views.settings": ["AgentSettingsView"],
-            "recallog_schemas.views.spaces": ["AgentView", "SpaceDetail", "SpaceView"],
+            "recallog_schemas.views.spaces": ["AgentsView", "AgentView", "SpaceDetail", "SpacesView", "SpaceView"],
             "recallog_schemas.views.status": ["PartitionStatus", "Status"],
             "recallog_schemas.views.verification": ["Difference", "TableCheck", "VerifyReport"],
         },

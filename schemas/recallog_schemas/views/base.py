@@ -1,16 +1,47 @@
 """The base classes of all views, and remembered events."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from recallog_schemas.event import Event, Position
+
+Item = TypeVar("Item")
 
 
 class View(BaseModel):
     """Base of all views: immutable, and serialised to JSON by `model_dump_json()`."""
 
     model_config = ConfigDict(frozen=True)
+
+    def format(self) -> str:
+        """The view for a reader: by default its fields, one per line."""
+        return "\n".join(f"{name}: {getattr(self, name)}" for name in type(self).model_fields)
+
+    @property
+    def ok(self) -> bool:
+        """Whether what was requested was found, done or confirmed. If not, the exit code of a command is 1."""
+        return True
+
+
+class ListView(View, Generic[Item]):
+    """A list of views; `len`, indexing and iteration are those of `items`."""
+
+    items: tuple[Item, ...]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, list_index: int) -> Item:
+        return self.items[list_index]
+
+    def __iter__(self) -> Iterator[Item]:  # type: ignore[override]  # a model iterates over its fields
+        return iter(self.items)
+
+    def format(self) -> str:
+        """The items, one per line; `(nothing)` if there are none."""
+        return "\n".join(item.format() if isinstance(item, View) else str(item) for item in self) or "(nothing)"
 
 
 class ComputedAt(View):
@@ -20,12 +51,33 @@ class ComputedAt(View):
     checkpoint: Position | None
 
 
+class OfSpace(ComputedAt):
+    """An answer about one space."""
+
+    space: str
+    known: bool
+    """Whether the space has any event. If not, its name may be misspelt."""
+
+
+class OfAgent(ComputedAt):
+    """An answer about one agent of a space."""
+
+    space: str
+    agent: str
+    known: bool
+    """Whether any event of the space is by the agent or addressed to it. If not, a name may be misspelt, or the agent
+    has only read what is shared."""
+
+
 class Remembered(View):
     """One event that an agent may see, with its position and its text."""
 
     position: Position
     event: Event
     text: str
+
+    def format(self) -> str:
+        return self.line()
 
     def line(self) -> str:
         """The event as one line of a prompt, in the ledger-view memory document's format: `[turn 003][kind] text`."""

@@ -1,14 +1,12 @@
 """Recent events of an agent, and pages of its timeline."""
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import ComputedAt, Remembered, lines
+from recallog_schemas.views.base import OfAgent, Remembered, lines
 
 
-class EpisodicView(ComputedAt):
+class EpisodicView(OfAgent):
     """The newest events that an agent may see, oldest first."""
 
-    space: str
-    agent: str
     window: int
     memories: tuple[Remembered, ...]
 
@@ -17,14 +15,16 @@ class EpisodicView(ComputedAt):
         return lines(self.memories) or "(no prior memory)"
 
 
-class TimelinePage(ComputedAt):
+class TimelinePage(OfAgent):
     """A page of the events that an agent may see, oldest first. The first page holds the newest events."""
 
-    space: str
-    agent: str
     items: tuple[Remembered, ...]
     older: Position | None
     """Pass it as `before` to get the next page; None on the last page."""
     kept_from: Position | None
     """On the last page: the position from which the views retain events; older events are in the ledger only. None if
     nothing was dropped, and on other pages."""
+
+    def format(self) -> str:
+        """The events, one per line; `(nothing)` if there are none."""
+        return lines(self.items) or "(nothing)"

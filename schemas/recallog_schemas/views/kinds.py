@@ -5,7 +5,7 @@ from typing import Self
 
 from recallog_schemas import kinds
 from recallog_schemas.kinds import Kind, Role
-from recallog_schemas.views.base import ComputedAt, View
+from recallog_schemas.views.base import OfSpace, View
 
 
 class KindView(View):
@@ -28,6 +28,10 @@ class KindView(View):
     schema_version: int
     fields: tuple[str, ...]
     """The payload fields that are checked; any payload may have others. Empty for a declared kind."""
+
+    def format(self) -> str:
+        source = "catalogue" if self.space is None else f"space {self.space}"
+        return f"{self.name}  importance {self.importance:.2f}  {'shared' if self.shared else 'private'}  {source}"
 
     @classmethod
     def of(cls, kind: Kind, *, shared: bool, space: str | None = None) -> Self:
@@ -55,10 +59,17 @@ class Catalogue(View):
         known = [KindView.of(kind, shared=kind.shared) for kind in kinds.CATALOGUE.values()]
         return cls(kinds=(*known, *declared))
 
+    def format(self) -> str:
+        """The kinds, one per line."""
+        return "\n".join(kind.format() for kind in self.kinds)
 
-class KindsView(ComputedAt):
+
+class KindsView(OfSpace):
     """The kinds of one space: the catalogue, then those that the space declares, by name. `shared` is as the space sets
     it."""
 
-    space: str
     kinds: tuple[KindView, ...]
+
+    def format(self) -> str:
+        """The kinds, one per line."""
+        return "\n".join(kind.format() for kind in self.kinds)

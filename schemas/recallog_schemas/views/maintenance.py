@@ -1,6 +1,7 @@
 """Reports of rebuilds and of copies of ledgers."""
 
-from recallog_schemas.views.base import View
+from recallog_schemas.event import Position
+from recallog_schemas.views.base import ListView, View
 
 
 class RebuildPlan(View):
@@ -14,6 +15,16 @@ class RebuildPlan(View):
     joins: str | None
     """The building generation that the rebuild would complete."""
 
+    def format(self) -> str:
+        joins = f", joining {self.joins}" if self.joins else ""
+        return f"{self.views}, partition {self.partition}: {self.records:,} records{joins}, replacing " + (
+            self.replaces or "nothing"
+        )
+
+
+class RebuildPlans(ListView[RebuildPlan]):
+    """The plan of a rebuild, by partition."""
+
 
 class RebuildReport(View):
     """The result of a rebuild for one partition."""
@@ -26,10 +37,54 @@ class RebuildReport(View):
     records: int
     seconds: float
 
+    def format(self) -> str:
+        joined = ", joined one under way" if self.joined else ""
+        rate = self.records / self.seconds if self.seconds else 0
+        return (
+            f"rebuilt {self.records:,} records in {self.seconds:.1f} s ({rate:,.0f}/s{joined}): "
+            f"{self.replaced or 'nothing'} → {self.generation}"
+        )
+
+
+class RebuildReports(ListView[RebuildReport]):
+    """The result of a rebuild, by partition."""
+
+
+class AbortReport(View):
+    """The generations whose rebuild was cancelled."""
+
+    aborted: tuple[str, ...]
+
+    def format(self) -> str:
+        return f"cancelled: {', '.join(self.aborted)}" if self.aborted else "no rebuild is running"
+
+
+class LeftOut(View):
+    """A record that was not copied."""
+
+    position: Position
+    why: str
+
+    def format(self) -> str:
+        return f"left out {self.position}: {self.why}"
+
 
 class CopyReport(View):
-    """The result of copying a ledger: records in the source, events now in the target, and records left out."""
+    """The result of copying a ledger."""
 
     records: int
+    """Records in the source."""
     copied: int
+    """Events that are in the target now."""
     left_out: int
+    """Records that were not copied."""
+    problems: tuple[LeftOut, ...]
+    """The first 100 of them."""
+
+    @property
+    def ok(self) -> bool:
+        return not self.left_out
+
+    def format(self) -> str:
+        copied = f"copied {self.copied:,} of {self.records:,} records"
+        return "\n".join((*(problem.format() for problem in self.problems), copied))

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import ComputedAt, Remembered, View, lines, one_line
+from recallog_schemas.views.base import OfAgent, Remembered, View, lines, one_line
 from recallog_schemas.views.recall import Recalled
 
 
@@ -21,6 +21,9 @@ class Preview(View):
     """The beginning of its text, with "..." at the end if the text is longer."""
     tokens: int
     """Estimated number of model tokens of the whole text: its characters divided by four, rounded up."""
+
+    def format(self) -> str:
+        return self.line()
 
     def line(self) -> str:
         """The preview in the format of a prompt: `[turn 003][kind] text`."""
@@ -46,11 +49,9 @@ class SearchPage(Recalled):
         return "\n".join(hit.line() for hit in self.hits)
 
 
-class AroundView(ComputedAt):
+class AroundView(OfAgent):
     """Previews of one event and of the events just before and after it that the agent may see, oldest first."""
 
-    space: str
-    agent: str
     before: tuple[Preview, ...]
     anchor: Preview
     after: tuple[Preview, ...]
@@ -65,11 +66,9 @@ class AroundView(ComputedAt):
         return "\n".join(event.line() for event in self.events)
 
 
-class EntriesView(ComputedAt):
+class EntriesView(OfAgent):
     """The events with the requested ids that an agent may see, in the order of the request."""
 
-    space: str
-    agent: str
     entries: tuple[Remembered, ...]
 
     def format(self) -> str:

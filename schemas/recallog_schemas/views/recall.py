@@ -1,7 +1,7 @@
 """Results of recall: whole memories with their scores."""
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import ComputedAt, Remembered, lines
+from recallog_schemas.views.base import OfAgent, Remembered, lines
 
 
 class RecallHit(Remembered):
@@ -17,11 +17,9 @@ class RecallHit(Remembered):
     """"index", or "views" if only the words were compared."""
 
 
-class Recalled(ComputedAt):
+class Recalled(OfAgent):
     """The fields that all results of recall have in common: the query, and how it was executed."""
 
-    space: str
-    agent: str
     query: str
     channels: tuple[str, ...]
     """The channels that were used."""

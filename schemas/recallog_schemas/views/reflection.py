@@ -6,7 +6,10 @@ from typing import Self
 from recallog_schemas import triggers
 from recallog_schemas.errors import NothingDue
 from recallog_schemas.event import Event, Position
-from recallog_schemas.views.base import ComputedAt, Remembered, View, lines
+from recallog_schemas.views.base import ListView, OfAgent, Remembered, View, lines, one_line
+
+FAILED = "reflection.failed"
+"""The kind of an answer that a reflector could not give."""
 
 
 class Belief(Remembered):
@@ -16,11 +19,9 @@ class Belief(Remembered):
     """Ids of the events that the agent named as evidence."""
 
 
-class BeliefsView(ComputedAt):
+class BeliefsView(OfAgent):
     """The beliefs of an agent, oldest first; with a `reader`, only those that the reader may see."""
 
-    space: str
-    agent: str
     reader: str | None
     beliefs: tuple[Belief, ...]
 
@@ -36,11 +37,9 @@ class Counted(Remembered):
     """0 to 1: the importance of its kind when it was published."""
 
 
-class ReflectionView(ComputedAt):
+class ReflectionView(OfAgent):
     """Whether a reflection of an agent is due, since which record, and the events to reflect on."""
 
-    space: str
-    agent: str
     due: bool
     threshold: int | None
     """The number of events that makes a reflection due; None: reflection is off."""
@@ -56,6 +55,17 @@ class ReflectionView(ComputedAt):
     """The trigger's id, which an answer gives as its cause; None if no reflection is due."""
     on: tuple[Counted, ...]
     """The newest of the counted events, at most 20, oldest first."""
+
+    def format(self) -> str:
+        """Whether a reflection is due, then the events to reflect on, one per line."""
+        since_last = "so far" if self.last is None else f"since the last one at {self.last}"
+        if self.threshold is None:
+            return f"never due: {self.agent} has no threshold; {self.events:,} events {since_last}"
+        count = f"{self.events:,} of {self.threshold:,} events {since_last}"
+        if not self.due:
+            return f"not due: {count}"
+        since = "since before the first event in the views" if self.since is None else f"since {self.since}"
+        return f"due {since}: {count}\n{lines(self.on)}"
 
     def answer(
         self,
@@ -98,6 +108,13 @@ class PendingTrigger(View):
     events: int
     threshold: int
 
+    def format(self) -> str:
+        return f"{self.space}  {self.agent}  {self.events:,} of {self.threshold:,} events"
+
+
+class PendingView(ListView[PendingTrigger]):
+    """The reflections that are due, by space and agent."""
+
 
 class Reaction(View):
     """A reactor's answer to one trigger."""
@@ -112,6 +129,9 @@ class Reaction(View):
     based_on: tuple[str, ...]
     position: Position
     """The position of the answer that counts, which is an earlier one if another reactor was faster."""
+
+    def format(self) -> str:
+        return f"{self.position}  {self.space}  {self.agent}  {self.kind}  {one_line(self.text)}"
 
     @classmethod
     def of(cls, event: Event, position: Position) -> Self | None:
@@ -128,6 +148,14 @@ class Reaction(View):
             based_on=tuple(event.payload.get("based_on", ())),
             position=position,
         )
+
+
+class ReactionsView(ListView[Reaction]):
+    """The answers to the reflections that were due, in the order of their agents."""
+
+    @property
+    def ok(self) -> bool:
+        return all(reaction.kind != FAILED for reaction in self)
 
 
 class Unreflected(View):

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from recallog_schemas.event import Position
 from recallog_schemas.kinds import SalienceWeights
-from recallog_schemas.views.base import ComputedAt, Remembered, lines, one_line
+from recallog_schemas.views.base import OfAgent, Remembered, lines, one_line
 
 
 class Salient(Remembered):
@@ -23,11 +23,9 @@ class Salient(Remembered):
         return f"[turn {self.event.turn:03d}][{self.event.kind}][sal={self.score:.2f}] {one_line(self.text)}"
 
 
-class SalientView(ComputedAt):
+class SalientView(OfAgent):
     """The most salient of the newest events that an agent may see, oldest first."""
 
-    space: str
-    agent: str
     query: str
     turn: int
     """The turn from which recency was measured."""
@@ -44,11 +42,9 @@ class SalientView(ComputedAt):
         return lines(self.memories) or "(no salient memories)"
 
 
-class Explanation(ComputedAt):
+class Explanation(OfAgent):
     """Whether the episodic and salient views of an agent contain an event, and why."""
 
-    space: str
-    agent: str
     event_id: str
     verdict: str
     """remembered, outscored, out_of_window, not_kept, not_visible, bookkeeping, dead_letter, or unknown."""
@@ -70,6 +66,18 @@ class Explanation(ComputedAt):
     weights: SalienceWeights
     memory: Salient | None
     """The event with each term of its score; None if the agent may not see it or the views have dropped it."""
+
+    @property
+    def ok(self) -> bool:
+        return self.verdict != "unknown"
+
+    def format(self) -> str:
+        """The verdict, why, and the event with its score as a sum, one per line."""
+        found = [self.verdict.replace("_", " "), f"  {self.why}"]
+        if self.memory is not None:
+            rank = f"  rank {self.rank:,} of {self.considered:,} by salience in turn {self.turn:,}"
+            found += [f"  {self.memory.line()}", f"  {self.sum()}", rank]
+        return "\n".join(found)
 
     def sum(self) -> str:
         """The score as a readable sum of its weighted terms; "" without a score."""

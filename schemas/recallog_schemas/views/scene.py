@@ -1,12 +1,11 @@
 """The scene that all agents of a space share."""
 
-from recallog_schemas.views.base import ComputedAt, Remembered, one_line
+from recallog_schemas.views.base import OfSpace, Remembered, one_line
 
 
-class SceneView(ComputedAt):
+class SceneView(OfSpace):
     """The scene that all agents of a space see: the newest event of each of its scene kinds, oldest first."""
 
-    space: str
     kinds: tuple[str, ...]
     events: tuple[Remembered, ...]
 

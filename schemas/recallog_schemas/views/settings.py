@@ -1,14 +1,12 @@
 """The settings of an agent."""
 
 from recallog_schemas.kinds import SalienceWeights
-from recallog_schemas.views.base import ComputedAt
+from recallog_schemas.views.base import OfAgent
 
 
-class AgentSettingsView(ComputedAt):
+class AgentSettingsView(OfAgent):
     """The settings of an agent, with defaults filled in. `agent.configured` events change them."""
 
-    space: str
-    agent: str
     window: int
     use_salience: bool
     salience_weights: SalienceWeights

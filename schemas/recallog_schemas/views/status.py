@@ -20,6 +20,12 @@ class PartitionStatus(View):
     incomplete: bool
     """Some dead letters have a future schema: newer code can read them."""
 
+    def format(self) -> str:
+        return (
+            f"{self.views}, partition {self.partition}: {self.checkpoint + 1:,} of {self.end:,} records processed, "
+            f"{self.dead_letters:,} dead letters, generation {self.generation or 'none yet'}"
+        )
+
 
 class Status(View):
     """The state of the ledger and its views. Computing it folds no records."""
@@ -40,3 +46,8 @@ class Status(View):
     ledger_bytes: int
     views_bytes: int
     index_bytes: int
+
+    def format(self) -> str:
+        """The counts, then the progress of each group of views, one per line."""
+        counts = f"{self.records:,} records, {self.spaces:,} spaces, {self.agents:,} agents, {self.sessions:,} sessions"
+        return "\n".join((counts, *(row.format() for row in self.partitions)))

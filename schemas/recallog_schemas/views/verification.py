@@ -38,4 +38,17 @@ class VerifyReport(View):
 
     @property
     def clean(self) -> bool:
+        """Whether no row differs."""
         return all(table.difference is None for table in self.tables)
+
+    @property
+    def ok(self) -> bool:
+        return self.clean
+
+    def format(self) -> str:
+        """The digest, or the first row that differs in each table."""
+        differing = [table.difference.address() for table in self.tables if table.difference is not None]
+        if differing:
+            return "\n".join(f"differs {address}" for address in differing)
+        rows = sum(table.rows for table in self.tables)
+        return f"clean {self.records:,} records, {rows:,} rows, digest {self.digest[:16]}"

@@ -1,0 +1,147 @@
+"""The operators' part of the facade: status, verification, rebuilds, dead letters, records of the ledger."""
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from recallog import composition, queries
+from recallog.components import Components
+from recallog.operations import parameters
+from recallog.operations.operation import Facade, Scope, operation
+from recallog.settings import Settings
+from recallog_schemas import Position, codec, views
+from recallog_streams import migration
+from recallog_streams.ledgers.ledger import Batch
+from recallog_streams.projector import Progress
+
+if TYPE_CHECKING:
+    from recallog_schemas.views import (
+        AbortReport,
+        CopyReport,
+        DeadLetterDetail,
+        DeadLettersView,
+        RebuildPlans,
+        RebuildReports,
+        RetryReport,
+        Status,
+        VerifyReport,
+    )
+
+
+class Admin(Facade, group="admin"):
+    """What operators do with a memory: `memory.admin`."""
+
+    def __init__(self, components: Components, progress: Progress | None) -> None:
+        """`progress` is called with (done, total) while an operation has to build the views first."""
+        self._components = components
+        self._progress = progress
+
+    async def ledger_ends(self) -> list[int]:
+        """The next offset of each partition."""
+        return await self._components.ledger.ends()
+
+    async def partition_of(self, space: str) -> int:
+        """The partition that holds the events of `space`."""
+        codec.check_name(space)
+        await self._components.ledger.open()
+        return self._components.ledger.partition_of(space)
+
+    async def records(self, start: Position | None = None, space: str | None = None) -> AsyncIterator[Batch]:
+        """Raw records of the ledger in batches, from `start` to its present end.
+
+        If `start` or `space` names a partition, only of that one; otherwise of all, one after the other.
+        """
+        only = start.partition if start is not None else None
+        if only is None and space is not None:
+            only = await self.partition_of(space)
+        for partition, end in enumerate(await self._components.ledger.ends()):
+            if only is not None and only != partition:
+                continue
+            first = start.offset if start is not None else 0
+            async for batch in self._components.ledger.read(partition, first, end, space=space):
+                yield batch
+
+    @operation(example="recallog status", scope=Scope.OPERATE, idempotent=True)
+    async def status(self) -> "Status":
+        """The size and progress of the views, dead letters, and due reflections. Folds nothing."""
+        return await queries.status.status(self._components)
+
+    @operation(example="recallog verify --json", scope=Scope.OPERATE, idempotent=True)
+    async def verify(self, *, progress: parameters.Report = None) -> "VerifyReport":
+        """Fold the ledger again and compare every row of every view with the result."""
+        return await queries.verification.verify(self._components, progress)
+
+    @operation(example="recallog rebuild", scope=Scope.OPERATE)
+    async def rebuild(
+        self,
+        what: parameters.Rebuilt = "views",
+        *,
+        accept: parameters.Accept = False,
+        progress: parameters.Report = None,
+    ) -> "RebuildReports":
+        """Rebuild the views or the index from offset zero beside the live ones, then cut over.
+
+        Readers are served from the live generation meanwhile. It can be interrupted and run again. A rebuild of the
+        index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
+        partitions.
+
+        Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has.
+        """
+        reports = await queries.rebuilds.rebuild(self._components, what, progress, accept=accept)
+        return views.RebuildReports(items=tuple(reports))
+
+    @operation(example="recallog rebuild --dry-run", scope=Scope.OPERATE, idempotent=True, command="rebuild --dry-run")
+    async def plan_rebuild(self, what: parameters.Rebuilt = "views") -> "RebuildPlans":
+        """Show what `rebuild` would do now. Changes nothing."""
+        return views.RebuildPlans(items=tuple(await queries.rebuilds.plan_rebuild(self._components, what)))
+
+    @operation(
+        example="recallog rebuild index --abort", scope=Scope.OPERATE, idempotent=True, command="rebuild --abort"
+    )
+    async def abort_rebuild(self, what: parameters.Rebuilt = "views") -> "AbortReport":
+        """Cancel rebuilds that are in progress."""
+        return views.AbortReport(aborted=tuple(await queries.rebuilds.abort_rebuild(self._components, what)))
+
+    @operation(example="recallog reindex --model sentence-transformers", scope=Scope.OPERATE)
+    async def reindex(self, *, model: parameters.Model, progress: parameters.Report = None) -> "RebuildReports":
+        """Rebuild the semantic index with another model, which computes all vectors again.
+
+        Until the cutover the index answers with the old model. It can be interrupted and run again; `abort_rebuild`
+        with "index" cancels it.
+        """
+        reports = await queries.rebuilds.reindex(self._components, model, progress)
+        return views.RebuildReports(items=tuple(reports))
+
+    @operation(example="recallog copy ./memory kafka://127.0.0.1:9092/recallog.events", scope=Scope.OPERATE)
+    async def copy(self, target: parameters.LedgerAddress, *, progress: parameters.Report = None) -> "CopyReport":
+        """Append every event of the ledger to another one with its id, for example of a folder to a cluster.
+
+        It can be interrupted and run again. The views of the target are updated by its workers, or in a folder by the
+        next query.
+        """
+        destination = composition.ledger_at(target, Settings())
+        try:
+            return await migration.copy(self._components.ledger, destination, progress)
+        finally:
+            await destination.close()
+
+    @operation(example="recallog dead-letters list", scope=Scope.OPERATE, idempotent=True, command="dead-letters list")
+    async def dead_letters(self) -> "DeadLettersView":
+        """List all records that the views could not apply, with their reasons."""
+        letters = await queries.dead_letters.list_dead_letters(self._components, self._progress)
+        return views.DeadLettersView(items=tuple(letters))
+
+    @operation(
+        example="recallog dead-letters show 0:41", scope=Scope.OPERATE, idempotent=True, command="dead-letters show"
+    )
+    async def dead_letter(self, position: parameters.RecordPosition) -> "DeadLetterDetail":
+        """Show one dead letter with its content. Raises `OutOfRange` if there is none at that position."""
+        at = parameters.record_position(position)
+        return await queries.dead_letters.show_dead_letter(self._components, at, self._progress)
+
+    @operation(example="recallog dead-letters retry", scope=Scope.OPERATE, command="dead-letters retry")
+    async def retry_dead_letters(self, *, progress: parameters.Report = None) -> "RetryReport":
+        """Rebuild the views if at least one dead letter can be applied now.
+
+        A rebuild applies all records in order. The exit code of the command is 1 if dead letters remain.
+        """
+        return await queries.dead_letters.retry_dead_letters(self._components, progress)

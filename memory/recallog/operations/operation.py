@@ -1,0 +1,259 @@
+"""The declaration of operations: the decorator, what doors learn from it, and the classes that collect operations."""
+
+import difflib
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property, update_wrapper
+from typing import Annotated, Any, ClassVar, Concatenate, ParamSpec, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
+
+from recallog_schemas import views
+from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.validation import first_problem
+
+Self_ = TypeVar("Self_")
+Parameters = ParamSpec("Parameters")
+Answer = TypeVar("Answer")
+Method = Callable[Concatenate[Self_, Parameters], Coroutine[Any, Any, Answer]]
+
+_CONFIG = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
+
+
+class Scope(StrEnum):
+    """What a caller needs permission for."""
+
+    READ = "read"
+    PUBLISH = "publish"
+    FORGET = "forget"
+    OPERATE = "operate"
+
+
+class _InProcess:
+    """Marks a parameter that stays in the caller's process, such as a callback: no door sends it."""
+
+
+IN_PROCESS = _InProcess()
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What doors know of one operation."""
+
+    function: Callable[..., Coroutine[Any, Any, Any]]
+    """The method as it was written; `call` validates arguments for it."""
+    example: str
+    """A command line that works as it is written."""
+    scope: Scope
+    idempotent: bool
+    """Whether repeating the call with the same arguments changes nothing more."""
+    destructive: bool
+    """Whether the call removes something that cannot be had again."""
+    command: str
+    """The words of its command: its name, or a group and a name. A last word such as `--abort` is an option of another
+    operation's command, which selects this operation. "" if it has no command."""
+    group: str = ""
+    """The attribute of the main facade that has the operation, such as `admin`; "" for the main facade itself."""
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @property
+    def qualified_name(self) -> str:
+        """The name with its group: `admin.status`."""
+        return f"{self.group}.{self.name}" if self.group else self.name
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The signature without `self`, its types with their constraints and descriptions, `**` flattened."""
+        return _flattened(self.function)
+
+    @cached_property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """The parameters that doors send."""
+        return {name: each for name, each in self.signature.parameters.items() if name not in self.callbacks}
+
+    @cached_property
+    def callbacks(self) -> frozenset[str]:
+        """The parameters that stay in the caller's process."""
+        parameters = self.signature.parameters.items()
+        return frozenset(
+            name for name, each in parameters if IN_PROCESS in getattr(each.annotation, "__metadata__", ())
+        )
+
+    @cached_property
+    def positional(self) -> Sequence[str]:
+        """The names of the parameters that may be given by their place."""
+        return [name for name, each in self.signature.parameters.items() if each.kind is not each.KEYWORD_ONLY]
+
+    @cached_property
+    def arguments(self) -> type[BaseModel]:
+        """The arguments as a model: types, bounds, defaults and descriptions."""
+        fields: dict[str, Any] = {
+            name: (each.annotation, ... if each.default is each.empty else each.default)
+            for name, each in self.parameters.items()
+        }
+        title = "".join(word.capitalize() for word in self.qualified_name.replace(".", "_").split("_"))
+        return create_model(f"{title}Arguments", __config__=_CONFIG, **fields)
+
+    @cached_property
+    def answer(self) -> type[Any]:
+        """The type of the answer."""
+        declared = self.function.__annotations__["return"]
+        if not isinstance(declared, str):
+            return typing.cast("type[Any]", declared)
+        # A module of operations imports the types of answers for type checkers only: no call needs all of them.
+        known = vars(sys.modules[self.function.__module__])
+        return typing.cast("type[Any]", known[declared] if declared in known else getattr(views, declared))
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the documentation, as one line."""
+        return self.paragraphs[0]
+
+    @cached_property
+    def paragraphs(self) -> Sequence[str]:
+        """The documentation in paragraphs, each as one line."""
+        return [" ".join(part.split()) for part in (inspect.getdoc(self.function) or "").split("\n\n")]
+
+    def validated(self, given: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
+        """The arguments in the types that the method expects; only those that were given.
+
+        Unless `strict`, a text may stand for a number or a truth value, as in the query of a URL. Raises
+        `InvalidArgument`, or `InvalidEvent` for an event.
+        """
+        try:
+            valid = self.arguments.__pydantic_validator__.validate_python(given, strict=strict)
+        except ValidationError as error:
+            raise self._invalid(error) from None
+        fields: dict[str, Any] = valid.__dict__
+        given_names = valid.__pydantic_fields_set__
+        return {name: value for name, value in fields.items() if name in given_names}
+
+    async def call(self, facade: "Facade", given: Mapping[str, Any], **callbacks: Any) -> Any:
+        """The answer for a door: `facade` is the main one, and `given` the arguments as they came. See `validated`."""
+        target = getattr(facade, self.group) if self.group else facade
+        return await self.function(target, **self.validated(given, strict=False), **callbacks)
+
+    def to_json(self, answer: Any) -> bytes:
+        """The answer as one JSON document."""
+        return TypeAdapter(self.answer).dump_json(answer)
+
+    def _invalid(self, error: ValidationError) -> InvalidArgument:
+        problem = first_problem(error)
+        message = f"{problem.path}: {problem.message}"
+        if problem.rule == "extra_forbidden":
+            near = difflib.get_close_matches(problem.path, self.parameters, 1)
+            hint = f"; did you mean {near[0]}?" if near else f"; it takes {', '.join(self.parameters) or 'none'}"
+            message = f"{problem.path}: {self.name} has no such argument{hint}"
+        return InvalidArgument(message, path=problem.path, rule=problem.rule)
+
+
+def operation(
+    *,
+    example: str,
+    scope: Scope = Scope.READ,
+    idempotent: bool | None = None,
+    destructive: bool = False,
+    command: str | None = None,
+) -> Callable[[Method[Self_, Parameters, Answer]], Method[Self_, Parameters, Answer]]:
+    """Declare a method of a `Facade` as an operation. It keeps its type, and checks its arguments when it is called.
+
+    The method takes what JSON can say, and callbacks that are marked with `IN_PROCESS`; it returns a view. `example` is
+    a command line. `idempotent` defaults to whether the scope is READ, and `command` to the name with dashes.
+    """
+
+    def declare(function: Method[Self_, Parameters, Answer]) -> Method[Self_, Parameters, Answer]:
+        name = function.__name__
+        declared = Operation(
+            function=function,
+            example=example,
+            scope=scope,
+            idempotent=scope is Scope.READ if idempotent is None else idempotent,
+            destructive=destructive,
+            command=name.replace("_", "-") if command is None else command,
+        )
+        signature = inspect.signature(function)
+        positional = list(signature.parameters)[1:][: len(declared.positional)]
+        callbacks = declared.callbacks
+
+        async def call(self: Self_, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
+            given: dict[str, Any] = {**dict(zip(positional, args, strict=False)), **kwargs}
+            if len(given) != len(args) + len(kwargs):
+                signature.bind(self, *args, **kwargs)  # raises Python's own TypeError
+            if not callbacks:
+                return await function(self, **declared.validated(given, strict=True))  # type: ignore[call-arg]
+            called = {name: given.pop(name) for name in callbacks & given.keys()}
+            return await function(self, **declared.validated(given, strict=True), **called)  # type: ignore[call-arg]
+
+        update_wrapper(call, function)
+        vars(call)["__signature__"] = _without_constraints(signature, declared.signature)
+        vars(call)["operation"] = declared
+        return call
+
+    return declare
+
+
+class Facade:
+    """A class whose methods are operations. Each subclass collects its own and those that it inherits."""
+
+    operations: ClassVar[Mapping[str, Operation]] = {}
+    """By name."""
+    facades: ClassVar[Mapping[str, type["Facade"]]] = {}
+    """Further facades, by the attribute of this one that has them."""
+
+    def __init_subclass__(cls, group: str = "", **more: Any) -> None:
+        super().__init_subclass__(**more)
+        own = {name: vars(value)["operation"] for name, value in vars(cls).items() if "operation" in _attributes(value)}
+        cls.operations = {**cls.operations, **{name: replace(each, group=group) for name, each in own.items()}}
+
+
+def all_operations(facade: type[Facade]) -> dict[str, Operation]:
+    """The operations of a facade and of those that it has, by qualified name, in the order of their declaration."""
+    return {each.qualified_name: each for of in (facade, *facade.facades.values()) for each in of.operations.values()}
+
+
+def _attributes(value: object) -> Mapping[str, Any]:
+    return vars(value) if inspect.isfunction(value) else {}
+
+
+def _flattened(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a method without `self`, with the keys of `**options: Unpack[TypedDict]` as parameters."""
+    parameters = []
+    for each in list(inspect.signature(function).parameters.values())[1:]:
+        if isinstance(each.annotation, str):
+            raise TypeError(
+                f"{function.__qualname__}: an operation's annotations are evaluated where it is declared; remove "
+                "`from __future__ import annotations`"
+            )
+        if each.kind is each.VAR_KEYWORD:
+            (options,) = get_args(each.annotation)
+            parameters += [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+                for name, annotation in options.__annotations__.items()
+            ]
+        else:
+            parameters.append(each)
+    return inspect.Signature(parameters, return_annotation=function.__annotations__.get("return"))
+
+
+def _without_constraints(written: inspect.Signature, flattened: inspect.Signature) -> inspect.Signature:
+    """The flattened signature as `help` shows it: with `self`, and with plain types."""
+    itself = next(iter(written.parameters.values()))
+    plain = [each.replace(annotation=plain_type(each.annotation)) for each in flattened.parameters.values()]
+    return flattened.replace(parameters=[itself, *plain])
+
+
+def plain_type(annotation: Any) -> Any:
+    """A type without the metadata of `Annotated`, at any depth."""
+    if get_origin(annotation) is Annotated:
+        return plain_type(get_args(annotation)[0])
+    if not get_args(annotation) or get_origin(annotation) is typing.Literal:
+        return annotation
+    holder = type("_Holder", (), {"__annotations__": {"it": annotation}})
+    return typing.get_type_hints(holder)["it"]

@@ -1,0 +1,297 @@
+"""The parameters that operations share: their types, bounds and descriptions, each declared once.
+
+A type is what callers of Python write, for example a time or a text for a time; `Field` and the validators say what is
+accepted, and doors show the description. Where a parameter is None, the operation's own documentation says what holds.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast
+
+from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from recallog.operations.operation import IN_PROCESS
+from recallog.reading.time_travel import AsOf
+from recallog.retrieval.channels import Channel, Fusion
+from recallog_schemas import Event, Position, codec, limits
+from recallog_schemas.errors import InvalidEvent, OutOfRange
+from recallog_schemas.validation import NAME_PATTERN
+from recallog_streams.projector import Progress
+
+Parsed = TypeVar("Parsed")
+
+_POSITION_PATTERN = r"^(\d+:)?\d+$"
+_A_POSITION = {"type": "string", "pattern": _POSITION_PATTERN, "examples": ["0:41"]}
+_A_TIME = {"type": "string", "format": "date-time"}
+
+
+def _optional(parse: Callable[[object], Parsed]) -> Callable[[object], Parsed | None]:
+    return lambda value: None if value is None else parse(value)
+
+
+def _position(value: object) -> Position:
+    """A position, its text, or its fields as JSON has them."""
+    if isinstance(value, Position):
+        return value
+    if isinstance(value, str):
+        try:
+            return Position.parse(value)
+        except OutOfRange as error:
+            raise PydanticCustomError("position", "{message}", {"message": str(error)}) from None
+    if isinstance(value, Mapping) and value.keys() == {"partition", "offset"}:
+        return _position(f"{value['partition']}:{value['offset']}")
+    raise PydanticCustomError("position", "should be a position, for example 0:41")
+
+
+def _moment(value: object) -> datetime:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise PydanticCustomError("time", "should be a time, for example 2026-03-01T12:00:00Z") from None
+    if not isinstance(value, datetime):
+        raise PydanticCustomError("time", "should be a time, for example 2026-03-01T12:00:00Z")
+    if value.tzinfo is None:
+        raise PydanticCustomError("time_zone", "a time needs its zone, for example 2026-03-01T12:00:00Z")
+    return value
+
+
+def _as_of(value: object) -> AsOf:
+    if isinstance(value, datetime) or (isinstance(value, str) and not re.fullmatch(_POSITION_PATTERN, value)):
+        return _moment(value)
+    return _position(value)
+
+
+def _event(value: object) -> Event:
+    if isinstance(value, Event):
+        return value
+    if isinstance(value, Mapping):
+        return codec.make(dict(value))
+    raise PydanticCustomError("event", "should be an Event, or a dict of its fields")
+
+
+def _events(value: object) -> list[Event]:
+    if isinstance(value, str | Mapping) or not isinstance(value, Sequence):
+        raise PydanticCustomError("events", "should be a list of events")
+    events = []
+    for index, each in enumerate(value):
+        try:
+            events.append(_event(each))
+        except InvalidEvent as error:
+            raise type(error)(f"{index}.{error}", path=f"{index}.{error.path}", rule=error.rule) from None
+    return events
+
+
+def _has_words(text: str) -> str:
+    if not text.strip():
+        raise PydanticCustomError("blank", "give at least one word to search for")
+    return text
+
+
+def clamped(least: int, most: int) -> AfterValidator:
+    """A validator that replaces a number by the nearest one from `least` to `most`."""
+    return AfterValidator(lambda number: max(least, min(number, most)))
+
+
+# Who, and which event
+
+Space = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the space.")]
+Agent = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the agent.")]
+Reader = Annotated[str | None, Field(pattern=NAME_PATTERN, description="Only the beliefs that this agent may see.")]
+OneSpace = Annotated[str | None, Field(pattern=NAME_PATTERN, description="Only this space; default: all.")]
+EventId = Annotated[str, Field(description="Id of the event.")]
+EventIds = Annotated[
+    Sequence[str], Field(max_length=limits.ENTRIES_IDS_MAX, description="Ids of events, in the order of the answer.")
+]
+Partition = Annotated[int | None, Field(ge=0, description="Only this partition; default: all.")]
+
+# What
+
+EventFields = Annotated[
+    Event | Mapping[str, Any],
+    PlainValidator(_event),
+    WithJsonSchema({"type": "object", "description": "The fields of an event; see event.json."}),
+]
+ManyEvents = Annotated[
+    Sequence[Event | Mapping[str, Any]],
+    PlainValidator(_events),
+    Field(description=f"The events, at most {limits.APPEND_EVENTS_MAX:,}, in order."),
+    WithJsonSchema(
+        {"type": "array", "items": {"type": "object", "description": "The fields of an event; see event.json."}}
+    ),
+]
+RecallQuery = Annotated[str, Field(max_length=limits.RECALL_QUERY_CHARS_MAX, description="The question.")]
+SearchQuery = Annotated[
+    str,
+    AfterValidator(_has_words),
+    Field(min_length=1, max_length=limits.SEARCH_QUERY_CHARS_MAX, description="The question."),
+]
+RelevanceQuery = Annotated[str | None, Field(description="Text that relevance is measured by.")]
+
+# How much
+
+Window = Annotated[int | None, Field(ge=1, description="How many events; default: the agent's setting, else 8.")]
+SalientTopK = Annotated[int | None, Field(ge=1, description="How many events; default: the agent's setting, else 8.")]
+RecallTopK = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="How many memories.")]
+SearchLimit = Annotated[
+    int,
+    clamped(1, limits.SEARCH_HITS_MAX),
+    Field(description=f"How many previews; the nearest number from 1 to {limits.SEARCH_HITS_MAX} is used."),
+]
+PageLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many events a page has.")]
+EntriesBefore = Annotated[
+    int,
+    clamped(0, limits.AROUND_EVENTS_MAX),
+    Field(description=f"How many events before it; the nearest number from 0 to {limits.AROUND_EVENTS_MAX} is used."),
+]
+EntriesAfter = Annotated[
+    int,
+    clamped(0, limits.AROUND_EVENTS_MAX),
+    Field(description=f"How many events after it; the nearest number from 0 to {limits.AROUND_EVENTS_MAX} is used."),
+]
+BudgetTokens = Annotated[
+    int | None,
+    Field(ge=1, description="Leave out the least important lines until the prompt fits; four characters each."),
+]
+Turn = Annotated[
+    int | None,
+    Field(ge=0, le=limits.TURN_MAX, description="Turn from which recency is measured; default: the space's."),
+]
+
+# When
+
+PagePosition = Annotated[
+    Position | str | None,
+    PlainValidator(_optional(_position)),
+    Field(description="Only events before this position: the `older` of a page."),
+    WithJsonSchema({"anyOf": [_A_POSITION, {"type": "null"}]}),
+]
+RecordPosition = Annotated[
+    Position | str,
+    PlainValidator(_position),
+    Field(description="Position of a record, for example 0:41."),
+    WithJsonSchema(_A_POSITION),
+]
+After = Annotated[
+    Position | str | None,
+    PlainValidator(_optional(_position)),
+    Field(description="Wait until the views have processed this position, for example 0:41."),
+    WithJsonSchema({"anyOf": [_A_POSITION, {"type": "null"}]}),
+]
+PastMoment = Annotated[
+    Position | datetime | str | None,
+    PlainValidator(_optional(_as_of)),
+    Field(description="Answer from the past: a position (0:41) or a time."),
+    WithJsonSchema({"anyOf": [_A_POSITION, _A_TIME, {"type": "null"}]}),
+]
+Since = Annotated[
+    datetime | str | None,
+    PlainValidator(_optional(_moment)),
+    Field(description="Only events from this time on."),
+    WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
+]
+Until = Annotated[
+    datetime | str | None,
+    PlainValidator(_optional(_moment)),
+    Field(description="Only events before this time."),
+    WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
+]
+
+# Which
+
+Session = Annotated[str | None, Field(description="Only this session.")]
+Kinds = Annotated[Sequence[str] | None, Field(description="Only events of these kinds.")]
+Author = Annotated[str | None, Field(pattern=NAME_PATTERN, description="Only events by this agent.")]
+MinSimilarity = Annotated[
+    float | None, Field(allow_inf_nan=False, description="Least cosine of the hits whose cosine is known.")
+]
+Channels = Annotated[
+    Sequence[Channel] | None,
+    Field(description="Rank by these channels only; default: semantic, keyword, late_interaction and structure."),
+]
+FusionMethod = Annotated[Fusion, Field(description="How the channels are combined into one score.")]
+WaitIndex = Annotated[bool, Field(description="Wait until the index has processed all that the ledger holds now.")]
+
+# Text of a prompt
+
+SceneText = Annotated[str | None, Field(description="Text of the scene; default: the space's scene.")]
+MemoryQuery = Annotated[str | None, Field(description="Text that memories are chosen by; default: the scene.")]
+Extra = Annotated[str | None, Field(description="Further text for the prompt.")]
+OutputFormat = Annotated[
+    str | None, Field(description="Text that describes the form of the answer; the last part of the prompt.")
+]
+
+# Reflection and operators
+
+SkipReflectionLoops = Annotated[
+    bool, Field(description="Leave triggers pending whose newest events are all reflections: for calls in a loop.")
+]
+Rebuilt = Annotated[Literal["views", "index"], Field(description="The views or the semantic index.")]
+Accept = Annotated[bool, Field(description="Cut over even if there are new dead letters.")]
+Model = Annotated[
+    str, Field(description="minilm, sentence-transformers[:FOLDER], onnx:FOLDER or http(s)://host/v1#model.")
+]
+LedgerAddress = Annotated[str, Field(description="A folder, or kafka://host:9092/topic.")]
+Report = Annotated[Progress | None, IN_PROCESS]
+"""Called with (done, total) while the operation works."""
+
+
+class At(TypedDict, total=False):
+    """Which state of the views answers. The default is the present one."""
+
+    after: After
+    as_of: PastMoment
+
+
+class Filters(TypedDict, total=False):
+    """Which events are wanted."""
+
+    session: Session
+    kinds: Kinds
+    since: Since
+    until: Until
+
+
+class TimelineOptions(Filters, At, total=False):
+    """Which events are wanted, of which state."""
+
+
+class RecallOptions(Filters, At, total=False):
+    """Which memories are wanted, of which state, and how they are ranked."""
+
+    author: Author
+    min_similarity: MinSimilarity
+    channels: Channels
+
+
+class SalienceOptions(At, total=False):
+    """What salience is measured by, in which state."""
+
+    turn: Turn
+
+
+def event(given: Event | Mapping[str, Any]) -> Event:
+    """A validated event: no longer a dict."""
+    return cast("Event", given)
+
+
+def position(given: Position | str | None) -> Position | None:
+    """A validated position: no longer a text."""
+    return cast("Position | None", given)
+
+
+def record_position(given: Position | str) -> Position:
+    """A validated position: no longer a text."""
+    return cast("Position", given)
+
+
+def moment(given: datetime | str | None) -> datetime | None:
+    """A validated time: no longer a text."""
+    return cast("datetime | None", given)
+
+
+def past_moment(given: Position | datetime | str | None) -> AsOf | None:
+    """A validated moment of the past: no longer a text."""
+    return cast("AsOf | None", given)

@@ -1,0 +1,34 @@
+"""The first rule that pydantic found broken, in the words of Recallog's errors."""
+
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@/-]{0,127}$"
+"""How spaces and agents are named."""
+
+
+class Problem(NamedTuple):
+    """One broken rule."""
+
+    path: str
+    """The field: names and list indexes, joined by dots."""
+    rule: str
+    """A stable word for the rule: pydantic's type of the error."""
+    message: str
+    """What is wrong, without the path."""
+    value: Any
+    """What breaks the rule."""
+
+
+def first_problem(error: ValidationError) -> Problem:
+    """The first broken rule."""
+    first: Any = error.errors(include_url=False)[0]
+    context = first.get("ctx", {})
+    # pydantic adds "[key]" to the path if the name of a field is invalid.
+    path = context.get("path") or ".".join(str(part) for part in first["loc"] if part != "[key]")
+    if context.get("pattern") == NAME_PATTERN:
+        message = "a name has letters, digits and . _ @ / - , begins with a letter or digit, and is at most 128 long"
+    else:
+        message = first["msg"].removeprefix("Input ")
+    return Problem(path, first["type"], message, first["input"])

@@ -1,0 +1,29 @@
+"""The prompt of an agent."""
+
+from recallog_schemas.views.base import OfAgent
+from recallog_schemas.views.reflection import ReflectionView
+
+
+class ContextView(OfAgent):
+    """The prompt of an agent, and what it was composed of."""
+
+    text: str
+    """The prompt."""
+    tokens: int
+    """Its estimated number of model tokens: its characters divided by four, rounded up."""
+    budget_tokens: int | None
+    """The requested budget. Sections that may not be shortened can exceed it."""
+    dropped: int
+    """Number of lines that the budget removed."""
+    degraded: str | None
+    """Why the RECALLED section is worse than it could be; None if it is not, or if nothing is recalled."""
+    reflection: ReflectionView
+    """Whether a reflection is due: the prompt then requests it, and `reflection.answer(...)` returns the answer's
+    event."""
+
+    def format(self) -> str:
+        """The prompt."""
+        return self.text
+
+    def __str__(self) -> str:
+        return self.text
