@@ -5,7 +5,7 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, update_wrapper
 from typing import Annotated, Any, ClassVar, Concatenate, ParamSpec, TypeVar, get_args, get_origin
@@ -40,7 +40,7 @@ class _InProcess:
 IN_PROCESS = _InProcess()
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Operation:
     """What doors know of one operation."""
 
@@ -71,7 +71,7 @@ class Operation:
     @cached_property
     def signature(self) -> inspect.Signature:
         """The signature without `self`, its types with their constraints and descriptions, `**` flattened."""
-        return _flattened(self.function)
+        return inspect.Signature(_flattened(self.function), return_annotation=self.function.__annotations__["return"])
 
     @cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -192,7 +192,7 @@ def operation(
             return await function(self, **declared.validated(given, strict=True), **called)  # type: ignore[call-arg]
 
         update_wrapper(call, function)
-        vars(call)["__signature__"] = _without_constraints(signature, declared.signature)
+        vars(call)["__signature__"] = _as_shown(signature, declared.signature)
         vars(call)["operation"] = declared
         return call
 
@@ -210,7 +210,9 @@ class Facade:
     def __init_subclass__(cls, group: str = "", **more: Any) -> None:
         super().__init_subclass__(**more)
         own = {name: vars(value)["operation"] for name, value in vars(cls).items() if "operation" in _attributes(value)}
-        cls.operations = {**cls.operations, **{name: replace(each, group=group) for name, each in own.items()}}
+        for each in own.values():
+            each.group = group
+        cls.operations = {**cls.operations, **own}
 
 
 def all_operations(facade: type[Facade]) -> dict[str, Operation]:
@@ -222,8 +224,8 @@ def _attributes(value: object) -> Mapping[str, Any]:
     return vars(value) if inspect.isfunction(value) else {}
 
 
-def _flattened(function: Callable[..., Any]) -> inspect.Signature:
-    """The signature of a method without `self`, with the keys of `**options: Unpack[TypedDict]` as parameters."""
+def _flattened(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a method without `self`, with the keys of `**options: Unpack[TypedDict]` as parameters."""
     parameters = []
     for each in list(inspect.signature(function).parameters.values())[1:]:
         if isinstance(each.annotation, str):
@@ -239,21 +241,16 @@ def _flattened(function: Callable[..., Any]) -> inspect.Signature:
             ]
         else:
             parameters.append(each)
-    return inspect.Signature(parameters, return_annotation=function.__annotations__.get("return"))
+    return parameters
 
 
-def _without_constraints(written: inspect.Signature, flattened: inspect.Signature) -> inspect.Signature:
-    """The flattened signature as `help` shows it: with `self`, and with plain types."""
+def _as_shown(written: inspect.Signature, flattened: inspect.Signature) -> inspect.Signature:
+    """The flattened signature as `help` shows it: with `self`, and with the types that callers write."""
     itself = next(iter(written.parameters.values()))
-    plain = [each.replace(annotation=plain_type(each.annotation)) for each in flattened.parameters.values()]
-    return flattened.replace(parameters=[itself, *plain])
+    shown = [each.replace(annotation=plain_type(each.annotation)) for each in flattened.parameters.values()]
+    return flattened.replace(parameters=[itself, *shown])
 
 
 def plain_type(annotation: Any) -> Any:
-    """A type without the metadata of `Annotated`, at any depth."""
-    if get_origin(annotation) is Annotated:
-        return plain_type(get_args(annotation)[0])
-    if not get_args(annotation) or get_origin(annotation) is typing.Literal:
-        return annotation
-    holder = type("_Holder", (), {"__annotations__": {"it": annotation}})
-    return typing.get_type_hints(holder)["it"]
+    """A type without its constraints and description."""
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
