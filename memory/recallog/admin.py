@@ -7,6 +7,7 @@ from recallog import composition, queries
 from recallog.components import Components
 from recallog.operations import parameters
 from recallog.operations.operation import Facade, Scope, operation
+from recallog.reading.projection_group import INDEX
 from recallog.settings import Settings
 from recallog_schemas import Position, codec, views
 from recallog_streams import migration
@@ -105,11 +106,16 @@ class Admin(Facade, group="admin"):
     async def reindex(self, *, model: parameters.Model, progress: parameters.Report = None) -> "RebuildReports":
         """Rebuild the semantic index with another model, which computes all vectors again.
 
-        Until the cutover the index answers with the old model. It can be interrupted and run again; `abort_rebuild`
-        with "index" cancels it.
+        Until the cutover the index answers with the old model. It can be interrupted and run again; `abort_reindex`
+        cancels it.
         """
         reports = await queries.rebuilds.reindex(self._components, model, progress)
         return views.RebuildReports(items=tuple(reports))
+
+    @operation(example="recallog reindex --abort", scope=Scope.OPERATE, idempotent=True, command="reindex --abort")
+    async def abort_reindex(self) -> "AbortReport":
+        """Cancel the change of the model that is in progress."""
+        return views.AbortReport(aborted=tuple(await queries.rebuilds.abort_rebuild(self._components, INDEX)))
 
     @operation(example="recallog copy ./memory kafka://127.0.0.1:9092/recallog.events", scope=Scope.OPERATE)
     async def copy(self, target: parameters.LedgerAddress, *, progress: parameters.Report = None) -> "CopyReport":

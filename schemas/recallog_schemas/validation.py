@@ -1,8 +1,10 @@
-"""The first rule that pydantic found broken, in the words of Recallog's errors."""
+"""What validators share: the first rule that pydantic found broken, in words; names; times."""
 
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
+from pydantic_core import PydanticCustomError
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@/-]{0,127}$"
 """How spaces and agents are named."""
@@ -32,3 +34,17 @@ def first_problem(error: ValidationError) -> Problem:
     else:
         message = first["msg"].removeprefix("Input ")
     return Problem(path, first["type"], message, first["input"])
+
+
+def time_of(value: object) -> datetime:
+    """A time with its zone, from a time or an ISO 8601 text. Raises `PydanticCustomError`, a `ValueError`."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise PydanticCustomError("time", "should be a time, for example 2026-03-01T12:00:00Z") from None
+    if not isinstance(value, datetime):
+        raise PydanticCustomError("time", "should be a time, for example 2026-03-01T12:00:00Z")
+    if value.tzinfo is None:
+        raise PydanticCustomError("time_zone", "a time needs its zone, for example 2026-03-01T12:00:00Z")
+    return value

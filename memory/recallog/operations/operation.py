@@ -2,12 +2,14 @@
 
 import difflib
 import inspect
+import reprlib
 import sys
 import typing
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, update_wrapper
+from itertools import takewhile
 from typing import Annotated, Any, ClassVar, Concatenate, ParamSpec, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
@@ -114,12 +116,14 @@ class Operation:
     @property
     def summary(self) -> str:
         """The first paragraph of the documentation, as one line."""
-        return self.paragraphs[0]
+        return self.description[0]
 
     @cached_property
-    def paragraphs(self) -> Sequence[str]:
-        """The documentation in paragraphs, each as one line."""
-        return [" ".join(part.split()) for part in (inspect.getdoc(self.function) or "").split("\n\n")]
+    def description(self) -> Sequence[str]:
+        """The documentation in paragraphs, each as one line, without what only callers of Python need: the paragraph
+        that begins with "Raises", and those after it."""
+        paragraphs = [" ".join(part.split()) for part in (inspect.getdoc(self.function) or "").split("\n\n")]
+        return list(takewhile(lambda part: not part.startswith("Raises"), paragraphs))
 
     def validated(self, given: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
         """The arguments in the types that the method expects; only those that were given.
@@ -137,8 +141,11 @@ class Operation:
 
     async def call(self, facade: "Facade", given: Mapping[str, Any], **callbacks: Any) -> Any:
         """The answer for a door: `facade` is the main one, and `given` the arguments as they came. See `validated`."""
-        target = getattr(facade, self.group) if self.group else facade
-        return await self.function(target, **self.validated(given, strict=False), **callbacks)
+        return await self.invoke(facade, self.validated(given, strict=False), **callbacks)
+
+    async def invoke(self, facade: "Facade", valid: Mapping[str, Any], **callbacks: Any) -> Any:
+        """The answer to validated arguments; `facade` is the main one."""
+        return await self.function(getattr(facade, self.group) if self.group else facade, **valid, **callbacks)
 
     def to_json(self, answer: Any) -> bytes:
         """The answer as one JSON document."""
@@ -146,12 +153,15 @@ class Operation:
 
     def _invalid(self, error: ValidationError) -> InvalidArgument:
         problem = first_problem(error)
-        message = f"{problem.path}: {problem.message}"
         if problem.rule == "extra_forbidden":
             near = difflib.get_close_matches(problem.path, self.parameters, 1)
-            hint = f"; did you mean {near[0]}?" if near else f"; it takes {', '.join(self.parameters) or 'none'}"
-            message = f"{problem.path}: {self.name} has no such argument{hint}"
-        return InvalidArgument(message, path=problem.path, rule=problem.rule)
+            hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(self.parameters) or 'none'}"
+            message = f"{self.name} has no such argument; {hint}"
+        elif problem.rule == "missing":
+            message = "is required"
+        else:
+            message = f"{problem.message}, not {reprlib.repr(problem.value)}"
+        return InvalidArgument(f"{problem.path}: {message}", path=problem.path, rule=problem.rule)
 
 
 def operation(

@@ -17,7 +17,7 @@ from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import Channel, Fusion
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent, OutOfRange
-from recallog_schemas.validation import NAME_PATTERN
+from recallog_schemas.validation import NAME_PATTERN, time_of
 from recallog_streams.projector import Progress
 
 Parsed = TypeVar("Parsed")
@@ -45,22 +45,9 @@ def _position(value: object) -> Position:
     raise PydanticCustomError("position", "should be a position, for example 0:41")
 
 
-def _moment(value: object) -> datetime:
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            raise PydanticCustomError("time", "should be a time, for example 2026-03-01T12:00:00Z") from None
-    if not isinstance(value, datetime):
-        raise PydanticCustomError("time", "should be a time, for example 2026-03-01T12:00:00Z")
-    if value.tzinfo is None:
-        raise PydanticCustomError("time_zone", "a time needs its zone, for example 2026-03-01T12:00:00Z")
-    return value
-
-
 def _as_of(value: object) -> AsOf:
     if isinstance(value, datetime) or (isinstance(value, str) and not re.fullmatch(_POSITION_PATTERN, value)):
-        return _moment(value)
+        return time_of(value)
     return _position(value)
 
 
@@ -188,13 +175,13 @@ PastMoment = Annotated[
 ]
 Since = Annotated[
     datetime | str | None,
-    PlainValidator(_optional(_moment)),
+    PlainValidator(_optional(time_of)),
     Field(description="Only events from this time on."),
     WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
 ]
 Until = Annotated[
     datetime | str | None,
-    PlainValidator(_optional(_moment)),
+    PlainValidator(_optional(time_of)),
     Field(description="Only events before this time."),
     WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
 ]

@@ -87,10 +87,10 @@ async def around(reading: ReadSession, scope: AgentScope, request: AroundRequest
     )
 
 
-async def entries(reading: ReadSession, scope: AgentScope, ids: Iterable[str]) -> EntriesView:
+async def entries(reading: ReadSession, scope: AgentScope, ids: Sequence[str]) -> EntriesView:
     """The events with these ids that the agent may see, each once."""
     visible = await _VisibleEvents.by(reading, scope)
-    offsets = await event_lookup.offsets_of(reading, scope.ledger, scope.space, list(ids))
+    offsets = await event_lookup.offsets_of(reading, scope.ledger, scope.space, ids)
     memories = {memory.offset: memory for memory in visible.all}
     past: PastMemory | None = None
     for offset in sorted(set(offsets.values()) - memories.keys()):
@@ -99,12 +99,14 @@ async def entries(reading: ReadSession, scope: AgentScope, ids: Iterable[str]) -
             newest = await past.until(offset, newest=1)
             memories |= {memory.offset: memory for memory in newest if memory.offset == offset}
     found = [memories[offset] for offset in offsets.values() if offset in memories]
+    missing = [each for each in dict.fromkeys(ids) if offsets.get(each) not in memories]
     return EntriesView(
         **visible.snapshot.computed_at,
         space=scope.space,
         agent=scope.agent,
         known=await knows(reading, visible.snapshot, scope.space, scope.agent),
         entries=tuple(visible.snapshot.remembered(memory.offset, memory.data, memory.text) for memory in found),
+        missing=tuple(missing),
     )
 
 

@@ -70,6 +70,8 @@ class EntriesView(OfAgent):
     """The events with the requested ids that an agent may see, in the order of the request."""
 
     entries: tuple[Remembered, ...]
+    missing: tuple[str, ...]
+    """The requested ids that are unknown, or of events that the agent may not see."""
 
     def format(self) -> str:
         """The events in the format of a prompt, one per line; "" if there are none."""

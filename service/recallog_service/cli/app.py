@@ -13,6 +13,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from recallog_service.cli.summaries import COMMANDS
 
+DERIVED = "derived"
+"""The module of the commands that are derived from operations."""
+
 
 class LazyCommand(TyperCommand):
     """A command of which only name and summary are known until it is called."""
@@ -23,7 +26,7 @@ class LazyCommand(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
         """The context of the real command, which takes the place of this one: a group runs the command of a context."""
-        commands: TyperGroup = typer.main.get_group(commands_of(self._module))
+        commands: TyperGroup = typer.main.get_group(commands_of(self._module, str(self.name)))
         return commands.commands[str(self.name)].make_context(info_name, args, *rest, **extra)
 
 
@@ -36,11 +39,11 @@ class LazyGroup(TyperGroup):
             self.add_command(LazyCommand(name, module, summary))
 
 
-def commands_of(*modules: str) -> typer.Typer:
-    """The commands of these modules of `recallog_service.cli`, imported."""
+def commands_of(module: str, name: str | None = None) -> typer.Typer:
+    """The commands of a module of `recallog_service.cli`, imported. Of the derived ones only `name`, as that costs less."""
     commands = typer.Typer(rich_markup_mode="rich")
-    for module in modules:
-        import_module(f"recallog_service.cli.{module}").register(commands)
+    register = import_module(f"recallog_service.cli.{module}").register
+    register(commands, name) if module == DERIVED else register(commands)
     return commands
 
 

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from recallog import Position, Settings
+from recallog import Settings
 from recallog.composition import ledger_at
 from recallog_schemas.views import CopyReport
-from recallog_service.cli import console, terminal
+from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Json
 from recallog_streams.migration import copy
 
@@ -25,15 +25,12 @@ def copy_command(source: LedgerAddress, target: LedgerAddress, as_json: Json = F
     workers, or in a folder by the next query.
     """
 
-    def left_out(position: Position, why: str) -> None:
-        terminal.note(f"left out {position}: {why}")
-
     async def work() -> CopyReport:
         settings = Settings()
         origin, destination = ledger_at(source, settings), ledger_at(target, settings)
         try:
             with terminal.bar("copying") as advance:
-                return await copy(origin, destination, advance, left_out)
+                return await copy(origin, destination, advance)
         finally:
             await origin.close()
             await destination.close()
@@ -42,5 +39,7 @@ def copy_command(source: LedgerAddress, target: LedgerAddress, as_json: Json = F
     if as_json:
         terminal.print_json(report)
     else:
-        console.out.print(f"copied {report.copied:,} of {report.records:,} records")
-    raise typer.Exit(1 if report.left_out else 0)
+        for problem in report.problems:
+            terminal.note(problem.format())
+        terminal.print_lines(f"copied {report.copied:,} of {report.records:,} records")
+    raise typer.Exit(0 if report.ok else 1)

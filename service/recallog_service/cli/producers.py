@@ -57,7 +57,7 @@ def publish_command(
         else:
             fields = {
                 "space": space, "agent": agent, "kind": kind, "turn": turn, "session": session, "id": id,
-                "at": terminal.moment(at) if at else None, "audience": audience or None,
+                "at": at, "audience": audience or None,
                 "payload": _payload(text, payload),
             }  # fmt: skip
             event = codec.make({name: value for name, value in fields.items() if value is not None})
@@ -152,7 +152,7 @@ def _print_acknowledged(position: str, id_: str) -> None:
 
 
 def _items(file: str, format: Format, space: str | None, key: str, start: str | None) -> Iterator[Item]:  # noqa: A002
-    begin = terminal.moment(start) if start else DEFAULT_START
+    begin = terminal.moment(start, "--start") if start else DEFAULT_START
     if format is Format.JSONL:
         return jsonl.read(_lines(file), start=begin)
     text = b"".join(_lines(file))

@@ -1,25 +1,23 @@
-"""Generates `recallog_service.cli.summaries`: run `python -m recallog_service.cli.summarize`."""
+"""Generates `recallog_service.cli.summaries`: what `recallog --help` lists."""
 
 import json
 from pathlib import Path
 
 import typer
 
-from recallog_service.cli.app import commands_of
+from recallog_service.cli import derived
+from recallog_service.cli.app import DERIVED, commands_of
 
 MODULES = (
     "story",
     "producers",
-    "consumers",
-    "recalling",
-    "activity",
+    DERIVED,
     "reactors",
     "watching",
     "following",
-    "operators",
+    "exporting",
     "copying",
     "workers",
-    "dead_letters",
     "evaluating",
     "schema",
 )
@@ -37,10 +35,11 @@ def generated() -> str:
     """The text of the generated module."""
     text = _HEAD
     for module in MODULES:
-        for name, command in typer.main.get_group(commands_of(module)).commands.items():
-            summary = " ".join((command.help or "").split("\n\n")[0].split())
-            text += f"    {json.dumps(name)}: (\n        {json.dumps(module)},\n"
-            text += f"        {json.dumps(summary, ensure_ascii=False)},\n    ),\n"
+        for name in derived.names() if module == DERIVED else [None]:
+            for command in typer.main.get_group(commands_of(module, name)).commands.values():
+                summary = " ".join((command.help or "").split("\n\n")[0].split()).replace("\\[", "[")
+                text += f"    {json.dumps(command.name)}: (\n        {json.dumps(module)},\n"
+                text += f"        {json.dumps(summary, ensure_ascii=False)},\n    ),\n"
     return text + "}\n"
 
 

@@ -1,22 +1,23 @@
 """Common parts of all commands: options, running, progress bars, output and errors."""
 
 import asyncio
+import inspect
 import json
 import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, TypeVar
 
 import typer
 from pydantic import BaseModel, ValidationError
 
-from recallog import Memory, Position, Settings
-from recallog.reading.time_travel import AsOf
-from recallog_schemas.errors import InvalidEvent, RecallogError, StorageUnavailable
+from recallog import Memory, Settings
+from recallog_schemas.errors import InvalidArgument, RecallogError, StorageUnavailable
+from recallog_schemas.validation import time_of
 from recallog_service.cli.control_characters import harmless
 from recallog_streams.collector import collect_rarely
 
@@ -30,9 +31,22 @@ Home = Annotated[
     typer.Option("--home", envvar="RECALLOG_HOME", help="Folder of the memory.", show_default=".recallog"),
 ]
 Space = Annotated[str, typer.Argument(help="Name of the space.")]
-Agent = Annotated[str, typer.Argument(help="Name of the agent.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-At = Annotated[str | None, typer.Option("--as-of", help="Answer from the past: a position (0:41) or a time.")]
+Index = Annotated[
+    str | None,
+    typer.Option(
+        "--index",
+        envvar="RECALLOG_INDEX",
+        help="embedded, off, or the URL of a Qdrant server.",
+        show_default="embedded; off on a cluster",
+    ),
+]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until the index contains all events.")]
+
+
+def parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    """A parameter of a command whose function is made, not written."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = False) -> Result:
@@ -45,7 +59,7 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = Fals
     except ValidationError as error:
         first = error.errors()[0]
         name = f"RECALLOG_{first['loc'][0]}".upper()
-        fail(InvalidEvent(f"{name}: {first['msg']}"), as_json=as_json, code=2)
+        fail(InvalidArgument(f"{name}: {first['msg']}"), as_json=as_json, code=2)
     except BrokenPipeError:
         raise  # the reader of the output has closed it: typer ends the command without a message
     except OSError as error:
@@ -100,14 +114,14 @@ def settings(home: Path | None, **more: Any) -> Settings:
 
 @contextmanager
 def opened(
-    home: Path | None, label: str = "building views", **more: Any
+    home: Path | None, label: str = "building views", *, facade: type[Memory] = Memory, **more: Any
 ) -> Iterator[tuple[Memory, Callable[[int, int], None]]]:
     """A memory with a progress bar for building views, and the function that advances the bar.
 
     `more` are settings from other options.
     """
     with bar(label) as advance:
-        yield Memory.open(settings(home, **more), progress=advance), advance
+        yield facade.open(settings(home, **more), progress=advance), advance
 
 
 @contextmanager
@@ -180,17 +194,9 @@ def _print(text: str, style: str, stream: TextIO) -> None:
         stream.flush()
 
 
-def as_of(text: str | None) -> AsOf | None:
-    """Parse a position or a time. Raises `OutOfRange` or `InvalidEvent`."""
-    if text is None:
-        return None
-    return Position.parse(text) if text.replace(":", "").isdecimal() else moment(text)
-
-
-def moment(text: str) -> datetime:
-    """Parse an ISO 8601 time; without a zone it is UTC. Raises `InvalidEvent`."""
+def moment(text: str, option: str) -> datetime:
+    """Parse the time of an option. Raises `InvalidArgument` if it is none, or has no zone."""
     try:
-        parsed = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidEvent(f"{text!r} is not a time; write it as 2026-03-01T12:00:00Z") from None
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+        return time_of(text)
+    except ValueError as error:
+        raise InvalidArgument(f"{option}: {error}", path=option) from None

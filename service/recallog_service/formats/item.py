@@ -10,7 +10,7 @@ from uuid import UUID, uuid5
 
 from recallog_schemas import Event, codec
 from recallog_schemas.errors import InvalidEvent
-from recallog_schemas.event import NAME_PATTERN
+from recallog_schemas.validation import NAME_PATTERN
 
 DEFAULT_START = datetime(2000, 1, 1, tzinfo=UTC)
 """Missing times count up from here. A constant and not the clock: the same file must always give the same events."""

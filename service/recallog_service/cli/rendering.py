@@ -1,0 +1,366 @@
+"""How a terminal shows views: for each a function with colours, tables and hints; all others as their `format()`.
+
+The keyword-only parameters of a function become options of the commands that answer this view.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recallog_schemas import limits
+from recallog_schemas.views import one_line
+from recallog_service.cli import terminal
+
+if TYPE_CHECKING:
+    from recallog_schemas import views
+    from recallog_schemas.kinds import SalienceWeights
+
+_SHOWN_MAX = 10
+"""Agents that `status` lists; with --json it lists more."""
+
+_VERDICT_STYLES = {"remembered": "green", "unknown": "red", "dead_letter": "red"}
+
+ExplainScore = Annotated[bool, typer.Option("--explain", help="Print the parts of each hit's score.")]
+
+
+def renderer(view: type[Any]) -> Callable[..., None]:
+    """The function that prints answers of this type."""
+    # By name, so that a command imports only the module of the view that it prints.
+    return _RENDERERS.get(view.__name__, _formatted)
+
+
+def _formatted(view: "views.View") -> None:
+    terminal.print_lines(view.format())
+
+
+def _timeline(page: "views.TimelinePage") -> None:
+    terminal.print_lines(page.format())
+    if page.older is not None:
+        terminal.note(f"older events: --before {page.older}")
+    if page.kept_from is not None:
+        terminal.note(f"the views hold events from {page.kept_from} on; for older ones use recallog tail")
+
+
+def _around(view: "views.AroundView") -> None:
+    """Each event with its id, and the requested one in bold."""
+    for event in view.events:
+        anchor = event is view.anchor
+        terminal.print_lines(f"{'>' if anchor else ' '} {event.id}  {event.line()}", "bold" if anchor else "")
+
+
+def _salient(view: "views.SalientView") -> None:
+    terminal.print_lines(view.format())
+    terminal.note(f"{view.considered:,} events considered, in turn {view.turn:,}, by {_weights(view.weights)}")
+
+
+def _weights(weights: "SalienceWeights") -> str:
+    return f"{weights.relevance:.2f} relevance + {weights.recency:.2f} recency + {weights.importance:.2f} importance"
+
+
+def _explanation(view: "views.Explanation") -> None:
+    verdict, *rest = view.format().split("\n")
+    terminal.print_lines(verdict, _VERDICT_STYLES.get(view.verdict, "yellow"))
+    terminal.print_lines("\n".join(rest))
+    if not view.ok:
+        terminal.note(f"list the ids: recallog tail --space {view.space} --json")
+
+
+def _beliefs(view: "views.BeliefsView") -> None:
+    for belief in view.beliefs:
+        terminal.print_lines(belief.line())
+        print_based_on(belief.based_on)
+    if not view.beliefs:
+        terminal.print_lines(view.format())
+
+
+def print_based_on(ids: Sequence[str]) -> None:
+    """Print the evidence of the belief that was printed last."""
+    if ids:
+        terminal.print_lines(f"  based on {', '.join(ids)}", "dim")
+
+
+def _context(view: "views.ContextView") -> None:
+    """Stdout contains only the prompt."""
+    terminal.print_exactly(view.text)
+    terminal.note(f"about {view.tokens:,} tokens; {view.dropped:,} lines left out")
+    if view.degraded is not None:
+        terminal.note(f"the recalled memories are degraded: {view.degraded}")
+    if view.budget_tokens is not None and view.tokens > view.budget_tokens:
+        terminal.note(f"that exceeds {view.budget_tokens:,}, and no other line may be left out: use a larger budget")
+    if view.reflection.due:
+        terminal.note(f"a reflection is due, and the prompt asks for it: recallog reflection {view.space} {view.agent}")
+
+
+def _recall(view: "views.RecallView", *, explain: ExplainScore = False) -> None:
+    for hit in view.hits:
+        event = hit.event
+        terminal.print_lines(f"{hit.score:.3f}  {event.at:%Y-%m-%d %H:%M:%S}  {event.agent}  {one_line(hit.text)}")
+        if explain:
+            for line in _why(hit, view):
+                terminal.print_lines(f"       {line}", "dim")
+    _end_of_recall(view, bool(view.hits))
+
+
+def _why(hit: "views.RecallHit", view: "views.RecallView") -> Iterable[str]:
+    """The score of a hit as a sum, then its id, position and source."""
+    parts = [f"{name} {value:.3f}" for name, value in hit.parts.items() if value]
+    yield f"{' + '.join(parts)} = {hit.score:.3f}"
+    cosine = "" if hit.similarity is None else f"; cosine {hit.similarity:.3f}"
+    by_index = hit.source == "index"
+    generation, checkpoint = (view.index, view.index_checkpoint) if by_index else (view.generation, view.checkpoint)
+    made = f"generation {generation}, checkpoint {checkpoint}"
+    yield f"{hit.event.id} at {hit.position}, of the {hit.source}: {made}{cosine}"
+
+
+def _search(page: "views.SearchPage") -> None:
+    for hit in page.hits:
+        head = f"{hit.score:.4f}  {hit.id}  {hit.at:%Y-%m-%d %H:%M:%S}  {hit.agent}  {hit.kind}"
+        terminal.print_lines(f"{head}  ~{hit.tokens:,} tokens  {one_line(hit.preview)}")
+    _end_of_recall(page, bool(page.hits))
+
+
+def _end_of_recall(view: "views.Recalled", found: bool) -> None:
+    """What computed the answer, and whether it is degraded."""
+    if not found:
+        terminal.print_lines("(nothing)")
+    by = f"{view.considered:,} memories compared by {', '.join(view.channels)} ({view.fusion})"
+    if view.index is None:
+        terminal.note(f"{by}; the views answered: generation {view.generation}, checkpoint {view.checkpoint}")
+    else:
+        behind = f", {view.index_behind:,} positions behind" if view.index_behind else ""
+        terminal.note(f"{by}; the index answered: generation {view.index}, checkpoint {view.index_checkpoint}{behind}")
+    if view.degraded is not None:
+        terminal.note(f"degraded: {view.degraded}")
+
+
+def _entries(view: "views.EntriesView") -> None:
+    for shown in view.entries:
+        event = shown.event
+        head = f"{event.id}  {shown.position}  {event.at:%Y-%m-%d %H:%M:%S}  {event.agent}  {event.kind}"
+        terminal.print_lines(head, "bold")
+        terminal.print_lines("\n".join(f"  {line}" for line in shown.text.splitlines()))
+    if not view.entries:
+        terminal.print_lines("(nothing)")
+    if view.missing:
+        terminal.note(f"{len(view.missing):,} of the ids are unknown, or of events that {view.agent} may not see")
+
+
+def _spaces(view: "views.SpacesView") -> None:
+    rows = [(s.space, f"{s.events:,}", s.agents, s.sessions, s.first, s.last) for s in view]
+    _table(("space", "events", "agents", "sessions", "first", "last"), rows)
+
+
+def _agents(view: "views.AgentsView") -> None:
+    _table(("agent", "events", "first", "last"), _spans(view.items))
+
+
+def _spans(spans: Sequence["views.AgentView"]) -> list[tuple[object, ...]]:
+    return [(span.name, f"{span.events:,}", span.first, span.last) for span in spans]
+
+
+def _space(detail: "views.SpaceDetail") -> None:
+    space = detail.activity
+    if space is None:
+        terminal.print_lines("the space has no events")
+        return
+    terminal.print_lines(f"{space.space}: {space.events:,} events, from {space.first} to {space.last}")
+    for title, rows in (("agents", detail.agents), ("sessions", detail.sessions), ("kinds", detail.kinds)):
+        terminal.print_lines("")
+        _table((title, "events", "first", "last"), _spans(rows))
+
+
+def _kinds(found: "views.KindsView | views.Catalogue") -> None:
+    columns = ("kind", "importance", "shared", "role", "version", "text", "payload fields", "from")
+    rows = [
+        (
+            kind.name,
+            f"{kind.importance:.2f}",
+            "yes" if kind.shared else "",
+            "bookkeeping" if kind.bookkeeping else kind.role,
+            kind.schema_version,
+            kind.text,
+            " ".join(kind.fields),
+            f"space {kind.space}" if kind.space is not None else "catalogue",
+        )
+        for kind in found.kinds
+    ]
+    _table(columns, rows)
+
+
+def _reflection(view: "views.ReflectionView") -> None:
+    first, *rest = view.format().split("\n")
+    terminal.print_lines(first, "bold" if view.due else "")
+    if view.threshold is None:
+        terminal.note(f"set a threshold: {_set_threshold(view.space, view.agent)}")
+    if view.due:
+        terminal.print_lines("\n".join(rest))
+        if view.events > len(view.on):
+            terminal.note(f"the newest {len(view.on):,} of these events are shown")
+        terminal.note(f"answer it: recallog react {view.space}")
+
+
+def _set_threshold(space: str, agent: str) -> str:
+    """The command that lets reflections of `agent` fall due."""
+    return f"recallog publish {space} {agent} agent.configured --payload '{{\"reflection_threshold\": 20}}'"
+
+
+def _pending(view: "views.PendingView") -> None:
+    if not view.items:
+        terminal.print_lines("no reflection is due")
+        return
+    _table(("space", "agent", "events"), _due(view.items))
+    terminal.note("answer them: recallog react")
+
+
+def _due(triggers: Sequence["views.PendingTrigger"]) -> list[tuple[object, ...]]:
+    return [(due.space, due.agent, f"{due.events:,} of {due.threshold:,}") for due in triggers]
+
+
+def _status(status: "views.Status") -> None:
+    terminal.print_lines(status.format().split("\n")[0])
+    index = f", index {status.index_bytes / 1e6:,.1f} MB" if status.index_bytes else ""
+    sizes = f"ledger {status.ledger_bytes / 1e6:,.1f} MB, views {status.views_bytes / 1e6:,.1f} MB{index}\n"
+    terminal.print_lines(sizes)
+    _table(
+        ("views", "partition", "end", "checkpoint", "lag", "generation", "building", "dead letters"),
+        [
+            (
+                row.views,
+                row.partition,
+                f"{row.end:,}",
+                f"{row.checkpoint:,}",
+                f"{row.lag:,}",
+                row.generation or "none yet",
+                "-" if row.building is None else f"{row.building} at {row.building_checkpoint}",
+                f"{row.dead_letters:,}" + (" (some of a future schema)" if row.incomplete else ""),
+            )
+            for row in status.partitions
+        ],
+    )
+    _status_pending(status)
+    _status_unreflected(status)
+    if any(row.lag for row in status.partitions):
+        folded_by = "workers" if status.ledger.startswith("kafka:") else "the next query"
+        terminal.note(f"the lag is processed by {folded_by}")
+    if any(row.dead_letters for row in status.partitions):
+        terminal.note("list the dead letters: recallog dead-letters list")
+
+
+def _status_pending(status: "views.Status") -> None:
+    if not status.pending:
+        return
+    one = status.pending_total == 1
+    due = "reflection is" if one else "reflections are"
+    terminal.print_lines(f"\n{status.pending_total:,} {due} due: recallog react")
+    shown = status.pending[:_SHOWN_MAX]
+    _table(("space", "agent", "events"), _due(shown))
+    _more(status.pending_total - len(shown))
+
+
+def _status_unreflected(status: "views.Status") -> None:
+    if not status.unreflected:
+        return
+    one = status.unreflected_total == 1
+    terminal.print_lines(
+        f"\n{status.unreflected_total:,} {'agent' if one else 'agents'} past turn {limits.UNREFLECTED_TURNS} without "
+        "reflection: they do not remember events that have left their window"
+    )
+    shown = status.unreflected[:_SHOWN_MAX]
+    _table(("space", "agent", "turn"), [(agent.space, agent.agent, f"{agent.turn:,}") for agent in shown])
+    _more(status.unreflected_total - len(shown))
+    terminal.note(f"set a threshold: {_set_threshold(shown[0].space, shown[0].agent)}")
+
+
+def _more(count: int) -> None:
+    if count > 0:
+        terminal.print_lines(f"and {count:,} more: recallog status --json")
+
+
+def print_verified(report: "views.VerifyReport") -> None:
+    """Print the digest, or the first row that differs in each table."""
+    for table in report.tables:
+        if table.difference is not None:
+            terminal.print_lines(f"differs {table.difference.address()}", "bold red")
+            found, expected = _around_the_difference(table.difference.found, table.difference.expected)
+            terminal.print_lines(f"  view  {found}\n  fold  {expected}")
+    if report.clean:
+        terminal.print_lines(report.format(), "green")
+    else:
+        terminal.print_lines("The ledger is the source of truth. Build the views again: recallog rebuild")
+
+
+def _around_the_difference(found: str | None, expected: str | None, width: int = 100) -> tuple[str, str]:
+    """Both rows, cut to the part where they begin to differ."""
+    if found is None or expected is None:
+        return found or "(no such row)", expected or "(no such row)"
+    same = next((n for n, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b), 0)
+    start = max(0, same - width // 2)
+    lead = "…" if start else ""
+    return lead + found[start : start + width], lead + expected[start : start + width]
+
+
+def _plans(plans: "views.RebuildPlans") -> None:
+    _table(
+        ("views", "partition", "records", "replaces", "joins"),
+        [
+            (plan.views, plan.partition, f"{plan.records:,}", plan.replaces or "nothing", plan.joins or "-")
+            for plan in plans
+        ],
+    )
+    terminal.note("dry run: nothing was changed")
+
+
+def _dead_letters(letters: "views.DeadLettersView | views.RetryReport") -> None:
+    if letters.items:
+        _table(
+            ("views", "position", "reason", "detail", "space", "kind", "id"),
+            [(x.views, x.position, x.reason, x.detail, x.space or "?", x.kind or "?", x.id or "?") for x in letters],
+        )
+    else:
+        terminal.print_lines("no dead letters")
+
+
+def _dead_letter(detail: "views.DeadLetterDetail") -> None:
+    letter = detail.letter
+    fields = ("views", "position", "reason", "detail", "space", "kind", "id")
+    _table(fields, [tuple(getattr(letter, name) or "?" for name in fields)])
+    terminal.print_lines(f"\n{detail.content}")
+
+
+def _retried(report: "views.RetryReport") -> None:
+    terminal.print_lines(f"{report.applied:,} of {report.applied + len(report):,} applied")
+    if report.items:
+        _dead_letters(report)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    from recallog_service.cli import console
+
+    console.print_table(columns, rows)
+
+
+_RENDERERS: dict[str, Callable[..., None]] = {
+    "AgentsView": _agents,
+    "AroundView": _around,
+    "BeliefsView": _beliefs,
+    "Catalogue": _kinds,
+    "ContextView": _context,
+    "DeadLetterDetail": _dead_letter,
+    "DeadLettersView": _dead_letters,
+    "EntriesView": _entries,
+    "Explanation": _explanation,
+    "KindsView": _kinds,
+    "PendingView": _pending,
+    "RebuildPlans": _plans,
+    "RecallView": _recall,
+    "ReflectionView": _reflection,
+    "RetryReport": _retried,
+    "SalientView": _salient,
+    "SearchPage": _search,
+    "SpaceDetail": _space,
+    "SpacesView": _spaces,
+    "Status": _status,
+    "TimelinePage": _timeline,
+    "VerifyReport": print_verified,
+}
