@@ -40,7 +40,7 @@ class LazyGroup(TyperGroup):
 
 
 def commands_of(module: str, name: str | None = None) -> typer.Typer:
-    """The commands of a module of `recallog_service.cli`, imported. Of the derived ones only `name`, as that costs less."""
+    """The commands of a module of `recallog_service.cli`, imported; of the derived ones only `name`."""
     commands = typer.Typer(rich_markup_mode="rich")
     register = import_module(f"recallog_service.cli.{module}").register
     register(commands, name) if module == DERIVED else register(commands)

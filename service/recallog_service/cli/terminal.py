@@ -1,7 +1,6 @@
 """Common parts of all commands: options, running, progress bars, output and errors."""
 
 import asyncio
-import inspect
 import json
 import os
 import signal
@@ -42,11 +41,6 @@ Index = Annotated[
     ),
 ]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until the index contains all events.")]
-
-
-def parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    """A parameter of a command whose function is made, not written."""
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = False) -> Result:

@@ -1,0 +1,95 @@
+"""Parameters of operations as the command line has them: arguments and options of simple types, with their help."""
+
+import inspect
+import re
+import types
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import annotated_types
+import typer
+from pydantic.fields import FieldInfo
+
+from recallog import Memory, Position
+from recallog.operations.operation import Operation, all_operations
+
+
+def made(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    """A parameter for Typer of a function that is made, not written."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def parameter(operation: Operation, name: str, *, required: bool) -> inspect.Parameter:
+    """One parameter of an operation. Typer takes simple types: what is no number or truth value is a text or a list of
+    texts, and the operation parses it."""
+    given = operation.arguments.model_fields[name]
+    kind, repeated = _kind(given.annotation)
+    info: dict[str, Any] = {"help": spoken(given.description or "", operation)}
+    simple: Any = kind if kind in (bool, int, float) else str
+    if simple in (int, float):
+        info |= _bounds(given)
+    elif simple is str:
+        info["metavar"] = _metavar(given.annotation, kind)
+    annotation = list[simple] if repeated else simple
+    default: Any = inspect.Parameter.empty
+    if not required:
+        default = None if given.is_required() else given.default
+        annotation = annotation | None if default is None else annotation
+    if name in operation.positional:
+        info["metavar"] = f"{name.removesuffix('s').upper()}..." if repeated else None
+        return made(name, Annotated[annotation, typer.Argument(**info)], default)
+    if repeated:
+        info["help"] += " Repeatable."
+    return made(
+        name, Annotated[annotation, typer.Option(flag(name.removesuffix("s") if repeated else name), **info)], default
+    )
+
+
+def flag(name: str) -> str:
+    """The option of a name: `--as-of`."""
+    return f"--{name.replace('_', '-')}"
+
+
+def spoken(text: str, operation: Operation) -> str:
+    """Documentation in the words of the command line: options for parameters, commands for operations."""
+    commands = {each.name: each.command for each in all_operations(Memory).values() if each.command}
+
+    def word(found: re.Match[str]) -> str:
+        name = found[1]
+        if name in operation.parameters:
+            return name.upper() if name in operation.positional else flag(name)
+        return f"`recallog {commands[name]}`" if name in commands else found[0]
+
+    without_markup = r"\\["
+    return re.sub(r"\[(?=[a-z#/@])", without_markup, re.sub(r"`(\w+)`", word, text))
+
+
+def _kind(annotation: Any) -> tuple[Any, bool]:
+    """The type of one value, without None, and whether it may be repeated. A union of several types is a text."""
+    alternatives = _alternatives(annotation)
+    kind = alternatives[0] if len(alternatives) == 1 else str
+    return (get_args(kind)[0], True) if get_origin(kind) is Sequence else (kind, False)
+
+
+def _alternatives(annotation: Any) -> Sequence[Any]:
+    union = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+    return [each for each in union if each is not type(None)]
+
+
+def _bounds(given: FieldInfo) -> dict[str, Any]:
+    bounds: dict[str, Any] = {}
+    for bound in given.metadata:
+        if isinstance(bound, annotated_types.Ge):
+            bounds["min"] = bound.ge
+        elif isinstance(bound, annotated_types.Le):
+            bounds["max"] = bound.le
+    return bounds
+
+
+def _metavar(annotation: Any, kind: Any) -> str | None:
+    """What stands for the value in the help: the words of a choice, a kind of text, or nothing special."""
+    if get_origin(kind) is Literal:
+        return "|".join(get_args(kind))
+    alternatives = _alternatives(annotation)
+    return "|".join(word for each, word in ((Position, "POSITION"), (datetime, "TIME")) if each in alternatives) or None
