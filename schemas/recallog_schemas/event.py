@@ -133,7 +133,9 @@ class EventFields(BaseModel):
     audience: Annotated[tuple[Name, ...], Field(max_length=limits.AUDIENCE_NAMES_MAX, strict=False)] | None = None
     """The agents that see it besides its own agent; unset, the kind determines them."""
     causation_id: Identifier | None = None
+    """The event, or the trigger of a reflection, that caused it."""
     correlation_id: Identifier | None = None
+    """An id that events of one activity share, for example a request."""
 
 
 class Event(EventFields):
@@ -171,7 +173,9 @@ class Position:
     """The position of an event in the ledger. Offsets start at 0; positions of one space are totally ordered."""
 
     partition: int
+    """The partition of the ledger that holds the space, from 0."""
     offset: int
+    """The place in the partition, from 0."""
 
     def __str__(self) -> str:
         return f"{self.partition}:{self.offset}"

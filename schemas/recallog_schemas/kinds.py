@@ -75,11 +75,16 @@ class ReflectionFailed(Payload):
 
 
 class SalienceWeights(BaseModel):
+    """The weights of the three terms of salience."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     relevance: Annotated[float, Field(ge=0, le=limits.WEIGHT_MAX)] = 0.30
+    """The weight of the relevance to a query."""
     recency: Annotated[float, Field(ge=0, le=limits.WEIGHT_MAX)] = 0.40
+    """The weight of the recency in turns."""
     importance: Annotated[float, Field(ge=0, le=limits.WEIGHT_MAX)] = 0.30
+    """The weight of the importance of the kind."""
 
 
 class AgentConfigured(Payload):

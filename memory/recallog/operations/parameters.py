@@ -23,7 +23,16 @@ from recallog_streams.projector import Progress
 Parsed = TypeVar("Parsed")
 
 _POSITION_PATTERN = r"^(\d+:)?\d+$"
-_A_POSITION = {"type": "string", "pattern": _POSITION_PATTERN, "examples": ["0:41"]}
+_POSITIONS: list[Any] = [
+    {"type": "string", "pattern": _POSITION_PATTERN, "examples": ["0:41"]},
+    # As answers have it.
+    {
+        "type": "object",
+        "properties": {"partition": {"type": "integer", "minimum": 0}, "offset": {"type": "integer", "minimum": 0}},
+        "required": ["partition", "offset"],
+        "additionalProperties": False,
+    },
+]
 _A_TIME = {"type": "string", "format": "date-time"}
 
 
@@ -98,16 +107,13 @@ Partition = Annotated[int | None, Field(ge=0, description="Only this partition; 
 
 EventFields = Annotated[
     Event | Mapping[str, Any],
-    PlainValidator(_event),
-    WithJsonSchema({"type": "object", "description": "The fields of an event; see event.json."}),
+    PlainValidator(_event, json_schema_input_type=Event),
+    Field(description="The event, or a dict of its fields."),
 ]
 ManyEvents = Annotated[
     Sequence[Event | Mapping[str, Any]],
-    PlainValidator(_events),
+    PlainValidator(_events, json_schema_input_type=Annotated[list[Event], Field(max_length=limits.APPEND_EVENTS_MAX)]),
     Field(description=f"The events, at most {limits.APPEND_EVENTS_MAX:,}, in order."),
-    WithJsonSchema(
-        {"type": "array", "items": {"type": "object", "description": "The fields of an event; see event.json."}}
-    ),
 ]
 RecallQuery = Annotated[str, Field(max_length=limits.RECALL_QUERY_CHARS_MAX, description="The question.")]
 SearchQuery = Annotated[
@@ -153,25 +159,25 @@ PagePosition = Annotated[
     Position | str | None,
     PlainValidator(_optional(_position)),
     Field(description="Only events before this position: the `older` of a page."),
-    WithJsonSchema({"anyOf": [_A_POSITION, {"type": "null"}]}),
+    WithJsonSchema({"anyOf": [*_POSITIONS, {"type": "null"}]}),
 ]
 RecordPosition = Annotated[
     Position | str,
     PlainValidator(_position),
     Field(description="Position of a record, for example 0:41."),
-    WithJsonSchema(_A_POSITION),
+    WithJsonSchema({"anyOf": _POSITIONS}),
 ]
 After = Annotated[
     Position | str | None,
     PlainValidator(_optional(_position)),
     Field(description="Wait until the views have processed this position, for example 0:41."),
-    WithJsonSchema({"anyOf": [_A_POSITION, {"type": "null"}]}),
+    WithJsonSchema({"anyOf": [*_POSITIONS, {"type": "null"}]}),
 ]
 PastMoment = Annotated[
     Position | datetime | str | None,
     PlainValidator(_optional(_as_of)),
     Field(description="Answer from the past: a position (0:41) or a time."),
-    WithJsonSchema({"anyOf": [_A_POSITION, _A_TIME, {"type": "null"}]}),
+    WithJsonSchema({"anyOf": [*_POSITIONS, _A_TIME, {"type": "null"}]}),
 ]
 Since = Annotated[
     datetime | str | None,

@@ -29,6 +29,7 @@ class ListView(View, Generic[Item]):
     """A list of views; `len`, indexing and iteration are those of `items`."""
 
     items: tuple[Item, ...]
+    """The items, in the order that the view names."""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -48,13 +49,16 @@ class ComputedAt(View):
     """The generation of the views that answered, and the last position it had processed (None: nothing yet)."""
 
     generation: str
+    """The generation of the views that answered."""
     checkpoint: Position | None
+    """The last position that it had processed. None: nothing yet."""
 
 
 class OfSpace(ComputedAt):
     """An answer about one space."""
 
     space: str
+    """The name of the space."""
     known: bool
     """Whether the space has any event. If not, its name may be misspelt."""
 
@@ -63,7 +67,9 @@ class OfAgent(ComputedAt):
     """An answer about one agent of a space."""
 
     space: str
+    """The name of the space."""
     agent: str
+    """The name of the agent."""
     known: bool
     """Whether any event of the space is by the agent or addressed to it. If not, a name may be misspelt, or the agent
     has only read what is shared."""
@@ -73,10 +79,14 @@ class Remembered(View):
     """One event that an agent may see, with its position and its text."""
 
     position: Position
+    """Its position in the ledger."""
     event: Event
+    """The whole event."""
     text: str
+    """Its text, by the rule of its kind; "" if it has none."""
 
     def format(self) -> str:
+        """The event as one line; see `line`."""
         return self.line()
 
     def line(self) -> str:

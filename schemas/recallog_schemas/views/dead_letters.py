@@ -10,13 +10,21 @@ class DeadLetter(View):
     views: str
     """The group of views that lacks the record: the built-in ones, or a projection of the user."""
     position: Position
+    """The position of the record."""
     reason: str
+    """One stable word: unparsable, future_schema, too_large, invalid, wrong_partition, wrong_key, conflict or
+    projection_failed."""
     detail: str
+    """What is wrong with the record, in a sentence."""
     space: str
+    """The name of its space; "" if the record does not tell it."""
     id: str
+    """The id of its event; "" if the record does not tell it."""
     kind: str
+    """The kind of its event; "" if the record does not tell it."""
 
     def format(self) -> str:
+        """Position, space, kind, id and reason in one line; `?` for what the record does not tell."""
         return (
             f"{self.position}  {self.space or '?'}  {self.kind or '?'}  {self.id or '?'}  {self.reason}: {self.detail}"
         )
@@ -37,6 +45,7 @@ class RetryReport(ListView[DeadLetter]):
         return not self.items
 
     def format(self) -> str:
+        """How many dead letters were applied, then those that remain, one per line."""
         applied = f"{self.applied:,} of {self.applied + len(self):,} applied"
         return "\n".join((applied, *(letter.format() for letter in self)))
 
@@ -45,7 +54,10 @@ class DeadLetterDetail(View):
     """A dead letter with the record's bytes (as text, with undecodable bytes escaped)."""
 
     letter: DeadLetter
+    """The dead letter."""
     content: str
+    """The bytes of the record as text."""
 
     def format(self) -> str:
+        """The dead letter in one line, then the content of the record."""
         return f"{self.letter.format()}\n{self.content}"

@@ -8,7 +8,9 @@ class EpisodicView(OfAgent):
     """The newest events that an agent may see, oldest first."""
 
     window: int
+    """The number of events that was requested or is set for the agent."""
     memories: tuple[Remembered, ...]
+    """The events, oldest first."""
 
     def format(self) -> str:
         """The memories in the format of a prompt, one per line; `(no prior memory)` if there are none."""
@@ -19,6 +21,7 @@ class TimelinePage(OfAgent):
     """A page of the events that an agent may see, oldest first. The first page holds the newest events."""
 
     items: tuple[Remembered, ...]
+    """The events of the page, oldest first."""
     older: Position | None
     """Pass it as `before` to get the next page; None on the last page."""
     kept_from: Position | None

@@ -12,6 +12,7 @@ class KindView(View):
     """One kind of event."""
 
     name: str
+    """The name of the kind, for example agent.spoke."""
     space: str | None
     """The space that declares it; None for a kind of the catalogue."""
     importance: float
@@ -26,10 +27,12 @@ class KindView(View):
     """How its text is made: a template of payload fields, alternatives joined by " or ", or the name of one field; ""
     if it has no text."""
     schema_version: int
+    """The version of its payload."""
     fields: tuple[str, ...]
     """The payload fields that are checked; any payload may have others. Empty for a declared kind."""
 
     def format(self) -> str:
+        """Name, importance, visibility and source in one line."""
         source = "catalogue" if self.space is None else f"space {self.space}"
         return f"{self.name}  importance {self.importance:.2f}  {'shared' if self.shared else 'private'}  {source}"
 
@@ -52,6 +55,7 @@ class Catalogue(View):
     """The kinds that every space knows, with their defaults, then those that spaces declare, by space and name."""
 
     kinds: tuple[KindView, ...]
+    """The kinds of the catalogue, then the declared ones."""
 
     @classmethod
     def of_this_version(cls, declared: Iterable[KindView] = ()) -> Self:
@@ -69,6 +73,7 @@ class KindsView(OfSpace):
     it."""
 
     kinds: tuple[KindView, ...]
+    """The kinds of the catalogue, then those that the space declares."""
 
     def format(self) -> str:
         """The kinds, one per line."""

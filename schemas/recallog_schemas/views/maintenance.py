@@ -8,14 +8,18 @@ class RebuildPlan(View):
     """The plan of a rebuild for one partition."""
 
     views: str
+    """The group of views: the built-in ones, a projection of the user, or the index."""
     partition: int
+    """The number of the partition."""
     records: int
+    """The number of records to fold."""
     replaces: str | None
     """The generation that readers use now."""
     joins: str | None
     """The building generation that the rebuild would complete."""
 
     def format(self) -> str:
+        """Views, partition, number of records and generations in one line."""
         joins = f", joining {self.joins}" if self.joins else ""
         return f"{self.views}, partition {self.partition}: {self.records:,} records{joins}, replacing " + (
             self.replaces or "nothing"
@@ -30,14 +34,22 @@ class RebuildReport(View):
     """The result of a rebuild for one partition."""
 
     views: str
+    """The group of views: the built-in ones, a projection of the user, or the index."""
     partition: int
+    """The number of the partition."""
     replaced: str | None
+    """The generation that readers used before; None if there was none."""
     generation: str
+    """The generation that readers use now."""
     joined: bool
+    """Whether it completed a generation that was being built already."""
     records: int
+    """The number of records that were folded."""
     seconds: float
+    """How long the rebuild took."""
 
     def format(self) -> str:
+        """Number of records, duration, rate and generations in one line."""
         joined = ", joined one under way" if self.joined else ""
         rate = self.records / self.seconds if self.seconds else 0
         return (
@@ -54,8 +66,10 @@ class AbortReport(View):
     """The generations whose rebuild was cancelled."""
 
     aborted: tuple[str, ...]
+    """The ids of the generations."""
 
     def format(self) -> str:
+        """The generations in one line; `no rebuild is running` if there are none."""
         return f"cancelled: {', '.join(self.aborted)}" if self.aborted else "no rebuild is running"
 
 
@@ -63,9 +77,12 @@ class LeftOut(View):
     """A record that was not copied."""
 
     position: Position
+    """Its position in the source."""
     why: str
+    """The reason, in a sentence."""
 
     def format(self) -> str:
+        """Position and reason in one line."""
         return f"left out {self.position}: {self.why}"
 
 
@@ -86,5 +103,6 @@ class CopyReport(View):
         return not self.left_out
 
     def format(self) -> str:
+        """The problems, one per line, then the numbers of records."""
         copied = f"copied {self.copied:,} of {self.records:,} records"
         return "\n".join((*(problem.format() for problem in self.problems), copied))

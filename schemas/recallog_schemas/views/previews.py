@@ -11,18 +11,26 @@ class Preview(View):
     """The beginning of one event that an agent may see. `Memory.entries` returns the whole event for its `id`."""
 
     id: str
+    """The id of the event."""
     position: Position
+    """Its position in the ledger."""
     at: datetime
+    """When it happened, in UTC."""
     agent: str
+    """The agent that acted."""
     kind: str
+    """The kind of the event."""
     session: str | None
+    """Its session; None if it has none."""
     turn: int
+    """The turn in which it happened."""
     preview: str
     """The beginning of its text, with "..." at the end if the text is longer."""
     tokens: int
     """Estimated number of model tokens of the whole text: its characters divided by four, rounded up."""
 
     def format(self) -> str:
+        """The preview as one line; see `line`."""
         return self.line()
 
     def line(self) -> str:
@@ -43,6 +51,7 @@ class SearchPage(Recalled):
     limit: int
     """The requested number of hits, limited to 1 to 100."""
     hits: tuple[SearchHit, ...]
+    """The previews, best first."""
 
     def format(self) -> str:
         """The previews, best first, one per line; "" if there are none."""
@@ -53,8 +62,11 @@ class AroundView(OfAgent):
     """Previews of one event and of the events just before and after it that the agent may see, oldest first."""
 
     before: tuple[Preview, ...]
+    """The events before it, oldest first."""
     anchor: Preview
+    """The requested event."""
     after: tuple[Preview, ...]
+    """The events after it, oldest first."""
 
     @property
     def events(self) -> tuple[Preview, ...]:
@@ -70,6 +82,7 @@ class EntriesView(OfAgent):
     """The events with the requested ids that an agent may see, in the order of the request."""
 
     entries: tuple[Remembered, ...]
+    """The events, in the order of the requested ids."""
     missing: tuple[str, ...]
     """The requested ids that are unknown, or of events that the agent may not see."""
 

@@ -21,9 +21,11 @@ class Recalled(OfAgent):
     """The fields that all results of recall have in common: the query, and how it was executed."""
 
     query: str
+    """The question."""
     channels: tuple[str, ...]
     """The channels that were used."""
     fusion: str
+    """How the channels were combined: "weighted" or "rrf"."""
     considered: int
     """The number of memories that were scored."""
     index: str | None
@@ -40,7 +42,9 @@ class RecallView(Recalled):
     """The memories of an agent that match a query, best first."""
 
     top_k: int
+    """The requested number of memories."""
     hits: tuple[RecallHit, ...]
+    """The memories, best first."""
 
     def format(self) -> str:
         """The memories in the format of a prompt, best first, one per line; "" if there are none."""

@@ -23,7 +23,9 @@ class BeliefsView(OfAgent):
     """The beliefs of an agent, oldest first; with a `reader`, only those that the reader may see."""
 
     reader: str | None
+    """The agent that may see the beliefs; None: the beliefs are not filtered."""
     beliefs: tuple[Belief, ...]
+    """The beliefs, oldest first."""
 
     def format(self) -> str:
         """The beliefs, one per line; `(no beliefs)` if there are none."""
@@ -41,6 +43,7 @@ class ReflectionView(OfAgent):
     """Whether a reflection of an agent is due, since which record, and the events to reflect on."""
 
     due: bool
+    """Whether a reflection is due."""
     threshold: int | None
     """The number of events that makes a reflection due; None: reflection is off."""
     events: int
@@ -103,12 +106,18 @@ class PendingTrigger(View):
     """A due reflection that is not answered yet."""
 
     space: str
+    """The name of the space."""
     agent: str
+    """The name of the agent."""
     trigger: str
+    """The id of the trigger."""
     events: int
+    """The number of events that the agent could see since its last reflection."""
     threshold: int
+    """The number of events that makes a reflection due."""
 
     def format(self) -> str:
+        """Space, agent and numbers of events in one line."""
         return f"{self.space}  {self.agent}  {self.events:,} of {self.threshold:,} events"
 
 
@@ -120,17 +129,22 @@ class Reaction(View):
     """A reactor's answer to one trigger."""
 
     space: str
+    """The name of the space."""
     agent: str
+    """The name of the agent that reflected."""
     trigger: str
+    """The id of the trigger."""
     kind: str
     """agent.reflected, or reflection.failed."""
     text: str
     """The belief, or the reason of the failure."""
     based_on: tuple[str, ...]
+    """The ids of the events that the belief is based on."""
     position: Position
     """The position of the answer that counts, which is an earlier one if another reactor was faster."""
 
     def format(self) -> str:
+        """Position, space, agent, kind and text in one line."""
         return f"{self.position}  {self.space}  {self.agent}  {self.kind}  {one_line(self.text)}"
 
     @classmethod
@@ -162,6 +176,8 @@ class Unreflected(View):
     """An agent without reflection whose window no longer holds all the events that it has seen."""
 
     space: str
+    """The name of the space."""
     agent: str
+    """The name of the agent."""
     turn: int
     """The highest turn in which it acted."""

@@ -11,6 +11,7 @@ class Salient(Remembered):
     """One event with its salience: score = w_rel * relevance + w_rec * recency + w_imp * importance."""
 
     score: float
+    """The salience: the weighted sum of the three terms."""
     relevance: float
     """0 to 1: with the index, (n - i)/n for the i-th of n events found; else the Jaccard similarity of the words of the
     event and of the query."""
@@ -20,6 +21,7 @@ class Salient(Remembered):
     """0 to 1: the importance of its kind, by the catalogue or as its space declared it before."""
 
     def line(self) -> str:
+        """The event as one line of a prompt, with its score: `[turn 003][kind][sal=0.62] text`."""
         return f"[turn {self.event.turn:03d}][{self.event.kind}][sal={self.score:.2f}] {one_line(self.text)}"
 
 
@@ -27,15 +29,19 @@ class SalientView(OfAgent):
     """The most salient of the newest events that an agent may see, oldest first."""
 
     query: str
+    """The text that relevance was measured by; "" if none was given."""
     turn: int
     """The turn from which recency was measured."""
     top_k: int
+    """The number of events that was requested or is set for the agent."""
     weights: SalienceWeights
+    """The weights of the three terms."""
     considered: int
     """The number of events that were scored."""
     relevance_by: str | None = Field(default=None, exclude_if=lambda by: by is None)
     """"meaning" (the semantic index), or "words" with the reason. None, and left out, if the index is off."""
     memories: tuple[Salient, ...]
+    """The events, oldest first."""
 
     def format(self) -> str:
         """The memories in the format of a prompt, one per line; `(no salient memories)` if there are none."""
@@ -46,6 +52,7 @@ class Explanation(OfAgent):
     """Whether the episodic and salient views of an agent contain an event, and why."""
 
     event_id: str
+    """The id of the event."""
     verdict: str
     """remembered, outscored, out_of_window, not_kept, not_visible, bookkeeping, dead_letter, or unknown."""
     why: str
@@ -53,17 +60,25 @@ class Explanation(OfAgent):
     position: Position | None
     """The event's position; None if it is unknown."""
     in_episodic: bool
+    """Whether the event is among the newest `window` events."""
     newer: int | None
     """The number of newer events that the agent may see."""
     window: int
+    """The number of events in the agent's episodic view."""
     in_salient: bool
+    """Whether the event is among the `top_k` most salient ones."""
     rank: int | None
     """The rank among all scored events, from 1."""
     top_k: int
+    """The number of events in the agent's salient view."""
     considered: int
+    """The number of events that were scored."""
     query: str
+    """The text that relevance was measured by; "" if none was given."""
     turn: int
+    """The turn from which recency was measured."""
     weights: SalienceWeights
+    """The weights of the three terms of salience."""
     memory: Salient | None
     """The event with each term of its score; None if the agent may not see it or the views have dropped it."""
 

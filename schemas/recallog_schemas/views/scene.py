@@ -7,7 +7,9 @@ class SceneView(OfSpace):
     """The scene that all agents of a space see: the newest event of each of its scene kinds, oldest first."""
 
     kinds: tuple[str, ...]
+    """The scene kinds of the space."""
     events: tuple[Remembered, ...]
+    """The newest event of each of them, oldest first."""
 
     def format(self) -> str:
         """The texts of the scene's events, one per line; `(no scene)` if there are none."""

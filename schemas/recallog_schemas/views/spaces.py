@@ -8,13 +8,20 @@ class SpaceView(ComputedAt):
     """Activity in one space. `events` counts all events, bookkeeping included."""
 
     space: str
+    """The name of the space."""
     events: int
+    """The number of events."""
     agents: int
+    """The number of agents that have acted."""
     sessions: int
+    """The number of sessions."""
     first: Position
+    """The position of its first event."""
     last: Position
+    """The position of its newest event."""
 
     def format(self) -> str:
+        """The counts and positions in one line."""
         counts = f"{self.events:,} events, {self.agents:,} agents, {self.sessions:,} sessions"
         return f"{self.space}: {counts}, from {self.first} to {self.last}"
 
@@ -27,11 +34,16 @@ class AgentView(View):
     """Activity of one agent, session or kind of a space: the number of events, the first and the last position."""
 
     name: str
+    """The name of the agent, session or kind."""
     events: int
+    """The number of its events."""
     first: Position
+    """The position of its first event."""
     last: Position
+    """The position of its newest event."""
 
     def format(self) -> str:
+        """Name, count and positions in one line."""
         return f"{self.name}: {self.events:,} events, from {self.first} to {self.last}"
 
 
@@ -45,8 +57,11 @@ class SpaceDetail(OfSpace):
     activity: SpaceView | None
     """None if the space has no events."""
     agents: tuple[AgentView, ...]
+    """Its agents, by name."""
     sessions: tuple[AgentView, ...]
+    """Its sessions, by name."""
     kinds: tuple[AgentView, ...]
+    """The kinds of its events, by name."""
 
     def format(self) -> str:
         """The space, then its agents, sessions and kinds, one per line."""

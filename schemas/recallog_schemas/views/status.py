@@ -8,19 +8,28 @@ class PartitionStatus(View):
     """The progress of the views of one partition."""
 
     views: str
+    """The group of views: the built-in ones, a projection of the user, or the index."""
     partition: int
+    """The number of the partition."""
     end: int
+    """The next offset of the partition."""
     checkpoint: int
+    """The last offset that was processed; -1: nothing yet."""
     lag: int
     """The number of records not processed yet."""
     generation: str | None
+    """The generation that readers use; None before the first one."""
     building: str | None
+    """The generation that a rebuild computes now; None if there is none."""
     building_checkpoint: int | None
+    """The last offset that it has processed."""
     dead_letters: int
+    """The number of records that the views could not apply."""
     incomplete: bool
     """Some dead letters have a future schema: newer code can read them."""
 
     def format(self) -> str:
+        """Views, partition, progress, dead letters and generation in one line."""
         return (
             f"{self.views}, partition {self.partition}: {self.checkpoint + 1:,} of {self.end:,} records processed, "
             f"{self.dead_letters:,} dead letters, generation {self.generation or 'none yet'}"
@@ -31,21 +40,31 @@ class Status(View):
     """The state of the ledger and its views. Computing it folds no records."""
 
     ledger: str
+    """The id of the ledger."""
     records: int
-    """Processed records: applied, skipped as repeats, or dead letters."""
+    """The number of records in the ledger."""
     spaces: int
+    """The number of spaces."""
     agents: int
+    """The number of agents that have acted, counted in each space."""
     sessions: int
+    """The number of sessions, counted in each space."""
     partitions: tuple[PartitionStatus, ...]
+    """The progress of each group of views in each partition."""
     pending: tuple[PendingTrigger, ...]
     """Due reflections: the first 100 of `pending_total`."""
     pending_total: int
+    """The number of due reflections."""
     unreflected: tuple[Unreflected, ...]
     """Agents past turn 30 whose reflection is off: the first 100 of `unreflected_total`."""
     unreflected_total: int
+    """The number of those agents."""
     ledger_bytes: int
+    """The size of the ledger."""
     views_bytes: int
+    """The size of the views, those of projections of the user included."""
     index_bytes: int
+    """The size of the semantic index."""
 
     def format(self) -> str:
         """The counts, then the progress of each group of views, one per line."""

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from recallog import Memory
+from recallog.operations import schemas
 from recallog_schemas import export
 from recallog_service.cli import console, derived, terminal
 from recallog_service.cli.terminal import Json
@@ -22,8 +24,8 @@ def export_command(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")] = Path("schemas/json"),
     as_json: Json = False,
 ) -> None:
-    """Write the JSON Schemas of events, payloads and views, one file each."""
-    written = export.write(output)
+    """Write the JSON Schemas of events, payloads, answers and the arguments of operations, one file each."""
+    written = export.write(output, schemas.documents(Memory))
     if as_json:
         terminal.print_json({"written": [str(path) for path in written]})
     else:

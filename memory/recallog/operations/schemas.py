@@ -1,0 +1,47 @@
+"""The JSON Schemas of operations: of their arguments, and of everything that they read and answer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recallog.operations.operation import Facade, Operation, all_operations
+from recallog_schemas import export
+
+
+def documents(facade: type[Facade]) -> Mapping[str, dict[str, Any]]:
+    """File name to JSON Schema: `event.json`, `kinds/<kind>.json`, `views/<answer>.json` and `operations/<name>.json`
+    of a facade and of those that it has."""
+    operations = all_operations(facade).values()
+    answers = dict.fromkeys(each.answer for each in operations)
+    return {
+        **export.documents(answers),
+        **{f"operations/{each.qualified_name}.json": arguments(each) for each in operations},
+    }
+
+
+def arguments(operation: Operation) -> dict[str, Any]:
+    """The JSON Schema of the arguments of an operation, as one object that refers to nothing outside.
+
+    It serves as the body of an HTTP request and as the `inputSchema` of an MCP tool. `x-recallog` holds what is not
+    about the arguments.
+    """
+    schema = export.schema_of(operation.arguments, "validation")
+    described = {
+        "$schema": schema.pop("$schema"),
+        "title": operation.qualified_name,
+        "description": "\n\n".join(operation.description),
+        "type": "object",
+        "properties": {},
+        "required": [],
+    }
+    return {
+        **described,
+        **{key: value for key, value in schema.items() if key not in ("title", "description")},
+        "x-recallog": {
+            "scope": operation.scope.value,
+            "idempotent": operation.idempotent,
+            "destructive": operation.destructive,
+            "answer": {"$ref": f"../{export.answer_file(operation.answer)}"},
+            "command": operation.command,
+            "example": operation.example,
+        },
+    }
