@@ -54,7 +54,7 @@ class _Run:
 
     async def _append(self, events: list[Event]) -> None:
         try:
-            ends = await self._memory.ledger_ends()
+            ends = await self._memory.admin.ledger_ends()
             positions = await self._memory.publish_many(events)
         except (StorageError, UnknownOutcome) as error:
             done = self.added + self.known

@@ -87,7 +87,7 @@ def test_it_keeps_a_folder_with_other_content(tmp_path: Path) -> None:
     async def work() -> list[int]:
         async with Memory.open(tmp_path) as memory:
             await memory.publish(event(space="mine"))
-            return await memory.ledger_ends()
+            return await memory.admin.ledger_ends()
 
     before = run(work())
     result = recallog("demo", "--home", tmp_path)

@@ -7,16 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
 from recallog import Memory, Settings
-from recallog.retrieval.channels import DEFAULT_CHANNELS
+from recallog.retrieval.channels import DEFAULT_CHANNELS, LATE_INTERACTION, SEMANTIC, Channel
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.views import View
 from recallog_service.cli import console, terminal
-from recallog_service.cli.recalling import Channel
 from recallog_service.cli.terminal import Json
 from recallog_service.evaluation import locomo_questions, result
 from recallog_service.evaluation.locomo_questions import ADVERSARIAL, CATEGORIES, Question
@@ -45,6 +44,8 @@ OFF = "off"
 EMBEDDED = "embedded"
 _BATCH_EVENTS = 500
 _HEADINGS = ("R@5", "R@10", "R@20", "MRR")
+_CHANNELS: tuple[Channel, ...] = get_args(Channel)
+_DEFAULT_CHANNELS = tuple(channel for channel in _CHANNELS if channel in DEFAULT_CHANNELS)
 
 
 class Report(View):
@@ -65,7 +66,7 @@ class _Asker:
     """Queries the memory, and collects the reasons of answers that used keywords only."""
 
     memory: Memory
-    channels: frozenset[str] | None = None
+    channels: Sequence[Channel] | None = None
     """None for the default channels."""
     degraded: list[str] = field(default_factory=list)
 
@@ -93,7 +94,10 @@ def locomo_command(
     against: Annotated[
         Path | None, typer.Option(help="File of an earlier --out, compared question by question.")
     ] = None,
-    without: Annotated[list[Channel] | None, typer.Option(help="Leave out this default channel; repeatable.")] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(metavar="|".join(_DEFAULT_CHANNELS), help="Leave out this default channel; repeatable."),
+    ] = None,
     ablations: Annotated[
         bool, typer.Option("--ablations", help="Also run with one channel fewer or more, and without the index.")
     ] = False,
@@ -113,13 +117,8 @@ def locomo_command(
     without indexing. The exit code is 1 if answers used keywords only although an
     index was requested.
     """
-    dropped = frozenset(without or ())
-    if unused := dropped - DEFAULT_CHANNELS:
-        raise typer.BadParameter(f"{', '.join(sorted(unused))} is not a default channel", param_hint="--without")
-    channels = DEFAULT_CHANNELS - dropped if dropped else None
-    if channels is not None and not channels:
-        raise typer.BadParameter("no channel is left", param_hint="--without")
-    if ablations and (dropped or index == OFF):
+    channels = _default_channels_without(without) if without else None
+    if ablations and (without or index == OFF):
         raise typer.BadParameter("--ablations cannot be combined with --without or --index off")
     text = _bytes(file)
     if out is not None and not out.absolute().parent.is_dir():
@@ -150,6 +149,15 @@ def locomo_command(
     else:
         _print(done, change, against)
     raise typer.Exit(1 if _unexpectedly_degraded(done.used, done.summary) else 0)
+
+
+def _default_channels_without(names: Sequence[str]) -> tuple[Channel, ...]:
+    if unused := set(names).difference(_DEFAULT_CHANNELS):
+        raise typer.BadParameter(f"{', '.join(sorted(unused))} is not a default channel", param_hint="--without")
+    channels = tuple(channel for channel in _DEFAULT_CHANNELS if channel not in names)
+    if not channels:
+        raise typer.BadParameter("no channel is left", param_hint="--without")
+    return channels
 
 
 def _bytes(file: Path) -> bytes:
@@ -197,7 +205,11 @@ async def _ingest(text: bytes, folder: Path) -> None:
 
 
 async def _all_runs(
-    questions: Sequence[Question], folder: Path, index: str | None, channels: frozenset[str] | None, ablations: bool
+    questions: Sequence[Question],
+    folder: Path,
+    index: str | None,
+    channels: tuple[Channel, ...] | None,
+    ablations: bool,
 ) -> tuple[Used, tuple[Answered, ...], Summary, tuple[Ablation, ...]]:
     """The requested run; with `ablations` also those with one channel fewer or more, and without the index."""
     runs = []
@@ -206,9 +218,9 @@ async def _all_runs(
         async with Memory.open(settings, progress=advance) as memory:
             used = _used(settings, channels)
             answers, summary = await _run(_Asker(memory, channels), questions, "asking")
-            for channel in Channel if ablations else ():
+            for channel in _CHANNELS if ablations else ():
                 name = f"{'without' if channel in DEFAULT_CHANNELS else 'with'} {channel}"
-                changed = DEFAULT_CHANNELS ^ {channel.value}
+                changed = tuple(each for each in _CHANNELS if (each in DEFAULT_CHANNELS) != (each == channel))
                 found, figures = await _run(_Asker(memory, changed), questions, name)
                 runs.append(_ablation(name, _used(settings, changed), figures, answers, found))
         if ablations:
@@ -231,9 +243,8 @@ async def _run(asker: _Asker, questions: Sequence[Question], label: str) -> tupl
     return answers, result.summary_of(answers, asker.degraded)
 
 
-def _used(settings: Settings, channels: frozenset[str] | None) -> Used:
-    ranks = tuple(channel.value for channel in Channel if channel in channels) if channels is not None else None
-    return Used(recallog=version("recallog"), index=settings.index or EMBEDDED, channels=ranks)
+def _used(settings: Settings, channels: tuple[Channel, ...] | None) -> Used:
+    return Used(recallog=version("recallog"), index=settings.index or EMBEDDED, channels=channels)
 
 
 def _ablation(
@@ -244,7 +255,7 @@ def _ablation(
 
 def _unexpectedly_degraded(used: Used, summary: Summary) -> bool:
     """Whether answers used keywords only although an index and channels with vectors were requested."""
-    vectors = used.channels is None or not {Channel.SEMANTIC, Channel.LATE}.isdisjoint(used.channels)
+    vectors = used.channels is None or not {SEMANTIC, LATE_INTERACTION}.isdisjoint(used.channels)
     return summary.degraded > 0 and vectors and used.index != OFF
 
 

@@ -1,24 +1,21 @@
 """`reflection` and `react`: show whether a reflection is due, and answer due reflections."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from recallog import Memory, Settings
+from recallog import Memory, ReactionsView, Settings
 from recallog.following.entries import entries_of, follow
 from recallog.reactors.reactor import POLL_SECONDS, RETRY_SECONDS
 from recallog_schemas.errors import LockTimeout, RecallogError
-from recallog_schemas.views import Reaction, ReflectionView, lines
+from recallog_schemas.views import Reaction
+from recallog_schemas.views.reflection import FAILED
 from recallog_service.cli import console, terminal
-from recallog_service.cli.consumers import print_based_on
 from recallog_service.cli.control_characters import harmless
-from recallog_service.cli.operators import set_threshold
 from recallog_service.cli.terminal import Agent, At, Home, Json, Space
-
-_FAILED = "reflection.failed"
 
 
 def register(app: typer.Typer) -> None:
@@ -34,31 +31,18 @@ def reflection_command(
     as_json: Json = False,
 ) -> None:
     """Show whether a reflection of an agent is due, since when, and on which events."""
-    view = terminal.ask(
-        lambda memory: memory.reflection(space, agent, as_of=terminal.as_of(as_of)), home, as_json=as_json
-    )
+    view = terminal.ask(lambda memory: memory.reflection(space, agent, as_of=as_of), home, as_json=as_json)
     if as_json:
         terminal.print_json(view)
-    else:
-        _print_reflection(view)
-
-
-def _print_reflection(view: ReflectionView) -> None:
-    since_last = "so far" if view.last is None else f"since the last one at {view.last}"
+        return
+    terminal.print_lines(view.format())
     if view.threshold is None:
-        terminal.print_lines(f"never due: {view.agent} has no threshold; {view.events:,} events {since_last}")
-        terminal.note(f"set a threshold: {set_threshold(view.space, view.agent)}")
-        return
-    count = f"{view.events:,} of {view.threshold:,} events {since_last}"
-    if not view.due:
-        terminal.print_lines(f"not due: {count}")
-        return
-    since = "since before the first event in the views" if view.since is None else f"since {view.since}"
-    terminal.print_lines(f"due {since}: {count}", "bold")
-    terminal.print_lines(lines(view.on))
-    if view.events > len(view.on):
-        terminal.note(f"the newest {len(view.on):,} of these events are shown")
-    terminal.note(f"answer it: recallog react {view.space}")
+        settings = '{"reflection_threshold": 20}'
+        terminal.note(f"set a threshold: recallog publish {space} {agent} agent.configured --payload '{settings}'")
+    elif view.due:
+        if view.events > len(view.on):
+            terminal.note(f"the newest {len(view.on):,} of these events are shown")
+        terminal.note(f"answer it: recallog react {space}")
 
 
 def react_command(
@@ -100,10 +84,10 @@ def react_command(
                 await memory.pending(space)
         return terminal.settings(home, reflector=reflector, reflector_model=model)
 
-    async def work() -> list[Reaction]:
+    async def work() -> ReactionsView:
         async with Memory.open(await ready()) as memory:
             with terminal.bar("reflecting", "reflections") as advance:
-                return await memory.react(space, advance)
+                return await memory.react(space, progress=advance)
 
     async def follow_triggers() -> None:
         await _follow(await ready(), space, as_json)
@@ -116,15 +100,15 @@ def react_command(
         terminal.print_json(reactions)
     elif not reactions:
         console.out.print("no reflection is due")
-    for reaction in [] if as_json else reactions:
+    for reaction in () if as_json else reactions:
         _print_reaction(reaction)
-    raise typer.Exit(1 if any(reaction.kind == _FAILED for reaction in reactions) else 0)
+    raise typer.Exit(0 if reactions.ok else 1)
 
 
 async def _follow(settings: Settings, space: str | None, as_json: bool) -> None:
     """Answer what falls due and print new answers of the ledger, until cancelled or until a permanent error."""
     async with Memory.open(settings) as memory:
-        begins = dict(enumerate(await memory.ledger_ends()))
+        begins = dict(enumerate(await memory.admin.ledger_ends()))
         where = "all spaces" if space is None else space
         reflector = "offline" if settings.reflector == "extractive" else f"with {settings.reflector_model}"
         terminal.note(f"answering due reflections in {where}, {reflector}; Ctrl-C ends the command")
@@ -177,6 +161,11 @@ def _print_reaction(reaction: Reaction) -> None:
     line.append(f"{reaction.position}  {reaction.space}  ", "dim")
     line.append(reaction.agent, "bold")
     line.append(f"  {reaction.kind}  ", "dim")
-    line.append(harmless(reaction.text), "red" if reaction.kind == _FAILED else "magenta")
+    line.append(harmless(reaction.text), "red" if reaction.kind == FAILED else "magenta")
     console.out.print(line)
-    print_based_on(reaction.based_on)
+    _print_based_on(reaction.based_on)
+
+
+def _print_based_on(ids: Sequence[str]) -> None:
+    if ids:
+        terminal.print_lines(f"  based on {', '.join(ids)}", "dim")

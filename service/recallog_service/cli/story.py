@@ -12,11 +12,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from recallog import Context, EpisodicView, Explanation, Memory
+from recallog import ContextView, EpisodicView, Explanation, Memory
 from recallog_schemas.views import RecallHit, VerifyReport
 from recallog_service.cli import terminal
 from recallog_service.cli.console import out
-from recallog_service.cli.operators import print_verified
 from recallog_service.cli.terminal import Json
 from recallog_service.demo import village
 
@@ -66,7 +65,7 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="recallog-demo-") as folder, terminal.bar("indexing") as advance:
             recalled = await village.recall_in_other_words(Path(folder), advance)
         printer.recall(recalled)
-        before = await memory.verify()
+        before = await memory.admin.verify()
         damaged = await village.corrupt_and_verify(home, memory)
         printer.damage(damaged)
         rebuilt = await village.delete_and_rebuild(home, memory)
@@ -174,10 +173,10 @@ class _Printer:
         out.print(f"  {why.sum()}", style="bold")
         out.print(f"  {why.why}{'' if why.in_episodic else f'; it had left his window of {why.window} events'}.")
 
-    def prompt(self, prompt: Context) -> None:
+    def prompt(self, prompt: ContextView) -> None:
         _heading("6  The prompt that he gets")
         out.print(
-            Panel(Text(prompt), title=f"{prompt.tokens} tokens of {village.PROMPT_TOKENS}", title_align="left"),
+            Panel(Text(prompt.text), title=f"{prompt.tokens} tokens of {village.PROMPT_TOKENS}", title_align="left"),
             soft_wrap=False,
         )
 
@@ -211,7 +210,8 @@ class _Printer:
     def damage(self, report: VerifyReport) -> None:
         _heading("8  A memory is edited")
         out.print("One row of a view was changed directly in the file. `recallog verify`:")
-        print_verified(report)
+        terminal.print_lines(report.format(), "red")
+        out.print("The ledger is the source of truth. Build the views again: recallog rebuild")
 
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None:
         _heading("9  Delete every view")
@@ -245,7 +245,7 @@ class _Silent(_Printer):
     def reflections(self, wrong: village.Reflected, better: village.Reflected) -> None: ...
     def beliefs(self, then: str, later: str) -> None: ...
     def explanation(self, why: Explanation) -> None: ...
-    def prompt(self, prompt: Context) -> None: ...
+    def prompt(self, prompt: ContextView) -> None: ...
     def recall(self, recalled: village.Recalled) -> None: ...
     def damage(self, report: VerifyReport) -> None: ...
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None: ...

@@ -11,7 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from recallog import (
-    Context,
+    ContextView,
     EpisodicView,
     Event,
     Explanation,
@@ -178,13 +178,13 @@ def _ingest(home: Path, kill_after: int | None, progress: Callable[[int], None])
 
 async def _ids(home: Path) -> list[str]:
     async with Memory.open(settings(home)) as memory:
-        return [codec.decode(data).id async for batch in memory.records() for _, data in batch.records]
+        return [codec.decode(data).id async for batch in memory.admin.records() for _, data in batch.records]
 
 
 async def position_of(memory: Memory, wanted: Callable[[Event], bool]) -> Position:
     """The position of the last event for which `wanted` is true."""
     found: Position | None = None
-    async for batch in memory.records(space=SPACE):
+    async for batch in memory.admin.records(space=SPACE):
         for offset, data in batch.records:
             if wanted(codec.decode(data)):
                 found = Position(batch.partition, offset)
@@ -231,7 +231,7 @@ async def why_remembered(memory: Memory) -> Explanation:
     return await memory.explain(SPACE, VERDICT, ACCUSED, query=QUESTION, as_of=as_of)
 
 
-async def prompt(memory: Memory) -> Context:
+async def prompt(memory: Memory) -> ContextView:
     """The prompt for a model that plays the accused at that turn."""
     as_of = await position_of(memory, lambda event: event.turn <= TURN_AFTER_THE_VERDICT)
     return await memory.context(
@@ -262,7 +262,7 @@ async def recall_in_other_words(home: Path, progress: Callable[[int, int], None]
         scene = positions[ids.index(SCENE_ENDS_WITH)]
         recalled = Recalled(
             memories=len(positions),
-            by_words=await memory.recall(SPACE, KNOWER, IN_OTHER_WORDS, channels={KEYWORD}, as_of=scene),
+            by_words=await memory.recall(SPACE, KNOWER, IN_OTHER_WORDS, channels=[KEYWORD], as_of=scene),
             knower=await memory.recall(SPACE, KNOWER, IN_OTHER_WORDS, as_of=scene),
             accuser=await memory.recall(SPACE, ACCUSER, IN_OTHER_WORDS, as_of=scene),
             later=await memory.recall(SPACE, ACCUSER, IN_OTHER_WORDS),
@@ -274,11 +274,11 @@ async def recall_in_other_words(home: Path, progress: Callable[[int, int], None]
 async def corrupt_and_verify(home: Path, memory: Memory) -> VerifyReport:
     """Damage one memory of the agent that knows; the report of the verification."""
     tamper(home / layout.views_file(), SPACE, KNOWER)
-    return await memory.verify()
+    return await memory.admin.verify()
 
 
 async def delete_and_rebuild(home: Path, memory: Memory) -> VerifyReport:
     """Delete all views, which the next query builds again from offset zero; the report of the verification."""
     for suffix in ("", "-wal", "-shm"):
         (home / f"{layout.views_file()}{suffix}").unlink(missing_ok=True)
-    return await memory.verify()
+    return await memory.admin.verify()
