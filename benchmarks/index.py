@@ -158,5 +158,5 @@ async def _publish(memory: Memory, events: Sequence[dict[str, object]]) -> float
 
 async def _indexed(memory: Memory) -> int | None:
     """The checkpoint of the generation that is being built."""
-    (index,) = [each for each in (await memory.status()).partitions if each.views == "index"]
+    (index,) = [each for each in (await memory.admin.status()).partitions if each.views == "index"]
     return index.building_checkpoint

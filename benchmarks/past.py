@@ -21,7 +21,7 @@ async def measure(setup: Setup) -> list[Measure]:
             for repetition in range(setup.repetitions):
                 setup.report(f"past: {repetition + 1} of {setup.repetitions}")
                 travels.append(await seconds(memory.episodic(_SPACE, "agent-0", as_of=middle)))
-                checks.append(await seconds(memory.verify()))
+                checks.append(await seconds(memory.admin.verify()))
     return [
         Measure(f"past: episodic(as_of=middle of {own:,})", median(travels) * 1e3, "ms"),
         Measure("past: verify", (own + others) / median(checks), "events/s"),
@@ -34,5 +34,5 @@ async def _mix(memory: Memory, own: int, others: int) -> Position:
     of_space: list[Position] = []
     for batch in batches(crowd(own, _AGENTS, space=_SPACE), 200):
         mixed: list[Event] = [*batch, *next(batches(neighbours, 200 * others // own))]
-        of_space += (await memory.publish_many(mixed))[: len(batch)]
+        of_space += (await memory.publish_many(mixed)).items[: len(batch)]
     return of_space[len(of_space) // 2]

@@ -126,7 +126,7 @@ class Publisher:
     async def _until_acknowledged(self, batch: Sequence[Event]) -> list[Position]:
         while True:
             try:
-                return await self._memory.publish_many(batch)
+                return list(await self._memory.publish_many(batch))
             except (UnknownOutcome, StorageUnavailable) as error:
                 self._written.note(type(error).__name__, sent=len(batch), message=str(error))
             await asyncio.sleep(self._rng.uniform(0, 0.5))

@@ -97,7 +97,7 @@ async def _caught_up(conductor: Conductor) -> None:
     async with Memory.open(settings) as memory:
         while time.monotonic() < deadline:
             try:
-                status = await memory.status()
+                status = await memory.admin.status()
             except RecallogError as error:
                 behind = error
             else:

@@ -163,24 +163,24 @@ class Cluster:
         """Publish, and wait until the views have processed the last event of each partition."""
 
         async def work(memory: Memory) -> list[Position]:
-            positions = await memory.publish_many(events)
+            published = await memory.publish_many(events)
             await memory.catch_up()
-            return positions
+            return list(published)
 
         return self.ask(work)
 
     def publish_only(self, events: Sequence[Event]) -> list[Position]:
         """Publish without waiting for views."""
-        return self.ask(lambda memory: memory.publish_many(events))
+        return list(self.ask(lambda memory: memory.publish_many(events)))
 
     def assert_views_are_the_fold(self, records: int) -> None:
         """All views are complete, and equal to a new fold of `records` records."""
 
         async def work(memory: Memory) -> None:
             await memory.catch_up()
-            report = await memory.verify()
+            report = await memory.admin.verify()
             assert [check.difference for check in report.tables if check.difference is not None] == []
-            status = await memory.status()
+            status = await memory.admin.status()
             assert status.records == records
             assert [(row.lag, row.checkpoint) for row in status.partitions if row.lag] == []
 

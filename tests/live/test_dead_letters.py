@@ -100,7 +100,7 @@ def write(cluster: Cluster, records: Sequence[Written]) -> list[Position]:
 def letters(cluster: Cluster) -> list[DeadLetter]:
     async def work(memory: Memory) -> list[DeadLetter]:
         await memory.catch_up()
-        return await memory.dead_letters()
+        return list(await memory.admin.dead_letters())
 
     return cluster.ask(work)
 
@@ -118,9 +118,9 @@ def test_invalid_records_are_dead_letters_and_their_space_continues(cluster: Clu
             if at.partition == PARTITION:
                 with pytest.raises(DeadLettered, match=f"is a dead letter \\({reason}"):
                     await memory.episodic(SPACE, "baker", after=at)
-        assert (await memory.dead_letter(positions[7])).content == record_of("wrong key").decode()
-        await memory.rebuild()
-        status = await memory.status()
+        assert (await memory.admin.dead_letter(positions[7])).content == record_of("wrong key").decode()
+        await memory.admin.rebuild()
+        status = await memory.admin.status()
         assert sum(row.dead_letters for row in status.partitions) == len(bad)
         assert [row.partition for row in status.partitions if row.incomplete] == [PARTITION]
 
@@ -164,7 +164,7 @@ def test_aborted_records_and_transaction_markers_do_not_block_the_fold(cluster: 
             await transaction(4, commit=False)
         finally:
             await producer.stop()
-        before = (await memory.ledger_ends())[PARTITION]
+        before = (await memory.admin.ledger_ends())[PARTITION]
         await memory.catch_up()  # the last offset is an abort's marker
         view = await memory.timeline(SPACE, "baker", kinds=["agent.spoke"])
         committed = [each.event.id for each in view.items if each.event.id.startswith("transaction")]
@@ -180,7 +180,7 @@ def test_aborted_records_and_transaction_markers_do_not_block_the_fold(cluster: 
 
 
 async def no_difference(memory: Memory) -> None:
-    assert [check for check in (await memory.verify()).tables if check.difference is not None] == []
+    assert [check for check in (await memory.admin.verify()).tables if check.difference is not None] == []
 
 
 def test_a_header_name_that_is_not_utf_8_does_not_block_the_fold(

@@ -86,7 +86,7 @@ def test_the_index_follows_the_topic_counts_ids_once_and_is_resumed(cluster: Clu
         view = await memory.recall("castle", "baker", "the castle's number n42")
         assert (view.degraded, view.index_behind, view.hits[0].event.id) == (None, 0, "castle-42")
         assert {hit.event.space for hit in view.hits} == {"castle"}
-        report = await memory.verify()
+        report = await memory.admin.verify()
         assert [check.difference for check in report.tables if check.difference is not None] == []
         assert {check.views for check in report.tables} >= {INDEX}
 
@@ -111,7 +111,7 @@ def test_two_indexers_restore_an_engine_that_lost_everything(cluster: Cluster, t
                 await memory.catch_up_index()
             found = await points(memory)
             assert len(found) == len(set(found)) == await everything(memory)
-            reports = await memory.rebuild(what=INDEX)
+            reports = await memory.admin.rebuild("index")
             assert {report.views for report in reports} == {INDEX}
             assert sorted(await points(memory)) == sorted(found)
 
@@ -121,7 +121,7 @@ def test_two_indexers_restore_an_engine_that_lost_everything(cluster: Cluster, t
 async def everything(memory: Memory) -> int:
     """Distinct ids in the topic."""
     known = set()
-    async for batch in memory.records():
+    async for batch in memory.admin.records():
         known |= {codec.decode(data).id for _, data in batch.records}
     return len(known)
 
@@ -130,7 +130,7 @@ async def points(memory: Memory) -> list[str]:
     """Ids of all points of all active generations."""
     indexing = memory._components.index.indexer
     found: list[str] = []
-    for partition in range(len(await memory.ledger_ends())):
+    for partition in range(len(await memory.admin.ledger_ends())):
         active = (await indexing.rows.pointer(partition)).active
         if active is not None:
             found += [point.id for point in await indexing.engine.scroll(f"{partition}-{active.id}", None, 10_000)]

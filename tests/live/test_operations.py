@@ -60,7 +60,7 @@ def recallog(cluster: Cluster, *arguments: str) -> tuple[int, str, str]:
 
 
 def generations(cluster: Cluster) -> dict[int, str | None]:
-    status = cluster.ask(lambda memory: memory.status())
+    status = cluster.ask(lambda memory: memory.admin.status())
     return {row.partition: row.generation for row in status.partitions}
 
 
@@ -69,7 +69,7 @@ def test_rebuilds_at_the_same_time_share_the_partitions_and_replace_each_once(cl
     processes = [start(cluster, "rebuild", "--json") for _ in range(2)]
     ended = [(process, *process.communicate(timeout=120)) for process in processes]
     assert [process.returncode for process, _, _ in ended] == [0, 0], ended
-    reports = [json.loads(out) for _, out, _ in ended]
+    reports = [json.loads(out)["items"] for _, out, _ in ended]
     after = generations(cluster)
     assert all(after[partition] != before[partition] for partition in range(PARTITIONS))
     done = [(report["partition"], report["generation"]) for each in reports for report in each]
@@ -81,24 +81,24 @@ def test_rebuilds_at_the_same_time_share_the_partitions_and_replace_each_once(cl
 def test_a_dry_run_of_rebuild_reports_the_plan_and_changes_nothing(cluster: Cluster) -> None:
     before = generations(cluster)
     code, out, _ = recallog(cluster, "rebuild", "--dry-run", "--json")
-    plans = json.loads(out)
+    plans = json.loads(out)["items"]
     assert code == 0
     assert {plan["partition"]: plan["replaces"] for plan in plans} == before
-    assert sum(plan["records"] for plan in plans) == cluster.ask(lambda memory: memory.status()).records
+    assert sum(plan["records"] for plan in plans) == cluster.ask(lambda memory: memory.admin.status()).records
     assert generations(cluster) == before
 
 
 def test_a_killed_rebuild_is_joined_or_abandoned(cluster: Cluster) -> None:
     process = start(cluster, "rebuild")
     try:
-        while not any(row.building for row in cluster.ask(lambda memory: memory.status()).partitions):
+        while not any(row.building for row in cluster.ask(lambda memory: memory.admin.status()).partitions):
             assert process.poll() is None
     finally:
         process.kill()
         process.communicate()
-    joined = cluster.ask(lambda memory: memory.rebuild())
+    joined = cluster.ask(lambda memory: memory.admin.rebuild())
     assert any(report.joined for report in joined)
-    assert cluster.ask(lambda memory: memory.abort_rebuild()) == []
+    assert cluster.ask(lambda memory: memory.admin.abort_rebuild()).aborted == ()
     cluster.assert_views_are_the_fold(EVENTS)
 
 
@@ -135,7 +135,7 @@ def test_verify_finds_a_planted_corruption_and_is_clean_without_it_while_events_
     finally:
         stop.set()
         publisher.join()
-    cluster.ask(lambda memory: memory.rebuild())
+    cluster.ask(lambda memory: memory.admin.rebuild())
     assert recallog(cluster, "verify")[0] == 0
 
 
@@ -148,7 +148,7 @@ def test_a_ledger_is_copied_to_a_folder_and_back_to_a_topic(cluster: Cluster, tm
     async def events_of(memory: Memory) -> dict[str, list[str]]:
         """The ids of each space, in order, each once."""
         found: dict[str, list[str]] = {}
-        async for batch in memory.records():
+        async for batch in memory.admin.records():
             for _, data in batch.records:
                 copied = codec.decode(data)
                 if copied.id not in found.setdefault(copied.space, []):

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from live.support import PARTITIONS, Cluster, wait_until
 from live.support_upgraded import newer_code
 from recallog import Memory, Position
 from recallog_schemas.errors import Rebuilding, ViewsTooNew
-from recallog_schemas.views import SpaceView
+from recallog_schemas.views import SpacesView
 from support.events import event
 
 SPACES = [f"space-{number}" for number in range(16)]
@@ -50,7 +50,7 @@ class Reader(threading.Thread):
                 except (Rebuilding, ViewsTooNew) as error:
                     self.refusals.add(type(error))
 
-    def _judge(self, found: Sequence[SpaceView]) -> None:
+    def _judge(self, found: SpacesView) -> None:
         counted: Counter[Position] = Counter()
         for view in found:
             assert view.checkpoint is not None

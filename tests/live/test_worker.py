@@ -86,7 +86,7 @@ def wait_until_shared(*workers: Worker) -> None:
 
 def records_of(cluster: Cluster) -> int:
     async def total(memory: Memory) -> int:
-        return sum(await memory.ledger_ends())
+        return sum(await memory.admin.ledger_ends())
 
     return cluster.ask(total)
 
