@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recallog_schemas import Event, codec, limits
-from recallog_schemas.errors import EventTooLarge, InvalidEvent
+from recallog_schemas.errors import EventTooLarge, InvalidArgument, InvalidEvent
 from recallog_service.formats import DEFAULT_START, Item, chat
 from support import real_data
 
@@ -283,7 +283,7 @@ def test_no_two_conversations_share_a_space_whatever_their_ids() -> None:
 
 
 def test_an_invalid_space_is_refused_once() -> None:
-    with pytest.raises(InvalidEvent, match="space: 'my chats' is not a name"):
+    with pytest.raises(InvalidArgument, match="space: 'my chats' is not a name"):
         items_of([talk(), talk()], space="my chats")
 
 

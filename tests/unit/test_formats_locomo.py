@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recallog_schemas import Event, codec
-from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.errors import InvalidArgument, InvalidEvent
 from recallog_schemas.kinds import DEFAULT_SHARED_KINDS
 from recallog_service.formats import Item, locomo
 from support import real_data
@@ -128,7 +128,7 @@ def test_a_speaker_gets_a_valid_name() -> None:
 def test_the_given_space_is_a_prefix_of_the_conversations_name() -> None:
     assert {event.space for event in events_of(sample(*HELLO))} == {"conv-1"}
     assert {event.space for event in events_of(sample(*HELLO), space="locomo")} == {"locomo/conv-1"}
-    with pytest.raises(InvalidEvent, match="space: 'my space' is not a name"):
+    with pytest.raises(InvalidArgument, match="space: 'my space' is not a name"):
         items_of(sample(*HELLO), space="my space")
 
 

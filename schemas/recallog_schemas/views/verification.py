@@ -2,9 +2,6 @@
 
 from recallog_schemas.views.base import ComputedAt, View
 
-_SHOWN_CHARS = 100
-"""How much of a differing row is shown."""
-
 
 class Difference(View):
     """The first row in which a view differs from a fresh fold. `found` or `expected` is None if that row is missing."""
@@ -25,16 +22,6 @@ class Difference(View):
     def address(self) -> str:
         """The names of table, space, owner and key, as far as the row has them."""
         return " / ".join(part for part in (self.table, self.space, self.owner, self.key) if part)
-
-    def format(self) -> str:
-        """The address of the row, then what the view and the fold have, cut to the part where they begin to differ."""
-        found, expected = self.found or "(no such row)", self.expected or "(no such row)"
-        if self.found is not None and self.expected is not None:
-            same = next((n for n, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b), 0)
-            start = max(0, same - _SHOWN_CHARS // 2)
-            lead = "…" if start else ""
-            found, expected = (lead + row[start : start + _SHOWN_CHARS] for row in (found, expected))
-        return f"differs {self.address()}\n  view  {found}\n  fold  {expected}"
 
 
 class TableCheck(ComputedAt):
@@ -75,8 +62,8 @@ class VerifyReport(View):
 
     def format(self) -> str:
         """The digest, or the first row that differs in each table."""
-        differing = [table.difference.format() for table in self.tables if table.difference is not None]
+        differing = [table.difference.address() for table in self.tables if table.difference is not None]
         if differing:
-            return "\n".join(differing)
+            return "\n".join(f"differs {address}" for address in differing)
         rows = sum(table.rows for table in self.tables)
         return f"clean {self.records:,} records, {rows:,} rows, digest {self.digest[:16]}"

@@ -1,7 +1,7 @@
-"""`reflection` and `react`: show whether a reflection is due, and answer due reflections."""
+"""`react`: answers due reflections, once or as they fall due."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -15,34 +15,12 @@ from recallog_schemas.views import Reaction
 from recallog_schemas.views.reflection import FAILED
 from recallog_service.cli import console, terminal
 from recallog_service.cli.control_characters import harmless
-from recallog_service.cli.terminal import Agent, At, Home, Json, Space
+from recallog_service.cli.rendering import print_based_on
+from recallog_service.cli.terminal import Home, Json
 
 
 def register(app: typer.Typer) -> None:
-    app.command("reflection", epilog="Example: recallog reflection village widow")(reflection_command)
     app.command("react", epilog="Example: recallog react village --follow")(react_command)
-
-
-def reflection_command(
-    space: Space,
-    agent: Agent,
-    as_of: At = None,
-    home: Home = None,
-    as_json: Json = False,
-) -> None:
-    """Show whether a reflection of an agent is due, since when, and on which events."""
-    view = terminal.ask(lambda memory: memory.reflection(space, agent, as_of=as_of), home, as_json=as_json)
-    if as_json:
-        terminal.print_json(view)
-        return
-    terminal.print_lines(view.format())
-    if view.threshold is None:
-        settings = '{"reflection_threshold": 20}'
-        terminal.note(f"set a threshold: recallog publish {space} {agent} agent.configured --payload '{settings}'")
-    elif view.due:
-        if view.events > len(view.on):
-            terminal.note(f"the newest {len(view.on):,} of these events are shown")
-        terminal.note(f"answer it: recallog react {space}")
 
 
 def react_command(
@@ -163,9 +141,4 @@ def _print_reaction(reaction: Reaction) -> None:
     line.append(f"  {reaction.kind}  ", "dim")
     line.append(harmless(reaction.text), "red" if reaction.kind == FAILED else "magenta")
     console.out.print(line)
-    _print_based_on(reaction.based_on)
-
-
-def _print_based_on(ids: Sequence[str]) -> None:
-    if ids:
-        terminal.print_lines(f"  based on {', '.join(ids)}", "dim")
+    print_based_on(reaction.based_on)

@@ -16,6 +16,7 @@ from recallog import ContextView, EpisodicView, Explanation, Memory
 from recallog_schemas.views import RecallHit, VerifyReport
 from recallog_service.cli import terminal
 from recallog_service.cli.console import out
+from recallog_service.cli.rendering import print_verified
 from recallog_service.cli.terminal import Json
 from recallog_service.demo import village
 
@@ -210,8 +211,7 @@ class _Printer:
     def damage(self, report: VerifyReport) -> None:
         _heading("8  A memory is edited")
         out.print("One row of a view was changed directly in the file. `recallog verify`:")
-        terminal.print_lines(report.format(), "red")
-        out.print("The ledger is the source of truth. Build the views again: recallog rebuild")
+        print_verified(report)
 
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None:
         _heading("9  Delete every view")

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from recallog_schemas import codec
 from recallog_schemas.errors import EventTooLarge, InvalidEvent
 from recallog_service.formats.guess import wrong_format
-from recallog_service.formats.item import DEFAULT_START, Item, check_space, derived_id, is_name, made, refused
+from recallog_service.formats.item import DEFAULT_START, Item, derived_id, is_name, made, refused
 from recallog_service.formats.messages import ASSISTANT, Draft, Refusal, drafts_of
 
 SESSION = "1"
@@ -44,9 +45,10 @@ def read(
 ) -> Iterator[Item]:
     """The events of all conversations, in file order; `Item.number` is the conversation's ordinal, from 1.
 
-    Raises `InvalidEvent` for a file without conversations, and for a `space` that is not a valid name.
+    Raises `InvalidEvent` for a file without conversations, and `InvalidArgument` for a `space` that is not a name.
     """
-    check_space(space)
+    if space is not None:
+        codec.check_name(space)
     conversations = _conversations(text, messages_key)
     for number, (conversation, name) in enumerate(
         zip(conversations, _spaces(conversations, space), strict=True), start=1

@@ -52,14 +52,3 @@ def refused(number: int, location: str, error: InvalidEvent) -> Item:
 def is_name(text: str) -> bool:
     """Whether `text` is a valid name of a space or an agent."""
     return _NAME.fullmatch(text) is not None
-
-
-def check_space(space: str | None) -> None:
-    """Raise one `InvalidEvent` for an invalid name of a space, instead of one per event."""
-    if space is not None and not is_name(space):
-        raise InvalidEvent(
-            f"space: {space!r} is not a name; it starts with a letter or digit, then letters, digits and . _ @ / -, "
-            "at most 128 characters",
-            path="space",
-            rule="string_pattern_mismatch",
-        )

@@ -24,11 +24,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recallog_schemas import limits
+from recallog_schemas import codec, limits
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.kinds import DEFAULT_SHARED_KINDS
 from recallog_service.formats.guess import wrong_format
-from recallog_service.formats.item import Item, check_space, derived_id, is_name, made, refused
+from recallog_service.formats.item import Item, derived_id, is_name, made, refused
 
 NARRATOR = "narrator"
 
@@ -72,9 +72,10 @@ class _Reading:
 def read(text: bytes, *, space: str | None = None) -> Iterator[Item]:
     """The events of all conversations; `Item.number` is the conversation's ordinal, from 1. `space` is a prefix.
 
-    Raises `InvalidEvent` for a file that is not LoCoMo, and for a `space` that is not a valid name.
+    Raises `InvalidEvent` for a file that is not LoCoMo, and `InvalidArgument` for a `space` that is not a name.
     """
-    check_space(space)
+    if space is not None:
+        codec.check_name(space)
     spaces: set[str] = set()
     for number, sample in enumerate(_samples(text), 1):
         try:
