@@ -10,7 +10,6 @@ from recallog.operations.operation import Facade, Scope, operation
 from recallog.reading.projection_group import INDEX
 from recallog.settings import Settings
 from recallog_schemas import Position, codec, views
-from recallog_streams import migration
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.projector import Progress
 
@@ -124,6 +123,8 @@ class Admin(Facade, group="admin"):
         It can be interrupted and run again. The views of the target are updated by its workers, or in a folder by the
         next query.
         """
+        from recallog_streams import migration
+
         destination = composition.ledger_at(target, Settings())
         try:
             return await migration.copy(self._components.ledger, destination, progress)
