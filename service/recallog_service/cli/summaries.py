@@ -14,56 +14,84 @@ COMMANDS = {
         "Write the events or conversations of a file to the ledger.",
     ),
     "episodic": (
-        "consumers",
-        "Show the recent events of an agent: its own, those addressed to it, and shared ones.",
+        "derived",
+        "The recent events of an agent: its own, those addressed to it, and shared ones, oldest first.",
     ),
     "timeline": (
-        "consumers",
-        "Show the events that an agent may see, in order: the newest page, an older one, or those around one event.",
+        "derived",
+        "A page of the events that an agent may see, oldest first; the first page has the newest ones.",
     ),
     "salient": (
-        "consumers",
-        "Show the events that matter most to an agent now by relevance, recency and importance, oldest first.",
-    ),
-    "explain": (
-        "consumers",
-        "Explain why an agent remembers an event, or why not. The exit code is 1 if there is no such event.",
-    ),
-    "beliefs": (
-        "consumers",
-        "Show the beliefs of an agent, and the events that each belief is based on.",
-    ),
-    "scene": (
-        "consumers",
-        "Show the scene of a space: the newest shared event of each scene kind, oldest first.",
-    ),
-    "context": (
-        "consumers",
-        "Print the prompt of an agent for a model. Stdout contains only the prompt.",
+        "derived",
+        "The events that matter most to an agent now, of the newest 2,000 that it may see, oldest first.",
     ),
     "recall": (
-        "recalling",
-        "Find the memories of an agent that best answer a question, best first.",
+        "derived",
+        "The memories of an agent that best answer a question, best first, each with its score explained.",
     ),
     "search": (
-        "recalling",
-        "Find memories as `recall` does, and print ids, previews and the size of each text in tokens.",
+        "derived",
+        "Find memories as `recallog recall` does, and answer ids, previews and the size of each text in tokens.",
     ),
     "entries": (
-        "recalling",
-        "Show whole events by id, in the order of the ids. Events that the agent may not see are left out.",
-    ),
-    "spaces": (
-        "activity",
-        "List all spaces with their counts.",
-    ),
-    "agents": (
-        "activity",
-        "List the agents of a space with their counts.",
+        "derived",
+        "Whole events by id, in the order of the ids; a repeated id counts once.",
     ),
     "reflection": (
-        "reactors",
-        "Show whether a reflection of an agent is due, since when, and on which events.",
+        "derived",
+        "Whether a reflection of an agent is due: since which position, after how many events, and on which.",
+    ),
+    "beliefs": (
+        "derived",
+        "The newest 64 beliefs of an agent, oldest first, each with the events that it is based on.",
+    ),
+    "scene": (
+        "derived",
+        "The newest shared event of each scene kind, oldest first: what all agents of the space see.",
+    ),
+    "context": (
+        "derived",
+        "The prompt of an agent for a model, and whether a reflection is due.",
+    ),
+    "explain": (
+        "derived",
+        "Whether an agent remembers an event, and why: each term of its salience, its rank and its age.",
+    ),
+    "agent-settings": (
+        "derived",
+        "The settings of an agent, with defaults. `agent.configured` events change them.",
+    ),
+    "pending": (
+        "derived",
+        "The reflections that are due in one space, in all spaces of one partition, or in all, by space and agent.",
+    ),
+    "spaces": (
+        "derived",
+        "All spaces with their counts, by name.",
+    ),
+    "agents": (
+        "derived",
+        "The agents that have acted in a space, with their counts, by name.",
+    ),
+    "status": (
+        "derived",
+        "The size and progress of the views, dead letters, and due reflections. Folds nothing.",
+    ),
+    "verify": (
+        "derived",
+        "Fold the ledger again and compare every row of every view with the result.",
+    ),
+    "rebuild": (
+        "derived",
+        "Rebuild the views or the index from offset zero beside the live ones, then cut over.",
+    ),
+    "reindex": (
+        "derived",
+        "Rebuild the semantic index with another model, which computes all vectors again.",
+    ),
+    "dead-letters": (
+        "derived",
+        "List, show or retry records that could not be applied.",
     ),
     "react": (
         "reactors",
@@ -78,24 +106,8 @@ COMMANDS = {
         "Print the records of the ledger in order.",
     ),
     "export": (
-        "operators",
+        "exporting",
         "Write the ledger as JSON Lines, from which `recallog ingest` restores it.",
-    ),
-    "status": (
-        "operators",
-        "Show the size and progress of the views, dead letters, and due reflections.",
-    ),
-    "verify": (
-        "operators",
-        "Fold the ledger again and compare every row of every view with the result.",
-    ),
-    "rebuild": (
-        "operators",
-        "Rebuild the views or the index from offset zero beside the live ones, then cut over.",
-    ),
-    "reindex": (
-        "operators",
-        "Rebuild the semantic index with another model while the old one answers.",
     ),
     "copy": (
         "copying",
@@ -108,10 +120,6 @@ COMMANDS = {
     "indexer": (
         "workers",
         "Maintain the index of a cluster on a Qdrant server until SIGTERM. Any number of indexers share the partitions.",
-    ),
-    "dead-letters": (
-        "dead_letters",
-        "List, show or retry records that could not be applied.",
     ),
     "eval": (
         "evaluating",
