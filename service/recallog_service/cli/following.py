@@ -15,6 +15,7 @@ from recallog.following.entries import (
     newest_in_space,
 )
 from recallog_schemas import codec
+from recallog_schemas.errors import InvalidArgument, OutOfRange
 from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home, Json
 
@@ -83,4 +84,8 @@ async def _begins(memory: Memory, start: str | None, space: str | None) -> dict[
 
 
 async def _given(memory: Memory, start: str) -> Position:
-    return await check_partition(memory, Position.parse(start))
+    try:
+        position = Position.parse(start)
+    except OutOfRange as error:
+        raise InvalidArgument(f"--from: {error}", path="--from", rule="position") from None
+    return await check_partition(memory, position)
