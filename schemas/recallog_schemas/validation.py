@@ -31,6 +31,8 @@ def first_problem(error: ValidationError) -> Problem:
     path = context.get("path") or ".".join(str(part) for part in first["loc"] if part != "[key]")
     if context.get("pattern") == NAME_PATTERN:
         message = "a name has letters, digits and . _ @ / - , begins with a letter or digit, and is at most 128 long"
+    elif first["type"] == "sequence_str" or context.get("class") == "Sequence":
+        message = "should be a list"
     else:
         message = first["msg"].removeprefix("Input ")
     return Problem(path, first["type"], message, first["input"])

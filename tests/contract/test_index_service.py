@@ -231,7 +231,7 @@ async def _whole(memory: Memory, documents: int) -> None:
     for tries_left in reversed(range(3)):
         try:
             await memory.catch_up_index()
-            report = await memory.verify()
+            report = await memory.admin.verify()
             break
         except IndexUnavailable:
             if not tries_left:
@@ -331,8 +331,8 @@ def test_a_memory_that_does_not_use_the_index_starts_no_process(home: Path) -> N
             await memory.episodic("village", "baker")
             salient = await memory.salient("village", "baker", QUESTION)
             assert salient.relevance_by == "words: the index is not being served; recall starts it"
-            await memory.status()
-            await memory.verify()
+            await memory.admin.status()
+            await memory.admin.verify()
 
     run(work())
     assert not (home / layout.INDEX).exists()

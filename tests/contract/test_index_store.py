@@ -92,7 +92,7 @@ class Village:
         return {point.id: point for point in stored}
 
     async def differences(self) -> list[Difference]:
-        report = await self.memory.verify()
+        report = await self.memory.admin.verify()
         assert [check.table for check in report.tables if check.views == "index"].count("index.document") == 1
         return [check.difference for check in report.tables if check.difference is not None]
 
@@ -265,13 +265,13 @@ def test_a_query_during_a_rebuild_is_answered_by_words_and_marked_degraded(tmp_p
 def test_a_rebuild_reuses_all_vectors_and_gives_an_equal_index(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         before, made, old = await found.points(), (await found.store()).counts, await collection(found.indexing)
-        digests = [check.digest for check in (await found.memory.verify()).tables]
-        (report,) = await found.memory.rebuild(what="index")
+        digests = [check.digest for check in (await found.memory.admin.verify()).tables]
+        (report,) = await found.memory.admin.rebuild(what="index")
         assert (report.views, report.records) == ("index", len(EVENTS))
         assert (made.embedded, made.reused) == (DOCUMENTS, DOCUMENTS)
         assert found.embedders["toy"].embedded == DOCUMENTS
         assert_same(await found.points(), before)
-        assert [check.digest for check in (await found.memory.verify()).tables] == digests
+        assert [check.digest for check in (await found.memory.admin.verify()).tables] == digests
         assert await found.engine.collections() == {await collection(found.indexing)} != {old}
 
     in_a_village(tmp_path, work)
@@ -280,7 +280,7 @@ def test_a_rebuild_reuses_all_vectors_and_gives_an_equal_index(tmp_path: Path) -
 def test_answers_are_the_same_after_a_rebuild(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         before = await found.memory.recall("village", "baker", "who burned the mill?", top_k=20)
-        await found.memory.rebuild(what="index")
+        await found.memory.admin.rebuild(what="index")
         again = await found.memory.recall("village", "baker", "who burned the mill?", top_k=20)
         assert [hit.position for hit in again.hits] == [hit.position for hit in before.hits]
         assert [hit.score for hit in again.hits] == pytest.approx([hit.score for hit in before.hits], abs=1e-3)
@@ -294,7 +294,7 @@ def test_unreferenced_collections_are_garbage_collected(tmp_path: Path) -> None:
         shape = (await found.store())._shape
         await found.engine.create("0-0123456789abcdef", shape)
         await found.engine.create("1-0123456789abcdef", shape)
-        await found.memory.rebuild(what="index")
+        await found.memory.admin.rebuild(what="index")
         assert await found.engine.collections() == {await collection(found.indexing), "1-0123456789abcdef"}
 
     in_a_village(tmp_path, work)
@@ -304,7 +304,7 @@ def test_the_old_model_answers_until_the_cutover_to_another_model(tmp_path: Path
     gated = GatedEmbedder("other")
 
     async def work(found: Village) -> None:
-        moving = asyncio.create_task(found.memory.reindex("other"))
+        moving = asyncio.create_task(found.memory.admin.reindex(model="other"))
         assert await asyncio.to_thread(gated.called.wait, 60)
         async with running(found.indexing):
             during = await found.asking.open(0)
@@ -333,12 +333,12 @@ def test_an_aborted_change_of_model_leaves_only_the_old_index(tmp_path: Path) ->
 
     async def work(found: Village) -> None:
         before, old = await found.points(), await collection(found.indexing)
-        moving = asyncio.create_task(found.memory.reindex("other"))
+        moving = asyncio.create_task(found.memory.admin.reindex(model="other"))
         assert await asyncio.to_thread(gated.called.wait, 60)
         assert len(await found.engine.collections()) == 2
-        (aborted,) = await found.memory.abort_rebuild(what="index")
+        (aborted,) = (await found.memory.admin.abort_reindex()).aborted
         gated.gate.set()
-        assert await moving == []
+        assert len(await moving) == 0
         assert await found.engine.collections() == {old} != {f"0-{aborted}"}
         assert (await found.rows.pointer(0)).building is None
         assert_same(await found.points(), before)
@@ -354,10 +354,10 @@ def test_a_change_of_model_that_failed_half_way_is_resumed(tmp_path: Path) -> No
     async def work(found: Village) -> None:
         other.failure = IndexUnavailable("the model is gone")
         with pytest.raises(IndexUnavailable, match="the model is gone"):
-            await found.memory.reindex("other")
+            await found.memory.admin.reindex(model="other")
         assert (await found.asking.open(0)).embedder is found.embedders["toy"]
         other.failure = None
-        (report,) = await found.memory.reindex("other")
+        (report,) = await found.memory.admin.reindex(model="other")
         assert report.joined
         assert (await found.asking.open(0)).embedder is other
         assert await found.differences() == []
@@ -414,7 +414,7 @@ def test_verify_names_the_first_point_that_differs_from_the_ledger(
         await holding(found, [points[key] for key in keys[:-1]])
         (difference,) = await found.differences()
         assert (difference.key, difference.found) == (keys[-1], None)
-        await found.memory.rebuild(what="index")
+        await found.memory.admin.rebuild(what="index")
         assert await found.differences() == []
 
     in_a_village(tmp_path, work)
@@ -428,8 +428,8 @@ def test_an_error_about_a_damaged_point_names_the_remedy_and_a_rebuild_repairs_i
         assert vector is not None
         await found.engine.upsert(name, [Point(key, vector, Sparse([], []), vector[None], {"space": "village"})])
         with pytest.raises(StorageCorrupt, match="recallog rebuild index"):
-            await found.memory.verify()
-        await found.memory.rebuild(what="index")
+            await found.memory.admin.verify()
+        await found.memory.admin.rebuild(what="index")
         assert_same(await found.points(), points)
         assert (await found.store()).counts.reused == DOCUMENTS - 1
 

@@ -43,7 +43,7 @@ def test_an_event_found_by_meaning_is_shown_as_preview_then_with_neighbours_then
             best = page.hits[0]
             assert best.id == "e-3"
             assert {hit.id for hit in page.hits} <= {"e-2", "e-3", "e-4"}
-            around = await memory.timeline("village", "baker", around=best.id)
+            around = await memory.around("village", "baker", best.id)
             assert [each.id for each in around.events] == ["e-2", "e-3", "e-4"]
             whole = await memory.entries("village", "baker", [best.id, "e-1"])
             assert [shown.text for shown in whole.entries] == ["A heavy box is missing from the cupboard."]

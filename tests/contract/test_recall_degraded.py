@@ -95,7 +95,7 @@ def test_recall_answers_by_words_while_the_engine_is_down(tmp_path: Path, fault:
         found.engine.down(fault)
         assert_by_words(await found.ask(), "the engine is down")
         assert await found.relevance_by() == f"words: {fault}"
-        assert ANSWER in await found.memory.context("village", "baker", query=QUESTION)
+        assert ANSWER in (await found.memory.context("village", "baker", query=QUESTION)).text
         found.engine.up()
         assert_by_index(await found.ask())
         assert await found.relevance_by() == "meaning"
@@ -108,7 +108,7 @@ def test_recall_answers_by_words_while_the_embedder_is_down(tmp_path: Path) -> N
         found.embedder.failure = EmbedderUnavailable("the model is gone")
         assert_by_words(await found.ask(), "the model is gone")
         assert await found.relevance_by() == "words: the model is gone"
-        assert ANSWER in await found.memory.context("village", "baker", query=QUESTION)
+        assert ANSWER in (await found.memory.context("village", "baker", query=QUESTION)).text
         found.embedder.failure = None
         assert_by_index(await found.ask())
         assert await found.relevance_by() == "meaning"
@@ -237,8 +237,8 @@ def test_with_the_index_off_answers_have_no_trace_of_it(tmp_path: Path) -> None:
             salient = await memory.salient("village", "baker", QUESTION, top_k=2)
             assert salient.relevance_by is None
             assert list(salient.model_dump(mode="json")) == [
-                *("generation", "checkpoint", "space", "agent", "query", "turn", "top_k", "weights", "considered"),
-                "memories",
+                *("generation", "checkpoint", "space", "agent", "known", "query", "turn", "top_k", "weights"),
+                *("considered", "memories"),
             ]
             assert salient.format() == (
                 "[turn 002][agent.spoke][sal=0.49] The smith burned the mill.\n"
@@ -291,7 +291,7 @@ def test_an_engine_that_fails_between_search_and_retrieve_still_gives_an_answer(
 def test_half_a_surrogate_pair_in_a_scene_does_not_fail_the_prompt(tmp_path: Path) -> None:
     async def work() -> None:
         async with inn(tmp_path) as place:
-            assert "mill" in await place.memory.context("village", "baker", scene="the \ud83d mill")
+            assert "mill" in (await place.memory.context("village", "baker", scene="the \ud83d mill")).text
             assert (await place.memory.salient("village", "baker", "the \ud83d mill")).relevance_by == "meaning"
 
     run(work())

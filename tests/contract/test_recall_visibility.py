@@ -196,7 +196,7 @@ async def check(world: World, story: Story, chance: random.Random) -> None:
         salient = await memory.salient(space, agent, query, top_k=100, as_of=as_of)
         assert {memory.position.offset for memory in salient.memories} == seen, case
         prompt = await memory.context(space, agent, query=query, as_of=as_of)
-        assert marks(prompt) <= seen_marks, case
+        assert marks(prompt.text) <= seen_marks, case
 
 
 @settings(max_examples=15)

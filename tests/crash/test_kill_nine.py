@@ -45,7 +45,7 @@ from recallog import Memory
 async def main(home, what):
     async with Memory.open(home) as memory:
         print("begins", flush=True)
-        await (memory.rebuild() if what == "rebuild" else memory.episodic("village", "baker"))
+        await (memory.admin.rebuild() if what == "rebuild" else memory.episodic("village", "baker"))
 
 asyncio.run(main(*sys.argv[1:]))
 """
@@ -140,7 +140,7 @@ def ids_in(home: Path) -> list[str]:
 
     async def work() -> list[str]:
         async with Memory.open(home) as memory:
-            return [codec.decode(data).id async for batch in memory.records() for _, data in batch.records]
+            return [codec.decode(data).id async for batch in memory.admin.records() for _, data in batch.records]
 
     return run(work())
 
@@ -155,10 +155,10 @@ def check(home: Path, agents: Sequence[str], acknowledged: set[str]) -> None:
 
     async def work() -> None:
         async with Memory.open(home) as memory:
-            report = await memory.verify()
+            report = await memory.admin.verify()
             assert report.clean
             assert report.records == EVENTS * len(agents)
-            assert await memory.dead_letters() == []
+            assert len(await memory.admin.dead_letters()) == 0
 
     run(work())
 
@@ -214,9 +214,9 @@ def test_a_build_killed_repeatedly_ends_in_the_same_views(tmp_path: Path, chance
 
     async def digest() -> str:
         async with Memory.open(home) as memory:
-            report = await memory.verify()
+            report = await memory.admin.verify()
             assert report.clean
-            assert await memory.dead_letters() == []
+            assert len(await memory.admin.dead_letters()) == 0
             return report.digest
 
     expected = run(digest())

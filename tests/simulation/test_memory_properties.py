@@ -202,7 +202,7 @@ def test_a_prompt_shows_the_last_events_of_visitors(recorded: Recorded) -> None:
             )
             heard = recorded.expected.visitors(space, agent)
             lines = "\n".join(["VISITOR", *lines_of(heard)] if heard else ["VISITOR", "(quiet)"])
-            assert prompt.partition("\n\nEND")[0].endswith(f"\n\n{lines}")
+            assert prompt.text.partition("\n\nEND")[0].endswith(f"\n\n{lines}")
 
 
 @settings(max_examples=40)
@@ -215,7 +215,7 @@ def test_a_prompt_shows_the_last_actions_of_its_agent(recorded: Recorded) -> Non
             )
             done = recorded.expected.actions(space, agent)
             history = "\n".join(["", "ACTION HISTORY", *lines_of(done), "", "VISITOR", ""])
-            assert history in prompt if done else "ACTION HISTORY" not in prompt
+            assert history in prompt.text if done else "ACTION HISTORY" not in prompt.text
 
 
 def lines_of(events: Sequence[ExpectedEvent]) -> list[str]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from recallog_schemas import Event, codec, kinds, limits
-from recallog_schemas.errors import EventTooLarge, FutureSchema, InvalidEvent
+from recallog_schemas.errors import EventTooLarge, FutureSchema, InvalidArgument, InvalidEvent
 from support.events import MOMENT, event
 
 WIRE = {
@@ -398,8 +398,9 @@ def test_a_text_that_utf_8_cannot_encode_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", "a\n", "a" * 129])
 def test_a_query_with_an_invalid_name_is_refused(name: str) -> None:
-    with pytest.raises(InvalidEvent):
-        codec.check_name(name)
+    with pytest.raises(InvalidArgument, match="is not a name") as raised:
+        codec.check_name(name, "agent")
+    assert (raised.value.path, raised.value.rule) == ("agent", "string_pattern_mismatch")
 
 
 # Deep JSON, and readers deep in the call stack.

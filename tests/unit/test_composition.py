@@ -26,8 +26,8 @@ async def used(memory: Memory) -> None:
         assert [hit.event.id for hit in (await memory.recall("village", "miller", "who burned the mill?")).hits] == [
             SAID.id
         ]
-        assert [report.records for report in await memory.rebuild()] == [1]
-        assert (await memory.verify()).clean
+        assert [report.records for report in await memory.admin.rebuild()] == [1]
+        assert (await memory.admin.verify()).clean
 
 
 def test_a_memory_in_memory_needs_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from recallog import Context, Event, Memory, Position
-from recallog_schemas.errors import InvalidEvent
+from recallog import ContextView, Event, Memory, Position
+from recallog_schemas.errors import InvalidArgument
 from support.events import after, event
 
 
@@ -20,13 +20,13 @@ def configured(**payload: Any) -> Event:
     return event("agent.configured", payload=payload)
 
 
-def context(home: Path, events: Sequence[Event], agent: str = "baker", **wanted: Any) -> Context:
+def context(home: Path, events: Sequence[Event], agent: str = "baker", **wanted: Any) -> ContextView:
     return after(home, events, lambda memory: memory.context("village", agent, **wanted))
 
 
-def sections(prompt: str) -> dict[str, list[str]]:
+def sections(prompt: ContextView) -> dict[str, list[str]]:
     """The lines of each section, by heading."""
-    return {section.split("\n")[0]: section.split("\n")[1:] for section in prompt.split("\n\n")}
+    return {section.split("\n")[0]: section.split("\n")[1:] for section in prompt.text.split("\n\n")}
 
 
 FIRE = [
@@ -94,7 +94,7 @@ def test_an_empty_scene_is_stated(tmp_path: Path) -> None:
 
 def test_a_prompt_has_all_sections_in_their_order(tmp_path: Path) -> None:
     prompt = context(tmp_path, FIRE, extra="It is night.", output_format="Answer in one line.")
-    assert prompt == (
+    assert prompt.text == (
         """\
 IDENTITY
 You are baker.
@@ -128,7 +128,7 @@ Answer in one line."""
 
 
 def test_empty_sections_are_omitted_except_memory_and_visitor(tmp_path: Path) -> None:
-    assert context(tmp_path, []) == (
+    assert context(tmp_path, []).text == (
         """\
 IDENTITY
 You are baker.
@@ -150,7 +150,7 @@ def test_a_prompt_carries_its_checkpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize("extra", ["", "x", "xx", "xxx", "xxxx"])
 def test_a_token_is_four_characters_rounded_up(tmp_path: Path, extra: str) -> None:
     prompt = context(tmp_path, FIRE, extra=extra)
-    assert prompt.tokens == -(-len(prompt) // 4)
+    assert prompt.tokens == -(-len(prompt.text) // 4)
 
 
 def test_events_shown_in_other_sections_do_not_count_in_the_window(tmp_path: Path) -> None:
@@ -229,10 +229,10 @@ FULL = [
 LINES = {"ACTION HISTORY": 3, "YOUR MEMORY": 4, "YOUR BELIEFS": 3}
 
 
-def on_a_budget(home: Path, events: Sequence[Event]) -> list[Context]:
+def on_a_budget(home: Path, events: Sequence[Event]) -> list[ContextView]:
     """The prompt at every budget, from 1 to one that is sufficient."""
 
-    async def ask(memory: Memory) -> list[Context]:
+    async def ask(memory: Memory) -> list[ContextView]:
         wanted = {"extra": "It is night.", "output_format": "Answer in one line."}
         enough = (await memory.context("village", "baker", **wanted)).tokens
         budgets = range(1, enough + 1)
@@ -241,7 +241,7 @@ def on_a_budget(home: Path, events: Sequence[Event]) -> list[Context]:
     return after(home, events, ask)
 
 
-def spare_lines(prompt: Context) -> tuple[int, ...]:
+def spare_lines(prompt: ContextView) -> tuple[int, ...]:
     """How many removable lines are left."""
     found = sections(prompt)
     return tuple(len(found.get(heading, [])) for heading in SPARE)
@@ -297,7 +297,7 @@ def test_a_budget_is_met_if_possible_and_removes_no_more_lines_than_needed(tmp_p
 
 @pytest.mark.parametrize("budget", [0, -1])
 def test_a_budget_below_1_is_refused(tmp_path: Path, budget: int) -> None:
-    with pytest.raises(InvalidEvent) as raised:
+    with pytest.raises(InvalidArgument) as raised:
         context(tmp_path, [], budget_tokens=budget)
     assert raised.value.path == "budget_tokens"
 
@@ -313,7 +313,7 @@ def test_a_prompt_asks_for_the_reflection_that_is_due_with_its_evidence(tmp_path
     ]
     prompt = context(tmp_path, events, output_format="Answer in one line.")
     evidence = "[turn 003][agent.spoke] "
-    assert prompt.partition("OUTPUT FORMAT\n")[2] == (
+    assert prompt.text.partition("OUTPUT FORMAT\n")[2] == (
         "Answer in one line.\n"
         "A reflection is due: you have seen 2 events since your last one. Do not act this time. Say in one or two "
         "sentences what you have come to believe because of them, and answer with this JSON alone:\n"
@@ -338,7 +338,7 @@ def test_a_due_reflection_is_requested_on_any_budget(tmp_path: Path) -> None:
     assert "e-2 [turn 002][agent.spoke] Water!" in sections(prompt)["OUTPUT FORMAT"]
 
 
-async def reflecting_run(memory: Memory, turns: int) -> list[Context]:
+async def reflecting_run(memory: Memory, turns: int) -> list[ContextView]:
     """An agent that speaks each turn and reflects on every ten events; its prompts at the turns where it acts."""
     await memory.publish(configured(reflection_threshold=10))
     prompts = []
@@ -366,7 +366,7 @@ def test_the_prompt_of_a_reflecting_agent_stays_bounded(tmp_path: Path) -> None:
     prompts = after(tmp_path, [], lambda memory: reflecting_run(memory, 200))
     assert len(prompts) == 180
     # From the eighth belief on, that of turn 79, every prompt has eight beliefs and eight memories.
-    assert {(len(prompt), prompt.tokens) for prompt in prompts[80 - 8 :]} == {(891, 223)}
+    assert {(len(prompt.text), prompt.tokens) for prompt in prompts[80 - 8 :]} == {(891, 223)}
 
 
 @pytest.mark.parametrize("kind", ["user.injected", "world.observed", "run.started", "agent.reflected", "clue.found"])
@@ -379,6 +379,6 @@ def test_a_text_cannot_imitate_a_section_of_the_prompt(tmp_path: Path, kind: str
               payload={"text": forged, "goal": forged, "belief": forged}),
     ]  # fmt: skip
     prompt = context(tmp_path, events)
-    assert prompt.splitlines().count("IDENTITY") == 1
-    assert "OUTPUT FORMAT" not in prompt.splitlines()
-    assert "You are the king." in prompt
+    assert prompt.text.splitlines().count("IDENTITY") == 1
+    assert "OUTPUT FORMAT" not in prompt.text.splitlines()
+    assert "You are the king." in prompt.text

@@ -16,7 +16,7 @@ from recallog_projections.views import builtin
 from recallog_projections.views.settings import SPACES
 from recallog_schemas import codec, limits
 from recallog_schemas.errors import DeadLettered, InvalidEvent
-from recallog_schemas.views import KindsView, KindView
+from recallog_schemas.views import ContextView, KindsView, KindView
 from support.cli import recallog
 from support.events import after, event
 from support.folding import folded, ledger_at, rows_of
@@ -173,8 +173,8 @@ def test_live_rebuilt_and_past_views_agree_on_declared_kinds(tmp_path: Path) -> 
         lines = (await memory.episodic("village", "miller")).format()
         prompt = str(await memory.context("village", "miller"))
         assert lines == "[turn 001][order.placed] Ada ordered rye bread\n[turn 001][order.placed] rye bread for Bea"
-        assert (await memory.verify()).clean
-        await memory.rebuild()
+        assert (await memory.admin.verify()).clean
+        await memory.admin.rebuild()
         assert (await memory.episodic("village", "miller")).format() == lines
         assert str(await memory.context("village", "miller")) == prompt
         then = await memory.episodic("village", "miller", as_of=Position(0, len(events) - 1))
@@ -188,8 +188,8 @@ def test_live_rebuilt_and_past_views_agree_on_declared_kinds(tmp_path: Path) -> 
 # Roles in prompts.
 
 
-def sections(prompt: str) -> dict[str, list[str]]:
-    return {heading: lines for heading, *lines in (section.split("\n") for section in prompt.split("\n\n"))}
+def sections(prompt: ContextView) -> dict[str, list[str]]:
+    return {heading: lines for heading, *lines in (section.split("\n") for section in prompt.text.split("\n\n"))}
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -248,7 +248,7 @@ def test_recall_previews_pages_and_reasons_show_the_declared_text(tmp_path: Path
     async def ask(memory: Memory) -> list[str]:
         recalled = await memory.recall("village", "miller", "who ordered rye?", channels=["keyword", "salience"])
         searched = await memory.search("village", "miller", "who ordered rye?")
-        around = await memory.timeline("village", "miller", around="o-1")
+        around = await memory.around("village", "miller", "o-1")
         whole = await memory.entries("village", "miller", ["o-1"])
         explained = await memory.explain("village", "o-1", "miller")
         page = await memory.timeline("village", "miller")

@@ -14,7 +14,7 @@ from recallog.reactors.reactor import Reactor
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import RecallogError, StorageUnavailable
-from recallog_schemas.views import AgentSettingsView, BeliefsView, PendingTrigger, ReflectionView
+from recallog_schemas.views import AgentSettingsView, BeliefsView, PendingView, ReflectionView
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
@@ -86,7 +86,7 @@ class RecordedMemory:
         self.caught_up.append(partition)
         await self._memory.catch_up(own=own, partition=partition)
 
-    async def pending(self, space: str | None = None, *, partition: int | None = None) -> list[PendingTrigger]:
+    async def pending(self, space: str | None = None, *, partition: int | None = None) -> PendingView:
         if self.error is not None:
             error, self.error = self.error, None
             raise error

@@ -11,7 +11,7 @@ import pytest
 
 from recallog import Event, Explanation, Memory, Position
 from recallog_schemas import codec
-from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.errors import InvalidArgument
 from support.events import event, run
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -199,6 +199,6 @@ def test_the_agent_s_own_weights_are_applied(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("field", "value"), [("top_k", 0), ("top_k", 2001), ("turn", -1), ("turn", 2**53)])
 def test_an_argument_out_of_bounds_is_an_error_that_names_the_field(tmp_path: Path, field: str, value: int) -> None:
-    with pytest.raises(InvalidEvent) as raised:
+    with pytest.raises(InvalidArgument) as raised:
         explained(tmp_path, [], 0, **{field: value})
     assert raised.value.path == field

@@ -86,8 +86,8 @@ def test_a_store_of_an_installed_distribution_serves_its_scheme(tmp_path: Path) 
             position = await memory.publish(event(turn=3))
             view = await memory.episodic("village", "baker", after=position)
             assert view.format() == "[turn 003][agent.spoke] Bread!"
-            assert [report.records for report in await memory.rebuild()] == [1]
-            verified = await memory.verify()
+            assert [report.records for report in await memory.admin.rebuild()] == [1]
+            verified = await memory.admin.verify()
             assert verified.clean
             assert verified.records == 1
         async with Memory.open(settings) as memory:

@@ -156,7 +156,7 @@ def test_correcting_a_line_does_not_change_the_ids_and_times_after_it() -> None:
 
 def test_a_refused_line_names_its_number_and_field_and_the_next_is_read() -> None:
     items = read(whole(), whole(payload={"text": 5}), whole(id="e-2"))
-    assert str(error_of(items[1])) == "line 2: payload.text: Input should be a valid string"
+    assert str(error_of(items[1])) == "line 2: payload.text: should be a valid string"
     assert error_of(items[1]).path == "payload.text"
     assert event_of(items[2]).id == "e-2"
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import msgspec
 import pytest
 
-from recallog import Memory, Position
+from recallog import Memory, Position, RetryReport
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Log, RowKey, Table
 from recallog_schemas import Record
@@ -121,7 +121,7 @@ def test_a_projection_added_later_is_built_from_the_beginning(tmp_path: Path) ->
         await filled(tmp_path)
         async with Memory.open(tmp_path, projections=[Words()]) as memory:
             assert await words(memory) == 7
-            assert (await memory.verify()).clean
+            assert (await memory.admin.verify()).clean
 
     run(work())
 
@@ -133,9 +133,11 @@ def test_react_waits_for_no_custom_projection_and_catch_up_for_all(tmp_path: Pat
         await filled(tmp_path)
         async with Memory.open(tmp_path, projections=[Words()]) as memory:
             await memory.react()
-            assert [row.views for row in (await memory.status()).partitions if row.generation is None] == ["words"]
+            assert [row.views for row in (await memory.admin.status()).partitions if row.generation is None] == [
+                "words"
+            ]
             await memory.catch_up()
-            assert [row.lag for row in (await memory.status()).partitions] == [0, 0]
+            assert [row.lag for row in (await memory.admin.status()).partitions] == [0, 0]
 
     run(work())
 
@@ -177,7 +179,7 @@ def test_two_custom_projections_work_together(tmp_path: Path) -> None:
             await memory.publish_many(SAID)
             assert await words(memory) == 7
             assert await memory.row(Loudest.table, "village") == Line("FIVE FIVE")
-            assert {row.views for row in (await memory.status()).partitions} == {"built-in", "words", "loudest"}
+            assert {row.views for row in (await memory.admin.status()).partitions} == {"built-in", "words", "loudest"}
 
     run(work())
 
@@ -209,7 +211,7 @@ def test_a_newer_version_is_rebuilt_automatically(tmp_path: Path) -> None:
             assert await words(memory) == 7
         async with Memory.open(tmp_path, projections=[Shouted(version=2)]) as memory:
             assert await words(memory) == 1000
-            assert (await memory.verify()).clean
+            assert (await memory.admin.verify()).clean
 
     run(work())
 
@@ -235,7 +237,7 @@ def test_a_record_that_it_cannot_apply_is_its_own_dead_letter_and_the_other_view
         async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
             await memory.publish_many(SAID)
             assert await words(memory) == 6  # the writes of the raising record are undone
-            (letter,) = await memory.dead_letters()
+            (letter,) = await memory.admin.dead_letters()
             assert (letter.views, letter.position, letter.reason) == ("words", Position(0, 2), "projection_failed")
             assert letter.detail == "words: ValueError: cannot swallow that"
             assert (letter.space, letter.id, letter.kind) == ("village", SAID[2].id, "agent.spoke")
@@ -248,12 +250,12 @@ def test_a_dead_letter_is_shown_with_its_content(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
             await memory.publish_many(SAID)
-            detail = await memory.dead_letter(Position(0, 2))
+            detail = await memory.admin.dead_letter(Position(0, 2))
             assert '"text":"bad"' in detail.content
             with pytest.raises(OutOfRange, match="not a dead letter"):
-                await memory.dead_letter(Position(0, 1))
+                await memory.admin.dead_letter(Position(0, 1))
             with pytest.raises(OutOfRange):
-                await memory.dead_letter(Position(0, 99))
+                await memory.admin.dead_letter(Position(0, 99))
 
     run(work())
 
@@ -262,10 +264,12 @@ def test_a_retry_that_would_not_help_rebuilds_nothing(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
             await memory.publish_many(SAID)
-            await memory.dead_letters()
-            before = await memory.status()
-            assert [letter.position for letter in await memory.retry_dead_letters()] == [Position(0, 2)]
-            assert await memory.status() == before
+            await memory.admin.dead_letters()
+            before = await memory.admin.status()
+            report = await memory.admin.retry_dead_letters()
+            assert ([letter.position for letter in report], report.applied) == ([Position(0, 2)], 0)
+            assert not report.ok
+            assert await memory.admin.status() == before
 
     run(work())
 
@@ -274,12 +278,12 @@ def test_a_retry_applies_the_record_once_the_projection_is_fixed(tmp_path: Path)
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
             await memory.publish_many(SAID)
-            await memory.dead_letters()
+            await memory.admin.dead_letters()
         async with Memory.open(tmp_path, projections=[Words()]) as memory:
-            assert len(await memory.dead_letters()) == 1
-            assert await memory.retry_dead_letters() == []
+            assert len(await memory.admin.dead_letters()) == 1
+            assert await memory.admin.retry_dead_letters() == RetryReport(items=(), applied=1)
             assert await words(memory) == 7
-            assert (await memory.verify()).clean
+            assert (await memory.admin.verify()).clean
 
     run(work())
 
@@ -288,7 +292,7 @@ def test_without_dead_letters_a_retry_does_nothing(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words()]) as memory:
             await memory.publish_many(SAID)
-            assert await memory.retry_dead_letters() == []
+            assert await memory.admin.retry_dead_letters() == RetryReport(items=(), applied=0)
 
     run(work())
 
@@ -297,9 +301,9 @@ def test_verification_finds_a_fixed_projection_whose_views_were_not_rebuilt(tmp_
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
             await memory.publish_many(SAID)
-            await memory.dead_letters()
+            await memory.admin.dead_letters()
         async with Memory.open(tmp_path, projections=[Words()]) as memory:
-            report = await memory.verify()
+            report = await memory.admin.verify()
             assert not report.clean
             assert {check.views for check in report.tables if check.difference} == {"words"}
 
@@ -313,9 +317,9 @@ def test_a_rebuild_that_would_lose_remembered_events_does_not_cut_over(tmp_path:
             assert await words(memory) == 7
         async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
             with pytest.raises(NewDeadLetters, match=r"0:2.*--accept"):
-                await memory.rebuild()
+                await memory.admin.rebuild()
             assert await words(memory) == 7
-            assert len(await memory.abort_rebuild()) == 1
+            assert len((await memory.admin.abort_rebuild()).aborted) == 1
             assert await words(memory) == 7
 
     run(work())
@@ -327,10 +331,10 @@ def test_a_rebuild_that_accepts_losses_cuts_over(tmp_path: Path) -> None:
             await memory.publish_many(SAID)
             assert await words(memory) == 7
         async with Memory.open(tmp_path, projections=[Words(chokes_on="bad")]) as memory:
-            reports = await memory.rebuild(accept=True)
+            reports = await memory.admin.rebuild(accept=True)
             assert [report.views for report in reports] == ["built-in", "words"]
             assert await words(memory) == 6
-            assert len(await memory.dead_letters()) == 1
+            assert len(await memory.admin.dead_letters()) == 1
 
     run(work())
 
@@ -354,11 +358,11 @@ def test_invalid_records_do_not_stop_the_stream(tmp_path: Path) -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish(event(turn=99))
             assert (await memory.episodic("village", "baker")).memories[-1].event.turn == 99
-            letters = await memory.dead_letters()
+            letters = await memory.admin.dead_letters()
             assert [letter.position for letter in letters] == positions
             assert [letter.reason for letter in letters] == ["unparsable", "unparsable", "future_schema", "invalid"]
-            assert (await memory.verify()).clean
-            (status,) = (await memory.status()).partitions
+            assert (await memory.admin.verify()).clean
+            (status,) = (await memory.admin.status()).partitions
             assert (status.dead_letters, status.incomplete) == (4, True)
 
     run(work())
@@ -375,7 +379,7 @@ def test_waiting_for_a_dead_letter_raises_an_error_at_once(tmp_path: Path) -> No
             ):
                 with pytest.raises(DeadLettered, match=f"{position}.*unparsable.*dead-letters show"):
                     await question
-            assert (await memory.dead_letter(position)).content == "\\xffrubbish"
+            assert (await memory.admin.dead_letter(position)).content == "\\xffrubbish"
 
     run(work())
 
@@ -396,7 +400,7 @@ def test_a_retry_rebuilds_nothing_for_unreadable_records(tmp_path: Path) -> None
         plant(tmp_path, b"\xffrubbish")
         async with Memory.open(tmp_path) as memory:
             generation = (await memory.episodic("village", "baker")).generation
-            assert len(await memory.retry_dead_letters()) == 1
+            assert len(await memory.admin.retry_dead_letters()) == 1
             assert (await memory.episodic("village", "baker")).generation == generation
 
     run(work())
@@ -412,6 +416,6 @@ def test_a_row_that_cannot_be_stored_makes_only_its_own_record_a_dead_letter(tmp
             await memory.publish_many(SAID)
             kept = await memory.log_entries(LINES, "village")
             assert [line.text for line in kept] == ["two two", "four", "FIVE FIVE"]
-            assert [letter.position for letter in await memory.dead_letters()] == [Position(0, 2)]
+            assert [letter.position for letter in await memory.admin.dead_letters()] == [Position(0, 2)]
 
     run(work())

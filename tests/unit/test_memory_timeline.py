@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recallog import Event, Memory, Position, TimelinePage
-from recallog_schemas.errors import InvalidEvent, RecallogError
+from recallog_schemas.errors import InvalidArgument
 from support.events import event, run
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -83,7 +83,7 @@ def test_an_empty_timeline_is_one_empty_page(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [0, -1, 1001])
 def test_the_limit_of_a_page_is_checked(tmp_path: Path, limit: int) -> None:
-    with pytest.raises(InvalidEvent, match="limit"):
+    with pytest.raises(InvalidArgument, match="limit"):
         walk(tmp_path, [], limit=limit)
 
 
@@ -118,8 +118,9 @@ def test_filters_are_combined(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bound", ["since", "until"])
 def test_a_time_without_its_zone_is_an_error(tmp_path: Path, bound: str) -> None:
-    with pytest.raises(RecallogError, match="zone"):
+    with pytest.raises(InvalidArgument, match="zone") as raised:
         walk(tmp_path, day(1), **{bound: NOON.replace(tzinfo=None)})
+    assert (raised.value.path, raised.value.rule) == (bound, "time_zone")
 
 
 # The retention of the views.
@@ -167,7 +168,7 @@ def test_events_dropped_from_the_views_are_still_in_the_ledger(tmp_path: Path) -
 
     async def work() -> int:
         async with Memory.open(tmp_path) as memory:
-            return sum([len(batch.records) async for batch in memory.records(space="village")])
+            return sum([len(batch.records) async for batch in memory.admin.records(space="village")])
 
     assert run(work()) == 2100
 
@@ -178,7 +179,7 @@ def test_events_dropped_from_the_views_are_still_in_the_ledger(tmp_path: Path) -
 def test_spaces_are_listed_by_name_with_their_counts(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
-            assert await memory.spaces() == []
+            assert len(await memory.spaces()) == 0
             town = event(space="town", agent="mayor")
             settings = event("agent.configured", payload={"window": 3}, session="s-9")
             await memory.publish_many([*day(3), town, settings])
@@ -207,12 +208,12 @@ def test_a_space_in_detail(tmp_path: Path) -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many(day(12))
             detail = await memory.space("village")
-            assert detail.space is not None
-            assert detail.space.events == 24
+            assert detail.activity is not None
+            assert detail.activity.events == 24
             assert {kind.name: kind.events for kind in detail.kinds} == {"agent.spoke": 21, "agent.thought": 3}
             assert {session.name: session.events for session in detail.sessions} == {"s-0": 10, "s-1": 2}
-            assert (await memory.space("nowhere")).space is None
-            assert await memory.agents("nowhere") == []
+            assert (await memory.space("nowhere")).activity is None
+            assert len(await memory.agents("nowhere")) == 0
 
     run(work())
 
@@ -224,7 +225,7 @@ def test_many_spaces_and_agents_are_all_listed(tmp_path: Path) -> None:
             await memory.publish_many([event(space="crowd", agent=f"a-{n:04}") for n in range(2500)])
             assert [space.space for space in await memory.spaces()] == ["crowd", *(f"s-{n:04}" for n in range(2500))]
             assert len(await memory.agents("crowd")) == 2500
-            status = await memory.status()
+            status = await memory.admin.status()
             assert (status.spaces, status.agents, status.records) == (2501, 5000, 5000)
 
     run(work())

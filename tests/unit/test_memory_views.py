@@ -43,7 +43,9 @@ async def answers(memory: Memory) -> dict[str, object]:
         view = await memory.episodic("village", agent)
         page = await memory.timeline("village", agent, limit=1000)
         found[agent] = (view.memories, view.window, view.checkpoint, page.items, page.kept_from)
-    found["space"] = (await memory.space("village")).model_dump(exclude={"generation": True, "space": {"generation"}})
+    found["space"] = (await memory.space("village")).model_dump(
+        exclude={"generation": True, "activity": {"generation"}}
+    )
     found["spaces"] = [space.model_dump(exclude={"generation"}) for space in await memory.spaces()]
     return found
 
@@ -60,11 +62,11 @@ def test_memories_are_equal_after_the_views_were_deleted_and_rebuilt(tmp_path: P
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many(village())
-            before, digest = await answers(memory), (await memory.verify()).digest
+            before, digest = await answers(memory), (await memory.admin.verify()).digest
         delete_views(tmp_path)
         async with Memory.open(tmp_path) as memory:
             assert await answers(memory) == before
-            assert (await memory.verify()).digest == digest
+            assert (await memory.admin.verify()).digest == digest
 
     run(work())
 
@@ -75,7 +77,7 @@ def test_a_rebuild_gives_equal_memories_in_a_new_generation(tmp_path: Path) -> N
             await memory.publish_many(village())
             before = await answers(memory)
             generation = (await memory.episodic("village", "baker")).generation
-            (report,) = await memory.rebuild()
+            (report,) = await memory.admin.rebuild()
             assert (report.replaced, report.records, report.joined) == (generation, 300, False)
             assert (await memory.episodic("village", "baker")).generation == report.generation != generation
             assert await answers(memory) == before
@@ -92,7 +94,7 @@ def test_events_folded_one_by_one_and_all_at_once_give_the_same_views(tmp_path: 
                     [each.model_copy(update={"at": NOON}) for each in events[start : start + at_once]]
                 )
                 await memory.episodic("village", "baker")
-            return (await memory.verify()).digest, await answers(memory)
+            return (await memory.admin.verify()).digest, await answers(memory)
 
     assert run(digest(tmp_path / "one", 1)) == run(digest(tmp_path / "many", 300))
 
@@ -143,9 +145,9 @@ def test_an_error_about_a_views_file_that_is_no_database_names_the_remedy(tmp_pa
 def test_fresh_views_are_clean(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
-            assert (await memory.verify()).clean
+            assert (await memory.admin.verify()).clean
             await memory.publish_many(village())
-            report = await memory.verify()
+            report = await memory.admin.verify()
             assert report.clean
             assert report.records == 300
             assert sum(table.rows for table in report.tables if table.table.startswith("episodic")) > 200
@@ -157,17 +159,17 @@ def test_one_changed_memory_is_found_by_verification_and_repaired_by_a_rebuild(t
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many(village())
-            clean = await memory.verify()
+            clean = await memory.admin.verify()
             tamper(tmp_path / "views.db", "village", "miller")
             assert "wrong" in (await memory.timeline("village", "miller", limit=1000)).model_dump_json()
-            report = await memory.verify()
+            report = await memory.admin.verify()
             (found,) = [table.difference for table in report.tables if table.difference]
             assert found.address().startswith("episodic.own / village / miller / ")
             assert "wrong" in str(found.found)
             assert "right" in str(found.expected)
             assert report.digest != clean.digest
-            await memory.rebuild()
-            assert (await memory.verify()).digest == clean.digest
+            await memory.admin.rebuild()
+            assert (await memory.admin.verify()).digest == clean.digest
 
     run(work())
 
@@ -188,7 +190,7 @@ def test_another_ledger_under_the_same_views_is_refused_with_a_remedy(tmp_path: 
         mine, yours = await two_folders(tmp_path)
         shutil.copy(yours / "ledger.db", mine / "ledger.db")
         async with Memory.open(mine) as memory:
-            for question in (memory.episodic("village", "baker"), memory.rebuild(), memory.verify()):
+            for question in (memory.episodic("village", "baker"), memory.admin.rebuild(), memory.admin.verify()):
                 with pytest.raises(LedgerMismatch, match=r"another ledger.*Delete the views"):
                     await question
         delete_views(mine)
@@ -235,9 +237,9 @@ def test_status_reports_the_lag_of_the_views_and_folds_nothing(tmp_path: Path) -
     async def work() -> tuple[Status, Status, EpisodicView]:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many(village())
-            behind = await memory.status()
+            behind = await memory.admin.status()
             view = await memory.episodic("village", "baker")
-            return behind, await memory.status(), view
+            return behind, await memory.admin.status(), view
 
     behind, there, view = run(work())
     (before,), (after,) = behind.partitions, there.partitions
@@ -264,9 +266,9 @@ def test_records_are_read_from_any_position(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many([*village()[:5], event(space="town")])
-            batches = [batch async for batch in memory.records(Position(0, 3))]
+            batches = [batch async for batch in memory.admin.records(Position(0, 3))]
             assert [offset for batch in batches for offset, _ in batch.records] == [3, 4, 5]
-            batches = [batch async for batch in memory.records(space="town")]
+            batches = [batch async for batch in memory.admin.records(space="town")]
             assert [offset for batch in batches for offset, _ in batch.records] == [5]
 
     run(work())

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recallog import Event, Memory, Position
-from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.kinds import CATALOGUE, DEFAULT_SHARED_KINDS
 from recallog_schemas.views import EpisodicView
 from support.events import event, run
@@ -85,7 +85,7 @@ def test_the_window_of_a_query_takes_precedence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("window", [0, -1, 2001])
 def test_a_window_out_of_bounds_is_an_error(tmp_path: Path, window: int) -> None:
-    with pytest.raises(InvalidEvent, match="window"):
+    with pytest.raises(InvalidArgument, match="window"):
         view(tmp_path, [], window=window)
 
 
@@ -277,7 +277,7 @@ def test_a_query_with_an_invalid_name_is_an_error_that_quotes_it(tmp_path: Path,
                 ("agent", memory.timeline("village", name)),
                 ("space", memory.space(name)),
             ):
-                with pytest.raises(InvalidEvent) as raised:
+                with pytest.raises(InvalidArgument) as raised:
                     await question
                 assert raised.value.path == field
 

@@ -33,12 +33,11 @@ def test_a_repeated_copy_adds_nothing_if_ids_are_unique() -> None:
 
 def test_invalid_records_are_skipped_and_listed() -> None:
     first, last = (codec.encode(each) for each in numbered(2))
-    left_out: list[tuple[Position, str]] = []
     source, target = ledger_at([first, b"{broken", last]), MemoryLedger()
-    report = run(copy(source, target, left_out=lambda position, why: left_out.append((position, why))))
+    report = run(copy(source, target))
     assert (report.copied, report.left_out) == (2, 1)
-    assert [position for position, _ in left_out] == [Position(0, 1)]
-    assert "not JSON" in left_out[0][1]
+    assert [problem.position for problem in report.problems] == [Position(0, 1)]
+    assert "not JSON" in report.problems[0].why
     assert values_of(target) == [first, last]
 
 

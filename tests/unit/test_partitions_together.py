@@ -1,8 +1,7 @@
 """Concurrent work on several partitions: here each partition waits until the other one is read."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+from operator import attrgetter
 
 import pytest
 
@@ -10,7 +9,7 @@ from recallog import Memory
 from recallog.composition import assemble
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Pointer
-from recallog_schemas.errors import OutOfRange, StorageUnavailable
+from recallog_schemas.errors import InvalidArgument, OutOfRange, StorageUnavailable
 from recallog_streams.concurrency import gathered
 from support.events import event, run
 from support.partitioned import PartitionedLedger
@@ -37,25 +36,21 @@ class MeetingStore(MemoryStore):
         return await super().pointer(partition)
 
 
-async def _react(memory: Memory) -> object:
-    return await memory.react()
-
-
 @pytest.mark.parametrize(
-    "ask",
+    "method",
     [
-        Memory.catch_up,
-        Memory.pending,
-        Memory.spaces,
-        Memory.status,
-        Memory.dead_letters,
-        Memory.plan_rebuild,
-        Memory.rebuild,
-        Memory.abort_rebuild,
-        _react,
+        "catch_up",
+        "pending",
+        "spaces",
+        "react",
+        "admin.status",
+        "admin.dead_letters",
+        "admin.plan_rebuild",
+        "admin.rebuild",
+        "admin.abort_rebuild",
     ],
 )
-def test_two_partitions_are_queried_concurrently(ask: Callable[[Memory], Coroutine[Any, Any, object]]) -> None:
+def test_two_partitions_are_queried_concurrently(method: str) -> None:
     async def work() -> None:
         store = MeetingStore()
         async with Memory(assemble(PartitionedLedger(2), lambda namespace: store)) as memory:
@@ -63,7 +58,7 @@ def test_two_partitions_are_queried_concurrently(ask: Callable[[Memory], Corouti
             await memory.catch_up()
             store.expect_both()
             async with asyncio.timeout(SECONDS_MAX):
-                await ask(memory)
+                await attrgetter(method)(memory)()
 
     run(work())
 
@@ -79,9 +74,11 @@ def test_one_partition_alone_can_be_queried() -> None:
             odd = await memory.pending(partition=1)
             assert [trigger.space for trigger in odd] == ["village-1", "village-3"]
             assert len(await memory.pending()) == 4
-            for unknown in (-1, 2):
-                with pytest.raises(OutOfRange, match="there is no partition"):
-                    await memory.pending(partition=unknown)
+            with pytest.raises(OutOfRange, match="there is no partition 2"):
+                await memory.pending(partition=2)
+            with pytest.raises(InvalidArgument) as raised:
+                await memory.pending(partition=-1)
+            assert (raised.value.path, raised.value.rule) == ("partition", "greater_than_equal")
 
     run(work())
 

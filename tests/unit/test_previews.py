@@ -8,7 +8,7 @@ import pytest
 
 from recallog import Event, Memory, Position
 from recallog_schemas import limits
-from recallog_schemas.errors import InvalidEvent, OutOfRange
+from recallog_schemas.errors import InvalidArgument, OutOfRange
 from support.events import after, event
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -57,9 +57,19 @@ def test_twenty_hits_are_shown_by_default(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("query", ["", " \n", "x" * 501])
 def test_a_query_has_1_to_500_characters(tmp_path: Path, query: str) -> None:
-    with pytest.raises(InvalidEvent, match="query"):
+    with pytest.raises(InvalidArgument, match="query"):
         after(tmp_path, [], lambda memory: memory.search("village", "baker", query))
     assert after(tmp_path, [], lambda memory: memory.search("village", "baker", "x" * 500)).hits == ()
+
+
+def test_a_query_that_is_not_valid_text_is_refused(tmp_path: Path) -> None:
+    async def ask(memory: Memory) -> None:
+        for question in (memory.recall("village", "baker", "\udcff"), memory.search("village", "baker", "\udcff")):
+            with pytest.raises(InvalidArgument, match="unicode") as raised:
+                await question
+            assert raised.value.path == "query"
+
+    after(tmp_path, [], ask)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +115,7 @@ def test_search_finds_what_recall_finds_and_rounds_its_scores(tmp_path: Path) ->
 
 def around(home: Path, events: list[Event], anchor: str, **question: Any) -> list[str]:
     """The ids that the baker sees around an event; the event itself has a star."""
-    view = after(home, events, lambda memory: memory.timeline("village", "baker", around=anchor, **question))
+    view = after(home, events, lambda memory: memory.around("village", "baker", anchor, **question))
     return [*(each.id for each in view.before), f"{view.anchor.id}*", *(each.id for each in view.after)]
 
 
@@ -121,8 +131,8 @@ def test_around_shows_fewer_neighbours_at_the_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("requested", "shown"), [(-1, 0), (0, 0), (1, 1), (50, 50), (51, 50), (9_999, 50)])
 def test_the_number_of_neighbours_is_clamped_to_0_and_50(tmp_path: Path, requested: int, shown: int) -> None:
     async def ask(memory: Memory) -> tuple[int, int]:
-        view = await memory.timeline("village", "baker", around="b-60", entries_before=requested, entries_after=3)
-        other = await memory.timeline("village", "baker", around="b-60", entries_before=3, entries_after=requested)
+        view = await memory.around("village", "baker", "b-60", entries_before=requested, entries_after=3)
+        other = await memory.around("village", "baker", "b-60", entries_before=3, entries_after=requested)
         return len(view.before), len(other.after)
 
     assert after(tmp_path, of_bread(120), ask) == (shown, shown)
@@ -130,7 +140,7 @@ def test_the_number_of_neighbours_is_clamped_to_0_and_50(tmp_path: Path, request
 
 def test_the_event_itself_is_shown_at_more_length_than_its_neighbours(tmp_path: Path) -> None:
     long = [spoke("x" * 300, id=f"e-{n}") for n in range(3)]
-    view = after(tmp_path, long, lambda memory: memory.timeline("village", "baker", around="e-1"))
+    view = after(tmp_path, long, lambda memory: memory.around("village", "baker", "e-1"))
     assert [(len(each.preview), each.tokens) for each in view.events] == [(223, 75), (263, 75), (223, 75)]
     assert all(each.preview.endswith("...") for each in view.events)
 
@@ -161,7 +171,7 @@ def test_filters_apply_to_the_neighbours_and_not_to_the_event(tmp_path: Path) ->
 def test_an_invisible_event_is_refused_like_a_missing_one(tmp_path: Path) -> None:
     async def refused(memory: Memory, anchor: str) -> str:
         with pytest.raises(OutOfRange) as caught:
-            await memory.timeline("village", "baker", around=anchor)
+            await memory.around("village", "baker", anchor)
         return str(caught.value).replace(anchor, "THE ID")
 
     async def ask(memory: Memory) -> set[str]:
@@ -173,9 +183,9 @@ def test_an_invisible_event_is_refused_like_a_missing_one(tmp_path: Path) -> Non
 
 def test_around_refuses_the_options_of_pages(tmp_path: Path) -> None:
     async def ask(memory: Memory) -> None:
-        await memory.timeline("village", "baker", around="e-0", before=Position(0, 3))  # type: ignore[call-overload]
+        await memory.around("village", "baker", "e-0", before=Position(0, 3))  # type: ignore[call-arg]
 
-    with pytest.raises(InvalidEvent, match="before"):
+    with pytest.raises(InvalidArgument, match="before"):
         after(tmp_path, mixed(9), ask)
 
 
@@ -210,13 +220,13 @@ def test_an_entry_is_the_whole_event(tmp_path: Path) -> None:
 def test_more_than_200_ids_are_refused(tmp_path: Path) -> None:
     ids = [f"e-{n}" for n in range(200)]
     assert len(entries(tmp_path, mixed(200), ids)) == len(seen_by_the_baker(200))
-    with pytest.raises(InvalidEvent, match="at most 200"):
+    with pytest.raises(InvalidArgument, match="at most 200"):
         entries(tmp_path, [], [*ids, "e-200"])
     assert entries(tmp_path, [], []) == []
 
 
 def test_a_string_instead_of_a_list_of_ids_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidEvent, match="a list"):
+    with pytest.raises(InvalidArgument, match="a list"):
         after(tmp_path, [], lambda memory: memory.entries("village", "baker", "e-17"))
 
 
@@ -302,6 +312,6 @@ def test_an_unknown_space_has_no_entries_and_no_neighbours(long_memory: Path) ->
     async def ask(memory: Memory) -> None:
         assert (await memory.entries("nowhere", "baker", ["e-1"])).entries == ()
         with pytest.raises(OutOfRange):
-            await memory.timeline("nowhere", "baker", around="e-1")
+            await memory.around("nowhere", "baker", "e-1")
 
     after(long_memory, [], ask)

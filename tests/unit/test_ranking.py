@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,6 @@ from recallog.retrieval import ranking
 from recallog.retrieval.channels import (
     CHANNELS,
     DEFAULT_CHANNELS,
-    FUSIONS,
     KEYWORD,
     LATE_INTERACTION,
     RRF,
@@ -21,6 +20,7 @@ from recallog.retrieval.channels import (
     SEMANTIC,
     STRUCTURE,
     TEMPORAL,
+    Fusion,
 )
 from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery, rank
 
@@ -121,7 +121,7 @@ def test_salience_is_recency_and_importance_without_relevance() -> None:
 
 
 def test_ranking_no_candidates_gives_none() -> None:
-    for fusion in FUSIONS:
+    for fusion in get_args(Fusion):
         assert rank([], RankingQuery(fusion=fusion, channels=CHANNELS, sessions={"a": 1.0})) == []
 
 
@@ -280,7 +280,7 @@ some_questions = st.builds(
     sessions=st.dictionaries(st.sampled_from(["", "a", "b"]), st.floats(0, 10)),
     idf=st.dictionaries(st.sampled_from(["mill", "bread"]), st.floats(0.01, 8)),
     channels=st.sets(st.sampled_from(sorted(CHANNELS))),
-    fusion=st.sampled_from(FUSIONS),
+    fusion=st.sampled_from(get_args(Fusion)),
     now=st.integers(0, 30 * DAY),
     turn=st.integers(0, 20),
 )

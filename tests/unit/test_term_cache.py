@@ -99,7 +99,7 @@ def test_a_rebuilt_generation_uses_no_entry_of_the_replaced_one(tmp_path: Path) 
             before = await memory.recall("village", "baker", "village 3")
             again = await memory.recall("village", "baker", "village 3")
             assert (len(memory._term_cache), again) == (10, before)
-            await memory.rebuild()
+            await memory.admin.rebuild()
             after = await memory.recall("village", "baker", "village 3")
             assert (len(memory._term_cache), after.hits) == (20, before.hits)
             assert after.generation != before.generation

@@ -147,9 +147,9 @@ def test_time_travel_does_not_change_the_views(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many([spoke(n) for n in range(5)])
-            before, status = await memory.episodic("village", "baker"), await memory.status()
+            before, status = await memory.episodic("village", "baker"), await memory.admin.status()
             await memory.episodic("village", "baker", as_of=Position(0, 1))
             assert await memory.episodic("village", "baker") == before
-            assert await memory.status() == status
+            assert await memory.admin.status() == status
 
     run(work())

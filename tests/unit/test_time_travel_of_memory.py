@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from recallog import Event, Memory, Position
-from recallog.queries.context import Context
 from recallog.reading.time_travel import AsOf
-from recallog_schemas.views import View
+from recallog_schemas.views import ContextView, View
 from support.events import event, run
 from support.random_events import AGENTS, SPACES, random_event
 
 EVENTS, MOMENTS = 150, 50
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
-Ask = Callable[[Memory, str, str, AsOf | None], Awaitable[View | Context]]
+Ask = Callable[[Memory, str, str, AsOf | None], Awaitable[View]]
 
 QUESTIONS: dict[str, Ask] = {
     "episodic": lambda memory, space, agent, as_of: memory.episodic(space, agent, as_of=as_of),
@@ -26,7 +25,9 @@ QUESTIONS: dict[str, Ask] = {
     "salient": lambda memory, space, agent, as_of: memory.salient(space, agent, "bread of the mill", as_of=as_of),
     "reflection": lambda memory, space, agent, as_of: memory.reflection(space, agent, as_of=as_of),
     "beliefs": lambda memory, space, agent, as_of: memory.beliefs(space, agent, as_of=as_of),
-    "beliefs for a reader": lambda memory, space, agent, as_of: memory.beliefs(space, agent, "judge", as_of=as_of),
+    "beliefs for a reader": lambda memory, space, agent, as_of: memory.beliefs(
+        space, agent, reader="judge", as_of=as_of
+    ),
     "scene": lambda memory, space, agent, as_of: memory.scene(space, as_of=as_of),
     "context": lambda memory, space, agent, as_of: memory.context(space, agent, as_of=as_of),
     "context on a budget": lambda memory, space, agent, as_of: memory.context(
@@ -44,17 +45,12 @@ def grown() -> list[Event]:
     return [random_event(dice).model_copy(update={"id": f"e-{number}"}) for number in range(EVENTS)]
 
 
-def plain(answer: View | Context) -> dict[str, Any]:
-    """All fields of an answer except the generation of the views."""
-    if isinstance(answer, View):
-        return answer.model_dump(exclude={"generation"})
-    shown = {
-        "text": str(answer),
-        "tokens": answer.tokens,
-        "dropped": answer.dropped,
-        "checkpoint": answer.checkpoint,
-    }
-    return shown | {"reflection": plain(answer.reflection)}
+def plain(answer: View) -> dict[str, Any]:
+    """All fields of an answer except the generation of the views, in it and in the views within it."""
+    fields = answer.model_dump(exclude={"generation"})
+    if isinstance(answer, ContextView):
+        fields["reflection"] = plain(answer.reflection)
+    return fields
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -185,8 +181,8 @@ def test_later_events_make_no_reflection_due(tmp_path: Path) -> None:
 def test_a_later_visitor_is_not_shown(tmp_path: Path) -> None:
     events = [event_of("user.injected", 1, "Good day."), event_of("user.injected", 9, "Farewell.")]
     prompt = as_of(tmp_path, 5, events, ask_context)
-    assert "Good day." in prompt
-    assert "Farewell." not in prompt
+    assert "Good day." in prompt.text
+    assert "Farewell." not in prompt.text
 
 
 def test_later_settings_of_an_agent_apply(tmp_path: Path) -> None:
@@ -194,7 +190,7 @@ def test_later_settings_of_an_agent_apply(tmp_path: Path) -> None:
     later = configured(9, salience_top_k=1, reflection_threshold=2, persona="You are proud.")
     events = [*spoken, later]
     assert len(as_of(tmp_path, 5, events, ask_salient).memories) == 1
-    assert "You are proud." in as_of(tmp_path, 5, [], ask_context)
+    assert "You are proud." in as_of(tmp_path, 5, [], ask_context).text
     view = as_of(tmp_path, 5, [], ask_reflection)
     assert (view.due, view.since) == (True, Position(0, 2))
 

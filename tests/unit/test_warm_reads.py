@@ -128,7 +128,7 @@ def test_the_next_query_uses_a_generation_that_another_process_activated(tmp_pat
         async with without_index(tmp_path) as memory, without_index(tmp_path) as other:
             await memory.publish_many(numbered(20))
             before = await memory.episodic("village", "baker")
-            (rebuilt,) = await other.rebuild()
+            (rebuilt,) = await other.admin.rebuild()
             after = await memory.episodic("village", "baker")
             assert after.generation != before.generation
             assert after.generation == rebuilt.generation

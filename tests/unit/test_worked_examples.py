@@ -46,7 +46,7 @@ def reflection(home: Path, *events: Event, agent: str = "baker") -> ReflectionVi
 
 
 async def records(memory: Memory) -> int:
-    return (await memory.ledger_ends())[0]
+    return (await memory.admin.ledger_ends())[0]
 
 
 # The ledger.
@@ -74,7 +74,7 @@ def test_a_ledger_that_is_opened_again_still_has_one_event_and_its_turn_42(tmp_p
 
 def test_of_six_events_the_tail_from_offset_3_is_three(tmp_path: Path) -> None:
     async def tail(memory: Memory) -> list[int]:
-        return [offset async for batch in memory.records(Position(0, 3)) for offset, _ in batch.records]
+        return [offset async for batch in memory.admin.records(Position(0, 3)) for offset, _ in batch.records]
 
     assert after(tmp_path, numbered(6), tail) == [3, 4, 5]
 
@@ -271,7 +271,7 @@ def test_views_that_are_wiped_and_replayed_are_the_same_for_every_agent(tmp_path
 def test_a_replay_publishes_nothing(tmp_path: Path) -> None:
     async def rebuilt(memory: Memory) -> int:
         assert await memory.pending()
-        await memory.rebuild()
+        await memory.admin.rebuild()
         return await records(memory)
 
     assert after(tmp_path, busy_run(), rebuilt) == len(busy_run())

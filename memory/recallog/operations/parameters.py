@@ -47,8 +47,8 @@ def _position(value: object) -> Position:
     if isinstance(value, str):
         try:
             return Position.parse(value)
-        except OutOfRange as error:
-            raise PydanticCustomError("position", "{message}", {"message": str(error)}) from None
+        except OutOfRange:
+            raise PydanticCustomError("position", "should be a position, for example 0:41") from None
     if isinstance(value, Mapping) and value.keys() == {"partition", "offset"}:
         return _position(f"{value['partition']}:{value['offset']}")
     raise PydanticCustomError("position", "should be a position, for example 0:41")
@@ -118,8 +118,8 @@ ManyEvents = Annotated[
 RecallQuery = Annotated[str, Field(max_length=limits.RECALL_QUERY_CHARS_MAX, description="The question.")]
 SearchQuery = Annotated[
     str,
-    AfterValidator(_has_words),
     Field(min_length=1, max_length=limits.SEARCH_QUERY_CHARS_MAX, description="The question."),
+    AfterValidator(_has_words),
 ]
 RelevanceQuery = Annotated[str | None, Field(description="Text that relevance is measured by.")]
 
