@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-sentence-transformers check cluster chaos bench bench-cluster eval clean
+.PHONY: help install demo test test-sentence-transformers check generate cluster chaos bench bench-cluster eval clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ check: install ## lint, types and layers
 	$(BIN)/mypy --strict deploy
 	$(BIN)/lint-imports --no-cache
 
+generate: install ## write what is generated from the code: JSON Schemas, the API reference, summaries of commands
+	$(BIN)/python -m recallog_service.generate
+
 cluster: install ## start a real Kafka and Redis on this machine and print the settings for them
 	@$(BIN)/python -m deploy.local
 
@@ -53,7 +56,10 @@ chaos: install ## kill workers, Redis and the broker at random under load, then 
 bench: install ## measure the embedded form, print a table and write build/bench.json
 	$(BIN)/python -m benchmarks
 
-bench-cluster: install ## measure on a real Kafka and Redis, print a table and write build/bench-cluster.json
+bench-generate: install ## write what is generated from the code: JSON Schemas, the API reference, summaries of commands
+	$(BIN)/python -m recallog_service.generate
+
+cluster: install ## measure on a real Kafka and Redis, print a table and write build/bench-cluster.json
 	$(BIN)/python -m benchmarks.cluster
 
 eval: install ## measure recall on questions with known answers: make eval FILE=locomo.json

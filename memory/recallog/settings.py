@@ -33,6 +33,7 @@ class Settings(BaseSettings):
     """The embedder of a new index: `minilm`, `sentence-transformers[:<folder>]`, `onnx:<folder>`, or
     `http(s)://host/v1#model`, to which the texts are sent. `recallog reindex` changes that of an existing index."""
     embedder_api_key: SecretStr | None = None
+    """The API key that is sent to an embedder that is a URL."""
     index_token_vectors: bool = True
     """Whether a new index stores a vector for each content token, for late interaction: about 10 KB per memory."""
     after_wait_seconds: float = Field(default=10.0, gt=0)
@@ -40,6 +41,7 @@ class Settings(BaseSettings):
     worker_host: str = "127.0.0.1"
     """The address at which a worker serves `/health` and `/metrics`."""
     worker_port: int = Field(default=6066, ge=1, le=65535)
+    """The port at which a worker serves `/health` and `/metrics`."""
     lock_wait_seconds: float = Field(default=limits.LOCK_WAIT_SECONDS, gt=0)
     """How long to wait for a lock that another process holds."""
     log_events: int = Field(default=limits.LOG_EVENTS_KEPT, ge=limits.LOG_EVENTS_KEPT, le=limits.LOG_EVENTS_MAX)
@@ -51,4 +53,6 @@ class Settings(BaseSettings):
     reflector_model: str | None = None
     """The name of the endpoint's model."""
     reflector_api_key: SecretStr | None = None
+    """The API key that is sent to the endpoint."""
     reflector_timeout_seconds: float = Field(default=30.0, gt=0)
+    """How long to wait for an answer of the endpoint."""

@@ -17,7 +17,6 @@ def paragraphs(documented: object) -> Sequence[str]:
     return [" ".join(part.split()) for part in text.split("\n\n") if part]
 
 
-@cache
 def attribute_docstrings(documented: type) -> Mapping[str, str]:
     """The docstrings under the attributes of a class and of its bases, by attribute, each as one line.
 

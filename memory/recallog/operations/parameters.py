@@ -227,8 +227,9 @@ Model = Annotated[
     str, Field(description="minilm, sentence-transformers[:FOLDER], onnx:FOLDER or http(s)://host/v1#model.")
 ]
 LedgerAddress = Annotated[str, Field(description="A folder, or kafka://host:9092/topic.")]
-Report = Annotated[Progress | None, IN_PROCESS]
-"""Called with (done, total) while the operation works."""
+Report = Annotated[
+    Progress | None, IN_PROCESS, Field(description="Called with (done, total) while the operation works.")
+]
 
 
 class At(TypedDict, total=False):

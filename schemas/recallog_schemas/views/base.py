@@ -16,7 +16,7 @@ class View(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     def format(self) -> str:
-        """The view for a reader: by default its fields, one per line."""
+        """The view as text: its fields, one per line."""
         return "\n".join(f"{name}: {getattr(self, name)}" for name in type(self).model_fields)
 
     @property
@@ -90,7 +90,7 @@ class Remembered(View):
         return self.line()
 
     def line(self) -> str:
-        """The event as one line of a prompt, in the ledger-view memory document's format: `[turn 003][kind] text`."""
+        """The event as one line of a prompt: `[turn 003][kind] text`."""
         return f"[turn {self.event.turn:03d}][{self.event.kind}] {one_line(self.text)}"
 
 

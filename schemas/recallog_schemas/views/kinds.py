@@ -38,6 +38,7 @@ class KindView(View):
 
     @classmethod
     def of(cls, kind: Kind, *, shared: bool, space: str | None = None) -> Self:
+        """The view of a kind; `shared` is as its space sets it."""
         return cls(
             name=kind.name,
             space=space,

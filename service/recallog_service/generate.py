@@ -1,0 +1,32 @@
+"""Writes everything in the repository that is generated from the code: `make generate`."""
+
+from pathlib import Path
+
+from recallog import Memory
+from recallog.operations import schemas
+from recallog_schemas import export
+from recallog_service import reference
+from recallog_service.cli import summarize
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def write(repository: Path) -> None:
+    """Write the JSON Schemas, the API reference and the summaries of commands, and remove pages that are no longer
+    generated."""
+    export.write(repository / "schemas" / "json", schemas.documents(Memory))
+    folder = repository / "docs" / "reference"
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = reference.pages(Memory)
+    for path in folder.glob("*.md"):
+        if path.name not in pages:
+            path.unlink()
+    for name, text in pages.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    summaries = repository / summarize.FILE.relative_to(REPOSITORY)
+    summaries.parent.mkdir(parents=True, exist_ok=True)
+    summaries.write_text(summarize.generated(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(REPOSITORY)
