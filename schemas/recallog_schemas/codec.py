@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError, SchemaValidator, from_json
 from recallog_schemas import kinds, limits, triggers, upcasting
 from recallog_schemas.errors import EventTooLarge, FutureSchema, InvalidArgument, InvalidEvent
 from recallog_schemas.event import ENVELOPE_VERSION, Event, EventFields, check_payload, fields_of
-from recallog_schemas.validation import NAME_PATTERN, first_problem
+from recallog_schemas.validation import NAME_PATTERN, NOT_A_NAME, first_problem
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -121,8 +121,7 @@ def make(fields: dict[str, Any]) -> Event:
 def check_name(name: str, field: str = "space") -> None:
     """Raise `InvalidArgument` if `name` cannot name a space or an agent: such a query is a mistake."""
     if _NAME.fullmatch(name) is None:
-        message = f"{field}: {name!r} is not a name: letters, digits and . _ @ / - , at most 128"
-        raise InvalidArgument(message, path=field, rule="string_pattern_mismatch")
+        raise InvalidArgument(f"{field}: {name!r} {NOT_A_NAME}", path=field, rule="string_pattern_mismatch")
 
 
 @_with_enough_stack

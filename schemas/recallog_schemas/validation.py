@@ -1,5 +1,6 @@
 """What validators share: the first rule that pydantic found broken, in words; names; times."""
 
+import reprlib
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@/-]{0,127}$"
 """How spaces and agents are named."""
+NOT_A_NAME = "is not a name: letters, digits and . _ @ / - , at most 128"
 
 
 class Problem(NamedTuple):
@@ -19,23 +21,22 @@ class Problem(NamedTuple):
     """A stable word for the rule: pydantic's type of the error."""
     message: str
     """What is wrong, without the path."""
-    value: Any
-    """What breaks the rule."""
 
 
-def first_problem(error: ValidationError) -> Problem:
-    """The first broken rule."""
+def first_problem(error: ValidationError, *, with_value: bool = False) -> Problem:
+    """The first broken rule; `with_value`, the message shows what breaks it."""
     first: Any = error.errors(include_url=False)[0]
     context = first.get("ctx", {})
     # pydantic adds "[key]" to the path if the name of a field is invalid.
     path = context.get("path") or ".".join(str(part) for part in first["loc"] if part != "[key]")
+    shown = reprlib.repr(first["input"])
     if context.get("pattern") == NAME_PATTERN:
-        message = "a name has letters, digits and . _ @ / - , begins with a letter or digit, and is at most 128 long"
-    elif first["type"] == "sequence_str" or context.get("class") == "Sequence":
-        message = "should be a list"
-    else:
-        message = first["msg"].removeprefix("Input ")
-    return Problem(path, first["type"], message, first["input"])
+        return Problem(path, first["type"], f"{shown} {NOT_A_NAME}")
+    if first["type"] == "missing":
+        return Problem(path, first["type"], "is required")
+    is_no_list = first["type"] == "sequence_str" or context.get("class") == "Sequence"
+    message = "should be a list" if is_no_list else first["msg"].removeprefix("Input ")
+    return Problem(path, first["type"], f"{message}, not {shown}" if with_value else message)
 
 
 def time_of(value: object) -> datetime:

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from recallog import Memory
-from recallog.queries.context import Context
+from recallog import ContextView, Memory
 from support.chat_server import ChatServer, belief, status
 from support.cli import Result, environment_of, recallog
 from support.events import event, run
@@ -135,8 +134,8 @@ def test_each_command_answers_as_of_a_time(home: Path, question: list[str]) -> N
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[0])
 def test_an_invalid_time_or_name_is_one_clear_error_line(home: Path, question: list[str]) -> None:
     failed(recallog(*question, "--as-of", "0:99", "--home", home), 2, "0:99")
-    failed(recallog(*question, "--as-of", "noon", "--home", home), 1, "noon.*is not a time")
-    failed(recallog(question[0], "the village", *question[2:], "--home", home), 1, "space: 'the village'")
+    failed(recallog(*question, "--as-of", "noon", "--home", home), 2, "--as-of: should be a time.*noon")
+    failed(recallog(question[0], "the village", *question[2:], "--home", home), 2, "space: 'the village'")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +173,7 @@ def test_control_characters_in_texts_do_not_reach_the_terminal(rude: Path, quest
 
 
 def test_an_error_quotes_the_wrong_value_as_it_was_written(home: Path) -> None:
-    failed(recallog("episodic", "a[bold]:apple:[/]", "widow", "--home", home), 1, re.escape("'a[bold]:apple:[/]'"))
+    failed(recallog("episodic", "a[bold]:apple:[/]", "widow", "--home", home), 2, re.escape("'a[bold]:apple:[/]'"))
 
 
 # salient
@@ -258,8 +257,8 @@ def test_the_scene_shows_shared_events(home: Path) -> None:
 # context
 
 
-def prompt(home: Path, **arguments: Any) -> Context:
-    async def work() -> Context:
+def prompt(home: Path, **arguments: Any) -> ContextView:
+    async def work() -> ContextView:
         async with Memory.open(home) as memory:
             return await memory.context("village", "widow", **arguments)
 
@@ -299,8 +298,8 @@ def test_context_reports_dropped_sections_and_a_due_reflection(home: Path) -> No
 def test_context_as_json(home: Path) -> None:
     found = clean(recallog("context", "village", "widow", "--budget-tokens", "200", "--json", "--home", home)).json
     expected = prompt(home, budget_tokens=200)
-    assert list(found) == ["text", "tokens", "dropped", "degraded", "generation", "checkpoint", "reflection"]
-    assert (found["text"], found["tokens"], found["dropped"]) == (expected, expected.tokens, expected.dropped)
+    assert found == json.loads(expected.model_dump_json())
+    assert (found["tokens"], found["budget_tokens"], found["known"]) == (len(found["text"]) / 4, 200, True)
     assert found["checkpoint"] == {"partition": 0, "offset": 8}
     assert found["reflection"]["due"]
 
@@ -355,11 +354,11 @@ def test_react_answers_each_due_reflection_once(home: Path) -> None:
     assert line.startswith("0:9  village  widow  agent.reflected  What stands out of the last 3 things I know")
     assert evidence == "  based on s-2, w-2, t-3"
     assert clean(recallog("react", "--home", home)).out == "no reflection is due\n"
-    assert clean(recallog("react", "--json", "--home", home)).json == []
+    assert clean(recallog("react", "--json", "--home", home)).json == {"items": []}
 
 
 def test_react_as_json(home: Path) -> None:
-    (reaction,) = clean(recallog("react", "--json", "--home", home)).json
+    (reaction,) = clean(recallog("react", "--json", "--home", home)).json["items"]
     assert (reaction["agent"], reaction["kind"]) == ("widow", "agent.reflected")
     assert reaction["based_on"] == ["s-2", "w-2", "t-3"]
 

@@ -53,8 +53,8 @@ def test_the_help_imports_neither_pydantic_nor_a_view_nor_a_command() -> None:
 
 def test_a_command_imports_no_other_command(home: Path) -> None:
     _, modules = imported_by("spaces", "--home", home)
-    assert "recallog_service.cli.activity" in modules
-    assert modules.isdisjoint({f"recallog_service.cli.{name}" for name in ("story", "consumers", "operators")})
+    assert "recallog_service.cli.derived" in modules
+    assert modules.isdisjoint({f"recallog_service.cli.{name}" for name in ("story", "producers", "reactors")})
 
 
 @pytest.mark.parametrize("library", ["filelock", "httpx", "numpy", "onnxruntime", "qdrant_edge", "rich", "tokenizers"])

@@ -2,7 +2,6 @@
 
 import difflib
 import inspect
-import reprlib
 import sys
 import typing
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -152,15 +151,12 @@ class Operation:
         return TypeAdapter(self.answer).dump_json(answer)
 
     def _invalid(self, error: ValidationError) -> InvalidArgument:
-        problem = first_problem(error)
+        problem = first_problem(error, with_value=True)
+        message = problem.message
         if problem.rule == "extra_forbidden":
             near = difflib.get_close_matches(problem.path, self.parameters, 1)
             hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(self.parameters) or 'none'}"
             message = f"{self.name} has no such argument; {hint}"
-        elif problem.rule == "missing":
-            message = "is required"
-        else:
-            message = f"{problem.message}, not {reprlib.repr(problem.value)}"
         return InvalidArgument(f"{problem.path}: {message}", path=problem.path, rule=problem.rule)
 
 

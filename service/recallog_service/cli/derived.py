@@ -14,7 +14,7 @@ import typer
 
 from recallog import Memory
 from recallog.operations.operation import Operation, all_operations
-from recallog_schemas.errors import IndexUnavailable, ViewsBehind
+from recallog_schemas.errors import IndexUnavailable, InvalidArgument, ViewsBehind
 from recallog_service.cli import rendering, terminal
 from recallog_service.cli.parameters import flag, made, parameter, spoken
 
@@ -143,7 +143,7 @@ class _Command:
         arguments = {name: value for name, value in given.items() if value is not None and value != []}
 
         async def work() -> Any:
-            valid = operation.validated(arguments, strict=False)
+            valid = _validated(operation, arguments)
             with terminal.opened(home, facade=self._facade, index=index) as (memory, _):
                 async with memory:
                     if wait:
@@ -177,6 +177,17 @@ class _Command:
                 why = f"cannot be combined with {flag(by)}" if by else f"needs {others}"
                 raise typer.BadParameter(why, param_hint=flag(name))
         return chosen
+
+
+def _validated(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments in the types of the operation. An error names an option as it was written."""
+    try:
+        return operation.validated(arguments, strict=False)
+    except InvalidArgument as error:
+        name = error.path.partition(".")[0]
+        written = name if name in operation.positional else flag(name)
+        message = str(error).removeprefix(error.path)
+        raise InvalidArgument(f"{written}{message}", path=error.path, rule=error.rule) from None
 
 
 async def _wait_for_index(memory: Memory, space: str) -> None:

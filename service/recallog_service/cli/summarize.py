@@ -1,7 +1,9 @@
 """Generates `recallog_service.cli.summaries`: what `recallog --help` lists."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -31,15 +33,21 @@ COMMANDS = {
 '''
 
 
-def generated() -> str:
-    """The text of the generated module."""
-    text = _HEAD
+def commands() -> Iterator[tuple[str, Any]]:
+    """All commands and groups, imported, each with its module."""
     for module in MODULES:
         for name in derived.names() if module == DERIVED else [None]:
             for command in typer.main.get_group(commands_of(module, name)).commands.values():
-                summary = " ".join((command.help or "").split("\n\n")[0].split()).replace("\\[", "[")
-                text += f"    {json.dumps(command.name)}: (\n        {json.dumps(module)},\n"
-                text += f"        {json.dumps(summary, ensure_ascii=False)},\n    ),\n"
+                yield module, command
+
+
+def generated() -> str:
+    """The text of the generated module."""
+    text = _HEAD
+    for module, command in commands():
+        summary = " ".join((command.help or "").split("\n\n")[0].split()).replace("\\[", "[")
+        text += f"    {json.dumps(command.name)}: (\n        {json.dumps(module)},\n"
+        text += f"        {json.dumps(summary, ensure_ascii=False)},\n    ),\n"
     return text + "}\n"
 
 
