@@ -25,8 +25,8 @@ def ingested_twice(home: Path, *arguments: object) -> int:
 def verified(home: Path) -> dict[str, int]:
     """Check that every view equals a new fold without dead letters; returns the number of events of each space."""
     assert recallog("verify", "--home", home).code == 0
-    assert recallog("dead-letters", "list", "--json", "--home", home).json == []
-    return {space["space"]: space["events"] for space in recallog("spaces", "--json", "--home", home).json}
+    assert recallog("dead-letters", "list", "--json", "--home", home).json["items"] == []
+    return {space["space"]: space["events"] for space in recallog("spaces", "--json", "--home", home).json["items"]}
 
 
 def test_each_conversation_of_locomo_is_a_space(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_each_conversation_of_locomo_is_a_space(tmp_path: Path) -> None:
 def test_both_speakers_of_locomo_remember_the_whole_conversation(tmp_path: Path) -> None:
     ingested_twice(tmp_path, real_data.path("locomo-tuning.json"), "--format", "locomo")
     (space, *_) = verified(tmp_path)
-    agents = [agent["name"] for agent in recallog("agents", space, "--json", "--home", tmp_path).json]
+    agents = [agent["name"] for agent in recallog("agents", space, "--json", "--home", tmp_path).json["items"]]
     speakers = [agent for agent in agents if agent != "narrator"]
     assert len(speakers) == 2
     memories = [

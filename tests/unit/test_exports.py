@@ -1,11 +1,16 @@
-"""The public names, frozen: a change of these lists changes what users import."""
+"""The public names, frozen: a change of these lists changes what users import. The reference has the operations."""
 
 import ast
+import builtins
+import collections.abc
 import inspect
 import subprocess
 import sys
+import typing
+from collections.abc import Iterator
 from importlib import import_module
-from types import ModuleType
+from types import ModuleType, NoneType
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import pytest
 
@@ -15,16 +20,13 @@ import recallog.extending
 import recallog.testing
 import recallog_schemas
 from recallog import Memory
+from recallog.admin import Admin
+from recallog.operations.operation import Facade
 from recallog_schemas import views
 
-PUBLIC = [
-    "AgentSettingsView", "AgentView", "AroundView", "AsOf", "Batch", "Belief", "BeliefsView", "Context", "Counted",
-    "DeadLetter", "DeadLetterDetail", "Difference", "EntriesView", "EpisodicView", "Event", "Explanation", "KindView",
-    "KindsView", "Memory", "PartitionStatus", "PendingTrigger", "Position", "Preview", "Progress", "Reaction",
-    "RebuildPlan", "RebuildReport", "RecallHit", "RecallView", "RecallogError", "ReflectionView", "Remembered",
-    "Salient", "SalientView", "SceneView", "SearchHit", "SearchPage", "Settings", "SpaceDetail", "SpaceView", "Status",
-    "TableCheck", "TimelinePage", "Unreflected", "VerifyReport",
-]  # fmt: skip
+PUBLIC = sorted(
+    ["AsOf", "Batch", "Event", "Memory", "Position", "Progress", "RecallogError", "Settings", *views.__all__]
+)
 
 EXTENDING = [
     "Batch", "Changes", "Checkpoint", "Chunk", "Components", "Embedder", "Embedding", "Engine", "Evidence", "Filter",
@@ -37,25 +39,30 @@ EXTENDING = [
 
 ERRORS = [
     "DeadLettered", "EmbedderUnavailable", "EventTooLarge", "FutureSchema", "IdConflict", "IndexLost",
-    "IndexUnavailable", "InvalidEvent", "InvariantViolation", "LedgerMismatch", "LockTimeout", "NewDeadLetters",
-    "NothingDue", "OutOfRange", "ProjectionError", "Rebuilding", "RecallogError", "ReflectorFailed",
-    "ReflectorMisconfigured", "SettingsError", "StorageCorrupt", "StorageError", "StorageForeign", "StorageFull",
-    "StorageReadOnly", "StorageReplaced", "StorageTooNew", "StorageUnavailable", "UnknownOutcome", "ViewsBehind",
-    "ViewsTooNew",
+    "IndexUnavailable", "InvalidArgument", "InvalidEvent", "InvalidInput", "InvariantViolation", "LedgerMismatch",
+    "LockTimeout", "NewDeadLetters", "NothingDue", "OutOfRange", "ProjectionError", "Rebuilding", "RecallogError",
+    "ReflectorFailed", "ReflectorMisconfigured", "SettingsError", "StorageCorrupt", "StorageError", "StorageForeign",
+    "StorageFull", "StorageReadOnly", "StorageReplaced", "StorageTooNew", "StorageUnavailable", "UnknownOutcome",
+    "ViewsBehind", "ViewsTooNew",
 ]  # fmt: skip
 
 TESTING = ["ProjectionDriver"]
 
-QUESTIONS = [
-    "abort_rebuild", "agent_settings", "agents", "beliefs", "catch_up", "catch_up_index", "close", "context",
-    "dead_letter", "dead_letters", "declared_kinds", "entries", "episodic", "explain", "in_memory", "keep_reacting",
-    "kinds", "ledger_ends", "log_entries", "open", "partition_of", "pending", "plan_rebuild", "publish",
-    "publish_many", "react", "rebuild", "recall", "records", "reflection", "reindex", "retry_dead_letters", "row",
-    "salient", "scene", "search", "space", "spaces", "status", "timeline", "verify",
-]  # fmt: skip
+# What a facade has beside its operations: plain methods, for callbacks, streams and a user's own rows.
+PLAIN: dict[type[Facade], set[str]] = {
+    Memory: {
+        "admin", "catch_up", "catch_up_index", "close", "facades", "in_memory", "keep_reacting", "log_entries", "open",
+        "operations", "row",
+    },
+    Admin: {"facades", "ledger_ends", "operations", "partition_of", "records"},
+}  # fmt: skip
 
-
-MODULES = {"recallog": PUBLIC, "recallog.extending": EXTENDING, "recallog.errors": ERRORS, "recallog.testing": TESTING}
+MODULES = {
+    "recallog": PUBLIC,
+    "recallog.extending": EXTENDING,
+    "recallog.errors": ERRORS,
+    "recallog.testing": TESTING,
+}
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -79,17 +86,21 @@ LAZY: list[ModuleType] = [
 
 @pytest.mark.parametrize("module", LAZY, ids=lambda module: module.__name__)
 def test_type_checkers_see_the_names_that_are_imported_lazily_and_no_others(module: ModuleType) -> None:
-    declared = {
-        (node.module, alias.asname)
-        for node in ast.walk(ast.parse(inspect.getsource(module)))
-        if isinstance(node, ast.ImportFrom) and node.module is not None
-        for alias in node.names
-        if alias.asname is not None
-    }
-    assert sorted(str(name) for _, name in declared) == module.__all__
+    declared = list(_declared(module))
+    assert sorted(name for _, name in declared) == module.__all__
     for source, name in declared:
-        assert source is not None
-        assert getattr(module, str(name)) is getattr(import_module(source), str(name))
+        assert getattr(module, name) is getattr(import_module(source), name)
+
+
+def _declared(module: ModuleType) -> Iterator[tuple[str, str]]:
+    """The names that a module imports for its users, each with the module that it is imported from."""
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            for alias in node.names:
+                if alias.name == "*":
+                    yield from ((node.module, name) for name in import_module(node.module).__all__)
+                elif alias.asname is not None:
+                    yield node.module, alias.asname
 
 
 @pytest.mark.parametrize("module", LAZY, ids=lambda module: module.__name__)
@@ -105,29 +116,52 @@ def test_importing_recallog_imports_no_library() -> None:
     assert libraries == {"recallog", "recallog_schemas"}
 
 
-# Types of signatures that come from Python itself; `Row` is the type variable of the caller's own rows.
-PYTHON = {
-    "AsyncIterator", "BaseException", "Callable", "Collection", "None", "PathLike", "Row", "Self", "Sequence", "bool",
-    "datetime", "float", "int", "list", "str",
-}  # fmt: skip
+# Types of signatures that come from Python itself.
+PYTHON = {"PathLike", "UnionType", "datetime", *dir(builtins), *dir(collections.abc), *dir(typing)}
+FACADES = list(PLAIN)
 
 
-def test_every_type_in_the_signature_of_a_public_method_is_public() -> None:
-    for name, method in inspect.getmembers(Memory, inspect.isroutine):
-        if name.startswith("_"):
-            continue
-        for annotation in method.__annotations__.values():
-            used = {node.id for node in ast.walk(ast.parse(annotation)) if isinstance(node, ast.Name)}
-            assert used <= PYTHON | set(PUBLIC) | set(EXTENDING), (name, annotation)
+def _names(annotation: Any) -> Iterator[str]:
+    """The names of the types in an annotation, which may be a text."""
+    if isinstance(annotation, str):
+        yield from (node.id for node in ast.walk(ast.parse(annotation)) if isinstance(node, ast.Name))
+    elif isinstance(annotation, list):
+        for each in annotation:
+            yield from _names(each)
+    elif get_origin(annotation) is not None:
+        if get_origin(annotation) is not Literal:
+            yield from _names(list(get_args(annotation)))
+            yield from _names(get_origin(annotation))
+    elif not isinstance(annotation, TypeVar) and annotation not in (None, NoneType):
+        yield annotation.__name__
 
 
-def test_the_list_of_methods_of_a_memory() -> None:
-    methods = {name for name in dir(Memory) if not name.startswith("_")}
-    assert methods == set(QUESTIONS)
+@pytest.mark.parametrize("facade", FACADES)
+def test_every_type_in_the_signature_of_a_public_method_is_public(facade: type[Facade]) -> None:
+    public = {*PYTHON, *PUBLIC, *EXTENDING}
+    methods = [each for each in inspect.getmembers(facade, callable) if not each[0].startswith("_")]
+    assert len(methods) > len(facade.operations)
+    for name, method in methods:
+        signature = inspect.signature(method)
+        given = [each.annotation for each in signature.parameters.values() if each.name != "self"]
+        assert {*_names([*given, signature.return_annotation])} <= public, name
 
 
-def test_every_public_method_of_a_memory_is_documented() -> None:
-    for name, method in inspect.getmembers(Memory, inspect.isfunction):
+@pytest.mark.parametrize("facade", FACADES)
+def test_what_a_facade_has_beside_its_operations(facade: type[Facade]) -> None:
+    names = {name for name in dir(facade) if not name.startswith("_")}
+    assert names == PLAIN[facade] | facade.operations.keys()
+    assert not PLAIN[facade] & facade.operations.keys()
+
+
+def test_the_facades_of_a_memory() -> None:
+    assert [Memory, *Memory.facades.values()] == FACADES
+    assert Memory.facades == {"admin": Admin}
+
+
+@pytest.mark.parametrize("facade", FACADES)
+def test_every_public_method_of_a_facade_is_documented(facade: type[Facade]) -> None:
+    for name, method in inspect.getmembers(facade, inspect.isroutine):
         assert name.startswith("_") or inspect.getdoc(method), name
 
 
