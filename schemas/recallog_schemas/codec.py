@@ -111,7 +111,7 @@ def parse(data: bytes | str) -> Event:
 def make(fields: dict[str, Any]) -> Event:
     """`Event(**fields)` for unchecked fields. Raises `InvalidEvent` with the field's path."""
     try:
-        event = Event(**fields)
+        event = Event.model_validate(fields)  # not Event(**fields), which Python refuses if a key is no text
     except ValidationError as error:
         raise _invalid_event(error) from None
     encode(event)

@@ -29,7 +29,7 @@ def first_problem(error: ValidationError, *, with_value: bool = False) -> Proble
     context = first.get("ctx", {})
     # pydantic adds "[key]" to the path if the name of a field is invalid.
     path = context.get("path") or ".".join(str(part) for part in first["loc"] if part != "[key]")
-    shown = reprlib.repr(first["input"])
+    shown = _shown(first["input"])
     if context.get("pattern") == NAME_PATTERN:
         return Problem(path, first["type"], f"{shown} {NOT_A_NAME}")
     if first["type"] == "missing":
@@ -37,6 +37,14 @@ def first_problem(error: ValidationError, *, with_value: bool = False) -> Proble
     is_no_list = first["type"] == "sequence_str" or context.get("class") == "Sequence"
     message = "should be a list" if is_no_list else first["msg"].removeprefix("Input ")
     return Problem(path, first["type"], f"{message}, not {shown}" if with_value else message)
+
+
+def _shown(value: object) -> str:
+    """A value in an error message, shortened."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # Python does not write out an integer of more than 4,300 digits
+        return "a number of thousands of digits"
 
 
 def time_of(value: object) -> datetime:

@@ -6,6 +6,7 @@ accepted, and doors show the description. Where a parameter is None, the operati
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast
 
@@ -44,13 +45,11 @@ def _position(value: object) -> Position:
     """A position, its text, or its fields as JSON has them."""
     if isinstance(value, Position):
         return value
-    if isinstance(value, str):
-        try:
-            return Position.parse(value)
-        except OutOfRange:
-            raise PydanticCustomError("position", "should be a position, for example 0:41") from None
     if isinstance(value, Mapping) and value.keys() == {"partition", "offset"}:
-        return _position(f"{value['partition']}:{value['offset']}")
+        value = f"{value['partition']}:{value['offset']}"
+    if isinstance(value, str):
+        with suppress(OutOfRange, ValueError):  # Python refuses a text of thousands of digits with a ValueError
+            return Position.parse(value)
     raise PydanticCustomError("position", "should be a position, for example 0:41")
 
 
@@ -75,8 +74,12 @@ def _events(value: object) -> list[Event]:
     for index, each in enumerate(value):
         try:
             events.append(_event(each))
+        except PydanticCustomError as error:
+            raise InvalidEvent(f"{index}: {error.message()}", path=str(index), rule=error.type) from None
         except InvalidEvent as error:
-            raise type(error)(f"{index}.{error}", path=f"{index}.{error.path}", rule=error.rule) from None
+            path = f"{index}.{error.path}" if error.path else str(index)
+            separator = "." if error.path else ": "
+            raise type(error)(f"{index}{separator}{error}", path=path, rule=error.rule) from None
     return events
 
 
