@@ -10,7 +10,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
 from recallog_schemas import kinds, limits
-from recallog_schemas.documentation import attribute_docstrings, paragraphs
+from recallog_schemas.docstrings import attribute_docstrings, paragraphs
 from recallog_schemas.event import Event
 
 Schema = dict[str, Any]

@@ -117,7 +117,7 @@ class Bakery(Memory):
     async def oven(self, space: parameters.Space, *, window: parameters.Window = 3) -> Oven:
         """Heat the oven.
 
-        Raises `OutOfRange` if it is too hot.
+        Then `publish` that `oven` is hot in `space`. Raises `OutOfRange` if it is too hot.
         """
         return Oven(degrees=window)
 
@@ -127,7 +127,8 @@ def test_a_further_operation_is_in_the_reference_with_its_answer() -> None:
     assert "| [`memory.oven`](memory.md#oven) | Heat the oven. | `operate` | `recallog oven` |" in pages["README.md"]
     assert section(pages["memory.md"], "oven") == (
         "```python\nasync def oven(space: str, *, window: int | None = 3) -> Oven\n```\n\n"
-        "Heat the oven.\n\nRaises `OutOfRange` if it is too hot.\n\n"
+        "Heat the oven.\n\n"
+        "Then [`publish`](memory.md#publish) that `oven` is hot in `space`. Raises `OutOfRange` if it is too hot.\n\n"
         "| parameter | type | default | bounds | description |\n"
         "| --- | --- | --- | --- | --- |\n"
         "| `space` | `str` | required | a [name](README.md#names) | Name of the space. |\n"

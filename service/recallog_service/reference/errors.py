@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from recallog_schemas import errors
-from recallog_schemas.documentation import paragraphs
+from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import RecallogError
 from recallog_service.reference.markdown import block, code, sections, table
 

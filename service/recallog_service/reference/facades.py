@@ -1,6 +1,7 @@
 """The pages of facades: each operation with its parameters, then the other methods."""
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from recallog.operations import schemas
-from recallog.operations.operation import Facade, Operation
+from recallog.operations.operation import Facade, Operation, all_operations
 from recallog_service.reference.markdown import block, bounds, code, docstring, sections, table
 from recallog_service.reference.signatures import signature_text, type_text, value_text
 
@@ -19,13 +20,18 @@ SCHEMAS = "../../schemas/json"
 
 def pages(facade: type[Facade]) -> Mapping[str, str]:
     """File name to text: a page for the facade, and one for each of those that it has."""
-    others = {f"{group}.md": _page(f"{MAIN}.{group}", each) for group, each in facade.facades.items()}
-    return {f"{MAIN}.md": _page(MAIN, facade, _constructor(facade)), **others}
+    targets = {each.name: _target(each) for each in all_operations(facade).values()}
+    others = {f"{group}.md": _page(f"{MAIN}.{group}", each, targets) for group, each in facade.facades.items()}
+    return {f"{MAIN}.md": _page(MAIN, facade, targets, _constructor(facade)), **others}
 
 
 def link(operation: Operation) -> str:
     """A link from another page to the section of an operation."""
-    return f"[{code(path(operation))}]({operation.group or MAIN}.md#{operation.name})"
+    return f"[{code(path(operation))}]({_target(operation)})"
+
+
+def _target(operation: Operation) -> str:
+    return f"{operation.group or MAIN}.md#{operation.name}"
 
 
 def path(operation: Operation) -> str:
@@ -33,8 +39,8 @@ def path(operation: Operation) -> str:
     return f"{MAIN}.{operation.qualified_name}"
 
 
-def _page(title: str, facade: type[Facade], *constructor: str) -> str:
-    operations = [_operation(each) for each in facade.operations.values()]
+def _page(title: str, facade: type[Facade], targets: Mapping[str, str], *constructor: str) -> str:
+    operations = [_operation(each, targets) for each in facade.operations.values()]
     methods = [*constructor, *_methods(facade)]
     return sections(
         (
@@ -46,7 +52,7 @@ def _page(title: str, facade: type[Facade], *constructor: str) -> str:
     )
 
 
-def _operation(operation: Operation) -> str:
+def _operation(operation: Operation, targets: Mapping[str, str]) -> str:
     answer = type_text(operation.signature.return_annotation)
     facts = [
         f"Answer: [{code(answer)}](views.md#{answer.lower()}).",
@@ -59,12 +65,23 @@ def _operation(operation: Operation) -> str:
         (
             f"### {operation.name}",
             block("python", signature_text(f"async def {operation.name}", operation.signature)),
-            docstring(operation.function),
+            _linked(operation, targets),
             _parameters(operation),
             " ".join(fact for fact in facts if fact),
             block("shell", operation.example),
         )
     ).rstrip()
+
+
+def _linked(operation: Operation, targets: Mapping[str, str]) -> str:
+    """The documentation of an operation, with links where it names others."""
+
+    def word(found: re.Match[str]) -> str:
+        name = found[1]
+        is_other = name in targets and name != operation.name and name not in operation.signature.parameters
+        return f"[{found[0]}]({targets[name]})" if is_other else found[0]
+
+    return re.sub(r"`(\w+)`", word, docstring(operation.function))
 
 
 def _parameters(operation: Operation) -> str:

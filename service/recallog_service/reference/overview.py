@@ -1,7 +1,7 @@
 """The first page: what the reference contains, and a table of all operations."""
 
 from recallog.operations.operation import Facade, Operation, all_operations
-from recallog_schemas.documentation import paragraphs
+from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.validation import NAME_PATTERN
 from recallog_service.reference import facades
 from recallog_service.reference.markdown import code, sections, table

@@ -1,7 +1,7 @@
 """The page of settings: each with its environment variable."""
 
 from recallog import Settings
-from recallog_schemas.documentation import attribute_docstrings
+from recallog_schemas.docstrings import attribute_docstrings
 from recallog_service.reference.markdown import bounds, code, docstring, sections, table
 from recallog_service.reference.signatures import type_text, value_text
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from recallog.operations.operation import Facade, Operation, all_operations
-from recallog_schemas.documentation import attribute_docstrings, paragraphs
+from recallog_schemas.docstrings import attribute_docstrings, paragraphs
 from recallog_schemas.views import ListView, View
 from recallog_service.reference import facades
 from recallog_service.reference.markdown import code, docstring, sections, table

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
+from pydantic import BaseModel
+
 
 def paragraphs(documented: object) -> Sequence[str]:
     """The docstring of a class or a function in paragraphs, each as one line; empty if it has no docstring."""
@@ -25,7 +27,7 @@ def attribute_docstrings(documented: type) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for base in reversed(documented.__mro__):
         # `ListView[Event]` is a class of its own; the attributes are those of `ListView`.
-        if base.__module__ != "builtins" and "[" not in base.__name__ and "__annotations__" in vars(base):
+        if base not in BaseModel.__mro__ and "[" not in base.__name__:
             found |= _own_docstrings(base)
     return found
 
@@ -33,13 +35,14 @@ def attribute_docstrings(documented: type) -> Mapping[str, str]:
 @cache
 def _own_docstrings(documented: type) -> Mapping[str, str]:
     try:
-        source = inspect.getsource(documented)
-    except OSError:
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(documented))).body
+    except (OSError, TypeError, ValueError, SyntaxError):
         return {}
-    (definition,) = ast.parse(textwrap.dedent(source)).body
+    if not isinstance(definition, ast.ClassDef) or definition.name != documented.__name__:
+        return {}  # Python 3.13 finds the line of a class that `exec` has made in whatever file has such a line
     return {
         attribute.target.id: " ".join(text.value.value.split())
-        for attribute, text in pairwise(getattr(definition, "body", ()))
+        for attribute, text in pairwise(definition.body)
         if isinstance(attribute, ast.AnnAssign)
         and isinstance(attribute.target, ast.Name)
         and isinstance(text, ast.Expr)
