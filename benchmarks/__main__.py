@@ -10,7 +10,21 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import agents, append, breakdown, due, fold, index, past, query, recall, remember, report, resident
+from benchmarks import (
+    agents,
+    append,
+    breakdown,
+    due,
+    fold,
+    index,
+    operations,
+    past,
+    query,
+    recall,
+    remember,
+    report,
+    resident,
+)
 from benchmarks.measure import Measure, Setup
 
 SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
@@ -18,6 +32,7 @@ SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "fold": fold.measure,
     "breakdown": breakdown.measure,
     "query": query.measure,
+    "operations": operations.measure,
     "remember": remember.measure,
     "agents": agents.measure,
     "due": due.measure,
@@ -33,8 +48,8 @@ def main(
     only: Annotated[str, typer.Option(metavar="NAME", help="Only subjects whose name contains NAME.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
 ) -> None:
-    """Measure Recallog: append, fold, breakdown, query, remember, agents, due, resident, past, index,
-    recall.
+    """Measure Recallog: append, fold, breakdown, query, operations, remember, agents, due, resident,
+    past, index, recall.
 
     Prints a table and writes build/bench.json. Works in a temporary folder, which it removes.
 
