@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
 
 
-class Admin(Facade, group="admin"):
+class Admin(Facade):
     """What operators do with a memory: `memory.admin`."""
 
     def __init__(self, components: Components, progress: Progress | None) -> None:

@@ -1,6 +1,6 @@
 """The facade: publish events, and query what agents remember. `Memory.admin` operates the ledger and the views."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from types import TracebackType
@@ -81,7 +81,7 @@ class Memory(Facade):
     positions may be texts, and events dicts. An invalid argument raises `InvalidArgument`, which names it.
     """
 
-    facades: ClassVar = {"admin": Admin}
+    facades: ClassVar[Mapping[str, type[Facade]]] = {"admin": Admin}
 
     def __init__(
         self,

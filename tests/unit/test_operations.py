@@ -40,7 +40,7 @@ class DoneView(View):
     done: bool = True
 
 
-class Clock(Facade, group="clock"):
+class Clock(Facade):
     """A facade that another one has."""
 
     def __init__(self, seen: list[dict[str, Any]]) -> None:

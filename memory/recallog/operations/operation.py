@@ -213,12 +213,13 @@ class Facade:
     facades: ClassVar[Mapping[str, type["Facade"]]] = {}
     """Further facades, by the attribute of this one that has them."""
 
-    def __init_subclass__(cls, group: str = "", **more: Any) -> None:
+    def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         own = {name: vars(value)["operation"] for name, value in vars(cls).items() if "operation" in _attributes(value)}
-        for each in own.values():
-            each.group = group
         cls.operations = {**cls.operations, **own}
+        for group, facade in cls.facades.items():
+            for each in facade.operations.values():
+                each.group = group
 
 
 def all_operations(facade: type[Facade]) -> dict[str, Operation]:
