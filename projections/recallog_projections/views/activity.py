@@ -54,7 +54,10 @@ KINDS = Table("activity.kinds", Span)
 
 
 class Activity:
-    """Fold of every record, including bookkeeping, into counts. The owner of a row is an agent, session or kind."""
+    """Fold of every record, including bookkeeping, into counts. The owner of a row is an agent, session or kind.
+
+    Events that time travel has not reached are not counted.
+    """
 
     name: ClassVar[str] = "activity"
     version: ClassVar[int] = 2
@@ -70,6 +73,8 @@ class Activity:
             yield RowKey(SESSIONS.name, event.space, event.session)
 
     def apply(self, rows: Rows, record: Record) -> None:
+        if not record.reached:
+            return
         event, offset = record.event, record.offset
         agent = rows.get(AGENTS, event.space, event.agent)
         new_agent = agent is None
