@@ -18,10 +18,10 @@ class Problem(View):
 
 
 class Ingested(View):
-    """The result of an ingest. `repeated` counts the events that were in the ledger already."""
+    """The result of an ingest. `known` counts the events that were in the ledger already."""
 
     added: int = 0
-    repeated: int = 0
+    known: int = 0
     spaces: int = 0
     stopped: bool = False
     problems: tuple[Problem, ...] = Field(default=())
@@ -33,7 +33,7 @@ class _Run:
         self._unit = unit
         self._acknowledged = acknowledged
         self.added = 0
-        self.repeated = 0
+        self.known = 0
         self.spaces: set[str] = set()
         self.problems: list[Problem] = []
 
@@ -57,13 +57,13 @@ class _Run:
             ends = await self._memory.admin.ledger_ends()
             positions = await self._memory.publish_many(events)
         except (StorageError, UnknownOutcome) as error:
-            done = self.added + self.repeated
+            done = self.added + self.known
             raise type(error)(
                 f"{error}. {done:,} earlier events are in the ledger; run the same ingest again for the rest"
             ) from None
         new = sum(position.offset >= ends[position.partition] for position in set(positions))
         self.added += new
-        self.repeated += len(events) - new
+        self.known += len(events) - new
         self.spaces.update(event.space for event in events)
         if self._acknowledged is not None:
             for position, event in zip(positions, events, strict=True):
@@ -94,7 +94,7 @@ async def ingest(
             if not await run.write(waiting) and not keep_going:
                 return False
             if progress is not None:
-                progress(run.added + run.repeated, run.added + run.repeated)
+                progress(run.added + run.known, run.added + run.known)
         return True
 
     for item in items:
@@ -114,7 +114,7 @@ async def ingest(
         stopped = not await flush()
     return Ingested(
         added=run.added,
-        repeated=run.repeated,
+        known=run.known,
         spaces=len(run.spaces),
         stopped=stopped,
         problems=tuple(run.problems),

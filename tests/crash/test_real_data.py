@@ -15,10 +15,10 @@ def ingested_twice(home: Path, *arguments: object) -> int:
     first = recallog("ingest", *arguments, "--home", home, "--json")
     assert (first.code, first.err) == (0, "")
     assert first.json["problems"] == []
-    assert first.json["repeated"] == 0
+    assert first.json["known"] == 0
     second = recallog("ingest", *arguments, "--home", home, "--json")
     assert (second.code, second.json["added"]) == (0, 0)
-    assert second.json["repeated"] == first.json["added"]
+    assert second.json["known"] == first.json["added"]
     return int(first.json["added"])
 
 

@@ -63,7 +63,7 @@ def test_every_line_is_ingested_in_order(good: Path, home: Path) -> None:
 def test_ingesting_it_twice_adds_nothing(good: Path, home: Path) -> None:
     ingest(good, home)
     result = ingest(good, home, "--json")
-    assert (result.code, result.json["added"], result.json["repeated"]) == (0, 0, 100)
+    assert (result.code, result.json["added"], result.json["known"]) == (0, 0, 100)
     assert turns(home) == list(range(1, 101))
 
 
@@ -89,7 +89,7 @@ def test_an_empty_file_adds_nothing(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "empty.jsonl"
     file.write_bytes(b"")
     assert ingest(file, home, "--json").json == {
-        "added": 0, "repeated": 0, "spaces": 0, "stopped": False, "problems": [],
+        "added": 0, "known": 0, "spaces": 0, "stopped": False, "problems": [],
     }  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def test_with_keep_going_broken_lines_are_skipped_and_listed(broken: Path, home:
 def test_a_second_run_of_the_corrected_file_adds_the_rest(broken: Path, good: Path, home: Path) -> None:
     ingest(broken, home)
     result = ingest(good, home, "--json").json
-    assert (result["added"], result["repeated"]) == (44, 56)
+    assert (result["added"], result["known"]) == (44, 56)
     assert turns(home) == list(range(1, 101))
 
 
@@ -164,7 +164,7 @@ def test_with_keep_going_a_reused_id_is_skipped_and_listed(reused: Path, home: P
 def test_the_same_line_twice_is_no_conflict(tmp_path: Path, home: Path) -> None:
     same = line(1, at="2026-03-01T12:00:00Z")
     result = ingest(write(tmp_path / "twice.jsonl", [same, same]), home, "--json")
-    assert (result.code, result.json["added"], result.json["repeated"]) == (0, 1, 1)
+    assert (result.code, result.json["added"], result.json["known"]) == (0, 1, 1)
 
 
 def test_an_id_with_other_content_in_the_ledger_stops_it(good: Path, home: Path) -> None:

@@ -135,7 +135,7 @@ def ingest_command(
         for problem in result.problems:
             console.err.print(problem.message, markup=False, style="red")
         console.out.print(
-            f"{result.added:,} events added, {result.repeated:,} already in the ledger, {len(result.problems):,} refused, "
+            f"{result.added:,} events added, {result.known:,} known already, {len(result.problems):,} refused, "
             f"{result.spaces:,} spaces"
         )
         if result.stopped:
