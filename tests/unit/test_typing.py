@@ -1,0 +1,71 @@
+"""What a type checker says about calls of operations: right calls pass, and a wrong one is an error where it stands."""
+
+import re
+from pathlib import Path
+
+import pytest
+from mypy import api
+
+ROOT = Path(__file__).parents[2]
+
+CALLS = '''\
+"""Calls of operations. A comment names the error of its line."""
+
+from datetime import UTC, datetime
+
+from recallog import Event, Memory, Position
+from recallog.operations.parameters import RecallOptions
+
+
+async def right(memory: Memory, options: RecallOptions) -> float:
+    position = await memory.publish({"space": "village", "agent": "baker", "kind": "agent.spoke", "turn": 3})
+    await memory.publish(Event(space="village", agent="baker", kind="agent.spoke"))
+    await memory.publish_many([{"space": "village"}, Event(space="village", agent="baker", kind="agent.spoke")])
+    await memory.episodic("village", "baker", after=position, as_of="2026-03-01T12:00:00Z")
+    await memory.episodic("village", agent="baker", window=3, as_of=datetime.now(UTC))
+    await memory.timeline("village", "baker", since="2026-03-01T12:00:00Z", before="0:41", kinds=["agent.spoke"])
+    await memory.timeline("village", "baker", until=datetime.now(UTC), before=Position(0, 41), limit=20)
+    await memory.recall("village", "baker", "who?", top_k=5, fusion="rrf", channels=["keyword"], min_similarity=0.3)
+    found = await memory.recall("village", "baker", "who?", **options)
+    await memory.admin.verify(progress=lambda done, total: print(done, total))
+    await memory.admin.rebuild("index", accept=True)
+    known: bool = found.known
+    return sum(hit.score for hit in found.hits) if known else 0.0
+
+
+async def wrong(memory: Memory) -> None:
+    await memory.recall("village", "baker", "who?", min_similarty=0.3)  # call-arg
+    await memory.recall("village", "baker", "who?", top_k="5")  # arg-type
+    await memory.recall("village", "baker", "who?", fusion="rff")  # arg-type
+    await memory.recall("village", "baker", "who?", channels=["smell"])  # list-item
+    await memory.recall("village", "baker")  # call-arg
+    await memory.episodic("village", "baker", 3)  # call-arg
+    await memory.timeline("village", "baker", since=5)  # arg-type
+    await memory.timeline("village", "baker", around="e-17")  # call-arg
+    await memory.publish("Bread!")  # arg-type
+    await memory.admin.rebuild("everything")  # arg-type
+    await memory.admin.verify(progress=len)  # arg-type
+    await memory.rebuild("views")  # attr-defined
+    (await memory.recall("village", "baker", "who?")).hits[0].scroe  # attr-defined
+    (await memory.episodic("village", "baker")).knwon  # attr-defined
+    wrong_options: RecallOptions = {"authr": "baker"}  # typeddict-unknown-key
+'''
+
+
+@pytest.mark.usefixtures("in_the_project")
+def test_mypy_accepts_right_calls_and_finds_each_wrong_one(tmp_path: Path) -> None:
+    calls = tmp_path / "calls.py"
+    calls.write_text(CALLS)
+    printed, failure, code = api.run(["--config-file", "pyproject.toml", "--no-pretty", str(calls)])
+    assert (failure, code) == ("", 1)
+    found = {int(line): rule for line, rule in re.findall(r"calls\.py:(\d+): error: .*\[([\w-]+)\]$", printed, re.M)}
+    expected = {
+        number: line.rpartition("  # ")[2] for number, line in enumerate(CALLS.splitlines(), 1) if "  # " in line
+    }
+    assert found == expected, printed
+
+
+@pytest.fixture
+def in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder whose configuration and cache mypy uses."""
+    monkeypatch.chdir(ROOT)
