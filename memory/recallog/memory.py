@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         SalientView,
         SceneView,
         SearchPage,
+        SessionsView,
         SpaceDetail,
         SpacesView,
         TimelinePage,
@@ -561,6 +562,11 @@ class Memory(Facade):
     async def agents(self, space: parameters.Space) -> "AgentsView":
         """The agents that have acted in a space, with their counts, by name."""
         return await self._router.of_space(space, lambda reading: queries.spaces.agents(reading, space))
+
+    @operation(example="recallog sessions village")
+    async def sessions(self, space: parameters.Space) -> "SessionsView":
+        """The sessions of a space with their counts, the one with the newest event first."""
+        return await self._router.of_space(space, lambda reading: queries.spaces.sessions(reading, space))
 
     @operation(example="recallog status --space village", command="status --space")
     async def space(self, space: parameters.Space) -> "SpaceDetail":

@@ -15,6 +15,7 @@ from recallog_schemas.views import (
     AgentView,
     KindsView,
     KindView,
+    SessionsView,
     SpaceDetail,
     SpaceView,
 )
@@ -66,18 +67,30 @@ async def _space_detail(reading: ReadSession, space: str) -> tuple[SpaceDetail, 
 
 async def agents(reading: ReadSession, space: str) -> AgentsView:
     """The agents that have acted in `space`, by name."""
+    at, known = await _state_of(reading, space)
+    spans = await _spans(reading, space, activity.AGENTS)
+    return AgentsView(**at, space=space, known=known, items=tuple(spans))
+
+
+async def sessions(reading: ReadSession, space: str) -> SessionsView:
+    """The sessions of `space`, the one with the newest event first."""
+    at, known = await _state_of(reading, space)
+    spans = await _spans(reading, space, activity.SESSIONS)
+    newest_first = sorted(spans, key=lambda session: session.last, reverse=True)
+    return SessionsView(**at, space=space, known=known, items=tuple(newest_first))
+
+
+async def _state_of(reading: ReadSession, space: str) -> tuple[ComputedAtFields, bool]:
+    """The state that answers, and whether it has any event of `space`."""
     snapshot = await reading.snapshot([RowKey(activity.SPACES.name, space)])
-    return AgentsView(
-        **snapshot.computed_at,
-        space=space,
-        known=snapshot.row(activity.SPACES, space) is not None,
-        items=tuple(
-            [
-                _span(reading.partition, item.owner, activity.AGENTS.decode(item.data))
-                async for item, _ in reading.scan(activity.AGENTS.name, space)
-            ]
-        ),
-    )
+    return snapshot.computed_at, snapshot.row(activity.SPACES, space) is not None
+
+
+async def _spans(
+    reading: ReadSession, space: str, table: Table[activity.AgentSpan] | Table[activity.Span]
+) -> list[AgentView]:
+    rows = reading.scan(table.name, space)
+    return [_span(reading.partition, item.owner, table.decode(item.data)) async for item, _ in rows]
 
 
 async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentSettingsView:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.settings import AgentSettingsView as AgentSettingsView
     from recallog_schemas.views.spaces import AgentsView as AgentsView
     from recallog_schemas.views.spaces import AgentView as AgentView
+    from recallog_schemas.views.spaces import SessionsView as SessionsView
     from recallog_schemas.views.spaces import SpaceDetail as SpaceDetail
     from recallog_schemas.views.spaces import SpacesView as SpacesView
     from recallog_schemas.views.spaces import SpaceView as SpaceView
@@ -107,7 +108,14 @@ else:
             "recallog_schemas.views.salience": ["Explanation", "Salient", "SalientView"],
             "recallog_schemas.views.scene": ["SceneView"],
             "recallog_schemas.views.settings": ["AgentSettingsView"],
-            "recallog_schemas.views.spaces": ["AgentsView", "AgentView", "SpaceDetail", "SpacesView", "SpaceView"],
+            "recallog_schemas.views.spaces": [
+                "AgentsView",
+                "AgentView",
+                "SessionsView",
+                "SpaceDetail",
+                "SpacesView",
+                "SpaceView",
+            ],
             "recallog_schemas.views.status": ["PartitionStatus", "Status"],
             "recallog_schemas.views.verification": ["Difference", "TableCheck", "VerifyReport"],
         },

@@ -51,6 +51,10 @@ class AgentsView(OfSpace, ListView[AgentView]):
     """All agents that have acted in a space, by name."""
 
 
+class SessionsView(OfSpace, ListView[AgentView]):
+    """The sessions of a space, the one with the newest event first."""
+
+
 class SpaceDetail(OfSpace):
     """One space by agents, sessions and kinds."""
 

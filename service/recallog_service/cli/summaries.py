@@ -73,6 +73,10 @@ COMMANDS = {
         "derived",
         "The agents that have acted in a space, with their counts, by name.",
     ),
+    "sessions": (
+        "derived",
+        "The sessions of a space with their counts, the one with the newest event first.",
+    ),
     "status": (
         "derived",
         "The size and progress of the views, dead letters, and due reflections. Folds nothing.",
