@@ -56,10 +56,7 @@ chaos: install ## kill workers, Redis and the broker at random under load, then 
 bench: install ## measure the embedded form, print a table and write build/bench.json
 	$(BIN)/python -m benchmarks
 
-bench-generate: install ## write what is generated from the code: JSON Schemas, the API reference, summaries of commands
-	$(BIN)/python -m recallog_service.generate
-
-cluster: install ## measure on a real Kafka and Redis, print a table and write build/bench-cluster.json
+bench-cluster: install ## measure on a real Kafka and Redis, print a table and write build/bench-cluster.json
 	$(BIN)/python -m benchmarks.cluster
 
 eval: install ## measure recall on questions with known answers: make eval FILE=locomo.json

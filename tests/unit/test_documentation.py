@@ -92,5 +92,13 @@ def test_links_lead_somewhere(document: str) -> None:
 
 
 def test_every_target_of_the_readme_is_in_the_makefile() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"`?make ([a-z]+)", (ROOT / "README.md").read_text())) <= targets
+    assert set(re.findall(r"`?make ([a-z-]+)", (ROOT / "README.md").read_text())) <= set(targets_of_the_makefile())
+
+
+def test_every_target_of_the_makefile_is_declared_once() -> None:
+    (declared,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert sorted(targets_of_the_makefile()) == sorted(declared.split())
+
+
+def targets_of_the_makefile() -> list[str]:
+    return re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
