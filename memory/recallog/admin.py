@@ -141,7 +141,10 @@ class Admin(Facade):
         example="recallog dead-letters show 0:41", scope=Scope.OPERATE, idempotent=True, command="dead-letters show"
     )
     async def dead_letter(self, position: parameters.RecordPosition) -> "DeadLetterDetail":
-        """Show one dead letter with its content. Raises `OutOfRange` if there is none at that position."""
+        """Show one dead letter with its content.
+
+        Raises `OutOfRange` if there is none at that position.
+        """
         at = parameters.record_position(position)
         return await queries.dead_letters.show_dead_letter(self._components, at, self._progress)
 

@@ -235,8 +235,8 @@ class Memory(Facade):
         so that the memory goes on. The next call answers triggers that fall due because of these answers. Agents that
         only see each other's reflections would never stop: a call in a loop needs `skip_reflection_loops`.
 
-        `progress` is called with triggers (answered, to answer). Raises `ReflectorMisconfigured`, and `LockTimeout`
-        while another process reacts.
+        Raises `ReflectorMisconfigured`, and `LockTimeout` while another process reacts. `progress` is called with
+        triggers (answered, to answer).
         """
         answered = await self._own_reactor().react(space, progress, skip_reflection_loops=skip_reflection_loops)
         return views.ReactionsView(items=tuple(answered))
@@ -314,8 +314,9 @@ class Memory(Facade):
     ) -> "AroundView":
         """Previews of an event and of the nearest events before and after it that the agent may see.
 
-        For an event that the views have dropped, the space is folded up to it. Raises `OutOfRange` if the agent may see
-        no event with this id.
+        For an event that the views have dropped, the space is folded up to it.
+
+        Raises `OutOfRange` if the agent may see no event with this id.
         """
         wanted = queries.timeline.EventFilter.of(options)
         request = queries.previews.AroundRequest(event_id, entries_before, entries_after, wanted.passes)

@@ -1,5 +1,6 @@
 """What validators share: the first rule that pydantic found broken, in words; names; times."""
 
+import re
 import reprlib
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -35,7 +36,7 @@ def first_problem(error: ValidationError, *, with_value: bool = False) -> Proble
     if first["type"] == "missing":
         return Problem(path, first["type"], "is required")
     is_no_list = first["type"] == "sequence_str" or context.get("class") == "Sequence"
-    message = "should be a list" if is_no_list else first["msg"].removeprefix("Input ")
+    message = "should be a list" if is_no_list else re.sub(r"^(Input|String|List) (?=should )", "", first["msg"])
     return Problem(path, first["type"], f"{message}, not {shown}" if with_value else message)
 
 

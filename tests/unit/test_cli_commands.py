@@ -316,6 +316,26 @@ def test_recall_explains_each_hit_as_a_sum(home: Path) -> None:
     assert f"keyword {hit['parts']['keyword']:.3f}" in terms
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--channel", "smell"), ("--since", "noon"), ("--author", "the baker"), ("--min-similarity", "nan")],
+)
+def test_an_error_names_the_option_as_it_was_written(home: Path, option: str, value: str) -> None:
+    failed = recallog("recall", "village", "baker", "number 12", option, value, "--home", home)
+    assert failed.code == 2
+    assert failed.err.startswith(f"error {option}: ")
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]], ids=["text", "json"])
+def test_bytes_that_are_no_text_are_wrong_use(home: Path, as_json: list[str]) -> None:
+    scene = recallog("context", "village", "baker", "--scene", "\udcff", *as_json, "--home", home)
+    assert (scene.code, scene.out) == (2, "")
+    assert "--scene: is not valid text" in scene.err
+    event_id = recallog("explain", "village", "\udcff", "baker", *as_json, "--home", home)
+    assert (event_id.code, event_id.out) == (2, "")
+    assert "event_id: is not valid text" in event_id.err
+
+
 def test_recall_takes_every_filter(home: Path) -> None:
     filters = [
         "--author", "baker", "--kind", "agent.thought", "--session", "s-1", "--since", "2026-03-01T12:11Z", "--until",

@@ -306,6 +306,19 @@ def test_a_door_is_refused_what_no_text_stands_for(arguments: dict[str, Any]) ->
     assert caught.value.path == name
 
 
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [({"session": "half \udcff"}, "session"), ({"ids": ["e-1", "half \ud83d"]}, "ids")],
+    ids=["a text", "an item of a list"],
+)
+def test_a_door_is_refused_text_that_no_answer_could_repeat(arguments: dict[str, Any], name: str) -> None:
+    """A program may have such text, of an answer that a model was cut off in; a request and a command line may not."""
+    with pytest.raises(InvalidArgument, match=f"^{name}: is not valid text: .*half") as caught:
+        through_a_door("look", space="village", **arguments)
+    assert (caught.value.path, caught.value.rule) == (name, "string_unicode")
+    assert looked(**arguments)[name] == arguments[name]
+
+
 # Events.
 
 
@@ -482,6 +495,9 @@ def test_an_operation_and_its_parameters_are_documented(name: str) -> None:
         assert paragraph[0].isupper() or paragraph[0] == "`" or paragraph.startswith("salience = ")
         assert paragraph.endswith(".")
     assert text[0].isupper()
+    shown = " ".join(declared.description)
+    assert "Raises" not in shown
+    assert not any(f"`{callback}`" in shown for callback in declared.callbacks)
     for parameter, field in declared.arguments.model_fields.items():
         assert field.description, parameter
         assert field.description.endswith("."), parameter

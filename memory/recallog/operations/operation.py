@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import reprlib
 import sys
 import typing
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Concatenate, ParamSpec, TypeVar, ge
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
-from recallog_schemas import views
+from recallog_schemas import codec, views
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.validation import first_problem
 
@@ -127,9 +128,11 @@ class Operation:
     def validated(self, given: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
         """The arguments in the types that the method expects; only those that were given.
 
-        Unless `strict`, a text may stand for a number or a truth value, as in the query of a URL. Raises
-        `InvalidArgument`, or `InvalidEvent` for an event.
+        Unless `strict`, a text may stand for a number or a truth value, as in the query of a URL, and must be text that
+        an answer can repeat. Raises `InvalidArgument`, or `InvalidEvent` for an event.
         """
+        if not strict:
+            _check_texts(given)
         try:
             valid = self.arguments.__pydantic_validator__.validate_python(given, strict=strict)
         except ValidationError as error:
@@ -225,6 +228,14 @@ class Facade:
 def all_operations(facade: type[Facade]) -> dict[str, Operation]:
     """The operations of a facade and of those that it has, by qualified name, in the order of their declaration."""
     return {each.qualified_name: each for of in (facade, *facade.facades.values()) for each in of.operations.values()}
+
+
+def _check_texts(given: Mapping[str, Any]) -> None:
+    """Raise `InvalidArgument` for a text that UTF-8 cannot represent, such as undecodable bytes of a command line."""
+    for name, value in given.items():
+        texts = value if isinstance(value, list) else [value]
+        if not all(codec.is_text(text) for text in texts if isinstance(text, str)):
+            raise InvalidArgument(f"{name}: is not valid text: {reprlib.repr(value)}", path=name, rule="string_unicode")
 
 
 def _attributes(value: object) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from recallog import Memory
 from recallog.operations.operation import Operation, all_operations
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, ViewsBehind
 from recallog_service.cli import rendering, terminal
-from recallog_service.cli.parameters import flag, made, parameter, spoken
+from recallog_service.cli.parameters import flag, made, parameter, spoken, written
 
 _GROUPS = {"dead-letters": "List, show or retry records that could not be applied."}
 """Summaries of the groups of commands."""
@@ -185,9 +185,8 @@ def _validated(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any
         return operation.validated(arguments, strict=False)
     except InvalidArgument as error:
         name = error.path.partition(".")[0]
-        written = name if name in operation.positional else flag(name)
         message = str(error).removeprefix(error.path)
-        raise InvalidArgument(f"{written}{message}", path=error.path, rule=error.rule) from None
+        raise InvalidArgument(f"{written(operation, name)}{message}", path=error.path, rule=error.rule) from None
 
 
 async def _wait_for_index(memory: Memory, space: str) -> None:

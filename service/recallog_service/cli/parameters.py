@@ -41,9 +41,15 @@ def parameter(operation: Operation, name: str, *, required: bool) -> inspect.Par
         return made(name, Annotated[annotation, typer.Argument(**info)], default)
     if repeated:
         info["help"] += " Repeatable."
-    return made(
-        name, Annotated[annotation, typer.Option(flag(name.removesuffix("s") if repeated else name), **info)], default
-    )
+    return made(name, Annotated[annotation, typer.Option(written(operation, name), **info)], default)
+
+
+def written(operation: Operation, name: str) -> str:
+    """The name of a parameter on the command line: an argument's own, else its option; `--kind` for `kinds`."""
+    if name in operation.positional:
+        return name
+    _, repeated = _kind(operation.arguments.model_fields[name].annotation)
+    return flag(name.removesuffix("s") if repeated else name)
 
 
 def flag(name: str) -> str:
@@ -58,7 +64,7 @@ def spoken(text: str, operation: Operation) -> str:
     def word(found: re.Match[str]) -> str:
         name = found[1]
         if name in operation.parameters:
-            return name.upper() if name in operation.positional else flag(name)
+            return name.upper() if name in operation.positional else written(operation, name)
         return f"`recallog {commands[name]}`" if name in commands else found[0]
 
     without_markup = r"\\["
