@@ -85,7 +85,7 @@ def test_the_window_of_a_query_takes_precedence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("window", [0, -1, 2001])
 def test_a_window_out_of_bounds_is_an_error(tmp_path: Path, window: int) -> None:
-    with pytest.raises(InvalidArgument, match="window"):
+    with pytest.raises(InvalidArgument, match=r"^window: "):
         view(tmp_path, [], window=window)
 
 

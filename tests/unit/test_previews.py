@@ -57,7 +57,7 @@ def test_twenty_hits_are_shown_by_default(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("query", ["", " \n", "x" * 501])
 def test_a_query_has_1_to_500_characters(tmp_path: Path, query: str) -> None:
-    with pytest.raises(InvalidArgument, match="query"):
+    with pytest.raises(InvalidArgument, match=r"^query: "):
         after(tmp_path, [], lambda memory: memory.search("village", "baker", query))
     assert after(tmp_path, [], lambda memory: memory.search("village", "baker", "x" * 500)).hits == ()
 
@@ -65,9 +65,8 @@ def test_a_query_has_1_to_500_characters(tmp_path: Path, query: str) -> None:
 def test_a_query_that_is_not_valid_text_is_refused(tmp_path: Path) -> None:
     async def ask(memory: Memory) -> None:
         for question in (memory.recall("village", "baker", "\udcff"), memory.search("village", "baker", "\udcff")):
-            with pytest.raises(InvalidArgument, match="unicode") as raised:
+            with pytest.raises(InvalidArgument, match=r"^query: .*unicode"):
                 await question
-            assert raised.value.path == "query"
 
     after(tmp_path, [], ask)
 
@@ -185,7 +184,7 @@ def test_around_refuses_the_options_of_pages(tmp_path: Path) -> None:
     async def ask(memory: Memory) -> None:
         await memory.around("village", "baker", "e-0", before=Position(0, 3))  # type: ignore[call-arg]
 
-    with pytest.raises(InvalidArgument, match="before"):
+    with pytest.raises(InvalidArgument, match=r"^before: around has no such argument"):
         after(tmp_path, mixed(9), ask)
 
 
@@ -220,13 +219,13 @@ def test_an_entry_is_the_whole_event(tmp_path: Path) -> None:
 def test_more_than_200_ids_are_refused(tmp_path: Path) -> None:
     ids = [f"e-{n}" for n in range(200)]
     assert len(entries(tmp_path, mixed(200), ids)) == len(seen_by_the_baker(200))
-    with pytest.raises(InvalidArgument, match="at most 200"):
+    with pytest.raises(InvalidArgument, match=r"^ids: .*at most 200"):
         entries(tmp_path, [], [*ids, "e-200"])
     assert entries(tmp_path, [], []) == []
 
 
 def test_a_string_instead_of_a_list_of_ids_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match="a list"):
+    with pytest.raises(InvalidArgument, match=r"^ids: should be a list"):
         after(tmp_path, [], lambda memory: memory.entries("village", "baker", "e-17"))
 
 

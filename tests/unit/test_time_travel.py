@@ -7,7 +7,7 @@ import pytest
 
 from recallog import Event, Memory, Position
 from recallog.reading.time_travel import AsOf
-from recallog_schemas.errors import OutOfRange, RecallogError
+from recallog_schemas.errors import InvalidArgument, OutOfRange
 from support.events import event, run
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -139,7 +139,7 @@ def test_an_answer_as_of_a_time_uses_later_settings(tmp_path: Path) -> None:
 
 
 def test_a_time_without_its_zone_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RecallogError, match="zone"):
+    with pytest.raises(InvalidArgument, match=r"^as_of: a time needs its zone"):
         remembered(tmp_path, [spoke(0)], NOON.replace(tzinfo=None))
 
 

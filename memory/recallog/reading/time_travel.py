@@ -32,7 +32,7 @@ async def travel(
     as_of: AsOf,
     progress: Progress | None = None,
 ) -> ReadSession:
-    """The views of `space` as of `as_of`. Raises `OutOfRange` for a position past the end or a time without a zone."""
+    """The views of `space` as of `as_of`. Raises `OutOfRange` for a position past the end."""
     partition = ledger.partition_of(space)
     ends = await ledger.ends()
     until, remember_until = ends[partition], None
@@ -42,8 +42,6 @@ async def travel(
             raise OutOfRange(f"the space {space!r} lies in partition {partition}, not in {as_of.partition}")
         until = as_of.offset + 1
     else:
-        if as_of.tzinfo is None:
-            raise OutOfRange("a time needs its zone: 2026-03-01T12:00:00Z")
         remember_until = as_of
     projector = Projector(ledger, MemoryStore(), projections, space=space, remember_until=remember_until)
     generation = await projector.first_generation(partition, until)
