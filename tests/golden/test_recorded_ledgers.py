@@ -18,8 +18,9 @@ from recallog_streams.verify import verify
 HERE = Path(__file__).parent
 CATALOGUE = (3, "adfc270c10bbdff5")
 VILLAGE = {
-    "episodic.own": "4e3e12ca38bbc1f5",
-    "episodic.shared": "6e185dfc38169596",
+    "episodic.own": "651d2140948a9d9e",
+    "episodic.shared": "18143a1f75abb826",
+    "episodic.actions": "cf1dac37931d9907",
     "salience.clock": "6aeaa2ec056a941b",
     "reflection.agents": "bc240757294b12d0",
     "reflection.spaces": "fc02bcf3b84a9b74",
@@ -38,8 +39,8 @@ VILLAGE = {
 DOCUMENT_000 = {
     "dead_letters": "0e772174ee654f62",
     "dead_letters.count": "2620bca27e1b4ca2",
-    "episodic.own": "7845323ca30e39b3",
-    "episodic.shared": "99865eb6de65801c",
+    "episodic.own": "234c4774a89c72e4",
+    "episodic.shared": "8efb718992563502",
     "salience.clock": "9bac515013988037",
     "reflection.agents": "7c12b820932fa082",
     "beliefs": "783b22259528340b",

@@ -52,7 +52,6 @@ EVENTS_KEPT = 2_000
 BELIEFS_KEPT = 64
 VISITOR_EVENTS = 3
 REFLECTION_EVENTS = 20
-ACTIONS_AMONG = 100
 ACTIONS_SHOWN = 15
 
 REQUIRED = {"envelope", "id", "at", "space", "agent", "kind"}
@@ -320,9 +319,9 @@ class Expected:
         return [event for event in self.memories(space, agent) if event.role == "visitor"][-VISITOR_EVENTS:]
 
     def actions(self, space: str, agent: str) -> list[ExpectedEvent]:
-        """The actions of `agent` among the newest events that it may see."""
-        newest = self.memories(space, agent)[-ACTIONS_AMONG:]
-        return [event for event in newest if event.role == "action" and event.agent == agent][-ACTIONS_SHOWN:]
+        """The newest actions of `agent`, however many other events came since."""
+        own = [event for event in self.in_space(space) if event.memorable and event.agent == agent]
+        return [event for event in own if event.role == "action"][-ACTIONS_SHOWN:]
 
 
 def declared_text(rule: str, payload: dict[str, Any]) -> str:

@@ -188,6 +188,21 @@ def test_a_visitor_is_still_shown_after_five_thousand_events(tmp_path: Path) -> 
     assert sections(prompt)["VISITOR"] == ["[turn 000][user.injected] Mind the smith."]
 
 
+def test_the_newest_fifteen_actions_are_shown_after_five_thousand_events(tmp_path: Path) -> None:
+    used = [event("tool.used", turn=n, payload={"tool": f"oven-{n}"}) for n in range(20)]
+    others = [event("tool.used", agent="miller", turn=20, payload={"tool": "mill"}, audience=["baker"])]
+    later = [event_of(n, ("agent.spoke", "world.observed")[n % 2], "Bread!") for n in range(21, 5_021)]
+    prompt = context(tmp_path, [*used, *others, *later])
+    assert sections(prompt)["ACTION HISTORY"] == [f"[turn {n:03d}][tool.used] oven-{n}" for n in range(5, 20)]
+
+
+def test_the_action_history_of_the_past_has_the_actions_of_then(tmp_path: Path) -> None:
+    used = [event("tool.used", turn=n, payload={"tool": f"oven-{n}"}) for n in range(20)]
+    later = [event_of(n, "agent.spoke", "Bread!") for n in range(20, 200)]
+    prompt = context(tmp_path, [*used, *later], as_of=Position(0, 2))
+    assert sections(prompt)["ACTION HISTORY"] == [f"[turn {n:03d}][tool.used] oven-{n}" for n in range(3)]
+
+
 def test_a_visitor_s_event_addressed_to_another_agent_is_not_shown(tmp_path: Path) -> None:
     whisper = event_of(0, "user.injected", "Mind the smith.", agent="visitor", audience=["miller"])
     assert sections(context(tmp_path, [whisper]))["VISITOR"] == ["(quiet)"]

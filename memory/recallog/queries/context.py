@@ -30,8 +30,8 @@ _SHOWN_ELSEWHERE = limits.PROMPT_BELIEFS + limits.PROMPT_ACTIONS + limits.VISITO
 """Upper bound of the events that the prompt shows outside of its memory section, the goal included."""
 _RECALLED_ELSEWHERE = 13
 """How many hits are requested beyond those shown, since other sections may show some of them already."""
-_ACTIONS_AMONG = 100
-"""Actions are searched among this many of the newest events that the agent may see."""
+_FIRST_READ_EVENTS = 100
+"""How many of the newest events that the agent may see are read before its settings, which may ask for more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ async def context(
 ) -> ContextView:
     """The prompt of `agent`; salience scores the newest `candidates` events. An index recalls older memories."""
     kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
-    newest = _ACTIONS_AMONG
+    newest = _FIRST_READ_EVENTS
     while True:
         snapshot = await reading.snapshot(
             [
@@ -128,6 +128,7 @@ async def context(
             [
                 *episodic.logs(space, agent, newest),
                 *scene.visitor_logs(space, agent),
+                episodic.action_log(space, agent),
                 reflections.belief_log(space, agent, limits.PROMPT_BELIEFS),
             ],
         )
@@ -259,13 +260,8 @@ def _visitors(snapshot: Snapshot, space: str, agent: str) -> list[Remembered]:
 
 def _actions(snapshot: Snapshot, space: str, agent: str) -> list[Remembered]:
     """The agent's own newest actions."""
-    found: list[Remembered] = []
-    for memory in reversed(snapshot.memories(space, agent)[-_ACTIONS_AMONG:]):
-        if memory.action:
-            event = snapshot.remembered(memory.offset, memory.data, memory.text)
-            if event.event.agent == agent:
-                found.append(event)
-    return found[: limits.PROMPT_ACTIONS][::-1]
+    actions = episodic.ACTIONS.decode_all(snapshot.tail(episodic.ACTIONS, space, agent).entries)
+    return [snapshot.remembered(action.offset, action.data, action.text) for action in actions]
 
 
 def _memory(

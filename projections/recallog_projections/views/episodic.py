@@ -1,4 +1,7 @@
-"""Episodic view: the newest events that each agent may see (its own, those addressed to it, and shared ones)."""
+"""Episodic view: the newest events that each agent may see (its own, those addressed to it, and shared ones).
+
+The newest actions of each agent have a log of their own, so that other events do not push them out of prompts.
+"""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -22,12 +25,12 @@ class RememberedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False):
     importance: float
     text: str | None
     """The event's text; None means `Event.text`, if it exceeds `limits.STORED_TEXT_CHARS_MAX`."""
-    action: bool = False
-    """Whether prompts list it as an action of its agent."""
 
 
 OWN = Log("episodic.own", RememberedEvent, limits.LOG_EVENTS_KEPT)
 SHARED = Log("episodic.shared", RememberedEvent, limits.LOG_EVENTS_KEPT)
+ACTIONS = Log("episodic.actions", RememberedEvent, limits.PROMPT_ACTIONS)
+"""By agent: the newest events by itself whose kind has the role `action`."""
 
 
 class Episodic:
@@ -35,16 +38,16 @@ class Episodic:
 
     There is one log per agent (its own events, and those addressed to it) and one per space (shared events). The cost
     of an event does not depend on the number of agents, and a new agent sees earlier shared events. Readers merge both
-    logs by offset.
+    logs by offset. An action is also appended to a short log of the actions of its agent.
     """
 
     name: ClassVar[str] = "episodic"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     def __init__(self, keep: int = limits.LOG_EVENTS_KEPT) -> None:
-        """`keep` is the number of newest events that each log retains."""
+        """`keep` is the number of newest events that each log of memories retains."""
         self._own, self._shared = (dataclasses.replace(log, keep=keep) for log in (OWN, SHARED))
-        self.tables = (self._own, self._shared)
+        self.tables = (self._own, self._shared, ACTIONS)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
         return (RowKey(settings.SPACES.name, record.event.space),) if record.memorable else ()
@@ -57,18 +60,24 @@ class Episodic:
         kind = settings.kind_of(space, event.kind)
         text = kind.text(event.payload)
         ready = text if len(text) <= limits.STORED_TEXT_CHARS_MAX else None
-        action = kind.role == kinds.ACTION
-        memory = RememberedEvent(record.offset, record.data, event.turn, kind.importance, ready, action)
+        memory = RememberedEvent(record.offset, record.data, event.turn, kind.importance, ready)
         if visibility.is_shared(event, space):
             rows.append(self._shared, memory, event.space)
         else:
             for reader in visibility.readers(event):
                 rows.append(self._own, memory, event.space, reader)
+        if kind.role == kinds.ACTION:
+            rows.append(ACTIONS, memory, event.space, event.agent)
 
 
 def logs(space: str, agent: str, newest: int) -> list[tuple[LogName, int]]:
     """The logs, with numbers of entries, that contain the newest `newest` events that `agent` may see."""
     return [(LogName(OWN.name, space, agent), newest), (LogName(SHARED.name, space), newest)]
+
+
+def action_log(space: str, agent: str) -> tuple[LogName, int]:
+    """The log, with its number of entries, of the newest actions of `agent`."""
+    return LogName(ACTIONS.name, space, agent), limits.PROMPT_ACTIONS
 
 
 def merge(own: Tail, shared: Tail) -> list[RememberedEvent]:
