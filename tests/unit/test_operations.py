@@ -81,7 +81,8 @@ class Spy(Facade):
 
         Raises nothing.
         """
-        self.seen.append({key: value for key, value in locals().items() if key not in ("self", "options")} | options)
+        given = {"space": space, "ids": ids, "top_k": top_k, "limit": limit, "fusion": fusion, "wait_index": wait_index}
+        self.seen.append({**given, "progress": progress, **options})
         return DoneView()
 
     @operation(example="recallog tell", scope=Scope.PUBLISH)
@@ -180,6 +181,7 @@ def method_of(name: str) -> Any:
         ({"after": {"partition": 0}}, "after", "position"),
         ({"after": {"partition": 0, "offset": -1}}, "after", "position"),
         ({"after": {"partition": True, "offset": 1}}, "after", "position"),
+        ({"after": Position("0", 1)}, "after", "position"),  # type: ignore[arg-type]
         ({"as_of": 41}, "as_of", "position"),
         ({"as_of": "yesterday"}, "as_of", "time"),
         ({"as_of": "2026-03-01T12:00:00"}, "as_of", "time_zone"),
