@@ -445,6 +445,21 @@ def test_what_the_decorator_says_has_defaults() -> None:
     assert look.to_json(DoneView()) == b'{"done":true}'
 
 
+def test_a_subclass_replaces_an_operation_by_an_operation_only() -> None:
+    async def look(self: Spy, space: parameters.Space) -> DoneView:
+        """Look elsewhere."""
+        self.seen.append({"elsewhere": space})
+        return DoneView()
+
+    with pytest.raises(TypeError, match="look replaces an operation: declare it with @operation"):
+        type("Plain", (Spy,), {"look": look})
+    declared = operation(example="recallog look village")(look)
+    other = type("Other", (Spy,), {"look": declared})()
+    run(all_operations(type(other))["look"].call(other, {"space": "village"}))
+    run(other.look("city"))
+    assert other.seen == [{"elsewhere": "village"}, {"elsewhere": "city"}]
+
+
 def test_an_operation_with_postponed_annotations_is_refused_where_it_is_declared() -> None:
     async def late(self: Spy, space: "parameters.Space") -> DoneView:
         raise NotImplementedError
