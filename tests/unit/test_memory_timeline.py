@@ -1,5 +1,6 @@
 """The timeline, page by page, and the lists of spaces and agents."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,11 @@ from typing import Any
 import pytest
 
 from recallog import Event, Memory, Position, TimelinePage
+from recallog.composition import assemble
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.stores.store import Chunk
 from recallog_schemas.errors import InvalidArgument
+from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -227,5 +232,39 @@ def test_many_spaces_and_agents_are_all_listed(tmp_path: Path) -> None:
             assert len(await memory.agents("crowd")) == 2500
             status = await memory.admin.status()
             assert (status.spaces, status.agents, status.records) == (2501, 5000, 5000)
+
+    run(work())
+
+
+class ChangingStore(MemoryStore):
+    """Once `change` is set, it is awaited before the next scan."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.change: Callable[[], Awaitable[None]] | None = None
+
+    async def scan(self, *arguments: Any, **more: Any) -> Chunk:
+        if self.change is not None:
+            change, self.change = self.change, None
+            await change()
+        return await super().scan(*arguments, **more)
+
+
+@pytest.mark.parametrize("name", ["agents", "sessions", "space"])
+def test_a_list_of_a_space_that_changes_while_it_is_read_is_read_at_one_checkpoint(name: str) -> None:
+    async def work() -> None:
+        store = ChangingStore()
+        async with Memory(assemble(MemoryLedger(), lambda namespace: store)) as memory:
+
+            async def change() -> None:
+                await memory.publish(event(session="day-1"))
+                await memory.catch_up()
+
+            await memory.publish(event(space="town"))
+            await memory.catch_up()
+            store.change = change
+            view = await getattr(memory, name)("village")
+            assert (view.known, view.checkpoint) == (True, Position(0, 1))
+            assert len(view.agents if name == "space" else view) == 1
 
     run(work())

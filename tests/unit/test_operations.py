@@ -81,7 +81,8 @@ class Spy(Facade):
 
         Raises nothing.
         """
-        self.seen.append({key: value for key, value in locals().items() if key not in ("self", "options")} | options)
+        given = {"space": space, "ids": ids, "top_k": top_k, "limit": limit, "fusion": fusion, "wait_index": wait_index}
+        self.seen.append({**given, "progress": progress, **options})
         return DoneView()
 
     @operation(example="recallog tell", scope=Scope.PUBLISH)
@@ -180,6 +181,7 @@ def method_of(name: str) -> Any:
         ({"after": {"partition": 0}}, "after", "position"),
         ({"after": {"partition": 0, "offset": -1}}, "after", "position"),
         ({"after": {"partition": True, "offset": 1}}, "after", "position"),
+        ({"after": Position("0", 1)}, "after", "position"),  # type: ignore[arg-type]
         ({"as_of": 41}, "as_of", "position"),
         ({"as_of": "yesterday"}, "as_of", "time"),
         ({"as_of": "2026-03-01T12:00:00"}, "as_of", "time_zone"),
@@ -441,6 +443,21 @@ def test_what_the_decorator_says_has_defaults() -> None:
     assert (look.summary, list(look.description)) == ("Look around.", ["Look around.", "In a second paragraph."])
     assert look.answer is DoneView
     assert look.to_json(DoneView()) == b'{"done":true}'
+
+
+def test_a_subclass_replaces_an_operation_by_an_operation_only() -> None:
+    async def look(self: Spy, space: parameters.Space) -> DoneView:
+        """Look elsewhere."""
+        self.seen.append({"elsewhere": space})
+        return DoneView()
+
+    with pytest.raises(TypeError, match="look replaces an operation: declare it with @operation"):
+        type("Plain", (Spy,), {"look": look})
+    declared = operation(example="recallog look village")(look)
+    other = type("Other", (Spy,), {"look": declared})()
+    run(all_operations(type(other))["look"].call(other, {"space": "village"}))
+    run(other.look("city"))
+    assert other.seen == [{"elsewhere": "village"}, {"elsewhere": "city"}]
 
 
 def test_an_operation_with_postponed_annotations_is_refused_where_it_is_declared() -> None:

@@ -219,6 +219,9 @@ class Facade:
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         own = {name: vars(value)["operation"] for name, value in vars(cls).items() if "operation" in _attributes(value)}
+        for name in vars(cls).keys() & cls.operations.keys() - own.keys():
+            # Doors would call the operation, and Python this attribute.
+            raise TypeError(f"{cls.__qualname__}.{name} replaces an operation: declare it with @operation")
         cls.operations = {**cls.operations, **own}
         for group, facade in cls.facades.items():
             for each in facade.operations.values():

@@ -43,7 +43,7 @@ def _optional(parse: Callable[[object], Parsed]) -> Callable[[object], Parsed | 
 
 def _position(value: object) -> Position:
     """A position, its text, or its fields as JSON has them."""
-    if isinstance(value, Position):
+    if isinstance(value, Position) and type(value.partition) is type(value.offset) is int:
         return value
     if isinstance(value, Mapping) and value.keys() == {"partition", "offset"}:
         value = f"{value['partition']}:{value['offset']}"

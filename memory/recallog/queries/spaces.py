@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from recallog.reading.known import knows
-from recallog.reading.read_session import ComputedAtFields, ReadSession
+from recallog.reading.read_session import ComputedAtFields, ReadSession, Snapshot
 from recallog_projections.tables import LogName, RowKey, Table
 from recallog_projections.views import activity, episodic, settings
 from recallog_projections.views.settings import AgentSettings, SpaceSettings
@@ -35,62 +35,49 @@ async def spaces(reading: ReadSession) -> list[SpaceView]:
 
 
 async def space_detail(reading: ReadSession, space: str) -> SpaceDetail:
-    """One space by agents, sessions and kinds. All of it is read at one checkpoint, unless the partition changes during
-    each of several tries."""
-    for _ in range(_TRIES):
-        detail, same = await _space_detail(reading, space)
-        if same:
-            break
-    return detail
-
-
-async def _space_detail(reading: ReadSession, space: str) -> tuple[SpaceDetail, bool]:
-    """The result of several reads, and whether all of them were at the same checkpoint."""
-    snapshot = await reading.snapshot([RowKey(activity.SPACES.name, space)])
-    row = snapshot.row(activity.SPACES, space)
-    found = [[item async for item in reading.scan(table.name, space)] for table in _COUNTED]
-    agents, sessions, kind_spans = [
-        tuple([_span(reading.partition, item.owner, table.decode(item.data)) for item, _ in items])
-        for table, items in zip(_COUNTED, found, strict=True)
-    ]
-    detail = SpaceDetail(
-        **snapshot.computed_at,
+    """One space by agents, sessions and kinds."""
+    found, (agent_spans, session_spans, kind_spans) = await _spans(reading, space, _COUNTED)
+    row = found.row(activity.SPACES, space)
+    return SpaceDetail(
+        **found.computed_at,
         space=space,
         known=row is not None,
-        activity=_space(reading.partition, snapshot.computed_at, space, row) if row else None,
-        agents=agents,
-        sessions=sessions,
-        kinds=kind_spans,
+        activity=_space(reading.partition, found.computed_at, space, row) if row else None,
+        agents=tuple(agent_spans),
+        sessions=tuple(session_spans),
+        kinds=tuple(kind_spans),
     )
-    return detail, all(at == snapshot.computed_at for items in found for _, at in items)
 
 
 async def agents(reading: ReadSession, space: str) -> AgentsView:
     """The agents that have acted in `space`, by name."""
-    at, known = await _state_of(reading, space)
-    spans = await _spans(reading, space, activity.AGENTS)
-    return AgentsView(**at, space=space, known=known, items=tuple(spans))
+    found, (spans,) = await _spans(reading, space, [activity.AGENTS])
+    known = found.row(activity.SPACES, space) is not None
+    return AgentsView(**found.computed_at, space=space, known=known, items=tuple(spans))
 
 
 async def sessions(reading: ReadSession, space: str) -> SessionsView:
     """The sessions of `space`, the one with the newest event first."""
-    at, known = await _state_of(reading, space)
-    spans = await _spans(reading, space, activity.SESSIONS)
+    found, (spans,) = await _spans(reading, space, [activity.SESSIONS])
+    known = found.row(activity.SPACES, space) is not None
     newest_first = sorted(spans, key=lambda session: session.last, reverse=True)
-    return SessionsView(**at, space=space, known=known, items=tuple(newest_first))
-
-
-async def _state_of(reading: ReadSession, space: str) -> tuple[ComputedAtFields, bool]:
-    """The state that answers, and whether it has any event of `space`."""
-    snapshot = await reading.snapshot([RowKey(activity.SPACES.name, space)])
-    return snapshot.computed_at, snapshot.row(activity.SPACES, space) is not None
+    return SessionsView(**found.computed_at, space=space, known=known, items=tuple(newest_first))
 
 
 async def _spans(
-    reading: ReadSession, space: str, table: Table[activity.AgentSpan] | Table[activity.Span]
-) -> list[AgentView]:
-    rows = reading.scan(table.name, space)
-    return [_span(reading.partition, item.owner, table.decode(item.data)) async for item, _ in rows]
+    reading: ReadSession, space: str, tables: Sequence[Table[activity.AgentSpan] | Table[activity.Span]]
+) -> tuple[Snapshot, list[list[AgentView]]]:
+    """The row of `space`, and its rows of each of `tables`, by name. All of it is read at one checkpoint, unless the
+    partition changes during each of several tries."""
+    for _ in range(_TRIES):
+        snapshot = await reading.snapshot([RowKey(activity.SPACES.name, space)])
+        found = [[item async for item in reading.scan(table.name, space)] for table in tables]
+        if all(at == snapshot.computed_at for items in found for _, at in items):
+            break
+    return snapshot, [
+        [_span(reading.partition, item.owner, table.decode(item.data)) for item, _ in items]
+        for table, items in zip(tables, found, strict=True)
+    ]
 
 
 async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentSettingsView:
