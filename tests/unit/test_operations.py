@@ -426,6 +426,21 @@ def test_a_subclass_inherits_operations_and_adds_its_own() -> None:
     assert [heir.seen[0]["at"], heir.seen[1]["space"]] == [Position(0, 41), "village"]
 
 
+def test_a_class_of_two_facades_has_the_operations_of_both() -> None:
+    class Both(Heir, Clock):
+        """A facade of two."""
+
+    assert list(Both.operations) == ["wind", "look", "tell", "tell_all", "listen"]
+
+
+def test_an_operation_without_names_for_its_arguments_is_refused_where_it_is_declared() -> None:
+    with pytest.raises(TypeError, match=r"takes no \*args"):
+
+        @operation(example="recallog many")
+        async def many(self: Spy, *ids: str) -> DoneView:
+            return DoneView()
+
+
 def test_an_operation_of_a_further_facade_is_called_on_it() -> None:
     wind = all_operations(Spy)["clock.wind"]
     assert (wind.group, wind.name, wind.qualified_name) == ("clock", "wind", "clock.wind")

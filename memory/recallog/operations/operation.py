@@ -209,7 +209,7 @@ def operation(
 
 
 class Facade:
-    """A class whose methods are operations. Each subclass collects its own and those that it inherits."""
+    """A class whose methods are operations. Each subclass collects its own and those of all its bases."""
 
     operations: ClassVar[Mapping[str, Operation]] = {}
     """By name."""
@@ -219,10 +219,13 @@ class Facade:
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         own = {name: vars(value)["operation"] for name, value in vars(cls).items() if "operation" in _attributes(value)}
-        for name in vars(cls).keys() & cls.operations.keys() - own.keys():
+        inherited: dict[str, Operation] = {}
+        for base in reversed(cls.__mro__[1:]):
+            inherited |= vars(base).get("operations", {})
+        for name in vars(cls).keys() & inherited.keys() - own.keys():
             # Doors would call the operation, and Python this attribute.
             raise TypeError(f"{cls.__qualname__}.{name} replaces an operation: declare it with @operation")
-        cls.operations = {**cls.operations, **own}
+        cls.operations = {**inherited, **own}
         for group, facade in cls.facades.items():
             for each in facade.operations.values():
                 each.group = group
@@ -254,6 +257,8 @@ def _flattened(function: Callable[..., Any]) -> list[inspect.Parameter]:
                 f"{function.__qualname__}: an operation's annotations are evaluated where it is declared; remove "
                 "`from __future__ import annotations`"
             )
+        if each.kind is each.VAR_POSITIONAL:
+            raise TypeError(f"{function.__qualname__}: an operation takes no *args; declare a sequence")
         if each.kind is each.VAR_KEYWORD:
             (options,) = get_args(each.annotation)
             parameters += [
