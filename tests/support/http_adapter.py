@@ -6,8 +6,7 @@ from urllib.parse import parse_qs
 
 from pydantic import TypeAdapter, ValidationError
 
-from recallog import Memory
-from recallog.errors import EventTooLarge, IdConflict, InvalidArgument, InvalidInput, OutOfRange, RecallogError
+from recallog import EventTooLarge, IdConflict, InvalidArgument, InvalidInput, Memory, OutOfRange, RecallogError
 from recallog.operations.operation import Operation, Scope, all_operations
 from recallog_schemas.validation import first_problem
 

@@ -15,7 +15,6 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import pytest
 
 import recallog
-import recallog.errors
 import recallog.extending
 import recallog.testing
 import recallog_schemas
@@ -24,8 +23,17 @@ from recallog.admin import Admin
 from recallog.operations.operation import Facade
 from recallog_schemas import views
 
+ERRORS = [
+    "DeadLettered", "EmbedderUnavailable", "EventTooLarge", "FutureSchema", "IdConflict", "IndexLost",
+    "IndexUnavailable", "InvalidArgument", "InvalidEvent", "InvalidInput", "InvariantViolation", "LedgerMismatch",
+    "LockTimeout", "NewDeadLetters", "NothingDue", "OutOfRange", "ProjectionError", "Rebuilding", "RecallogError",
+    "ReflectorFailed", "ReflectorMisconfigured", "SettingsError", "StorageCorrupt", "StorageError", "StorageForeign",
+    "StorageFull", "StorageReadOnly", "StorageReplaced", "StorageTooNew", "StorageUnavailable", "UnknownOutcome",
+    "ViewsBehind", "ViewsTooNew",
+]  # fmt: skip
+
 PUBLIC = sorted(
-    ["AsOf", "Batch", "Event", "Memory", "Position", "Progress", "RecallogError", "Settings", *views.__all__]
+    ["AsOf", "Batch", "Event", "Memory", "Position", "Progress", "Settings", "__version__", *ERRORS, *views.__all__]
 )
 
 EXTENDING = [
@@ -35,15 +43,6 @@ EXTENDING = [
     "Reflector", "Reranker", "RowKey", "Rows", "Search", "Shape", "Sparse", "SqliteLedger", "SqliteStore", "Store",
     "StoredPoint", "StoredRow", "Table", "Tail", "Vectors", "assemble", "check_append", "is_beyond", "is_repeat",
     "ordinal_key", "outcome_of",
-]  # fmt: skip
-
-ERRORS = [
-    "DeadLettered", "EmbedderUnavailable", "EventTooLarge", "FutureSchema", "IdConflict", "IndexLost",
-    "IndexUnavailable", "InvalidArgument", "InvalidEvent", "InvalidInput", "InvariantViolation", "LedgerMismatch",
-    "LockTimeout", "NewDeadLetters", "NothingDue", "OutOfRange", "ProjectionError", "Rebuilding", "RecallogError",
-    "ReflectorFailed", "ReflectorMisconfigured", "SettingsError", "StorageCorrupt", "StorageError", "StorageForeign",
-    "StorageFull", "StorageReadOnly", "StorageReplaced", "StorageTooNew", "StorageUnavailable", "UnknownOutcome",
-    "ViewsBehind", "ViewsTooNew",
 ]  # fmt: skip
 
 TESTING = ["ProjectionDriver"]
@@ -60,7 +59,6 @@ PLAIN: dict[type[Facade], set[str]] = {
 MODULES = {
     "recallog": PUBLIC,
     "recallog.extending": EXTENDING,
-    "recallog.errors": ERRORS,
     "recallog.testing": TESTING,
 }
 
@@ -173,4 +171,4 @@ def test_every_error_has_one_base_and_is_documented_and_public() -> None:
             assert issubclass(error, recallog.RecallogError), name
             assert error.__doc__, name
             assert error.exit_code in (1, 2, 3), name
-            assert getattr(recallog.errors, name) is error
+            assert getattr(recallog, name) is error

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from recallog import __version__ as recallog_version
 from support.cli import environment_of, recallog
 from support.events import event
 
@@ -49,6 +50,12 @@ def test_the_help_imports_neither_pydantic_nor_a_view_nor_a_command() -> None:
     assert {name for name in modules if name.startswith("recallog_")} == {
         "recallog_service", "recallog_service.cli", "recallog_service.cli.app", "recallog_service.cli.summaries",
     }  # fmt: skip
+
+
+def test_the_version_imports_neither_pydantic_nor_a_view_nor_a_command() -> None:
+    shown, modules = imported_by("--version")
+    assert shown == f"recallog {recallog_version}\n"
+    assert {name for name in modules if name.startswith(("pydantic", "recallog.", "recallog_schemas"))} == set()
 
 
 def test_a_command_imports_no_other_command(home: Path) -> None:

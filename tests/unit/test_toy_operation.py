@@ -11,8 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from recallog import Memory
-from recallog.errors import InvalidArgument
+from recallog import InvalidArgument, Memory
 from recallog.operations import parameters
 from recallog.operations.operation import operation
 from recallog.operations.parameters import At

@@ -1,4 +1,4 @@
-"""Views that are lists: length, index, iteration, JSON and text; and the JSON of every answer to a query."""
+"""Views that are lists: length, index, iteration, JSON and text; the JSON and `repr` of every answer to a query."""
 
 import json
 from typing import Any
@@ -175,3 +175,26 @@ def test_an_answer_is_read_again_from_its_json_and_has_a_text(operation: Operati
     data = operation.to_json(view)
     assert type(view).model_validate_json(data) == view
     assert view.format().strip()
+
+
+@pytest.mark.parametrize("operation", QUERIES, ids=lambda each: each.name)
+def test_the_representation_of_an_answer_is_one_short_line_that_names_what_it_is_about(operation: Operation) -> None:
+    required = {name for name, each in operation.parameters.items() if each.default is each.empty}
+    view = run(answer(operation, required))
+    assert len(repr(view)) < 300
+    assert "\n" not in repr(view)
+    subject = ", ".join(f"{name}={ARGUMENTS[name]!r}" for name in ("space", "agent") if hasattr(view, name))
+    assert repr(view).startswith(f"{type(view).__name__}({subject}")
+
+
+def test_the_representation_of_a_view_counts_its_items_and_cuts_its_texts() -> None:
+    async def work() -> list[str]:
+        async with Memory.in_memory() as memory:
+            await memory.publish_many([event(id=f"e-{n}", payload={"text": "Bread! " * n}) for n in range(1, 21)])
+            view = await memory.episodic("village", "baker")
+            return [repr(view), repr(view.memories[-1])]
+
+    assert run(work()) == [
+        "EpisodicView(space='village', agent='baker', known=True, window=8, memories=8)",
+        f"Remembered(id='e-20', agent='baker', kind='agent.spoke', position='0:19', text='{('Bread! ' * 20)[:59]}…')",
+    ]

@@ -1,13 +1,19 @@
 """The base classes of all views, and remembered events."""
 
 from collections.abc import Iterable, Iterator
-from typing import Generic, TypeVar
+from datetime import datetime
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from recallog_schemas.event import Event, Position
 
 Item = TypeVar("Item")
+
+_SUBJECT = ("space", "agent")
+"""The fields that `repr` shows first."""
+_SHOWN_CHARS_MAX = 60
+"""How many characters of a text `repr` shows."""
 
 
 class View(BaseModel):
@@ -23,6 +29,33 @@ class View(BaseModel):
     def ok(self) -> bool:
         """Whether what was requested was found, done or confirmed. If not, the exit code of a command is 1."""
         return True
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """What `repr` and `str` show: whom the view is about, then numbers and short texts; of collections the length.
+
+        Other models and what computed the view are left out.
+        """
+        names = [name for name in type(self).model_fields if name not in ComputedAt.model_fields]
+        for name in sorted(names, key=lambda name: name not in _SUBJECT):
+            shown = _short(getattr(self, name))
+            if shown is not None:
+                yield name, shown
+
+
+def _short(value: object) -> object:
+    """A value as one line shows it; None if it is left out."""
+    match value:
+        case str():
+            line = one_line(value)
+            return line if len(line) <= _SHOWN_CHARS_MAX else line[: _SHOWN_CHARS_MAX - 1] + "…"
+        case tuple() | list() | dict():
+            return len(value)
+        case Position() | datetime():
+            return str(value)
+        case BaseModel():
+            return None
+        case _:
+            return value
 
 
 class ListView(View, Generic[Item]):
@@ -74,6 +107,16 @@ class OfAgent(ComputedAt):
     """Whether any event of the space is by the agent or addressed to it. If not, a name may be misspelt, or the agent
     has only read what is shared."""
 
+    @property
+    def empty(self) -> bool:
+        """Whether the answer has no content. An empty answer about an agent that is not `known` points to a misspelt
+        name."""
+        return not any(_has_view(getattr(self, name)) for name in type(self).model_fields)
+
+
+def _has_view(value: object) -> bool:
+    return isinstance(value, View) or (isinstance(value, tuple) and any(isinstance(item, View) for item in value))
+
 
 class Remembered(View):
     """One event that an agent may see, with its position and its text."""
@@ -84,6 +127,10 @@ class Remembered(View):
     """The whole event."""
     text: str
     """Its text, by the rule of its kind; "" if it has none."""
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        yield from (("id", self.event.id), ("agent", self.event.agent), ("kind", self.event.kind))
+        yield from super().__repr_args__()
 
     def format(self) -> str:
         """The event as one line; see `line`."""

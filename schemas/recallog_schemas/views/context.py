@@ -21,6 +21,11 @@ class ContextView(OfAgent):
     """Whether a reflection is due: the prompt then requests it, and `reflection.answer(...)` returns the answer's
     event."""
 
+    @property
+    def empty(self) -> bool:
+        """Whether the agent sees no event: the prompt then has only headings and what the caller gave."""
+        return self.reflection.events == 0
+
     def format(self) -> str:
         """The prompt."""
         return self.text

@@ -6,7 +6,7 @@ Names and summaries for `recallog --help` come from the generated `recallog_serv
 import logging
 import os
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -56,7 +56,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.callback()(lambda: None)  # without a command or a callback of its own, Typer makes no group
+
+
+def _print_version(requested: bool) -> None:
+    if requested:
+        from importlib.metadata import version
+
+        typer.echo(f"recallog {version('recallog')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """The options of the group."""
 
 
 def main() -> None:

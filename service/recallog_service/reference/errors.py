@@ -8,7 +8,7 @@ from recallog_schemas.errors import RecallogError
 from recallog_service.reference.markdown import block, code, sections, table
 
 _INTRODUCTION = """\
-Every error that Recallog raises on purpose is a `RecallogError`. Import them from `recallog.errors`. Each message says
+Every error that Recallog raises on purpose is a `RecallogError`. Import them from `recallog`. Each message says
 what happened and what to do next. `retryable` says whether the same call can succeed later. A command prints the
 message to standard error and ends with the exit code: 1 the data or a check failed, 2 wrong use, 3 a service or a file
 cannot be used."""
