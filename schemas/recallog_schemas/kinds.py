@@ -153,10 +153,16 @@ class SpaceConfigured(Payload):
 
 
 class ToolUsed(Payload):
+    """A call of a tool. `arguments` is what it was called with, as JSON or as JSON in a string.
+
+    A call failed if `ok` is false, or absent while there is an `error`.
+    """
+
     tool: str
     arguments: Any = None
     result: Any = None
     ok: bool | None = None
+    error: Any = None
 
 
 class SessionStarted(Payload):
@@ -219,7 +225,7 @@ CATALOGUE: Mapping[str, Kind] = {
     )
 }
 
-CATALOGUE_VERSION = 3
+CATALOGUE_VERSION = 4
 """Raised whenever `digest` changes: of two versions of Recallog on one folder the older one then gives way."""
 
 DEFAULT_SHARED_KINDS = frozenset(name for name, kind in CATALOGUE.items() if kind.shared)

@@ -12,7 +12,9 @@ TEXT_RULE_CHARS_MAX = 500
 TURN_MAX = 2**53 - 1  # the largest integer that every JSON reader reads exactly (RFC 8259, section 6)
 INTEGER_MAX = 2**63 - 1  # payload integers: the range of a signed 64-bit integer
 PAYLOAD_DEPTH_MAX = 64
-TOOL_TEXT_CHARS_MAX = 800
+TOOL_TEXT_CHARS_MAX = 800  # of the text of a tool call: its name, its arguments and its outcome
+TOOL_NAME_CHARS_MAX = 100  # of them for the name
+TOOL_ARGUMENTS_CHARS = 400  # of them for the arguments; they and the outcome may use what the other leaves
 WEIGHT_MAX = 1_000.0  # weight of a term of salience: the sum of three terms stays finite and readable
 
 # Appending and reading.

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from pydantic_core import from_json
+
 from recallog_schemas import limits
 
 TextRule = Callable[[Mapping[str, Any]], str]
@@ -13,6 +15,8 @@ TextRule = Callable[[Mapping[str, Any]], str]
 
 _PATH = r"[\w-]+(?:\.[\w-]+)*"
 _FIELD = re.compile(_PATH)
+_ESCAPED = re.compile(r'\\(["\\nrt])')
+_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 _TEMPLATE = re.compile(rf"(?P<escaped>{{{{|}}}})|{{(?P<path>{_PATH})}}|(?P<stray>[{{}}])")
 
 
@@ -30,15 +34,78 @@ def first_of(*fields: str) -> TextRule:
 
 
 def tool_text(payload: Mapping[str, Any]) -> str:
-    """The tool and its result, cut at 800 characters."""
-    result = payload.get("result")
-    if result is None:
-        return str(payload["tool"])[: limits.TOOL_TEXT_CHARS_MAX]
-    words = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-    return f"{payload['tool']}: {words}"[: limits.TOOL_TEXT_CHARS_MAX]
+    """`tool(arguments): result`, at most 800 characters.
+
+    Arguments are written as `name=value`, a single `command` as itself. A call without arguments has no parentheses. A
+    failed call says so: `tool(arguments): failed: error`. A call that succeeded without a result says `ok`. Long
+    arguments lose their end, and a long outcome its middle, since errors and summaries are often last.
+    """
+    tool = _beginning(payload["tool"], limits.TOOL_NAME_CHARS_MAX)
+    arguments, outcome = _arguments(payload.get("arguments")), _outcome(payload)
+    left = limits.TOOL_TEXT_CHARS_MAX - len(tool)
+    if arguments is not None:
+        left -= len("()")
+        outcome_chars = len(": ") + len(outcome) if outcome else 0
+        arguments = _beginning(arguments, max(limits.TOOL_ARGUMENTS_CHARS, left - outcome_chars))
+        tool, left = f"{tool}({arguments})", left - len(arguments)
+    return f"{tool}: {_both_ends(outcome, left - len(': '))}" if outcome else tool
 
 
-tool_text.__name__ = "{tool}: {result}"
+tool_text.__name__ = "{tool}({arguments}): {result}"
+
+
+def _arguments(arguments: object) -> str | None:
+    """The arguments of a tool call, for readers; None if there are none. JSON in a string is read as JSON."""
+    match _parsed(arguments) if isinstance(arguments, str) else arguments:
+        case None:
+            return None
+        case {"command": command, **others} if not others:
+            words = command if isinstance(command, list) else [command]
+            return " ".join(_plain(word) for word in words)
+        case {**named}:
+            return ", ".join(f"{name}={_plain(value)}" for name, value in named.items())
+        case [*values]:
+            return ", ".join(_plain(value) for value in values)
+        case value:
+            return _plain(value)
+
+
+def _parsed(arguments: str) -> object:
+    """The JSON object or list that `arguments` contain, else `arguments` themselves."""
+    try:
+        value = from_json(arguments)  # unlike that of `json.loads`, its depth limit does not depend on the stack
+    except ValueError:
+        return arguments
+    return value if isinstance(value, dict | list) else arguments
+
+
+def _outcome(payload: Mapping[str, Any]) -> str:
+    """What a tool call led to; "" if that is unknown."""
+    ok, error, result = payload.get("ok"), payload.get("error"), payload.get("result")
+    texts = [_plain(value).strip() for value in (error, result) if value is not None]
+    said = "\n".join(text for text in texts if text)
+    if ok is False or (ok is None and error):
+        return f"failed: {said}" if said else "failed"
+    return said or ("ok" if ok else "")
+
+
+def _plain(value: object) -> str:
+    """A string as it is; anything else as JSON whose strings are not escaped, so that their words can be searched."""
+    if isinstance(value, str):
+        return value
+    written = json.dumps(value, ensure_ascii=False)[: 2 * limits.TOOL_TEXT_CHARS_MAX]
+    return _ESCAPED.sub(lambda found: _ESCAPES[found[1]], written)
+
+
+def _beginning(text: str, chars_max: int) -> str:
+    return text if len(text) <= chars_max else f"{text[: chars_max - 1]}…"
+
+
+def _both_ends(text: str, chars_max: int) -> str:
+    if len(text) <= chars_max:
+        return text
+    end = (chars_max - len(" … ")) // 2
+    return f"{text[: chars_max - len(' … ') - end]} … {text[-end:]}"
 
 
 @lru_cache(maxsize=1024)

@@ -16,11 +16,11 @@ from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
 
 HERE = Path(__file__).parent
-CATALOGUE = (3, "adfc270c10bbdff5")
+CATALOGUE = (4, "c51f5bc9dcef86b2")
 VILLAGE = {
-    "episodic.own": "651d2140948a9d9e",
+    "episodic.own": "050d0549f5f66f25",
     "episodic.shared": "18143a1f75abb826",
-    "episodic.actions": "cf1dac37931d9907",
+    "episodic.actions": "26b1d65dc9705e82",
     "salience.clock": "6aeaa2ec056a941b",
     "reflection.agents": "bc240757294b12d0",
     "reflection.spaces": "fc02bcf3b84a9b74",

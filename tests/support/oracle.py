@@ -114,8 +114,7 @@ class ExpectedEvent:
         if self.declared.get("text") is not None:
             return declared_text(self.declared["text"], self.payload)
         if self.kind == "tool.used":
-            result = self.payload.get("result")
-            return (self.payload["tool"] + ("" if result is None else f": {result}"))[:800]
+            return tool_text(**self.payload)
         fields = ["belief", "text"] if self.kind == "agent.reflected" else TEXT_FIELDS.get(self.kind, ["text"])
         if self.kind not in KNOWN:
             fields = ["text", "belief", "summary", "goal"]
@@ -322,6 +321,28 @@ class Expected:
         """The newest actions of `agent`, however many other events came since."""
         own = [event for event in self.in_space(space) if event.memorable and event.agent == agent]
         return [event for event in own if event.role == "action"][-ACTIONS_SHOWN:]
+
+
+def tool_text(
+    tool: str, arguments: dict[str, Any] | None = None, result: str | None = None, ok: bool | None = None
+) -> str:
+    """The text of a call of a tool with a short name and string arguments."""
+    given = ", ".join(f"{name}={value}" for name, value in (arguments or {}).items()).removeprefix("command=")
+    said = result.strip() if result else ""
+    if ok is False:
+        said = f"failed: {said}" if said else "failed"
+    elif ok and not said:
+        said = "ok"
+    frame = tool + ("" if arguments is None else "()") + (": " if said else "")
+    room = 800 - len(frame)
+    if len(given) + len(said) > room:
+        given_chars = min(len(given), max(400, room - len(said)))
+        given = given if len(given) == given_chars else given[: given_chars - 1] + "…"
+        said_chars = min(len(said), room - given_chars)
+        if len(said) > said_chars:
+            last = (said_chars - 3) // 2
+            said = said[: said_chars - 3 - last] + " … " + said[len(said) - last :]
+    return frame.replace("()", f"({given})") + said
 
 
 def declared_text(rule: str, payload: dict[str, Any]) -> str:

@@ -117,7 +117,9 @@ def _payload(rng: random.Random, kind: str) -> dict[str, Any]:
     if kind == "reflection.failed":
         return {"trigger": "any", "reason": "the model was silent"}
     if kind == "tool.used":
-        return {"tool": "oven", "result": rng.choice((None, random_text(rng)))}
+        arguments = rng.choice((None, {}, {"command": random_text(rng)}, {"path": "a", "text": random_text(rng)}))
+        given = _some_of(rng, arguments=arguments, ok=rng.choice((None, True, False)))
+        return given | {"tool": "oven", "result": rng.choice((None, random_text(rng)))}
     if kind in UNKNOWN_KINDS:
         return {"text": random_text(rng)} | _some_of(rng, note=random_text(rng), order=_order(rng), text=7)
     return {"text": random_text(rng)}

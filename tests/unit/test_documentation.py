@@ -50,13 +50,14 @@ def test_the_commands_of_the_readme_print_what_it_says(tmp_path: Path) -> None:
     check_console("README.md", tmp_path)
 
 
-def test_the_commands_that_declare_a_kind_print_what_the_producers_guide_says(tmp_path: Path) -> None:
+def test_the_commands_of_the_producers_guide_print_what_it_says(tmp_path: Path) -> None:
     check_console("docs/producers.md", tmp_path)
 
 
 def check_console(document: str, folder: Path) -> None:
-    """Run the commands of the one console session of `document`; each prints what is written below it."""
-    (console,) = blocks(document, "console")
+    """Run the commands of the console sessions of `document`; each prints what is written below it."""
+    console = "\n".join(blocks(document, "console"))
+    assert console
     for command, expected in re.findall(r"^\$ recallog (.*)\n((?:[^$].*\n)*)", console, re.MULTILINE):
         ended = subprocess.run(
             [sys.executable, "-m", "recallog_service", *shlex.split(command)],

@@ -83,6 +83,9 @@ def test_most_kinds_are_refused_without_a_text_field(kind: str, payload: dict[st
         ("tool.used", {"tool": "search", "result": "nothing found"}, "search: nothing found"),
         ("tool.used", {"tool": "search", "result": {"hits": ["ä"]}}, 'search: {"hits": ["ä"]}'),
         ("tool.used", {"tool": "search"}, "search"),
+        ("tool.used", {"tool": "search", "result": " \n"}, "search"),
+        ("tool.used", {"tool": "search", "ok": True}, "search: ok"),
+        ("tool.used", {"tool": "submit", "arguments": {}, "ok": True, "result": ""}, "submit(): ok"),
         ("agent.configured", {"persona": "Proud."}, ""),
         ("space.configured", {"shared_kinds": []}, ""),
         ("reflection.failed", {"trigger": "t-1", "reason": "the model was down"}, ""),
@@ -93,8 +96,64 @@ def test_other_kinds_have_the_text_that_the_catalogue_defines(kind: str, payload
     assert made(kind, **payload).text == text
 
 
-def test_the_text_of_a_tool_s_result_is_cut_at_800_characters() -> None:
-    assert made("tool.used", tool="search", result="x" * 1000).text == "search: " + "x" * 792
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"command": "grep -rn 'a b' src"}, "bash(grep -rn 'a b' src): ok"),
+        ({"command": ["bash", "-lc", "ls"]}, "bash(bash -lc ls): ok"),
+        ({"command": "view", "path": "/a b.py"}, "bash(command=view, path=/a b.py): ok"),
+        ('{"command": "cat \\"a\\"\\nls"}', 'bash(cat "a"\nls): ok'),
+        ("ls -la", "bash(ls -la): ok"),
+        ("1e5", "bash(1e5): ok"),
+        ('{"command": "\\ud800"}', 'bash({"command": "\\ud800"}): ok'),
+        ("[" * 1000, f"bash({'[' * 789}…): ok"),
+        (["a", 1, None], "bash(a, 1, null): ok"),
+        ({"edits": [{"new": 'x = "\\d"\ny'}], "all": True}, 'bash(edits=[{"new": "x = "\\d"\ny"}], all=true): ok'),
+        (7, "bash(7): ok"),
+        ("", "bash(): ok"),
+    ],
+)
+def test_the_text_of_a_tool_call_has_its_arguments_readable(arguments: object, text: str) -> None:
+    assert made("tool.used", tool="bash", arguments=arguments, ok=True).text == text
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"ok": False}, "bash(ls): failed"),
+        ({"ok": False, "result": "no such file"}, "bash(ls): failed: no such file"),
+        ({"ok": False, "error": "timed out", "result": "a.txt"}, "bash(ls): failed: timed out\na.txt"),
+        ({"error": {"code": 7}}, 'bash(ls): failed: {"code": 7}'),
+        ({"error": "", "result": "a.txt"}, "bash(ls): a.txt"),
+        ({"ok": True, "result": "a.txt"}, "bash(ls): a.txt"),
+        ({"ok": True, "error": "a warning"}, "bash(ls): a warning"),
+    ],
+)
+def test_the_text_of_a_tool_call_says_whether_it_failed(fields: dict[str, Any], text: str) -> None:
+    assert made("tool.used", tool="bash", arguments={"command": "ls"}, **fields).text == text
+
+
+def test_a_long_tool_call_has_800_characters_half_of_them_arguments() -> None:
+    text = made("tool.used", tool="bash", arguments={"command": "a" * 5000}, result="x" * 1000 + "y" * 1000).text
+    assert len(text) == 800
+    assert text.startswith(f"bash({'a' * 399}…): {'x' * 100}")
+    assert " … y" in text
+    assert text.endswith("y" * 100)
+
+
+def test_arguments_and_outcome_use_what_the_other_leaves() -> None:
+    long_result = made("tool.used", tool="bash", arguments={"command": "ls"}, result="x" * 1000).text
+    assert len(long_result) == 800
+    assert long_result.count("x") == 800 - len("bash(ls):  … ")
+    long_command = made("tool.used", tool="bash", arguments={"command": "a" * 1000}, result="done").text
+    assert len(long_command) == 800
+    assert long_command == f"bash({'a' * 787}…): done"
+
+
+def test_a_long_tool_name_leaves_room_for_arguments_and_outcome() -> None:
+    text = made("tool.used", tool="t" * 1000, arguments="a" * 1000, ok=False, result="x" * 1000).text
+    assert len(text) == 800
+    assert text.startswith(f"{'t' * 99}…({'a' * 399}…): failed: x")
 
 
 @pytest.mark.parametrize(
