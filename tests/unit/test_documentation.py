@@ -56,7 +56,7 @@ def test_the_commands_of_the_producers_guide_print_what_it_says(tmp_path: Path) 
 
 def check_console(document: str, folder: Path) -> None:
     """Run the commands of the console sessions of `document`; each prints what is written below it."""
-    console = "\n".join(blocks(document, "console"))
+    console = "".join(blocks(document, "console"))
     assert console
     for command, expected in re.findall(r"^\$ recallog (.*)\n((?:[^$].*\n)*)", console, re.MULTILINE):
         ended = subprocess.run(
