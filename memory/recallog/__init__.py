@@ -9,6 +9,7 @@ from recallog_schemas import views
 from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from recallog.admin import Admin as Admin
     from recallog.memory import Memory as Memory
     from recallog.reading.time_travel import AsOf as AsOf
     from recallog.settings import Settings as Settings
@@ -55,6 +56,7 @@ else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
         {
+            "recallog.admin": ["Admin"],
             "recallog.memory": ["Memory"],
             "recallog.reading.time_travel": ["AsOf"],
             "recallog.settings": ["Settings"],

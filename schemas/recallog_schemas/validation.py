@@ -35,6 +35,8 @@ def first_problem(error: ValidationError, *, with_value: bool = False) -> Proble
         return Problem(path, first["type"], f"{shown} {NOT_A_NAME}")
     if first["type"] == "missing":
         return Problem(path, first["type"], "is required")
+    if first["type"] == "too_long":
+        return Problem(path, first["type"], f"at most {context['max_length']:,}, not {len(first['input']):,}")
     is_no_list = first["type"] == "sequence_str" or context.get("class") == "Sequence"
     message = "should be a list" if is_no_list else re.sub(r"^(Input|String|List) (?=should )", "", first["msg"])
     return Problem(path, first["type"], f"{message}, not {shown}" if with_value else message)

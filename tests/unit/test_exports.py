@@ -33,7 +33,19 @@ ERRORS = [
 ]  # fmt: skip
 
 PUBLIC = sorted(
-    ["AsOf", "Batch", "Event", "Memory", "Position", "Progress", "Settings", "__version__", *ERRORS, *views.__all__]
+    [
+        "Admin",
+        "AsOf",
+        "Batch",
+        "Event",
+        "Memory",
+        "Position",
+        "Progress",
+        "Settings",
+        "__version__",
+        *ERRORS,
+        *views.__all__,
+    ]
 )
 
 EXTENDING = [
