@@ -68,7 +68,7 @@ class _Steps:
             await self._fetch(missing)
             laps.lap("identity: buckets from Redis")
         for record in records:
-            if not self._identity.first_seen(self._rows, record.event, record.offset, record.data):
+            if not self._identity.first_seen(self._rows, record.event, record.offset):
                 raise InvariantViolation("an event of the benchmark occurs twice")
         laps.lap("identity: digests, buckets")
         missing = self._rows.missing(self._needs(records))

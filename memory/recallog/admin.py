@@ -45,10 +45,13 @@ class Admin(Facade):
         await self._components.ledger.open()
         return self._components.ledger.partition_of(space)
 
-    async def records(self, start: Position | None = None, space: str | None = None) -> AsyncIterator[Batch]:
-        """Raw records of the ledger in batches, from `start` to its present end.
+    async def records(
+        self, start: Position | None = None, space: str | None = None, *, until: Position | None = None
+    ) -> AsyncIterator[Batch]:
+        """Raw records of the ledger in batches, from `start` up to but not including `until`, or to its present end.
 
-        If `start` or `space` names a partition, only of that one; otherwise of all, one after the other.
+        If `start` or `space` names a partition, only of that one, which must be that of `until`; otherwise of all, one
+        after the other.
         """
         only = start.partition if start is not None else None
         if only is None and space is not None:
@@ -57,7 +60,8 @@ class Admin(Facade):
             if only is not None and only != partition:
                 continue
             first = start.offset if start is not None else 0
-            async for batch in self._components.ledger.read(partition, first, end, space=space):
+            last = end if until is None else min(end, until.offset)
+            async for batch in self._components.ledger.read(partition, first, last, space=space):
                 yield batch
 
     @operation(example="recallog status", scope=Scope.OPERATE, idempotent=True)

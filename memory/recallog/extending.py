@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from recallog_streams.ledgers.ledger import Ledger as Ledger
     from recallog_streams.ledgers.ledger import Manifest as Manifest
     from recallog_streams.ledgers.ledger import check_append as check_append
-    from recallog_streams.ledgers.ledger import is_repeat as is_repeat
+    from recallog_streams.ledgers.ledger import check_repeat as check_repeat
     from recallog_streams.ledgers.memory import MemoryLedger as MemoryLedger
     from recallog_streams.ledgers.sqlite import SqliteLedger as SqliteLedger
 else:
@@ -95,7 +95,7 @@ else:
             ],
             "recallog_projections.tables": ["Log", "LogName", "RowKey", "Table", "Tail"],
             "recallog_schemas.event": ["Record"],
-            "recallog_streams.ledgers.ledger": ["Batch", "Ledger", "Manifest", "check_append", "is_repeat"],
+            "recallog_streams.ledgers.ledger": ["Batch", "Ledger", "Manifest", "check_append", "check_repeat"],
             "recallog_streams.ledgers.memory": ["MemoryLedger"],
             "recallog_streams.ledgers.sqlite": ["SqliteLedger"],
         },

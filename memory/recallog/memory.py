@@ -204,7 +204,8 @@ class Memory(Facade):
     async def publish_many(self, events: parameters.ManyEvents) -> "Published":
         """Write events in order, all or none, and answer their positions once they are durable.
 
-        An event whose id exists already in its space is not written again; its first position is returned.
+        An event whose id exists already in its space is not written again; its first position is returned. The first
+        event counts, with its time: `at` is not compared.
 
         Raises `IdConflict` if that id names an event with other content (of two answers to one trigger the first
         counts, and the second is not a conflict), `EventTooLarge`, `StorageError`, `UnknownOutcome`. Repeating the call

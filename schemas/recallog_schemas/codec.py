@@ -15,7 +15,7 @@ import msgspec
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError, SchemaValidator, from_json
 
-from recallog_schemas import kinds, limits, triggers, upcasting
+from recallog_schemas import kinds, limits, upcasting
 from recallog_schemas.errors import EventTooLarge, FutureSchema, InvalidArgument, InvalidEvent
 from recallog_schemas.event import ENVELOPE_VERSION, Event, EventFields, check_payload, fields_of
 from recallog_schemas.validation import NAME_PATTERN, NOT_A_NAME, first_problem
@@ -24,7 +24,6 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _encode = msgspec.json.Encoder().encode
-_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 # The fold decodes every event, and most are valid and complete. This validator checks the envelope in pydantic's
 # compiled core alone and the payload by one call: half the time of `Event`'s own validation. It accepts the same
 # events, which a test asserts. Without `_use_prebuilt=False`, pydantic (2.13 and later) would substitute `Event`'s own
@@ -40,7 +39,7 @@ _NAME = re.compile(NAME_PATTERN)
 _REQUIRED = frozenset({"envelope", "id", "at"})
 
 
-def _with_enough_stack(work: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def with_enough_stack(work: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """`work` with a result that does not depend on the depth of the caller's stack.
 
     After a `RecursionError` it runs again in a new thread, whose stack has room for about 900 levels. The JSON parser
@@ -84,7 +83,7 @@ def decode(data: bytes) -> Event:
     return event
 
 
-@_with_enough_stack
+@with_enough_stack
 def _decode_slowly(data: bytes) -> Event:
     """Decode what the fast validator rejects: an old or future envelope, or an invalid record, naming the error."""
     fields = _fields(data)
@@ -92,7 +91,7 @@ def _decode_slowly(data: bytes) -> Event:
     return _validated(upcasting.upcast(fields) if "envelope" not in fields else fields, _REQUIRED)
 
 
-@_with_enough_stack
+@with_enough_stack
 def parse(data: bytes | str) -> Event:
     """An event as a person or a producer writes it: like `decode`, but `id`, `at` and `envelope` may be absent.
 
@@ -107,7 +106,7 @@ def parse(data: bytes | str) -> Event:
     return event
 
 
-@_with_enough_stack
+@with_enough_stack
 def make(fields: dict[str, Any]) -> Event:
     """`Event(**fields)` for unchecked fields. Raises `InvalidEvent` with the field's path."""
     try:
@@ -122,22 +121,6 @@ def check_name(name: str, field: str = "space") -> None:
     """Raise `InvalidArgument` if `name` cannot name a space or an agent: such a query is a mistake."""
     if _NAME.fullmatch(name) is None:
         raise InvalidArgument(f"{field}: {name!r} {NOT_A_NAME}", path=field, rule="string_pattern_mismatch")
-
-
-@_with_enough_stack
-def canonical(data: bytes) -> bytes:
-    """The same JSON with sorted keys and without white space, so that two encodings of one event are equal."""
-    return _encode_sorted(msgspec.json.decode(data))
-
-
-def comparable_content(event: Event, data: bytes) -> bytes:
-    """The content by which two records of one id are compared: if it is equal, the second is a repeat, else a conflict.
-
-    It is the canonical JSON of `data`, the event's bytes. For an answer to a trigger it is the trigger's id: the first
-    answer counts, and later ones are repeats whatever they contain.
-    """
-    trigger = triggers.answered_by(event)
-    return canonical(data) if trigger is None else trigger.id.encode()
 
 
 def schema_digest() -> str:

@@ -75,7 +75,16 @@ class FutureSchema(InvalidEvent):
 
 
 class IdConflict(RecallogError):
-    """The id already belongs to another event of the same space. Nothing of the call was written."""
+    """The id already belongs to another event of the same space. Nothing of the call was written.
+
+    `path` is the first field that differs, for example `payload.text`; `at` is not compared. `position` is that of the
+    event with the id, for example `0:41`; "" if it is in the same call.
+    """
+
+    def __init__(self, message: str, *, path: str, position: str) -> None:
+        super().__init__(message)
+        self.path = path
+        self.position = position
 
 
 class OutOfRange(RecallogError):

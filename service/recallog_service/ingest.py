@@ -1,13 +1,19 @@
 """Appends the items of a file to the ledger, in durable batches that can be repeated."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import datetime
 
 from pydantic import Field
 
-from recallog import Event, Memory
+from recallog import Event, Memory, Position
+from recallog_schemas import codec
 from recallog_schemas.errors import IdConflict, StorageError, UnknownOutcome
 from recallog_schemas.views import View
 from recallog_service.formats.item import Item
+
+_OTHER_TIMES_SHOWN = 5
+_GAP_READ = 50
+"""Records between two known events up to which one read covers both."""
 
 
 class Problem(View):
@@ -17,11 +23,28 @@ class Problem(View):
     message: str
 
 
+class OtherTime(View):
+    """An event of the file whose time in the ledger is another one, which counts. `number` is that of its line (or
+    conversation)."""
+
+    number: int
+    id: str
+    at: datetime
+    position: Position
+    at_in_ledger: datetime
+
+
 class Ingested(View):
-    """The result of an ingest. `known` counts the events that were in the ledger already."""
+    """The result of an ingest. `known` counts the events that were in the ledger already.
+
+    `other_times` of them have another time in the ledger: usually a file that was exported again with other times. The
+    first few are `first_other_times`.
+    """
 
     added: int = 0
     known: int = 0
+    other_times: int = 0
+    first_other_times: tuple[OtherTime, ...] = ()
     spaces: int = 0
     stopped: bool = False
     problems: tuple[Problem, ...] = Field(default=())
@@ -34,17 +57,19 @@ class _Run:
         self._acknowledged = acknowledged
         self.added = 0
         self.known = 0
+        self.other_times = 0
+        self.first_other_times: list[OtherTime] = []
         self.spaces: set[str] = set()
         self.problems: list[Problem] = []
 
     async def write(self, items: list[tuple[int, Event]]) -> bool:
         """Append events; False if one was refused. Those before it are in the ledger, those after it are not."""
         try:
-            await self._append([event for _, event in items])
+            await self._append(items)
         except IdConflict:
             for number, event in items:
                 try:
-                    await self._append([event])
+                    await self._append([(number, event)])
                 except IdConflict as error:
                     self.problems.append(Problem(number=number, message=f"{self._unit} {number}: {error}"))
                     del items[: items.index((number, event)) + 1]
@@ -52,7 +77,8 @@ class _Run:
         items.clear()
         return True
 
-    async def _append(self, events: list[Event]) -> None:
+    async def _append(self, items: Sequence[tuple[int, Event]]) -> None:
+        events = [event for _, event in items]
         try:
             ends = await self._memory.admin.ledger_ends()
             positions = await self._memory.publish_many(events)
@@ -61,13 +87,49 @@ class _Run:
             raise type(error)(
                 f"{error}. {done:,} earlier events are in the ledger; run the same ingest again for the rest"
             ) from None
-        new = sum(position.offset >= ends[position.partition] for position in set(positions))
-        self.added += new
-        self.known += len(events) - new
+        known: list[tuple[Position, int, Event]] = []
+        added: set[Position] = set()
+        for position, (number, event) in zip(positions, items, strict=True):
+            if position.offset < ends[position.partition] or position in added:
+                known.append((position, number, event))
+            else:
+                added.add(position)
+        self.added += len(added)
+        self.known += len(known)
         self.spaces.update(event.space for event in events)
+        await self._compare_times(known)
         if self._acknowledged is not None:
             for position, event in zip(positions, events, strict=True):
                 self._acknowledged(str(position), event.id)
+
+    async def _compare_times(self, known: Sequence[tuple[Position, int, Event]]) -> None:
+        """Count the events that have another time in the ledger."""
+        stored = await self._stored({position for position, _, _ in known})
+        for position, number, event in known:
+            data = stored[position]
+            if data == codec.encode(event) or (at := codec.decode(data).at) == event.at:
+                continue
+            self.other_times += 1
+            if len(self.first_other_times) < _OTHER_TIMES_SHOWN:
+                self.first_other_times.append(
+                    OtherTime(number=number, id=event.id, at=event.at, position=position, at_in_ledger=at)
+                )
+
+    async def _stored(self, positions: Collection[Position]) -> dict[Position, bytes]:
+        """The records at `positions`. Those close to each other are read together."""
+        runs: list[list[Position]] = []
+        for position in sorted(positions):
+            before = runs[-1][-1] if runs else None
+            if before and before.partition == position.partition and position.offset - before.offset <= _GAP_READ:
+                runs[-1].append(position)
+            else:
+                runs.append([position])
+        found: dict[Position, bytes] = {}
+        for run in runs:
+            partition, end = run[-1].partition, Position(run[-1].partition, run[-1].offset + 1)
+            async for batch in self._memory.admin.records(run[0], until=end):
+                found |= {Position(partition, offset): data for offset, data in batch.records}
+        return found
 
 
 async def ingest(
@@ -115,6 +177,8 @@ async def ingest(
     return Ingested(
         added=run.added,
         known=run.known,
+        other_times=run.other_times,
+        first_other_times=tuple(run.first_other_times),
         spaces=len(run.spaces),
         stopped=stopped,
         problems=tuple(run.problems),

@@ -18,7 +18,7 @@ from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Record, codec, kinds, limits
 from recallog_schemas.errors import InvalidEvent, InvariantViolation, ProjectionError
-from recallog_streams import dead_letters
+from recallog_streams import dead_letters, identity
 from recallog_streams.collector import uncollected
 from recallog_streams.dead_letters import DeadLetterCount, DeadLetterRow
 from recallog_streams.identity import Conflict, Identity
@@ -43,7 +43,7 @@ _MISSES_BEFORE_PREFETCH = 16
 _RECORDS_PER_MISS = 64
 
 VERSION = 2
-"""Raised whenever the fold's own tables (dead letters, identity) change; the views are then rebuilt."""
+"""Raised whenever the fold's own tables, those of dead letters, change; the views are then rebuilt."""
 
 _REASONS = {"unparsable", "future_schema", "too_large"}
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
@@ -108,6 +108,8 @@ class Fold:
         catalogue = {"catalogue": kinds.CATALOGUE_VERSION, "digest": codec.schema_digest()}
         keep = {table.name: table.keep for table in self.tables if isinstance(table, Log)}
         code = {"fold": VERSION, "projections": versions, "keep": keep, **catalogue}
+        if self._identity is not None:
+            code["identity"] = identity.VERSION
         made = {each.name: each.made_with for each in self._projections if hasattr(each, "made_with")}
         return json.dumps({**code, "made_with": made} if made else code, sort_keys=True)
 
@@ -243,7 +245,7 @@ class Fold:
         rows.writable = None
         if self._identity is not None:
             try:
-                if not self._identity.first_seen(rows, record.event, record.offset, record.data):
+                if not self._identity.first_seen(rows, record.event, record.offset):
                     return None
             except Conflict as conflict:
                 return _dead_letter(

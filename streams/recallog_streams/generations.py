@@ -198,7 +198,8 @@ def _refuse_newer(theirs: str, mine: str) -> None:
 
 def _versions(code: Mapping[str, Any]) -> dict[str, int]:
     """The parts of a generation's code, each with its version."""
-    return {**code["projections"], "the catalogue of kinds": code["catalogue"], "the fold": code.get("fold", 1)}
+    versions = {**code["projections"], "the catalogue of kinds": code["catalogue"], "the fold": code.get("fold", 1)}
+    return {**versions, "the identity of events": code["identity"]} if "identity" in code else versions
 
 
 def check_readable(theirs: str, mine: str) -> None:

@@ -15,8 +15,11 @@ import msgspec
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
-from recallog_schemas import Event, Record, codec, limits
-from recallog_schemas.errors import InvalidEvent
+from recallog_schemas import Event, Record, limits, repeats
+
+VERSION = 2
+"""Part of the code of a generation that has these tables. Raised whenever their entries change, also by another rule
+for what is a repeat (`repeats.content_of`); the views are then rebuilt."""
 
 ID_BYTES, CONTENT_BYTES, OFFSET_BYTES = 16, 8, 6
 ENTRY_BYTES = ID_BYTES + CONTENT_BYTES + OFFSET_BYTES
@@ -67,12 +70,12 @@ class Identity:
             for number in _buckets_touched(rows.get(SIZES, space) or Size(0, 1), of_space)
         ]
 
-    def first_seen(self, rows: Rows, event: Event, offset: int, data: bytes) -> bool:
+    def first_seen(self, rows: Rows, event: Event, offset: int) -> bool:
         """Add the id of `event`; whether it is new. Raises `Conflict` if it belongs to another event."""
         space = event.space
         size = rows.get(SIZES, space) or Size(0, 1)
         id_ = _id_digest(event.id)
-        content = _content_digest(event, data)
+        content = hashlib.blake2b(repeats.content_of(event), digest_size=CONTENT_BYTES).digest()
         key = str(_bucket_of(id_, size.buckets))
         entries = _entries(rows, space, key)
         if (start := _start_of(id_, entries)) >= 0:
@@ -115,16 +118,6 @@ def _buckets_touched(size: Size, ids: Sequence[str]) -> set[int]:
 @lru_cache(_CACHED_DIGESTS)
 def _id_digest(id_: str) -> bytes:
     return hashlib.blake2b(id_.encode(), digest_size=ID_BYTES).digest()
-
-
-def _content_digest(event: Event, data: bytes) -> bytes:
-    try:
-        content = codec.comparable_content(event, data)
-    except (InvalidEvent, msgspec.MsgspecError, UnicodeDecodeError):
-        # The codec accepts some JSON that has no canonical form (a byte order mark, a repeated field, 1e400 in a field
-        # that the old envelope drops). It must not stop the stream; such a record equals its own bytes only.
-        content = data
-    return hashlib.blake2b(content, digest_size=CONTENT_BYTES).digest()
 
 
 def _entries(rows: Rows, space: str, key: str) -> bytes:

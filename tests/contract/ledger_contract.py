@@ -229,6 +229,19 @@ class UniqueIdsContract(LedgerContract):
         run(ledger.append([first, second]))
         assert run(ledger.append([third, first, third])) == [Position(0, 2), Position(0, 0), Position(0, 2)]
 
+    def test_an_event_published_again_at_another_time_is_a_repeat_and_the_first_time_counts(
+        self, ledger: Ledger
+    ) -> None:
+        first, later = event(id="e1", at="2026-03-01T12:00:00Z"), event(id="e1", at="2026-03-02T08:00:00Z")
+        run(ledger.append([first]))
+        assert run(ledger.append([later, event(id="e2"), later])) == [Position(0, 0), Position(0, 1), Position(0, 0)]
+        assert events_in(ledger)[0] == first
+
+    def test_an_event_twice_in_one_call_at_different_times_is_stored_once(self, ledger: Ledger) -> None:
+        first, later = event(id="e1", at="2026-03-01T12:00:00Z"), event(id="e1", at="2026-03-02T08:00:00Z")
+        assert run(ledger.append([first, later])) == [Position(0, 0), Position(0, 0)]
+        assert events_in(ledger) == [first]
+
     def test_a_retry_of_a_partly_stored_call_writes_the_rest(self, ledger: Ledger) -> None:
         sent = numbered(5)
         run(ledger.append(sent[:2]))
@@ -237,15 +250,17 @@ class UniqueIdsContract(LedgerContract):
 
     def test_an_id_reused_for_other_content_is_refused_and_nothing_of_the_call_is_written(self, ledger: Ledger) -> None:
         run(ledger.append([event(id="e1")]))
-        with pytest.raises(IdConflict, match=r"e1.*0:0"):
+        with pytest.raises(IdConflict, match=r"e1.*0:0.*payload\.text") as conflict:
             run(ledger.append([event(id="e2"), event(id="e1", payload={"text": "Cake!"}), event(id="e3")]))
+        assert (conflict.value.path, conflict.value.position) == ("payload.text", "0:0")
         assert [sent.id for sent in events_in(ledger)] == ["e1"]
 
     def test_an_id_with_two_contents_in_one_call_is_refused_and_nothing_of_the_call_is_written(
         self, ledger: Ledger
     ) -> None:
-        with pytest.raises(IdConflict, match="e1"):
+        with pytest.raises(IdConflict, match=r"e1.*two events of this call.*payload\.text") as conflict:
             run(ledger.append([event(id="e1"), event(id="e1", payload={"text": "Cake!"})]))
+        assert (conflict.value.path, conflict.value.position) == ("payload.text", "")
         assert end(ledger) == 0
 
     def test_ids_of_a_refused_call_can_be_used_again(self, ledger: Ledger) -> None:

@@ -51,7 +51,7 @@ DOCUMENT_000 = {
     "activity.sessions": "4d93b9f436393d78",
     "activity.kinds": "24c044e2a7da0aee",
     "identity.size": "157a7e2e0b4212ea",
-    "identity.bucket": "8fe48ea7daa9c3df",
+    "identity.bucket": "fdea8779fcdc859c",
 }
 
 

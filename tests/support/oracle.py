@@ -56,6 +56,7 @@ ACTIONS_SHOWN = 15
 
 REQUIRED = {"envelope", "id", "at", "space", "agent", "kind"}
 OPTIONAL = {"session", "turn", "schema_version", "payload", "subject", "audience", "causation_id", "correlation_id"}
+DEFAULTS = {"turn": 0, "schema_version": 1, "payload": {}}
 OLD_NAMES = {"run_id": "space", "actor": "agent", "created_at": "at"}
 OLD_FIELDS = {"id", "turn", "kind", "payload", "schema_version", "session_id", *OLD_NAMES}
 
@@ -420,7 +421,10 @@ def expect(
 
 @lru_cache(maxsize=10_000)
 def understood(data: bytes) -> "tuple[dict[str, Any], str] | str":
-    """The fields of an event, and a form of its content that is equal for equal events; or "bad", or "future"."""
+    """The fields of an event, and a form of its content that is equal for repeats; or "bad", or "future".
+
+    `at` is no part of the content; a default that is written out makes no difference.
+    """
     if len(data) > 256 * 1024:
         return "bad"
     try:
@@ -429,7 +433,6 @@ def understood(data: bytes) -> "tuple[dict[str, Any], str] | str":
         return "bad"
     if not isinstance(fields, dict):
         return "bad"
-    content = json.dumps(fields, sort_keys=True)
     if fields.get("envelope", 0) > 1:
         return "future"
     if fields.get("kind") in KNOWN and fields.get("schema_version", 1) > 1:
@@ -443,7 +446,8 @@ def understood(data: bytes) -> "tuple[dict[str, Any], str] | str":
             fields["session"] = session
     if not _is_event(fields):
         return "bad"
-    return fields, _trigger_answered_by(fields) or content
+    content = {name: value for name, value in fields.items() if value is not None and name != "at"}
+    return fields, _trigger_answered_by(fields) or json.dumps(DEFAULTS | content, sort_keys=True)
 
 
 def _trigger_answered_by(fields: dict[str, Any]) -> str | None:

@@ -3,13 +3,15 @@
 import json
 import random
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from recallog_schemas import Event, codec, limits
+from recallog_schemas.errors import InvalidEvent
 from support.events import MOMENT
 from support.oracle import trigger_of
 
+LATER = datetime(2027, 1, 1, tzinfo=UTC)
 SPACES = ("village", "city")
 AGENTS = ("baker", "miller", "smith", "judge")
 KINDS = (
@@ -186,7 +188,7 @@ def random_ledger(rng: random.Random, size: int, *, unique_ids: bool) -> list[by
         if chance < 0.8 or (unique_ids and chance < 0.92) or not values:
             values.append(codec.encode(random_event(rng, spaces, agents)))
         elif chance < 0.84:
-            values.append(rng.choice(values))
+            values.append(repeated(rng, rng.choice(values)))
         elif chance < 0.88:
             write = rng.choice((bytes_of_an_event, bytes_of_document_000))
             values.append(write(rng, id=f"taken-{rng.randrange(3)}"))
@@ -195,6 +197,15 @@ def random_ledger(rng: random.Random, size: int, *, unique_ids: bool) -> list[by
         else:
             values.append(poison(rng))
     return values
+
+
+def repeated(rng: random.Random, data: bytes) -> bytes:
+    """The same record, or one that only writes the same event in another way and at another time."""
+    try:
+        event = codec.decode(data)
+    except InvalidEvent:
+        return data
+    return rng.choice((data, codec.encode(event.model_copy(update={"at": LATER}))))
 
 
 def bytes_of_an_event(rng: random.Random, **changed: Any) -> bytes:

@@ -198,10 +198,19 @@ def test_a_broken_event_is_one_line_that_names_its_field_and_nothing_is_written(
     assert not (tmp_path / "home").exists()
 
 
-def test_an_id_conflict_names_the_existing_event(tmp_path: Path) -> None:
+def test_an_id_conflict_names_the_existing_event_and_the_field_that_differs(tmp_path: Path) -> None:
     sent = ["publish", "v", "a", "agent.spoke", "--id", "e-1", "--home", tmp_path]
     clean(recallog(*sent, "one"))
-    failed(recallog(*sent, "two"), 1, "e-1.*0:0")
+    failed(recallog(*sent, "two"), 1, r"e-1.*0:0.*differs in payload\.text")
+    error = json.loads(recallog(*sent, "one", "--turn", "2", "--json").err)
+    assert (error["error"], error["path"], error["position"]) == ("IdConflict", "turn", "0:0")
+
+
+def test_publishing_an_event_again_answers_its_first_position(tmp_path: Path) -> None:
+    """`at` defaults to now: the same command was an id conflict."""
+    sent = ["publish", "v", "a", "agent.spoke", "nine sacks", "--id", "debt-1", "--home", tmp_path]
+    assert [clean(recallog(*sent)).out for _ in range(2)] == ["0:0 debt-1\n"] * 2
+    assert len(clean(recallog("export", "--home", tmp_path)).out.splitlines()) == 1
 
 
 def test_errors_are_json_with_the_json_option(tmp_path: Path) -> None:

@@ -46,8 +46,12 @@ def ingest(file: object, home: Path, *options: object, stdin: str | None = None)
     return recallog("ingest", file, "--home", home, *options, stdin=stdin)
 
 
+def json_lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(found) for found in text.splitlines()]
+
+
 def turns(home: Path) -> list[int]:
-    return [json.loads(found)["turn"] for found in recallog("export", "--home", home).out.splitlines()]
+    return [found["turn"] for found in json_lines(recallog("export", "--home", home).out)]
 
 
 # A good file.
@@ -89,7 +93,8 @@ def test_an_empty_file_adds_nothing(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "empty.jsonl"
     file.write_bytes(b"")
     assert ingest(file, home, "--json").json == {
-        "added": 0, "known": 0, "spaces": 0, "stopped": False, "problems": [],
+        "added": 0, "known": 0, "other_times": 0, "first_other_times": [], "spaces": 0, "stopped": False,
+        "problems": [],
     }  # fmt: skip
 
 
@@ -165,6 +170,51 @@ def test_the_same_line_twice_is_no_conflict(tmp_path: Path, home: Path) -> None:
     same = line(1, at="2026-03-01T12:00:00Z")
     result = ingest(write(tmp_path / "twice.jsonl", [same, same]), home, "--json")
     assert (result.code, result.json["added"], result.json["known"]) == (0, 1, 1)
+
+
+def exported(path: Path, *, minute: int, count: int = 9) -> Path:
+    """Events with their times: every third is at that minute, the others always at 12:00."""
+    times = [f"2026-03-01T12:{minute if n % 3 == 0 else 0:02d}:00Z" for n in range(1, count + 1)]
+    return write(path, [line(n, at=at) for n, at in enumerate(times, 1)])
+
+
+@pytest.mark.parametrize("batch", [1, 4, 500])
+def test_a_file_exported_again_with_other_times_adds_nothing_and_says_so(
+    tmp_path: Path, home: Path, batch: int
+) -> None:
+    ingest(exported(tmp_path / "first.jsonl", minute=0), home)
+    again = exported(tmp_path / "again.jsonl", minute=30)
+    result = ingest(again, home, "--batch", batch)
+    assert (result.code, result.out) == (0, "0 events added, 9 known already, 0 refused, 1 spaces\n")
+    assert result.err == (
+        "3 of the known events have another time in the ledger, which counts; the first is e-3: "
+        "2026-03-01T12:30:00+00:00 in the file, 2026-03-01T12:00:00+00:00 in the ledger at 0:2. Was the file exported "
+        "again with other times?\n"
+    )
+    found = ingest(again, home, "--batch", batch, "--json").json
+    assert (found["known"], found["other_times"]) == (9, 3)
+    assert [(each["number"], each["id"]) for each in found["first_other_times"]] == [(3, "e-3"), (6, "e-6"), (9, "e-9")]
+    assert {each["at"] for each in json_lines(recallog("export", "--home", home).out)} == {"2026-03-01T12:00:00Z"}
+
+
+def test_only_the_first_events_with_other_times_are_listed(tmp_path: Path, home: Path) -> None:
+    ingest(exported(tmp_path / "first.jsonl", minute=0, count=60), home)
+    found = ingest(exported(tmp_path / "again.jsonl", minute=30, count=60), home, "--json").json
+    assert (found["other_times"], len(found["first_other_times"])) == (20, 5)
+
+
+def test_known_events_far_apart_in_the_ledger_are_compared_too(tmp_path: Path, home: Path) -> None:
+    ingest(exported(tmp_path / "first.jsonl", minute=0, count=400), home)
+    some = [line(n, at="2027-01-01T00:00:00Z") for n in (400, 1, 2, 200, 401)]
+    found = ingest(write(tmp_path / "some.jsonl", some), home, "--json").json
+    assert (found["added"], found["known"], found["other_times"]) == (1, 4, 4)
+    assert [each["position"]["offset"] for each in found["first_other_times"]] == [399, 0, 1, 199]
+
+
+def test_a_line_twice_in_a_file_with_another_time_is_known_and_reported(tmp_path: Path, home: Path) -> None:
+    twice = [line(1, at="2026-03-01T12:00:00Z"), line(1, at="2026-03-01T12:00:01Z")]
+    found = ingest(write(tmp_path / "twice.jsonl", twice), home, "--json").json
+    assert (found["added"], found["known"], found["other_times"]) == (1, 1, 1)
 
 
 def test_an_id_with_other_content_in_the_ledger_stops_it(good: Path, home: Path) -> None:

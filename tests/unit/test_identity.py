@@ -9,8 +9,10 @@ import pytest
 from recallog_projections.rows import Rows
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import ReadResult
-from recallog_schemas import codec
-from recallog_streams import dead_letters
+from recallog_projections.views import builtin
+from recallog_schemas import codec, repeats
+from recallog_schemas.errors import ViewsTooNew
+from recallog_streams import dead_letters, generations, identity
 from recallog_streams.identity import BUCKET_EVENTS, BUCKETS, SIZES, Conflict, Identity, bucket_of, offset_in
 from recallog_streams.projector import Projector
 from support.events import event
@@ -32,7 +34,7 @@ class _NoneYet(dict):  # type: ignore[type-arg]
 
 def test_repeats_are_detected_exactly_over_thousands_of_ids_however_buckets_are_split() -> None:
     dice = random.Random(7)
-    rows, identity = EmptyRows(Identity.tables).missing_is_none(), Identity()
+    rows, known_ids = EmptyRows(Identity.tables).missing_is_none(), Identity()
     known: dict[tuple[str, str], tuple[int, str]] = {}
     for offset in range(6_000):
         space, id_ = dice.choice("ab"), f"id-{dice.randrange(3_000)}"
@@ -41,10 +43,10 @@ def test_repeats_are_detected_exactly_over_thousands_of_ids_however_buckets_are_
         first = known.get((space, id_))
         if first is not None and first[1] != text:
             with pytest.raises(Conflict) as conflict:
-                identity.first_seen(rows, sent, offset, codec.encode(sent))
+                known_ids.first_seen(rows, sent, offset)
             assert conflict.value.first == first[0]
         else:
-            assert identity.first_seen(rows, sent, offset, codec.encode(sent)) == (first is None)
+            assert known_ids.first_seen(rows, sent, offset) == (first is None)
         known.setdefault((space, id_), (offset, text))
     sizes = {space: rows.get(SIZES, space) for space in "ab"}
     for space, size in sizes.items():
@@ -70,6 +72,11 @@ def test_a_repeat_is_skipped() -> None:
 
 def test_a_repeat_written_with_other_white_space_is_skipped() -> None:
     assert fold(SAID, SAID.replace(b'":', b'" : ')) == ([0], [])
+
+
+def test_a_repeat_at_another_time_is_skipped_and_the_first_time_counts() -> None:
+    later = codec.encode(event(id="debt-1", at="2031-01-01T00:00:00Z", payload={"text": "nine sacks"}))
+    assert fold(SAID, later, SAID) == ([0], [])
 
 
 def test_the_same_id_with_other_content_becomes_a_dead_letter_and_the_first_event_remains() -> None:
@@ -124,3 +131,28 @@ def test_a_batch_of_new_ids_is_fetched_in_a_few_reads_however_many_buckets_it_sp
     size = SIZES.decode(rows_of(store, generation, SIZES.name)["village", "", ""])
     assert size.buckets >= 4_000 / BUCKET_EVENTS - 1
     assert store.reads <= 4
+
+
+def test_views_with_entries_of_an_older_version_are_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until version 2 the time was content, so that an event published again was a dead letter."""
+    later = codec.encode(event(id="debt-1", at="2031-01-01T00:00:00Z", payload={"text": "nine sacks"}))
+    ledger, store = ledger_at([SAID, later], unique_ids=False), MemoryStore()
+    with monkeypatch.context() as older:
+        older.setattr(identity, "VERSION", 1)
+        older.setattr(repeats, "content_of", codec.encode)
+        old = finish(generations.current(Projector(ledger, store, builtin.projections()), 0))
+    assert [letter.reason for letter in finish(dead_letters.all_dead_letters(store, old))] == ["conflict"]
+    new = finish(generations.current(Projector(ledger, store, builtin.projections()), 0))
+    assert new.code != old.code
+    assert finish(dead_letters.all_dead_letters(store, new)) == []
+    with monkeypatch.context() as older:
+        older.setattr(identity, "VERSION", 1)
+        with pytest.raises(ViewsTooNew, match="the identity of events: 2, here 1"):
+            finish(generations.current(Projector(ledger, store, builtin.projections()), 0))
+
+
+def test_views_of_a_ledger_with_unique_ids_do_not_depend_on_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = ledger_at([SAID])
+    before = Projector(ledger, MemoryStore(), builtin.projections()).fold.code
+    monkeypatch.setattr(identity, "VERSION", 99)
+    assert Projector(ledger, MemoryStore(), builtin.projections()).fold.code == before

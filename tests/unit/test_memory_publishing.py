@@ -48,10 +48,22 @@ def test_an_id_with_other_content_is_a_conflict_and_nothing_of_the_call_is_writt
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish(event(id="e-1"))
-            with pytest.raises(IdConflict, match=r"e-1.*0:0.*nothing was written"):
+            with pytest.raises(IdConflict, match=r"e-1.*0:0.*payload\.text; nothing was written"):
                 await memory.publish_many([event(id="e-0"), event(id="e-1", payload={"text": "Cake!"})])
             assert await memory.admin.ledger_ends() == [1]
             assert len((await memory.episodic("village", "baker")).memories) == 1
+
+    run(work())
+
+
+def test_an_event_published_again_later_is_a_repeat_and_its_first_time_counts(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            first = event(id="e-1")
+            again = event(id="e-1")
+            assert again.at > first.at
+            assert [*await memory.publish_many([first]), *await memory.publish_many([again])] == [Position(0, 0)] * 2
+            assert [each.event for each in (await memory.episodic("village", "baker")).memories] == [first]
 
     run(work())
 

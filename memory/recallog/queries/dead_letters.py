@@ -4,12 +4,13 @@ from functools import partial
 from itertools import chain
 
 from recallog.components import Components
+from recallog.queries import event_lookup
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.time_travel import travel
 from recallog_projections.tables import RowKey
-from recallog_schemas import Position, codec
+from recallog_schemas import Position, codec, repeats
 from recallog_schemas.errors import OutOfRange, Rebuilding, RecallogError
-from recallog_schemas.views import DeadLetter, DeadLetterDetail, RetryReport
+from recallog_schemas.views import DeadLetter, DeadLetterDetail, FirstOfId, RetryReport
 from recallog_streams import dead_letters, generations
 from recallog_streams import rebuild as rebuilding
 from recallog_streams.concurrency import gathered
@@ -44,8 +45,28 @@ async def show_dead_letter(components: Components, at: Position, progress: Progr
     data = await record_at(components.ledger, at.partition, at.offset)
     for letter in await list_dead_letters(components, progress):
         if letter.position == at and data is not None:
-            return DeadLetterDetail(letter=letter, content=data.decode("utf-8", "backslashreplace"))
+            first = await _first_of_id(components, letter, data, progress) if letter.reason == "conflict" else None
+            return DeadLetterDetail(letter=letter, content=_text(data), first=first)
     raise OutOfRange(f"the record at {at} is not a dead letter. List them: recallog dead-letters list")
+
+
+async def _first_of_id(
+    components: Components, letter: DeadLetter, data: bytes, progress: Progress | None
+) -> FirstOfId | None:
+    """The event that has the id of a conflicting record; None if the views have changed meanwhile."""
+    partition = letter.position.partition
+    (views,) = (each for each in components.groups() if each.name == letter.views)
+    reading = await views.access.reading(partition, None, progress)
+    offset = (await event_lookup.counted(reading, letter.space, [letter.id])).get(letter.id)
+    first = None if offset is None else await record_at(components.ledger, partition, offset)
+    if offset is None or first is None:
+        return None
+    differs_in = repeats.first_difference(codec.decode(first), codec.decode(data))
+    return FirstOfId(position=Position(partition, offset), differs_in=differs_in, content=_text(first))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace")
 
 
 async def retry_dead_letters(components: Components, progress: Progress | None) -> RetryReport:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.dead_letters import DeadLetter as DeadLetter
     from recallog_schemas.views.dead_letters import DeadLetterDetail as DeadLetterDetail
     from recallog_schemas.views.dead_letters import DeadLettersView as DeadLettersView
+    from recallog_schemas.views.dead_letters import FirstOfId as FirstOfId
     from recallog_schemas.views.dead_letters import RetryReport as RetryReport
     from recallog_schemas.views.episodic import EpisodicView as EpisodicView
     from recallog_schemas.views.episodic import TimelinePage as TimelinePage
@@ -79,7 +80,13 @@ else:
                 "one_line",
             ],
             "recallog_schemas.views.context": ["ContextView"],
-            "recallog_schemas.views.dead_letters": ["DeadLetter", "DeadLetterDetail", "DeadLettersView", "RetryReport"],
+            "recallog_schemas.views.dead_letters": [
+                "DeadLetter",
+                "DeadLetterDetail",
+                "DeadLettersView",
+                "FirstOfId",
+                "RetryReport",
+            ],
             "recallog_schemas.views.episodic": ["EpisodicView", "TimelinePage"],
             "recallog_schemas.views.kinds": ["Catalogue", "KindsView", "KindView"],
             "recallog_schemas.views.maintenance": [

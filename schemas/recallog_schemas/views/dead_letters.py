@@ -50,6 +50,21 @@ class RetryReport(ListView[DeadLetter]):
         return "\n".join((applied, *(letter.format() for letter in self)))
 
 
+class FirstOfId(View):
+    """The event whose id another record has, with other content."""
+
+    position: Position
+    """The position of the event."""
+    differs_in: str
+    """The first field in which the record differs from it, for example `payload.text`. `at` is not compared."""
+    content: str
+    """The bytes of the event as text."""
+
+    def format(self) -> str:
+        """The field that differs and the position, then the content of the event."""
+        return f"differs in {self.differs_in} from the event that has its id, at {self.position}:\n{self.content}"
+
+
 class DeadLetterDetail(View):
     """A dead letter with the record's bytes (as text, with undecodable bytes escaped)."""
 
@@ -57,7 +72,10 @@ class DeadLetterDetail(View):
     """The dead letter."""
     content: str
     """The bytes of the record as text."""
+    first: FirstOfId | None = None
+    """For a conflict: the event that has the record's id. None for other reasons."""
 
     def format(self) -> str:
-        """The dead letter in one line, then the content of the record."""
-        return f"{self.letter.format()}\n{self.content}"
+        """The dead letter in one line, then the content of the record; for a conflict also that of the other event."""
+        lines = [self.letter.format(), self.content]
+        return "\n".join([*lines, self.first.format()] if self.first else lines)

@@ -138,12 +138,23 @@ def ingest_command(
             f"{result.added:,} events added, {result.known:,} known already, {len(result.problems):,} refused, "
             f"{result.spaces:,} spaces"
         )
+        if result.other_times:
+            terminal.note(_other_times(result))
         if result.stopped:
             console.err.print(
                 "stopped there; the events before it are in the ledger. Correct it and run the same command again, or "
                 "skip refused items with --keep-going"
             )
     raise typer.Exit(1 if result.problems else 0)
+
+
+def _other_times(result: Ingested) -> str:
+    first = result.first_other_times[0]
+    return (
+        f"{result.other_times:,} of the known events have another time in the ledger, which counts; the first is "
+        f"{first.id}: {first.at.isoformat()} in the file, {first.at_in_ledger.isoformat()} in the ledger at "
+        f"{first.position}. Was the file exported again with other times?"
+    )
 
 
 def _print_acknowledged(position: str, id_: str) -> None:

@@ -326,6 +326,8 @@ def _dead_letter(detail: "views.DeadLetterDetail") -> None:
     fields = ("views", "position", "reason", "detail", "space", "kind", "id")
     _table(fields, [tuple(getattr(letter, name) or "?" for name in fields)])
     terminal.print_lines(f"\n{detail.content}")
+    if detail.first is not None:
+        terminal.print_lines(f"\n{detail.first.format()}")
 
 
 def _retried(report: "views.RetryReport") -> None:

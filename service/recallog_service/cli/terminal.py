@@ -15,7 +15,7 @@ import typer
 from pydantic import BaseModel, ValidationError
 
 from recallog import Memory, Settings
-from recallog_schemas.errors import InvalidArgument, InvalidInput, RecallogError, StorageUnavailable
+from recallog_schemas.errors import IdConflict, InvalidArgument, InvalidInput, RecallogError, StorageUnavailable
 from recallog_schemas.validation import time_of
 from recallog_service.cli.control_characters import harmless
 from recallog_streams.collector import collect_rarely
@@ -93,7 +93,11 @@ def run_until_stopped(work: Callable[[], Coroutine[Any, Any, None]], *, as_json:
 def fail(error: RecallogError, *, as_json: bool = False, code: int | None = None) -> NoReturn:
     """Print the error to stderr and end the command with its code."""
     if as_json:
-        where = {"path": error.path, "rule": error.rule} if isinstance(error, InvalidInput) else {}
+        where: dict[str, Any] = {}
+        if isinstance(error, InvalidInput):
+            where = {"path": error.path, "rule": error.rule}
+        elif isinstance(error, IdConflict):
+            where = {"path": error.path, "position": error.position}
         sys.stderr.write(json.dumps({"error": type(error).__name__, "message": str(error), **where}) + "\n")
     else:
         from recallog_service.cli import console

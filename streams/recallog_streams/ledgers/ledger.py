@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import msgspec
 
-from recallog_schemas import Event, Position, codec, limits
-from recallog_schemas.errors import InvalidEvent, RecallogError
+from recallog_schemas import Event, Position, codec, limits, repeats
+from recallog_schemas.errors import IdConflict, InvalidEvent, RecallogError
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -120,14 +120,33 @@ def parts_of(batch: Batch, records: int | None) -> list[Batch]:
     return parts
 
 
-def is_repeat(first: bytes, event: Event, data: bytes) -> bool:
-    """Whether `event`, encoded as `data`, has the same content as the record `first` of the same id."""
+def check_repeat(event: Event, data: bytes, first: bytes, position: Position | None) -> None:
+    """Raise `IdConflict` unless `event`, encoded as `data`, repeats the record `first` of the same id.
+
+    `position` is that of the first record; None if it is in the same call.
+    """
     if first == data:
-        return True
+        return
+    what = f"the id {event.id!r} of space {event.space!r}"
     try:
-        return codec.comparable_content(codec.decode(first), first) == codec.comparable_content(event, data)
-    except InvalidEvent:
-        return False  # another program wrote the first one
+        known = codec.decode(first)
+    except InvalidEvent:  # another program wrote it
+        path = ""
+        message = f"{what} already names the record at {position}, which is not a valid event"
+    else:
+        path = repeats.first_difference(known, codec.decode(data))
+        if not path:
+            return
+        if position is None:
+            message = f"{what} names two events of this call, which differ in {path}"
+        else:
+            message = (
+                f"{what} already names the event at {position}, and this one ({event.kind} by {event.agent}) differs "
+                f"in {path}"
+            )
+    raise IdConflict(
+        f"{message}; nothing was written. Give this event another id", path=path, position=str(position or "")
+    )
 
 
 async def record_at(ledger: Ledger, partition: int, offset: int) -> bytes | None:

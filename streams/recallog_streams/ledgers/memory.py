@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import IdConflict, InvalidEvent
-from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_append, is_repeat
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_append, check_repeat
 
 
 class MemoryLedger(Ledger):
@@ -35,10 +35,13 @@ class MemoryLedger(Ledger):
         positions = []
         for event, data in zip(events, values, strict=True):
             first = self._offsets.get((event.space, event.id)) if self.unique_ids else None
-            if first is not None and not is_repeat(self._values[first][1], event, data):
-                del self._values[before:]
-                self._offsets = {key: offset for key, offset in self._offsets.items() if offset < before}
-                raise IdConflict(f"the id {event.id!r} of space {event.space!r} already names the event at 0:{first}")
+            if first is not None:
+                try:
+                    check_repeat(event, data, self._values[first][1], Position(0, first) if first < before else None)
+                except IdConflict:
+                    del self._values[before:]
+                    self._offsets = {key: offset for key, offset in self._offsets.items() if offset < before}
+                    raise
             positions.append(Position(0, len(self._values) if first is None else first))
             if first is None:
                 self._offsets[event.space, event.id] = len(self._values)

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from recallog_projections.sqlite_file import FileFormat, SqliteFile
 from recallog_schemas import Event, Position, codec, limits
-from recallog_schemas.errors import IdConflict
-from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_append, is_repeat
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_append, check_repeat
 
 LEDGER = FileFormat(
     what="ledger",
@@ -61,7 +60,7 @@ class SqliteLedger(Ledger):
                 )
             except sqlite3.IntegrityError:
                 connection.execute("ROLLBACK TO all_new")
-                return [_append_one(connection, event, *row) for event, row in zip(events, rows, strict=True)]
+                return [_append_one(connection, event, *row, start) for event, row in zip(events, rows, strict=True)]
             return list(range(start, start + len(rows)))
 
         return [Position(0, offset) for offset in await self._file.run(work, write=True)]
@@ -109,18 +108,15 @@ def _space(connection: sqlite3.Connection, name: str) -> int:
     return int(row[0])
 
 
-def _append_one(connection: sqlite3.Connection, event: Event, space: int, id_: str, data: bytes) -> int:
+def _append_one(connection: sqlite3.Connection, event: Event, space: int, id_: str, data: bytes, start: int) -> int:
+    """The offset of the event, or that of the first event with its id. The events of this call begin at `start`."""
     row = connection.execute("SELECT offset, value FROM events WHERE space = ? AND id = ?", (space, id_)).fetchone()
     if row is None:
         offset = _end(connection)
         connection.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (offset, space, id_, data))
         return offset
     offset, first = int(row[0]), row[1]
-    if not is_repeat(first, event, data):
-        raise IdConflict(
-            f"the id {id_!r} of space {event.space!r} already names the event at {Position(0, offset)}, and this one "
-            f"({event.kind} by {event.agent}) differs; nothing was written. Give it another id"
-        )
+    check_repeat(event, data, first, Position(0, offset) if offset < start else None)
     return offset
 
 
