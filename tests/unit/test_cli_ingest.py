@@ -187,7 +187,7 @@ def test_a_file_exported_again_with_other_times_adds_nothing_and_says_so(
     result = ingest(again, home, "--batch", batch)
     assert (result.code, result.out) == (0, "0 events added, 9 known already, 0 refused, 1 spaces\n")
     assert result.err == (
-        "3 of the known events have another time in the ledger, which counts; the first is e-3: "
+        "3 known events have another time in the ledger, which counts; the first is e-3: "
         "2026-03-01T12:30:00+00:00 in the file, 2026-03-01T12:00:00+00:00 in the ledger at 0:2. Was the file exported "
         "again with other times?\n"
     )

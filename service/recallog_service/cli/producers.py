@@ -150,10 +150,10 @@ def ingest_command(
 
 def _other_times(result: Ingested) -> str:
     first = result.first_other_times[0]
+    events = "1 known event has" if result.other_times == 1 else f"{result.other_times:,} known events have"
     return (
-        f"{result.other_times:,} of the known events have another time in the ledger, which counts; the first is "
-        f"{first.id}: {first.at.isoformat()} in the file, {first.at_in_ledger.isoformat()} in the ledger at "
-        f"{first.position}. Was the file exported again with other times?"
+        f"{events} another time in the ledger, which counts; the first is {first.id}: {first.at.isoformat()} in the file, "
+        f"{first.at_in_ledger.isoformat()} in the ledger at {first.position}. Was the file exported again with other times?"
     )
 
 
