@@ -152,8 +152,9 @@ def _other_times(result: Ingested) -> str:
     first = result.first_other_times[0]
     events = "1 known event has" if result.other_times == 1 else f"{result.other_times:,} known events have"
     return (
-        f"{events} another time in the ledger, which counts; the first is {first.id}: {first.at.isoformat()} in the file, "
-        f"{first.at_in_ledger.isoformat()} in the ledger at {first.position}. Was the file exported again with other times?"
+        f"{events} another time in the ledger, which counts; the first is {first.id}: {first.at.isoformat()} in the "
+        f"file, {first.at_in_ledger.isoformat()} in the ledger at {first.position}. Was the file exported again with "
+        "other times?"
     )
 
 
