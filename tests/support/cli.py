@@ -11,7 +11,9 @@ from typing import Any
 
 from typer.testing import CliRunner
 
+from recallog import Memory
 from recallog_service.cli import app
+from support.events import run
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,16 @@ def recallog(*arguments: object, stdin: str | bytes | None = None, **environment
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Result(result.exit_code, result.stdout, result.stderr)
+
+
+def without_events(home: Path) -> None:
+    """Create a memory without events in a folder: a program that only reads creates its files."""
+
+    async def work() -> None:
+        async with Memory.open(home) as memory:
+            await memory.spaces()
+
+    run(work())
 
 
 def environment_of(**more: str) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from filelock import FileLock
 
 from recallog import ContextView, Memory
 from support.chat_server import ChatServer, belief, status
-from support.cli import Result, environment_of, recallog
+from support.cli import Result, environment_of, recallog, without_events
 from support.events import event, run
 
 RUDE = "[bold]Üb\x1b[31mel\x07 :apple: \\[/]"
@@ -146,12 +146,20 @@ def test_an_invalid_time_or_name_is_one_clear_error_line(home: Path, question: l
         (["scene", "village"], "(no scene)\n"),
         (["context", "village", "widow"], "IDENTITY\nYou are widow.\n"),
         (["reflection", "village", "widow"], "never due"),
-        (["react"], "no reflection is due\n"),
-        (["react", "village"], "no reflection is due\n"),
+        (["pending", "village"], "no reflection is due\n"),
     ],
 )
 def test_each_command_answers_before_any_event(tmp_path: Path, question: list[str], shows: str) -> None:
-    assert clean(recallog(*question, "--home", tmp_path / "new" / "home")).out.startswith(shows)
+    without_events(tmp_path)
+    result = recallog(*question, "--home", tmp_path)
+    assert (result.code, result.out[: len(shows)]) == (1, shows)
+    assert "the memory has no events yet; write some with recallog publish or recallog ingest\n" in result.err
+
+
+def test_react_answers_nothing_before_any_event(tmp_path: Path) -> None:
+    without_events(tmp_path)
+    assert clean(recallog("react", "--home", tmp_path)).out == "no reflection is due\n"
+    failed(recallog("react", "village", "--home", tmp_path), 1, "the memory has no events yet")
 
 
 @pytest.mark.parametrize(
@@ -364,6 +372,7 @@ def test_react_as_json(home: Path) -> None:
 
 
 def test_react_in_one_space_leaves_the_others_alone(home: Path) -> None:
+    recallog("publish", "town", "mayor", "agent.spoke", "Order!", "--home", home)
     assert clean(recallog("react", "town", "--home", home)).out == "no reflection is due\n"
     assert clean(recallog("react", "village", "--home", home)).out != "no reflection is due\n"
 

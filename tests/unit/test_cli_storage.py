@@ -143,7 +143,8 @@ def test_a_folder_that_may_not_be_written(open_to_all: Path, command: list[str])
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED LOUDLY: only root can become nobody")
 def test_a_folder_that_cannot_be_made(open_to_all: Path) -> None:
-    failed(spawn("status", "--home", open_to_all / "new", as_nobody=True), 3, "no right to write")
+    command = ["publish", "village", "baker", "agent.spoke", "Bread!", "--home", open_to_all / "new"]
+    failed(spawn(*command, as_nobody=True), 3, "no right to write")
 
 
 # A lock that another process holds.

@@ -19,7 +19,7 @@ from filelock import FileLock
 from recallog import Event, Memory
 from recallog.following import reflections
 from support.chat_server import ChatServer, belief, status
-from support.cli import Result, environment_of, recallog
+from support.cli import environment_of, recallog
 from support.events import event, run
 
 PATIENCE_SECONDS = 30
@@ -109,9 +109,13 @@ def test_watch_begins_with_the_last_twenty_events_of_its_space(home: Path) -> No
 
 
 def test_watch_of_an_empty_space(home: Path) -> None:
-    result = recallog("watch", "village", "--once", "--home", home)
-    assert result == Result(0, "", "village has no events from 0:0 on\n")
-    assert recallog("watch", "village", "--once", "--json", "--home", home) == Result(0, "", "")
+    publish(home, spoke("Bread!"))
+    result = recallog("watch", "city", "--once", "--home", home)
+    assert result.out == ""
+    assert result.err.startswith(
+        "city has no events from 0:0 on\nerror no event was ever published in the space 'city'"
+    )
+    assert result.code == recallog("watch", "city", "--once", "--json", "--home", home).code == 1
 
 
 def test_watch_refuses_invalid_arguments(home: Path) -> None:
@@ -305,7 +309,7 @@ def test_watch_follows_what_other_processes_publish_until_it_is_stopped(
     home: Path, with_signal: signal.Signals, code: int
 ) -> None:
     with running("watch", "village", "--home", home) as watch:
-        watch.until("village has no events from 0:0 on yet; waiting", "err")
+        watch.until("there is no memory in .* yet; waiting", "err")
         publish(home, configured("widow", 2))
         publish_from_elsewhere(home, "a", 1)
         watch.until("widow  agent.spoke  a")

@@ -8,14 +8,14 @@ import inspect
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from recallog import Memory
-from recallog.operations.operation import Operation, all_operations
-from recallog_schemas.errors import IndexUnavailable, InvalidArgument, ViewsBehind
-from recallog_service.cli import rendering, terminal
+from recallog import Memory, Progress
+from recallog.operations.operation import Operation, Scope, all_operations
+from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRange, ViewsBehind
+from recallog_service.cli import rendering, terminal, unknown_names
 from recallog_service.cli.parameters import flag, made, parameter, spoken, written
 
 _GROUPS = {"dead-letters": "List, show or retry records that could not be applied."}
@@ -23,6 +23,9 @@ _GROUPS = {"dead-letters": "List, show or retry records that could not be applie
 
 _BY_HAND = frozenset({"publish", "react", "copy", "schema"})
 """Commands that are more than their operation: fields as options, following what falls due, a source, a group."""
+
+_WITHOUT_MEMORY = frozenset({"catalogue"})
+"""Operations whose answer is useful without any memory: the kinds of the catalogue."""
 
 _WAIT = "wait_index"
 """A parameter that the command line has the other way round: a person at a terminal waits for the index by default."""
@@ -142,21 +145,23 @@ class _Command:
         operation = self._selected(given)
         arguments = {name: value for name, value in given.items() if value is not None and value != []}
 
-        async def work() -> Any:
+        async def work() -> tuple[Any, str | None]:
             valid = _validated(operation, arguments)
-            with terminal.opened(home, facade=self._facade, index=index) as (memory, _):
+            with terminal.opened(home, facade=self._facade, missing=_if_missing(operation), index=index) as (memory, _):
                 async with memory:
                     if wait:
                         await _wait_for_index(memory, valid["space"])
                     with terminal.bar(operation.name.replace("_", " ")) as advance:
-                        return await operation.invoke(memory, valid, **dict.fromkeys(operation.callbacks, advance))
+                        return await _answered(memory, operation, valid, advance)
 
-        answer = terminal.run(work, as_json=as_json)
+        answer, unknown = terminal.run(work, as_json=as_json)
         if as_json:
             sys.stdout.write(operation.to_json(answer).decode() + "\n")
         else:
             rendering.renderer(operation.answer)(answer, **output)
-        raise typer.Exit(0 if answer.ok else 1)
+        if unknown is not None:
+            terminal.note(unknown)
+        raise typer.Exit(0 if answer.ok and unknown is None else 1)
 
     def _selected(self, given: dict[str, Any]) -> Operation:
         """The operation that the options select. `given` keeps its arguments; options of others are refused."""
@@ -187,6 +192,34 @@ def _validated(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any
         name = error.path.partition(".")[0]
         message = str(error).removeprefix(error.path)
         raise InvalidArgument(f"{written(operation, name)}{message}", path=error.path, rule=error.rule) from None
+
+
+def _if_missing(operation: Operation) -> Literal["refuse", "create", "empty"]:
+    """What to do if the folder has no memory: only writing creates one."""
+    if operation.name in _WITHOUT_MEMORY:
+        return "empty"
+    return "create" if operation.scope is Scope.PUBLISH else "refuse"
+
+
+async def _answered(
+    memory: Memory, operation: Operation, valid: dict[str, Any], advance: Progress
+) -> tuple[Any, str | None]:
+    """The answer, and the name in the arguments that was never seen and leaves it empty; None if there is none."""
+
+    async def invoked() -> Any:
+        return await operation.invoke(memory, valid, **dict.fromkeys(operation.callbacks, advance))
+
+    try:
+        answer = await invoked()
+        if not unknown_names.may_be_unknown(answer, valid):
+            return answer, None
+        await unknown_names.catch_up(memory, valid["space"])
+        unknown = await unknown_names.unknown_name(memory, valid)
+        return (answer if unknown is not None or valid.get("as_of") is not None else await invoked()), unknown
+    except OutOfRange:
+        if valid.get("space") is not None:
+            await unknown_names.refuse_unknown(memory, valid)
+        raise
 
 
 async def _wait_for_index(memory: Memory, space: str) -> None:

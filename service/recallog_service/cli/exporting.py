@@ -8,7 +8,7 @@ import typer
 
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidEvent
-from recallog_service.cli import console, terminal
+from recallog_service.cli import console, terminal, unknown_names
 from recallog_service.cli.terminal import Home
 
 
@@ -24,7 +24,7 @@ def export_command(
     """Write the ledger as JSON Lines, from which `recallog ingest` restores it."""
 
     async def work() -> int:
-        refused = 0
+        exported = refused = 0
         try:
             target = output.open("wb") if output is not None else sys.stdout.buffer
         except OSError as error:
@@ -36,10 +36,13 @@ def export_command(
                         for offset, data in batch.records:
                             try:
                                 target.write(codec.encode(codec.decode(data)) + b"\n")
+                                exported += 1
                             except InvalidEvent as error:
                                 refused += 1
                                 console.err.print(f"left out {batch.partition}:{offset}: {error}", markup=False)
                         advance(batch.next, (await memory.admin.ledger_ends())[batch.partition])
+                    if space is not None and not exported and not refused:
+                        await unknown_names.refuse_unknown(memory, {"space": space})
             target.flush()
         finally:
             if output is not None:

@@ -16,7 +16,7 @@ from recallog.following.entries import (
 )
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidArgument, OutOfRange
-from recallog_service.cli import terminal
+from recallog_service.cli import terminal, unknown_names
 from recallog_service.cli.terminal import Home, Json
 
 _NEWEST_RECORDS = 20
@@ -41,15 +41,21 @@ def tail_command(
     """Print the records of the ledger in order."""
 
     async def work() -> None:
+        printed = False
+        if follow_ledger:
+            await terminal.until_it_exists(home)
         with terminal.opened(home) as (memory, _):
             async with memory:
                 begins = await _begins(memory, start, space)
                 async for batch in follow(memory, begins, space, once=not follow_ledger):
                     for entry in entries_of(batch):
+                        printed = True
                         if as_json:
                             terminal.print_json_line(entry_document(entry))
                         else:
                             terminal.print_lines(entry_line(entry))
+                if space is not None and not printed:
+                    await unknown_names.refuse_unknown(memory, {"space": space})
 
     (terminal.run_until_stopped if follow_ledger else terminal.run)(work, as_json=as_json)
 

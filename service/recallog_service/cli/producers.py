@@ -67,7 +67,7 @@ def publish_command(
             else:
                 console.out.print(f"valid, nothing written: {event.kind} by {event.agent} in {event.space}")
             return
-        with terminal.opened(home) as (memory, _):
+        with terminal.opened(home, missing="create") as (memory, _):
             async with memory:
                 position = await memory.publish(event)
         if as_json:
@@ -116,7 +116,7 @@ def ingest_command(
 
     async def work() -> Ingested:
         items = _items(file, format, space, messages_key, start)
-        with terminal.bar(f"ingesting {file}") as advance, terminal.opened(home) as (memory, _):
+        with terminal.bar(f"ingesting {file}") as advance, terminal.opened(home, missing="create") as (memory, _):
             async with memory:
                 return await ingest(
                     memory,

@@ -13,7 +13,7 @@ from recallog.reactors.reactor import POLL_SECONDS, RETRY_SECONDS
 from recallog_schemas.errors import LockTimeout, RecallogError
 from recallog_schemas.views import Reaction
 from recallog_schemas.views.reflection import FAILED
-from recallog_service.cli import console, terminal
+from recallog_service.cli import console, terminal, unknown_names
 from recallog_service.cli.control_characters import harmless
 from recallog_service.cli.rendering import print_based_on
 from recallog_service.cli.terminal import Home, Json
@@ -65,9 +65,13 @@ def react_command(
     async def work() -> ReactionsView:
         async with Memory.open(await ready()) as memory:
             with terminal.bar("reflecting", "reflections") as advance:
-                return await memory.react(space, progress=advance)
+                reactions = await memory.react(space, progress=advance)
+            if space is not None and not reactions:
+                await unknown_names.refuse_unknown(memory, {"space": space})
+            return reactions
 
     async def follow_triggers() -> None:
+        await terminal.until_it_exists(home)
         await _follow(await ready(), space, as_json)
 
     if follow_due:

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TextIO, TypeVar
 
 import typer
 from pydantic import BaseModel, ValidationError
 
-from recallog import Memory, Settings
+from recallog import Memory, Settings, layout
 from recallog_schemas.errors import IdConflict, InvalidArgument, InvalidInput, RecallogError, StorageUnavailable
 from recallog_schemas.validation import time_of
 from recallog_service.cli.control_characters import harmless
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from recallog_service.cli.console import ProgressBar
 
 Result = TypeVar("Result")
+
+_POLL_SECONDS = 0.2
 
 Home = Annotated[
     Path | None,
@@ -113,14 +115,53 @@ def settings(home: Path | None, **more: Any) -> Settings:
 
 @contextmanager
 def opened(
-    home: Path | None, label: str = "building views", *, facade: type[Memory] = Memory, **more: Any
+    home: Path | None,
+    label: str = "building views",
+    *,
+    facade: type[Memory] = Memory,
+    missing: Literal["refuse", "create", "empty"] = "refuse",
+    **more: Any,
 ) -> Iterator[tuple[Memory, Callable[[int, int], None]]]:
     """A memory with a progress bar for building views, and the function that advances the bar.
 
-    `more` are settings from other options.
+    `missing` says what to do if the folder has no ledger: raise `InvalidArgument`, let the memory create it, or answer
+    from an empty memory that creates nothing. `more` are settings from other options.
     """
+    found = settings(home, **more)
+    folder = _folder_without_ledger(found) if missing != "create" else None
+    if folder is not None and missing == "refuse":
+        raise InvalidArgument(
+            f"there is no memory in {folder}; write events with recallog publish or recallog ingest, or name the "
+            "folder of another memory with --home or RECALLOG_HOME",
+            path="--home",
+            rule="missing",
+        )
     with bar(label) as advance:
-        yield facade.open(settings(home, **more), progress=advance), advance
+        yield facade.open(found, progress=advance) if folder is None else facade.in_memory(), advance
+
+
+async def until_it_exists(home: Path | None) -> None:
+    """Wait until the folder has a ledger: a command that follows a memory may be started before its first event."""
+    found = settings(home)
+    folder = _folder_without_ledger(found)
+    if folder is not None:
+        note(f"there is no memory in {folder} yet; waiting")
+    while _folder_without_ledger(found) is not None:
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _folder_without_ledger(found: Settings) -> Path | None:
+    """The folder of the ledger if it does not contain one; None if it does, or if the ledger is not in a folder."""
+    if found.ledger is not None and "://" in found.ledger:
+        return None
+    folder = found.home if found.ledger is None else Path(found.ledger)
+    try:
+        (folder / layout.LEDGER).stat()
+    except FileNotFoundError:
+        return folder
+    except OSError:
+        return None  # the ledger reports it
+    return None
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from recallog import Event, Memory
 from recallog.following.entries import POLL_SECONDS, LedgerEntry
 from recallog.following.reflections import ReflectionAnswered, ReflectionDue, SpaceFollower
 from recallog_schemas import kinds
-from recallog_service.cli import console, terminal
+from recallog_service.cli import console, terminal, unknown_names
 from recallog_service.cli.control_characters import harmless
 from recallog_service.cli.following import Start, begin_in_space, entry_document, entry_line
 from recallog_service.cli.terminal import Home, Json, Space
@@ -49,6 +49,8 @@ def watch_command(
     """
 
     async def work() -> None:
+        if not once:
+            await terminal.until_it_exists(home)
         with terminal.opened(home) as (memory, _):
             async with memory:
                 await memory.pending(space)  # builds the views, if necessary, with a progress bar
@@ -71,6 +73,8 @@ async def _watch(memory: Memory, space: str, start: str | None, once: bool, as_j
                 _print(item)
         if first and empty and not as_json:
             terminal.note(f"{space} has no events from {begin} on{'' if once else ' yet; waiting'}")
+        if once and empty:
+            await unknown_names.refuse_unknown(memory, {"space": space})
         if once:
             return
         first = False

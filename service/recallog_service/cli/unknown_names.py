@@ -1,0 +1,61 @@
+"""Misspelt names: says that a space or an agent was never seen, with the nearest name, instead of an empty memory."""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from recallog import Memory, RecallogError
+
+_LISTED_MAX = 5
+"""How many names are listed where none is similar."""
+
+
+def may_be_unknown(answer: Any, given: Mapping[str, Any]) -> bool:
+    """Whether an answer may be empty because a name in the arguments `given` is misspelt."""
+    if given.get("space") is None:
+        return False
+    if hasattr(answer, "known"):
+        return not answer.known and getattr(answer, "empty", True)
+    return hasattr(answer, "items") and not answer.items
+
+
+async def unknown_name(memory: Memory, given: Mapping[str, Any]) -> str | None:
+    """A sentence that names the space or agent of which no event was ever seen; None if both are known.
+
+    The present views decide, whatever moment of the past the arguments name.
+    """
+    space, agent = str(given["space"]), given.get("agent")
+    here = await memory.agents(space)
+    if not here.known:
+        known = [each.space for each in await memory.spaces()]
+        if not known:
+            return "the memory has no events yet; write some with recallog publish or recallog ingest"
+        return f"no event was ever published in the space {space!r}; {_nearest(space, known, 'spaces')}"
+    if agent is None or (await memory.agent_settings(space, agent)).known:
+        return None
+    known = [each.name for each in here]
+    return f"no event of {space} is by {agent!r} or addressed to it; {_nearest(agent, known, f'agents {space}')}"
+
+
+async def refuse_unknown(memory: Memory, given: Mapping[str, Any]) -> None:
+    """Raise an error if the space, or the agent, in the arguments `given` was never seen."""
+    await catch_up(memory, given["space"])
+    unknown = await unknown_name(memory, given)
+    if unknown is not None:
+        raise RecallogError(unknown)
+
+
+async def catch_up(memory: Memory, space: str) -> None:
+    """Wait until the views know all names: on a cluster they may be behind the ledger."""
+    await memory.catch_up(own=False, partition=await memory.admin.partition_of(space))
+
+
+def _nearest(name: str, known: Iterable[str], command: str) -> str:
+    """The known name that is most like `name`, else some of the known names."""
+    by_folded = {each.casefold(): each for each in known}
+    similar = get_close_matches(name.casefold(), by_folded, n=1)
+    if similar:
+        return f"did you mean {by_folded[similar[0]]!r}?"
+    names = sorted(by_folded.values())
+    listed = ", ".join(names[:_LISTED_MAX]) + (", …" if len(names) > _LISTED_MAX else "")
+    return f"known are {listed} (recallog {command})"
