@@ -46,7 +46,9 @@ def test_the_example_of_the_readme_prints_what_it_says_in_eight_lines(tmp_path: 
     assert run_python(session, tmp_path) == printed
 
 
-def test_the_commands_of_the_readme_print_what_it_says(tmp_path: Path) -> None:
+def test_the_commands_of_the_readme_continue_its_example_and_print_what_it_says(tmp_path: Path) -> None:
+    (session,) = blocks("README.md", "python")
+    run_python(session, tmp_path)
     check_console("README.md", tmp_path)
 
 
