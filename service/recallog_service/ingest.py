@@ -1,12 +1,14 @@
 """Appends the items of a file to the ledger, in durable batches that can be repeated."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
+from itertools import takewhile
 
 from pydantic import Field
 
 from recallog import Event, Memory, Position
-from recallog_schemas import codec
+from recallog_schemas import codec, limits
 from recallog_schemas.errors import IdConflict, StorageError, UnknownOutcome
 from recallog_schemas.views import View
 from recallog_service.formats.item import Item
@@ -17,7 +19,8 @@ _GAP_READ = 50
 
 
 class Problem(View):
-    """An item that was refused: the number of its line (or conversation), and a message that says where and why."""
+    """An item that was refused or cut: the number of its line (or conversation), and a message that says where and
+    why."""
 
     number: int
     message: str
@@ -38,7 +41,8 @@ class Ingested(View):
     """The result of an ingest. `known` counts the events that were in the ledger already.
 
     `other_times` of them have another time in the ledger: usually a file that was exported again with other times. The
-    first few are `first_other_times`.
+    first few are `first_other_times`. `left_out` counts the parts of the file that no event holds, by
+    their type. `cut` lists the events whose texts were cut to the limit of an event.
     """
 
     added: int = 0
@@ -48,6 +52,8 @@ class Ingested(View):
     spaces: int = 0
     stopped: bool = False
     problems: tuple[Problem, ...] = Field(default=())
+    left_out: dict[str, int] = Field(default_factory=dict)
+    cut: tuple[Problem, ...] = Field(default=())
 
 
 class _Run:
@@ -61,21 +67,38 @@ class _Run:
         self.first_other_times: list[OtherTime] = []
         self.spaces: set[str] = set()
         self.problems: list[Problem] = []
+        self.openings: set[str] = set()
+        """Ids of events that open their conversation."""
+        self.refused: set[int] = set()
+        """Conversations whose opening was refused."""
 
     async def write(self, items: list[tuple[int, Event]]) -> bool:
         """Append events; False if one was refused. Those before it are in the ledger, those after it are not."""
         try:
             await self._append(items)
         except IdConflict:
-            for number, event in items:
+            while items:
+                together = self._first_together(items)
+                number, event = items[0]
                 try:
-                    await self._append([(number, event)])
+                    await self._append(together)
                 except IdConflict as error:
-                    self.problems.append(Problem(number=number, message=f"{self._unit} {number}: {error}"))
-                    del items[: items.index((number, event)) + 1]
+                    message = f"{self._unit} {number}: {error}"
+                    if event.id in self.openings:
+                        self.refused.add(number)
+                        message += f"; nothing of this {self._unit} was added, because it is another one under this id"
+                    self.problems.append(Problem(number=number, message=message))
+                    items[:] = [item for item in items[len(together) :] if item[0] not in self.refused]
                     return False
+                del items[: len(together)]
         items.clear()
         return True
+
+    def _first_together(self, items: list[tuple[int, Event]]) -> list[tuple[int, Event]]:
+        """The first event, or the whole opening of a conversation that begins with it."""
+        number = items[0][0]
+        opening = takewhile(lambda item: item[0] == number and item[1].id in self.openings, items)
+        return list(opening) or items[:1]
 
     async def _append(self, items: Sequence[tuple[int, Event]]) -> None:
         events = [event for _, event in items]
@@ -148,7 +171,10 @@ async def ingest(
     each event once it is durable.
     """
     run = _Run(memory, unit, acknowledged)
+    batch = min(batch, limits.APPEND_EVENTS_MAX // 2)  # the rest is for the opening that the batch may end in
     waiting: list[tuple[int, Event]] = []
+    left_out: Counter[str] = Counter()
+    cut: list[Problem] = []
     stopped = False
 
     async def flush() -> bool:
@@ -160,9 +186,18 @@ async def ingest(
         return True
 
     for item in items:
+        if item.number in run.refused:
+            continue
+        if item.left_out is not None:
+            left_out[item.left_out] += 1
+            continue
+        if item.cut is not None:
+            cut.append(Problem(number=item.number, message=item.cut))
         if item.event is not None:
             waiting.append((item.number, item.event))
-            if len(waiting) < batch:
+            if item.opens:
+                run.openings.add(item.event.id)
+            if len(waiting) < (limits.APPEND_EVENTS_MAX if item.opens else batch):
                 continue
         if not await flush():
             stopped = True
@@ -182,4 +217,6 @@ async def ingest(
         spaces=len(run.spaces),
         stopped=stopped,
         problems=tuple(run.problems),
+        left_out=dict(left_out.most_common()),
+        cut=tuple(cut),
     )

@@ -94,7 +94,7 @@ def test_an_empty_file_adds_nothing(tmp_path: Path, home: Path) -> None:
     file.write_bytes(b"")
     assert ingest(file, home, "--json").json == {
         "added": 0, "known": 0, "other_times": 0, "first_other_times": [], "spaces": 0, "stopped": False,
-        "problems": [],
+        "problems": [], "left_out": {}, "cut": [],
     }  # fmt: skip
 
 
@@ -223,6 +223,123 @@ def test_an_id_with_other_content_in_the_ledger_stops_it(good: Path, home: Path)
     assert result.code == 1
     assert "line 40: the id 'e-40'" in result.err
     assert "0:0" in result.err
+
+
+# Conversations.
+
+
+def said(role: str, text: str, **fields: Any) -> dict[str, Any]:
+    return {"role": role, "content": text, **fields}
+
+
+def chats(path: Path, *conversations: object) -> Path:
+    path.write_text(json.dumps(conversations))
+    return path
+
+
+def dialogue(topic: str, length: int = 4, **fields: Any) -> dict[str, Any]:
+    """A conversation of `length` messages without ids."""
+    roles = ("user", "assistant") * length
+    return {"messages": [said(role, f"{topic} {n}") for n, role in zip(range(length), roles, strict=False)], **fields}
+
+
+def texts(home: Path) -> list[str]:
+    return [json.loads(line)["payload"]["text"] for line in recallog("export", "--home", home).out.splitlines()]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "chats.json"
+
+
+@pytest.mark.parametrize("options", [(), ("--space", "mine")])
+@pytest.mark.parametrize("named", [{}, {"user_id": "alice"}])
+def test_a_shuffled_grown_and_extended_file_adds_only_what_is_new(
+    file: Path, home: Path, options: tuple[str, ...], named: dict[str, str]
+) -> None:
+    bread, cake, soup = (dialogue(topic, **named) for topic in ("bread", "cake", "soup"))
+
+    def added(*conversations: object) -> int:
+        return int(ingest(chats(file, *conversations), home, "--format", "chat", "--json", *options).json["added"])
+
+    assert added(bread, cake) == 8
+    assert added(bread, cake) == 0
+    assert added(cake, bread) == 0
+    assert added(soup, bread, cake) == 4
+    assert added(bread, dialogue("cake", 7, **named), soup) == 3
+    assert sorted(texts(home)) == sorted(
+        [f"{topic} {n}" for topic, count in (("bread", 4), ("cake", 7), ("soup", 4)) for n in range(count)]
+    )
+
+
+def test_the_choice_of_spaces_and_its_reason_are_on_stderr(file: Path, home: Path) -> None:
+    of_alice = chats(file, dialogue("bread", user_id="alice"), dialogue("cake", user_id="alice"))
+    result = ingest(of_alice, home, "--format", "chat", "--json")
+    assert result.err == (
+        "one space, user/alice: the file names one person (user_id); 2 conversations are its sessions\n"
+    )
+    assert result.json["spaces"] == 1
+    result = ingest(of_alice, home, "--format", "chat", "--space", "mine")
+    assert result.err == "one space, mine, as --space says; 2 conversations are its sessions\n"
+    result = ingest(chats(file, dialogue("bread"), dialogue("cake")), home, "--format", "chat")
+    assert result.err == (
+        "a space for each of 2 conversations, chat/...: the file names no person; --space makes them sessions of one "
+        "space\n"
+    )
+
+
+def test_what_one_customer_said_is_not_recalled_for_another(file: Path, home: Path) -> None:
+    pin, question = said("user", "My PIN is 4711.", name="Alice"), said("user", "What is the PIN?", name="Bob")
+    both = chats(
+        file, {"id": "a", "user": "alice", "messages": [pin]}, {"id": "b", "user": "bob", "messages": [question]}
+    )
+    assert ingest(both, home, "--format", "chat").code == 0
+    assert "4711" in recallog("context", "chat/a", "assistant", "--home", home).out
+    assert "4711" not in recallog("context", "chat/b", "assistant", "--home", home).out
+
+
+@pytest.mark.parametrize("batch", [1, 500])
+def test_nothing_of_another_conversation_under_a_used_id_is_added(file: Path, home: Path, batch: int) -> None:
+    def conversation(name: str) -> dict[str, Any]:
+        return {
+            "id": "1",
+            "messages": [said("system", f"Serve {name}."), said("user", f"I am {name}."), said("assistant", "Hi")],
+        }
+
+    options = ("--format", "chat", "--batch", batch, "--json")
+    assert ingest(chats(file, conversation("Alice")), home, *options).json["added"] == 3
+    result = ingest(chats(file, conversation("Bob"), dialogue("bread")), home, *options, "--keep-going")
+    assert (result.code, result.json["added"]) == (1, 4)
+    (problem,) = result.json["problems"]
+    assert problem["number"] == 1
+    assert "nothing of this conversation was added" in problem["message"]
+    assert "Bob" not in recallog("export", "--home", home).out
+
+
+def test_conversations_that_begin_alike_are_refused_with_a_request_for_ids(file: Path, home: Path) -> None:
+    result = ingest(chats(file, dialogue("bread"), dialogue("cake"), dialogue("bread", 2)), home, "--format", "chat")
+    assert (result.code, texts(home)) == (1, [])
+    assert 'conversation 1: begins like conversation 3 and has no id; give each an "id" of its own' in result.err
+    result = ingest(file, home, "--format", "chat", "--keep-going")
+    assert (result.code, texts(home)) == (1, [f"cake {n}" for n in range(4)])
+
+
+def test_what_no_event_holds_and_what_was_cut_is_reported(file: Path, home: Path) -> None:
+    blocks = [
+        {"type": "hologram"},
+        {"type": "redacted_thinking"},
+        {"type": "text", "text": "Yes."},
+        {"type": "hologram"},
+    ]
+    messages = [said("user", "x" * 300_000), {"role": "assistant", "content": blocks}]
+    result = ingest(chats(file, {"id": "a", "messages": messages}), home, "--format", "chat")
+    assert result.code == 0
+    assert "left out, because no event holds it: 2 hologram, 1 redacted_thinking" in result.out
+    assert "conversation 1: message 1: cut, text: " in result.err
+    again = ingest(file, home, "--format", "chat", "--json")
+    assert (again.json["added"], again.json["known"]) == (0, 2)
+    assert again.json["left_out"] == {"hologram": 2, "redacted_thinking": 1}
+    assert [cut["number"] for cut in again.json["cut"]] == [1]
 
 
 # Files of the wrong type.

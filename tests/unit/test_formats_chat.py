@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recallog_schemas import Event, codec, limits
-from recallog_schemas.errors import EventTooLarge, InvalidArgument, InvalidEvent
+from recallog_schemas.errors import InvalidArgument, InvalidEvent
 from recallog_service.formats import DEFAULT_START, Item, chat
 from support import real_data
 
@@ -34,12 +34,20 @@ def result(text: object, **fields: Any) -> Message:
     return {"role": "tool", "content": text, **fields}
 
 
+def read(document: object, **options: Any) -> chat.ChatFile:
+    return chat.read(json.dumps(document).encode(), **options)
+
+
 def items_of(document: object, **options: Any) -> list[Item]:
-    return list(chat.read(json.dumps(document).encode(), **options))
+    return list(read(document, **options))
+
+
+def left_out(*messages: Message) -> dict[str, int]:
+    return Counter(item.left_out for item in items_of(list(messages)) if item.left_out is not None)
 
 
 def events_of(document: object, **options: Any) -> list[Event]:
-    return [event_of(item) for item in items_of(document, **options)]
+    return [event_of(item) for item in items_of(document, **options) if item.left_out is None]
 
 
 def event_of(item: Item) -> Event:
@@ -90,16 +98,16 @@ def test_empty_texts_make_no_event(empty: object) -> None:
     assert contents({"role": "system", "content": empty}, user(empty), assistant(empty), {"role": "user"}) == []
 
 
-def test_parts_are_joined_and_parts_without_text_are_shown_as_their_type() -> None:
+def test_parts_are_joined_and_media_are_noted_by_their_type() -> None:
     parts = [
         {"type": "text", "text": "Look:"},
-        {"type": "image_url", "image_url": {"url": "data:..."}},
+        {"type": "image_url", "image_url": {}},
         {"type": "input_audio", "input_audio": {}},
         {"type": "output_text", "text": "and"},
         {"type": "file"},
         "done",
     ]
-    assert contents(user(parts)) == [("user", "user.injected", {"text": "Look:\n[image]\n[audio]\nand\n[file]\ndone"})]
+    assert contents(user(parts)) == [("user", "user.injected", {"text": "Look:\n(image)\n(audio)\nand\n(file)\ndone"})]
 
 
 def test_turns_count_the_users_messages() -> None:
@@ -247,6 +255,156 @@ def test_arguments_and_results_that_are_objects_are_stored_unchanged() -> None:
     ]
 
 
+# Blocks of Anthropic and OpenAI.
+
+
+def test_a_conversation_of_anthropic_keeps_its_thoughts_tools_and_pictures() -> None:
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 8000}}
+    conversation = {
+        "system": [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}],
+        "messages": [
+            user([{"type": "text", "text": "What is this?"}, picture]),
+            assistant(
+                [
+                    {"type": "thinking", "thinking": "A look first.", "signature": "s"},
+                    {"type": "text", "text": "Let me look."},
+                    {"type": "tool_use", "id": "t1", "name": "look", "input": {"zoom": 2}},
+                    {"type": "tool_use", "id": "t2", "name": "measure", "input": {}},
+                ]
+            ),
+            user(
+                [
+                    {"type": "tool_result", "tool_use_id": "t2", "content": "no ruler", "is_error": True},
+                    {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "a loaf"}]},
+                    {"type": "text", "text": "And?"},
+                ]
+            ),
+            assistant("A loaf."),
+        ],
+    }
+    assert [(event.turn, event.agent, event.kind, event.payload) for event in events_of(conversation)] == [
+        (0, "assistant", "agent.configured", {"persona": "Be kind."}),
+        (1, "user", "user.injected", {"text": "What is this?\n(image: image/png, 6 kB)"}),
+        (1, "assistant", "agent.thought", {"text": "A look first."}),
+        (1, "assistant", "agent.spoke", {"text": "Let me look."}),
+        (1, "assistant", "tool.used", {"tool": "measure", "arguments": {}, "result": "no ruler", "ok": False}),
+        (1, "assistant", "tool.used", {"tool": "look", "arguments": {"zoom": 2}, "result": "a loaf", "ok": True}),
+        (2, "user", "user.injected", {"text": "And?"}),
+        (2, "assistant", "agent.spoke", {"text": "A loaf."}),
+    ]
+
+
+def test_a_message_of_tool_results_alone_begins_no_turn() -> None:
+    tool_result = {"type": "tool_result", "tool_use_id": "t1", "content": "done"}
+    messages = [user("Do it."), assistant([{"type": "tool_use", "id": "t1", "name": "do"}]), user([tool_result])]
+    assert [event.turn for event in events_of([*messages, user("Thanks.")])] == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("part", "note"),
+    [
+        (
+            {"type": "image_url", "image_url": {"url": "https://a.example/cat.png"}},
+            "(image: https://a.example/cat.png)",
+        ),
+        (
+            {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64," + "A" * 4000}},
+            "(image: image/jpeg, 3 kB)",
+        ),
+        ({"type": "input_image", "file_id": "file-1"}, "(image: file-1)"),
+        ({"type": "input_audio", "input_audio": {"data": "A" * 4000, "format": "wav"}}, "(audio: wav, 3 kB)"),
+        ({"type": "file", "file": {"filename": "bill.pdf", "file_id": "file-2"}}, "(file: bill.pdf, file-2)"),
+        (
+            {
+                "type": "document",
+                "title": "Notes",
+                "source": {"type": "text", "media_type": "text/plain", "data": "Buy"},
+            },
+            "(document: Notes, text/plain)\nBuy",
+        ),
+    ],
+)
+def test_a_picture_or_file_is_noted_with_what_is_known_of_it(part: Message, note: str) -> None:
+    assert contents(user([part])) == [("user", "user.injected", {"text": note})]
+
+
+@pytest.mark.parametrize(
+    "refused", [{"content": None, "refusal": "I cannot."}, {"content": [{"type": "refusal", "refusal": "I cannot."}]}]
+)
+def test_a_refusal_is_said_and_marked(refused: Message) -> None:
+    assert contents({"role": "assistant", **refused}) == [
+        ("assistant", "agent.spoke", {"text": "I cannot.", "refusal": True})
+    ]
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "thinking"])
+def test_the_reasoning_of_a_message_is_a_thought_before_it(field: str) -> None:
+    assert contents(assistant("Yes.", **{field: "Hm."})) == [
+        ("assistant", "agent.thought", {"text": "Hm."}),
+        ("assistant", "agent.spoke", {"text": "Yes."}),
+    ]
+
+
+def test_items_of_responses_are_read_like_messages() -> None:
+    items = [
+        user([{"type": "input_text", "text": "Weather?"}]),
+        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Ask the tool."}]},
+        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "weather", "arguments": '{"city": "Ulm"}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "sunny"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Sunny."}]},
+    ]
+    assert contents(*items)[1:] == [
+        ("assistant", "agent.thought", {"text": "Ask the tool."}),
+        ("assistant", "tool.used", {"tool": "weather", "arguments": {"city": "Ulm"}, "result": "sunny", "ok": True}),
+        ("assistant", "agent.spoke", {"text": "Sunny."}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "author"),
+    [("Alice", "Alice"), ("Dr. Who & Co", "Dr.-Who-Co"), ("assistant", "user"), ("李", "user"), ("", "user")],
+)
+def test_a_named_user_is_the_author(name: str, author: str) -> None:
+    named = {"name": name} if name else {}
+    assert contents(user("hi", name=name)) == [(author, "user.injected", {"text": "hi", **named})]
+
+
+def test_the_name_of_an_assistants_message_is_stored() -> None:
+    assert contents(assistant("hi", name="planner")) == [
+        ("assistant", "agent.spoke", {"text": "hi", "name": "planner"})
+    ]
+
+
+def test_blocks_that_no_event_holds_are_counted_by_type() -> None:
+    blocks = [
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "hologram"},
+        {"type": "hologram"},
+        {"type": "text", "text": "a"},
+    ]
+    assert left_out(assistant(blocks), {"type": "reasoning", "summary": [], "encrypted_content": "x"}) == {
+        "redacted_thinking": 1, "hologram": 2, "reasoning": 1,
+    }  # fmt: skip
+    assert contents(assistant(blocks)) == [("assistant", "agent.spoke", {"text": "a"})]
+
+
+def test_an_unknown_block_with_a_text_is_said() -> None:
+    assert contents(assistant([{"type": "citation", "text": "Page 3"}])) == [
+        ("assistant", "agent.spoke", {"text": "Page 3"})
+    ]
+
+
+def test_a_result_of_blocks_without_text_is_stored_as_it_is() -> None:
+    found = [{"type": "web_search_result", "url": "https://a.example", "title": "A"}]
+    blocks = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "a"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": found},
+    ]
+    assert tools(assistant(blocks)) == [
+        {"tool": "web_search", "arguments": {"query": "a"}, "result": found, "ok": True}
+    ]
+
+
 # Spaces of conversations.
 
 
@@ -257,17 +415,18 @@ def test_one_conversation_gets_the_given_space() -> None:
 
 def test_one_conversation_without_a_space_is_called_by_its_id() -> None:
     assert spaces(talk(id="c-9")) == ["chat/c-9"]
-    assert spaces([user("hello")]) == ["chat/0001"]
+    assert spaces([user("hello")]) == ["chat/b1115d4f63505261"]
 
 
-@pytest.mark.parametrize("key", ["id", "conversation_id", "sample_id", "uuid"])
-def test_several_conversations_are_called_by_their_ids(key: str) -> None:
-    assert spaces([talk(**{key: "a"}), talk(**{key: 17})], space="support") == ["support/a", "support/17"]
+@pytest.mark.parametrize("key", ["id", "conversation_id", "thread_id", "sample_id", "instance_id", "uuid"])
+def test_conversations_without_a_person_are_spaces_called_by_their_ids(key: str) -> None:
+    assert spaces([talk(**{key: "a"}), talk(**{key: 17})]) == ["chat/a", "chat/17"]
 
 
-def test_a_repeated_or_invalid_id_is_replaced_by_the_ordinal() -> None:
-    document = [talk(id="a"), talk(id="b"), talk(id="a"), talk(id="no name"), talk(id="x" * 128), talk(id=None)]
-    assert spaces(document) == ["chat/0001", "chat/b", "chat/0003", "chat/0004", "chat/0005", "chat/0006"]
+def test_an_id_that_is_no_name_is_replaced_by_its_digest() -> None:
+    one, two = spaces([talk(id="no name"), talk(id="x" * 200)])
+    assert one != two
+    assert spaces([talk(id="other"), talk(id="x" * 200), talk(id="no name")]) == ["chat/other", two, one]
 
 
 def test_runs_of_a_task_are_called_by_task_and_trial() -> None:
@@ -275,11 +434,103 @@ def test_runs_of_a_task_are_called_by_task_and_trial() -> None:
     assert spaces(document) == ["chat/0-0", "chat/0-1", "chat/1-0", "chat/1-1"]
 
 
-def test_no_two_conversations_share_a_space_whatever_their_ids() -> None:
-    document = [talk(id="0002"), talk(), talk(uuid="3-0"), talk(task_id=3, trial=0), talk(id="0004")]
-    found = spaces(document)
-    assert len(set(found)) == 5
-    assert found[0] == "chat/0002"
+def test_the_given_space_holds_all_conversations_as_sessions() -> None:
+    found = events_of([talk(id="a"), talk(id=17), [user("bye")]], space="support")
+    assert [(event.space, event.session) for event in found][:2] == [("support", "a"), ("support", "17")]
+    assert len({event.id for event in found}) == len({event.session for event in found}) == 3
+
+
+@pytest.mark.parametrize(
+    "person",
+    [
+        {"user_id": "alice"},
+        {"user": "alice"},
+        {"user": {"id": "alice", "name": "A."}},
+        {"metadata": {"user_id": "alice"}},
+    ],
+)
+def test_a_file_that_names_one_person_makes_one_space_with_a_session_per_conversation(person: dict[str, Any]) -> None:
+    file = read([talk(id="a", **person), talk(id="b", **person)])
+    assert file.layout.space == "user/alice"
+    assert "names one person" in file.layout.reason
+    assert [(event.space, event.session) for event in map(event_of, file)] == [("user/alice", "a"), ("user/alice", "b")]
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ({"user_id": "alice"}, {"user_id": "bob"}),
+        ({"user_id": "alice"}, {}),
+        ({"user_id": "1", "user_name": "Alex"}, {"user_id": "2", "user_name": "Alex"}),
+        ({"user": "operator", "customer_id": 1}, {"user": "operator", "customer_id": 2}),
+        ({"user": "anonymous"}, {"user": "anonymous"}),
+        ({"user": "User"}, {"user": "User"}),
+        ({"user_id": 0}, {"user_id": 0}),
+    ],
+)
+def test_conversations_that_may_be_of_different_people_share_no_space(one: dict[str, Any], two: dict[str, Any]) -> None:
+    assert spaces([talk(id="a", **one), talk(id="b", **two)]) == ["chat/a", "chat/b"]
+
+
+def test_the_names_of_messages_do_not_make_their_conversations_one_persons() -> None:
+    document = [{"id": id_, "messages": [user("hello", name="John")]} for id_ in ("a", "b")]
+    assert spaces(document) == ["chat/a", "chat/b"]
+
+
+def test_a_given_space_for_several_people_is_chosen_with_a_warning() -> None:
+    file = read([talk(id="a", user_id="alice"), talk(id="b", user_id="bob")], space="team")
+    assert file.layout.space == "team"
+    assert "names 2 people" in file.layout.reason
+
+
+def test_conversations_of_one_space_come_in_the_order_of_their_times() -> None:
+    document = [{"id": day, "messages": [user(day, at=f"2026-03-{day}T12:00:00Z")]} for day in ("09", "01", "05")]
+    assert [event.text for event in events_of(document, space="s")] == ["01", "05", "09"]
+    assert [event.text for event in events_of(document)] == ["09", "01", "05"]
+
+
+# What identifies a conversation.
+
+
+def test_without_an_id_a_conversation_is_identified_by_its_first_user_message_and_its_time() -> None:
+    one, two = [user("hello", at=100)], [user("hello", at=200)]
+    assert spaces([one, two]) == spaces([two, one])[::-1]
+    assert len(set(spaces([one, two]))) == 2
+    assert spaces([{"role": "system", "content": "Today is Monday."}, *one]) == spaces(one)
+
+
+def test_a_time_in_another_zone_identifies_the_same_conversation() -> None:
+    assert spaces([user("hello", at="2026-03-01T12:00:00Z")]) == spaces([user("hello", at="2026-03-01T13:00:00+01:00")])
+
+
+def test_a_conversation_inserted_at_the_beginning_changes_no_other() -> None:
+    conversations = [[user(f"question {n}"), assistant("yes")] for n in range(3)]
+    assert events_of([[user("new")], *conversations])[1:] == events_of(conversations)
+
+
+def test_the_time_at_which_a_conversation_began_tells_it_from_others_and_dates_it() -> None:
+    days = [talk(created_at=f"2026-03-0{day}T12:00:00Z") for day in (1, 2)]
+    assert len(set(spaces(days))) == 2
+    assert [event.at.day for event in events_of(days)] == [1, 2]
+
+
+def test_two_that_begin_alike_without_ids_are_refused_and_the_others_are_read() -> None:
+    items = items_of([talk(), [user("other")], talk(more=1)])
+    assert [item.number for item in items if item.error] == [1, 3]
+    assert str(error_of(items[0])) == (
+        'conversation 1: begins like conversation 3 and has no id; give each an "id" of its own'
+    )
+
+
+def test_two_with_one_id_are_refused_unless_one_is_the_other_grown() -> None:
+    grown = {"id": "a", "messages": [user("hello"), assistant("hi")]}
+    assert [event.text for event in events_of([talk(id="a"), grown])] == ["hello", "hello", "hi"]
+    assert len({event.id for event in events_of([talk(id="a"), grown])}) == 2
+    refused = items_of([talk(id="a"), grown, {"id": "a", "messages": [user("hello"), assistant("no")]}])
+    assert {str(error_of(item)).partition(": ")[2] for item in refused} == {
+        "has the id 'a' of conversation 2 but other messages; give each an id of its own",
+        "has the id 'a' of conversation 1 but other messages; give each an id of its own",
+    }
 
 
 def test_an_invalid_space_is_refused_once() -> None:
@@ -341,6 +592,38 @@ def test_a_continued_conversation_has_its_earlier_events_unchanged() -> None:
     assert events_of(longer, space="s")[:2] == events_of(longer[:2], space="s")
 
 
+@pytest.mark.parametrize("own", [{}, {"id": "m"}])
+def test_equal_messages_of_a_conversation_have_different_ids(own: Message) -> None:
+    found = events_of([user("ok", **own), assistant("ok", **own), user("ok", **own), user("ok", **own)])
+    assert len({event.id for event in found}) == 4
+
+
+def test_messages_with_ids_of_their_own_keep_their_events_apart_from_the_text() -> None:
+    one = events_of([user("first", id="m1"), user("ok", id="m2")])
+    two = events_of([user("first", id="m1"), user("OK!", id="m2")])
+    assert [event.id for event in one] == [event.id for event in two]
+
+
+def test_a_message_that_was_generated_anew_is_an_event_of_its_own() -> None:
+    before = events_of([user("a"), assistant("b"), user("c")])
+    after = events_of([user("a"), assistant("b, again"), user("c")])
+    assert [one.id == two.id for one, two in zip(before, after, strict=True)] == [True, False, True]
+
+
+def test_a_result_that_came_later_is_an_event_beside_the_open_call() -> None:
+    asked = [user("a"), assistant(None, call("f", id="x"))]
+    open_call, answered = events_of(asked)[1], events_of([*asked, result("r", tool_call_id="x")])[1]
+    assert open_call.id != answered.id
+
+
+def test_another_conversation_under_an_id_begins_with_the_same_event_id() -> None:
+    system = {"role": "system", "content": "s"}
+    one = items_of({"id": "1", "messages": [system, user("a"), assistant("b")]})
+    two = items_of({"id": "1", "messages": [user("other"), assistant("b")]})
+    assert event_of(one[1]).id == event_of(two[0]).id
+    assert [[item.opens for item in items] for items in (one, two)] == [[True, True, False], [True, False]]
+
+
 def test_all_events_of_a_conversation_are_one_session() -> None:
     assert {event.session for event in events_of([user("a"), assistant("b")])} == {"1"}
 
@@ -358,7 +641,7 @@ def test_a_list_one_object_and_jsonl_give_the_same_events() -> None:
 
 def test_conversations_may_be_bare_lists_and_messages_may_be_lines() -> None:
     messages = [user("a"), assistant("b")]
-    assert spaces([messages, messages]) == ["chat/0001", "chat/0002"]
+    assert len(set(spaces([messages, [user("c"), *messages]]))) == 2
     lines = "\n".join(map(json.dumps, messages))
     assert [event_of(item) for item in chat.read(lines.encode())] == events_of(messages)
 
@@ -416,22 +699,62 @@ def test_an_invalid_message_is_an_error_and_does_not_change_its_neighbours(broke
 
 
 def test_a_broken_conversation_is_an_error_with_its_ordinal_and_the_next_is_read() -> None:
-    items = items_of([talk(), {"messages": "none"}, 17, talk()])
+    items = items_of([talk(), {"messages": "none"}, 17, talk(id="d")])
     assert [item.number for item in items] == [1, 2, 3, 4]
     assert str(error_of(items[1])) == 'conversation 2: neither an object with a list of "messages" nor a list'
     assert error_of(items[2]) is not None
-    assert event_of(items[3]).space == "chat/0004"
+    assert event_of(items[3]).space == "chat/d"
 
 
 def test_a_line_that_is_not_json_is_an_error_among_lines_that_are() -> None:
-    items = list(chat.read(b"\n".join([json.dumps(talk()).encode(), b"{", json.dumps(talk()).encode()])))
+    items = list(chat.read(b"\n".join([json.dumps(talk()).encode(), b"{", json.dumps(talk(id="c")).encode()])))
     assert str(error_of(items[1])).startswith("conversation 2: not JSON: ")
-    assert event_of(items[2]).space == "chat/0003"
+    assert event_of(items[2]).space == "chat/c"
 
 
-def test_a_message_over_the_limit_is_refused_as_such() -> None:
-    items = items_of([user("x" * limits.EVENT_BYTES_MAX), assistant(None, call("a", "1" * limits.EVENT_BYTES_MAX))])
-    assert [type(error_of(item)) for item in items] == [EventTooLarge, EventTooLarge]
+# Texts over the limit of an event.
+
+
+@pytest.mark.parametrize("text", ["x", "ü", "🍞", '"', "a\u0301"])
+def test_a_message_over_the_limit_is_cut_between_characters_with_a_note(text: str) -> None:
+    whole = text * limits.EVENT_BYTES_MAX
+    item, after = items_of([user(whole), assistant("next")])
+    shown, _, note = event_of(item).text.rpartition("\n(cut: ")
+    assert whole.startswith(shown)
+    missing = len(whole) - len(shown)
+    assert note == f"{missing:,} of {len(whole):,} characters are missing)"
+    assert item.cut == f"conversation 1: message 1: cut, text: {missing:,} of {len(whole):,} characters are missing"
+    assert limits.EVENT_BYTES_MAX - 20 < len(codec.encode(event_of(item))) <= limits.EVENT_BYTES_MAX
+    assert event_of(after).text == "next"
+
+
+def test_a_message_at_the_limit_is_not_cut() -> None:
+    (short,) = events_of([user("x")])
+    fits = "x" * (limits.EVENT_BYTES_MAX - len(codec.encode(short)) + 1)
+    assert [(item.cut, event_of(item).text) for item in items_of([user(fits)])] == [(None, fits)]
+
+
+def test_a_tool_call_over_the_limit_is_cut_in_its_longest_texts() -> None:
+    messages = [
+        assistant(None, call("read", {"paths": ["p" * 300_000]}, id="x")),
+        result("r" * 900_000, tool_call_id="x"),
+        assistant(None, call("write", json.dumps({"text": "t" * 300_000}), id="y")),
+    ]
+    items = items_of(messages)
+    both, arguments = (event_of(item).payload for item in items)
+    assert both["tool"] == "read"
+    assert both["arguments"].startswith('{"paths": ["ppp')
+    assert both["result"].endswith(" of 900,000 characters are missing)")
+    assert arguments["arguments"].startswith('{"text": "ttt')
+    assert [item.cut is not None for item in items] == [True, True]
+
+
+def test_a_cut_message_keeps_its_id_when_it_is_read_again() -> None:
+    long = [user("x" * 300_000), assistant("y")]
+    assert events_of(long) == events_of([*long, user("z")])[:2]
+
+
+# Errors of a reward.
 
 
 def test_a_reward_that_is_no_finite_number_is_an_error() -> None:

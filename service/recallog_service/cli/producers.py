@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -93,7 +93,7 @@ def _payload(text: str | None, payload: str | None) -> dict[str, Any]:
 def ingest_command(
     file: Annotated[str, typer.Argument(help="File to read, or - for stdin.")],
     format: Annotated[Format, typer.Option(help="Format of the file.")] = Format.JSONL,  # noqa: A002
-    space: Annotated[str | None, typer.Option(help="Space, or prefix of the spaces, for chat and locomo.")] = None,
+    space: Annotated[str | None, typer.Option(help="chat: one space for all; locomo: prefix of spaces.")] = None,
     messages_key: Annotated[str, typer.Option(help="Field of a chat's messages, for example traj.")] = "messages",
     start: Annotated[
         str | None, typer.Option(metavar="TIME", help="Time from which missing times count up; default: 2000-01-01.")
@@ -112,6 +112,11 @@ def ingest_command(
 
     A second run adds nothing, so an interrupted run can be repeated. By default it
     stops at the first item that is refused, after writing those before it.
+
+    With --format chat, the conversations of a file become sessions of one space if --space names it,
+    or if all of them name the same person (user_id, user, email, ...). Otherwise each conversation is
+    a space of its own, so that no customer's words are recalled for another one. The command says
+    which was chosen and why. A conversation is identified by its id, else by how it begins.
     """
 
     async def work() -> Ingested:
@@ -132,19 +137,7 @@ def ingest_command(
     if as_json:
         terminal.print_json(result)
     else:
-        for problem in result.problems:
-            console.err.print(problem.message, markup=False, style="red")
-        console.out.print(
-            f"{result.added:,} events added, {result.known:,} known already, {len(result.problems):,} refused, "
-            f"{result.spaces:,} spaces"
-        )
-        if result.other_times:
-            terminal.note(_other_times(result))
-        if result.stopped:
-            console.err.print(
-                "stopped there; the events before it are in the ledger. Correct it and run the same command again, or "
-                "skip refused items with --keep-going"
-            )
+        _report(result)
     raise typer.Exit(1 if result.problems else 0)
 
 
@@ -163,13 +156,36 @@ def _print_acknowledged(position: str, id_: str) -> None:
     sys.stdout.flush()
 
 
-def _items(file: str, format: Format, space: str | None, key: str, start: str | None) -> Iterator[Item]:  # noqa: A002
+def _report(result: Ingested) -> None:
+    for problem in result.problems:
+        console.err.print(problem.message, markup=False, style="red")
+    for cut in result.cut:
+        terminal.note(cut.message)
+    console.out.print(
+        f"{result.added:,} events added, {result.known:,} known already, {len(result.problems):,} refused, "
+        f"{result.spaces:,} spaces"
+    )
+    if result.other_times:
+        terminal.note(_other_times(result))
+    if result.left_out:
+        counts = ", ".join(f"{count:,} {name}" for name, count in result.left_out.items())
+        terminal.print_lines(f"left out, because no event holds it: {counts}")
+    if result.stopped:
+        console.err.print(
+            "stopped there; the events before it are in the ledger. Correct it and run the same command again, or "
+            "skip refused items with --keep-going"
+        )
+
+
+def _items(file: str, format: Format, space: str | None, key: str, start: str | None) -> Iterable[Item]:  # noqa: A002
     begin = terminal.moment(start, "--start") if start else DEFAULT_START
     if format is Format.JSONL:
         return jsonl.read(_lines(file), start=begin)
     text = b"".join(_lines(file))
     if format is Format.CHAT:
-        return chat.read(text, space=space, start=begin, messages_key=key)
+        conversations = chat.read(text, space=space, start=begin, messages_key=key)
+        terminal.note(conversations.layout.reason)
+        return conversations
     return locomo.read(text, space=space)
 
 

@@ -1,39 +1,70 @@
-"""The reader of chat files: conversations in OpenAI's message format, each in a space of its own.
+"""The reader of chat files: conversations in the message formats of OpenAI and Anthropic.
 
 The file is a JSON list of conversations, one conversation, or JSONL of conversations. A conversation is an object with
-`messages`, or a list of messages; the module `messages` maps each message to events. A numeric `reward` of the
-conversation becomes a last event, session.ended {"reward", "outcome"?} by "assistant".
+`messages`, or a list of messages; the module `messages` maps each message to events, after a `system` text of the
+conversation. A numeric `reward` of the conversation becomes a last event, session.ended {"reward", "outcome"?} by
+"assistant". The module `conversations` says what identifies a conversation (its name), and which spaces there are.
 
-space     the given space if the file is one conversation; else "<space>/<name>", where the name is the conversation's
-          own id if that is a valid name and unique in the file, else "<task_id>-<trial>", else its ordinal ("0007")
-session   "1"
+space     the given one, or the one of the person whom the file names; else "chat/<name>" for each conversation
+session   the conversation's name in a space of many, "1" in a space of its own
 turn      0 until the user speaks, then one more with each message of the user
-at        the message's own time, else one second after the previous event; the first event is at `start`
-id        uuid5 of (space, session, ordinal of the event)
+at        the message's own time, else one second after the previous event; the first event is at the time at which
+          the conversation began, else at `start`
+id        uuid5 of (space, session, key), where the key is the message's own id, or that of its tool call, else the
+          content of the event; a number tells events with the same key apart
+
+A conversation that has grown gives its earlier events with the same ids. In a conversation with an id of its own the
+key of the user's first message is fixed, so that another conversation under that id is an `IdConflict`. Conversations
+of one space are read in the order of their times if all of them have times.
 """
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from recallog_schemas import codec
 from recallog_schemas.errors import EventTooLarge, InvalidEvent
+from recallog_service.formats.conversations import Conversation, Layout, alike, layout_of
+from recallog_service.formats.cutting import cut_to_fit
 from recallog_service.formats.guess import wrong_format
-from recallog_service.formats.item import DEFAULT_START, Item, derived_id, is_name, made, refused
-from recallog_service.formats.messages import ASSISTANT, Draft, Refusal, drafts_of
-
-SESSION = "1"
+from recallog_service.formats.item import DEFAULT_START, Item, derived_id, made, refused
+from recallog_service.formats.messages import ASSISTANT, Draft, Omission, Refusal, drafts_of
 
 _EXPECTED = 'conversations: a JSON list of objects with "{}", one of them, or one a line'
+_FIRST_OF_USER = ("first message of the user",)
 
 
 @dataclass(frozen=True, slots=True)
-class _Conversation:
-    fields: Mapping[str, Any]
-    messages: list[object]
+class ChatFile:
+    """The conversations of a file and the spaces that were chosen for them. Iterating gives the items."""
+
+    layout: Layout
+    conversations: tuple[Conversation | InvalidEvent, ...]
+    start: datetime
+
+    def __iter__(self) -> Iterator[Item]:
+        """The events of all conversations; `Item.number` is the conversation's ordinal in the file, from 1."""
+        whole = [each for each in self.conversations if isinstance(each, Conversation)]
+        not_unique = alike(whole)
+        for number, conversation in self._in_order():
+            error = conversation if isinstance(conversation, InvalidEvent) else not_unique.get(number)
+            if error is not None:
+                yield refused(number, f"conversation {number}", error)
+            elif isinstance(conversation, Conversation):
+                yield from _items(conversation, self.layout, self.start)
+
+    def _in_order(self) -> list[tuple[int, Conversation | InvalidEvent]]:
+        numbered = list(enumerate(self.conversations, 1))
+        times = {
+            number: time
+            for number, each in numbered
+            if isinstance(each, Conversation) and (time := each.first_time) is not None
+        }
+        if self.layout.space is None or len(times) < len(numbered):
+            return numbered
+        return sorted(numbered, key=lambda pair: times[pair[0]])
 
 
 def read(
@@ -42,86 +73,120 @@ def read(
     space: str | None = None,
     start: datetime = DEFAULT_START,
     messages_key: str = "messages",
-) -> Iterator[Item]:
-    """The events of all conversations, in file order; `Item.number` is the conversation's ordinal, from 1.
+) -> ChatFile:
+    """The conversations of a file. `space`: all of them become sessions of this space.
 
     Raises `InvalidEvent` for a file without conversations, and `InvalidArgument` for a `space` that is not a name.
     """
     if space is not None:
         codec.check_name(space)
-    conversations = _conversations(text, messages_key)
-    for number, (conversation, name) in enumerate(
-        zip(conversations, _spaces(conversations, space), strict=True), start=1
-    ):
-        if isinstance(conversation, InvalidEvent):
-            yield refused(number, f"conversation {number}", conversation)
-        else:
-            yield from _items(number, conversation, name, start)
+    conversations = tuple(_conversations(text, messages_key))
+    whole = [each for each in conversations if isinstance(each, Conversation)]
+    return ChatFile(layout_of(whole, space), conversations, start)
 
 
-def _items(number: int, conversation: _Conversation, space: str, start: datetime) -> Iterator[Item]:
+def _items(conversation: Conversation, layout: Layout, start: datetime) -> Iterator[Item]:
+    space, session = layout.space_of(conversation), layout.session_of(conversation)
+    start = conversation.begins or start
     at: datetime | None = None
-    drafts = [*drafts_of(conversation.messages), *_end(conversation)]
-    for ordinal, draft in enumerate(drafts, 1):
+    used: Counter[tuple[str, ...]] = Counter()
+    drafts = _drafts(conversation)
+    opening = _opening(conversation, drafts)
+    for index, draft in enumerate(drafts):
+        if isinstance(draft, Omission):
+            yield Item(conversation.number, left_out=draft.type)
+            continue
         own = draft.at if isinstance(draft, Draft) else None
         at = own or (start if at is None else at + timedelta(seconds=1))
-        location = f"conversation {number}: {draft.location}"
+        location = f"conversation {conversation.number}: {draft.location}"
         if isinstance(draft, Refusal):
-            yield refused(number, location, draft.error)
-        else:
-            yield _item(number, location, draft, space=space, at=at, ordinal=ordinal)
+            yield refused(conversation.number, location, draft.error)
+            continue
+        key = _FIRST_OF_USER if index == opening else draft.key
+        used[key] += 1
+        fields = {
+            "id": derived_id(space, session, [*key, used[key]]),
+            "space": space,
+            "session": session,
+            "agent": draft.agent,
+            "kind": draft.kind,
+            "turn": draft.turn,
+            "at": at,
+            "payload": draft.payload,
+        }
+        item = _item(conversation.number, location, fields, draft.arguments_as_written)
+        yield replace(item, opens=True) if item.event is not None and index <= opening else item
 
 
-def _item(number: int, location: str, draft: Draft, *, space: str, at: datetime, ordinal: int) -> Item:
-    fields = {
-        "id": derived_id(space, SESSION, ordinal),
-        "space": space,
-        "session": SESSION,
-        "agent": draft.agent,
-        "kind": draft.kind,
-        "turn": draft.turn,
-        "at": at,
-        "payload": draft.payload,
-    }
+def _item(number: int, location: str, fields: dict[str, object], arguments: str | None) -> Item:
+    """The event with these fields, cut if it is too large.
+
+    `arguments` of a tool call are tried as they were written if the ledger refuses them as JSON: a model may write
+    1e999 or a number of 30 digits.
+    """
     item = made(number, location, fields)
-    if item.event is None and draft.arguments_as_written is not None and not isinstance(item.error, EventTooLarge):
-        # A model may write 1e999 or a number of 30 digits: the ledger refuses such JSON, but accepts it as a string.
-        as_written = draft.payload | {"arguments": draft.arguments_as_written}
-        second = made(number, location, fields | {"payload": as_written})
-        return second if second.event is not None else item
+    payload = fields["payload"]
+    if item.error is not None and arguments is not None and isinstance(payload, dict):
+        fields = fields | {"payload": payload | {"arguments": arguments}}
+        second = made(number, location, fields)
+        if second.event is not None:
+            return second
+        item = second if isinstance(second.error, EventTooLarge) else item
+    if isinstance(item.error, EventTooLarge):
+        shorter, missing = cut_to_fit(fields)
+        return replace(made(number, location, shorter), cut=f"{location}: cut, {missing} are missing")
     return item
 
 
-def _end(conversation: _Conversation) -> Iterator[Draft]:
-    reward, outcome = conversation.fields.get("reward"), conversation.fields.get("outcome")
-    if isinstance(reward, int | float) and not isinstance(reward, bool):
-        payload = {"reward": reward} | ({"outcome": outcome} if isinstance(outcome, str) else {})
-        turn = sum(isinstance(message, dict) and message.get("role") == "user" for message in conversation.messages)
-        yield Draft("reward", turn, ASSISTANT, "session.ended", payload)
+def _drafts(conversation: Conversation) -> list[Draft | Refusal | Omission]:
+    """The drafts of the messages, between those of the conversation's own `system` and `reward`."""
+    fields = conversation.fields
+    system = fields.get("system")
+    before: list[Draft | Refusal | Omission] = []
+    if isinstance(system, str | list):
+        before = [
+            draft if isinstance(draft, Omission) else replace(draft, location="system")
+            for draft in drafts_of([{"role": "system", "content": system}])[0]
+        ]
+    drafts, turn = drafts_of(conversation.messages)
+    reward, outcome = fields.get("reward"), fields.get("outcome")
+    if not isinstance(reward, int | float) or isinstance(reward, bool):
+        return [*before, *drafts]
+    payload = {"reward": reward} | ({"outcome": outcome} if isinstance(outcome, str) else {})
+    key = ("session.ended", json.dumps(payload, sort_keys=True))
+    return [*before, *drafts, Draft("reward", turn, ASSISTANT, "session.ended", payload, key)]
 
 
-def _conversations(text: bytes, messages_key: str) -> list[_Conversation | InvalidEvent]:
+def _opening(conversation: Conversation, drafts: list[Draft | Refusal | Omission]) -> int:
+    """The index of the user's first message in a conversation with an id of its own; else -1."""
+    of_user = (
+        index for index, draft in enumerate(drafts) if isinstance(draft, Draft) and draft.kind == "user.injected"
+    )
+    return -1 if conversation.own_id is None else next(of_user, -1)
+
+
+def _conversations(text: bytes, messages_key: str) -> list[Conversation | InvalidEvent]:
     """All conversations of a file; an element that is not a conversation is an error. Raises if all of them are."""
     found = _documents(text, messages_key)
     if not found:
         return []
     first = next((document for document in found if not isinstance(document, InvalidEvent)), None)
     if isinstance(first, dict) and "role" in first and messages_key not in first:
-        return [_Conversation({}, found)]
-    conversations = [_conversation(document, messages_key) for document in found]
+        return [Conversation(1, {}, found)]
+    conversations = [_conversation(number, document, messages_key) for number, document in enumerate(found, 1)]
     if all(isinstance(conversation, InvalidEvent) for conversation in conversations):
         raise wrong_format(_EXPECTED.format(messages_key), found)
     return conversations
 
 
-def _conversation(document: object, messages_key: str) -> _Conversation | InvalidEvent:
+def _conversation(number: int, document: object, messages_key: str) -> Conversation | InvalidEvent:
     if isinstance(document, InvalidEvent):
         return document
     if isinstance(document, list):
-        return _Conversation({}, document)
+        return Conversation(number, {}, document)
     messages = document.get(messages_key) if isinstance(document, dict) else None
     if isinstance(document, dict) and isinstance(messages, list):
-        return _Conversation(document, messages)
+        return Conversation(number, document, messages)
     return InvalidEvent(f'neither an object with a list of "{messages_key}" nor a list', path=messages_key)
 
 
@@ -146,50 +211,3 @@ def _line(line: bytes) -> object:
     except (ValueError, RecursionError) as error:
         return InvalidEvent(f"not JSON: {error}", rule="unparsable")
     return value if isinstance(value, dict | list) else InvalidEvent("not a conversation", rule="unparsable")
-
-
-def _spaces(conversations: list[_Conversation | InvalidEvent], space: str | None) -> list[str]:
-    """The space of each conversation, in order; no two share one."""
-    if space is not None and len(conversations) == 1:
-        return [space]
-    prefix = space or "chat"
-    names = _own_names([{} if isinstance(one, InvalidEvent) else one.fields for one in conversations], prefix)
-    taken = set(names)
-    for index, name in enumerate(names):
-        if not name:
-            ordinal = f"{index + 1:04d}"
-            while ordinal in taken:
-                ordinal += "_"
-            names[index] = ordinal
-            taken.add(ordinal)
-    return [f"{prefix}/{name}" for name in names]
-
-
-def _own_names(conversations: list[Mapping[str, Any]], prefix: str) -> list[str]:
-    """The name that each conversation's own fields give it; "" if they give no valid and unique name."""
-    names = [""] * len(conversations)
-    taken: set[str] = set()
-    for source in _NAME_SOURCES:
-        candidates = [source(fields) for fields in conversations]
-        counts = Counter(candidates)
-        for index, name in enumerate(candidates):
-            if not names[index] and counts[name] == 1 and name not in taken and is_name(f"{prefix}/{name}"):
-                names[index] = name
-                taken.add(name)
-    return names
-
-
-def _field(name: str) -> Callable[[Mapping[str, Any]], str]:
-    return lambda fields: _as_text(fields.get(name))
-
-
-def _task_and_trial(fields: Mapping[str, Any]) -> str:
-    task, trial = _as_text(fields.get("task_id")), _as_text(fields.get("trial"))
-    return f"{task}-{trial}" if task and trial else ""
-
-
-def _as_text(value: object) -> str:
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-
-
-_NAME_SOURCES = (_field("id"), _field("conversation_id"), _field("sample_id"), _field("uuid"), _task_and_trial)

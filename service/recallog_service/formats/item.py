@@ -23,17 +23,27 @@ _NAME = re.compile(NAME_PATTERN)
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One parsed piece of input: exactly one of `event` and `error` is set."""
+    """One parsed piece of input: exactly one of `event`, `error` and `left_out` is set."""
 
     number: int
     """The line, or the ordinal of the conversation; both from 1."""
     event: Event | None = None
     error: InvalidEvent | None = None
+    left_out: str | None = None
+    """The type of a part of the input that no event holds."""
+    cut: str | None = None
+    """Where a text of the event was cut to the limit of an event, and how much is missing."""
+    opens: bool = False
+    """Whether the event belongs to the opening of its conversation: all events of an opening are written, or none. If
+    they are refused, so is the rest of the conversation."""
 
 
-def derived_id(space: str, session: str | None, ordinal: int) -> str:
-    """The id of the `ordinal`-th event without an id in a session; the same in every run."""
-    return str(uuid5(ID_NAMESPACE, json.dumps([space, session, ordinal])))
+def derived_id(space: str, session: str | None, key: object) -> str:
+    """The id of an event without an id in a session; the same in every run.
+
+    `key` identifies the event in its session, for example by its ordinal among those without an id.
+    """
+    return str(uuid5(ID_NAMESPACE, json.dumps([space, session, key])))
 
 
 def made(number: int, location: str, fields: Mapping[str, Any]) -> Item:

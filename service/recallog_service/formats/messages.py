@@ -1,8 +1,9 @@
-"""Maps the messages of one conversation, with OpenAI's roles, to drafts of events.
+"""Maps the messages of one conversation to drafts of events; `blocks` says which forms of content are read.
 
 system, developer           agent.configured {"persona"} of the assistant
-user                        user.injected {"text"} by "user"
-assistant                   agent.spoke {"text"}; each of its tool calls becomes a tool.used
+user                        user.injected {"text", "name"?} by the message's `name`, else by "user"
+assistant                   agent.spoke {"text", "name"?, "refusal"?} and agent.thought {"text"}, in their order
+a tool call                 tool.used {"tool", "arguments", "ok": false} by "assistant"
 tool, function (a result)   completes its call: tool.used {"tool", "arguments", "result", "ok"} by "assistant"
 
 A tool.used event has the position of the result, because the agent knew it only then. A call without a result has the
@@ -10,19 +11,34 @@ position of the call, with `ok` false and no result.
 """
 
 import json
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from recallog_schemas.errors import InvalidEvent
+from recallog_service.formats.blocks import (
+    Block,
+    LeftOut,
+    Said,
+    Thought,
+    ToolCall,
+    ToolResult,
+    blocks_of,
+    calls_of,
+    nonempty,
+    result_of,
+)
+from recallog_service.formats.item import is_name
+from recallog_service.formats.times import time_in
 
 USER = "user"
 ASSISTANT = "assistant"
 
-_TIME_FIELDS = ("timestamp", "created_at", "at")
-_SECONDS_MAX = 10**11  # the year 5138; a larger number is JavaScript's milliseconds
-_YEAR_MAX = 9998  # times count on from here, and the calendar ends with 9999
+MESSAGE_TIMES = ("timestamp", "created_at", "create_time", "at")
+_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._@/-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +50,8 @@ class Draft:
     agent: str
     kind: str
     payload: dict[str, Any]
+    key: tuple[str, ...]
+    """What the id follows from, with the number of earlier drafts of the conversation that have the same key."""
     at: datetime | None = None
     """The message's own time, if it has one."""
     arguments_as_written: str | None = None
@@ -42,58 +60,103 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A message that cannot be read. It takes an ordinal and a second, as a draft does."""
+    """A message that cannot be read. It takes a second, as a draft does."""
 
     location: str
     error: InvalidEvent
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
-    id: str | None
-    slot: int
+class Omission:
+    """A block of a message that no event holds, by its type."""
+
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenCall:
+    call: ToolCall
+    draft_index: int
     draft: Draft
 
 
 @dataclass(slots=True)
-class _Dialogue:
+class Dialogue:
     """The drafts so far. `turn` is 0 until the user speaks, and grows by one with each message of the user."""
 
     turn: int = 0
-    drafts: list[Draft | Refusal | None] = field(default_factory=list)
-    unanswered: list[_Call] = field(default_factory=list)
+    drafts: list[Draft | Refusal | Omission | None] = field(default_factory=list)
+    unanswered: list[_OpenCall] = field(default_factory=list)
 
 
-def drafts_of(messages: Iterable[object]) -> list[Draft | Refusal]:
-    """Drafts in the order of `messages`; a message that cannot be read gives one refusal instead of its drafts."""
-    dialogue = _Dialogue()
+@dataclass(slots=True)
+class _Message:
+    """What the drafts of one message share."""
+
+    dialogue: Dialogue
+    location: str
+    fields: dict[str, Any]
+    agent: str
+    kind: str
+    text_field: str
+    said: list[Said] = field(default_factory=list)
+
+    def add(self, kind: str, payload: dict[str, Any], *, agent: str = ASSISTANT, key: tuple[str, ...] = ()) -> Draft:
+        own_id = self.fields.get("id")
+        if isinstance(own_id, str | int) and not isinstance(own_id, bool) and own_id != "":
+            by_message: tuple[str, ...] = ("message", str(own_id), kind)
+        else:
+            by_message = (kind, agent, _canonical(payload))
+        at = time_in(self.fields, MESSAGE_TIMES)
+        draft = Draft(self.location, self.dialogue.turn, agent, kind, payload, key or by_message, at)
+        self.dialogue.drafts.append(draft)
+        return draft
+
+    def flush(self) -> None:
+        """Add what was said since the last event of the message."""
+        text = "\n".join(each.text for each in self.said)
+        refusal = any(each.refusal for each in self.said)
+        self.said = []
+        if text.strip():
+            name = nonempty(self.fields.get("name"))
+            more = ({"name": name} if name else {}) | ({"refusal": True} if refusal else {})
+            self.add(self.kind, {self.text_field: text} | more, agent=self.agent)
+
+
+def drafts_of(messages: Iterable[object]) -> tuple[list[Draft | Refusal | Omission], int]:
+    """Drafts in the order of `messages`, and the last turn.
+
+    A message that cannot be read gives one refusal instead of its drafts.
+    """
+    dialogue = Dialogue()
     for ordinal, message in enumerate(messages, 1):
         location = f"message {ordinal}"
         try:
             _add(dialogue, location, message)
         except InvalidEvent as error:
             dialogue.drafts.append(Refusal(location, error))
-    return [draft for draft in dialogue.drafts if draft is not None]
+    return [draft for draft in dialogue.drafts if draft is not None], dialogue.turn
 
 
-def _add(dialogue: _Dialogue, location: str, message: object) -> None:
+def _add(dialogue: Dialogue, location: str, message: object) -> None:
     if isinstance(message, InvalidEvent):
         raise message
     if not isinstance(message, dict):
         raise InvalidEvent("not a JSON object with role and content", rule="dict_type")
     match message.get("role"):
         case "user":
-            dialogue.turn += 1
-            _add_text(dialogue, location, message, USER, "user.injected", "text")
+            _add_of_user(_Message(dialogue, location, message, _author(message), "user.injected", "text"))
         case "assistant":
-            calls = _calls(message)
-            _add_text(dialogue, location, message, ASSISTANT, "agent.spoke", "text")
-            for call in calls:
-                _add_call(dialogue, location, message, call)
+            _add_blocks(_Message(dialogue, location, message, ASSISTANT, "agent.spoke", "text"), _of_assistant(message))
         case "system" | "developer":
-            _add_text(dialogue, location, message, ASSISTANT, "agent.configured", "persona")
+            _add_blocks(
+                _Message(dialogue, location, message, ASSISTANT, "agent.configured", "persona"),
+                blocks_of(message.get("content")),
+            )
         case "tool" | "function":
-            _add_result(dialogue, location, message)
+            _add_blocks(_Message(dialogue, location, message, ASSISTANT, "agent.spoke", "text"), [result_of(message)])
+        case None if isinstance(message.get("type"), str):  # an item of OpenAI's Responses: a call, a result, reasoning
+            _add_blocks(_Message(dialogue, location, message, ASSISTANT, "agent.spoke", "text"), blocks_of([message]))
         case role:
             raise InvalidEvent(
                 f"role: {role!r} is not one of system, developer, user, assistant, tool, function",
@@ -102,135 +165,108 @@ def _add(dialogue: _Dialogue, location: str, message: object) -> None:
             )
 
 
-def _add_text(dialogue: _Dialogue, location: str, message: dict[str, Any], agent: str, kind: str, name: str) -> None:
-    text = _text(message.get("content"))
-    if text.strip():
-        dialogue.drafts.append(Draft(location, dialogue.turn, agent, kind, {name: text}, _own_time(message)))
+def _author(message: dict[str, Any]) -> str:
+    """The user's name as an agent's name, with "-" for characters that a name cannot contain."""
+    name = _NOT_IN_A_NAME.sub("-", nonempty(message.get("name")) or USER).strip("-")
+    return name if is_name(name) and name != ASSISTANT else USER
 
 
-def _text(content: object) -> str:
-    """The text of `content`: a string, null, or a list of parts, where a picture becomes "[image]"."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "\n".join(_part(part, index) for index, part in enumerate(content))
-    raise InvalidEvent("content: neither a string, null nor a list of parts", path="content", rule="content")
+def _of_assistant(message: dict[str, Any]) -> list[Block]:
+    thoughts = (nonempty(message.get(name)) for name in _THOUGHT_FIELDS)
+    thought = next((Thought(text) for text in thoughts if text is not None), None)
+    refusal, audio = nonempty(message.get("refusal")), message.get("audio")
+    blocks: list[Block] = [] if thought is None else [thought]
+    blocks += blocks_of(message.get("content"))
+    if isinstance(audio, dict):
+        blocks.append(Said(audio["transcript"]) if nonempty(audio.get("transcript")) else LeftOut("audio"))
+    if refusal is not None:
+        blocks.append(Said(refusal, refusal=True))
+    return [*blocks, *calls_of(message)]
 
 
-def _part(part: object, index: int) -> str:
-    if isinstance(part, str):
-        return part
-    if isinstance(part, dict) and isinstance(part.get("type"), str):
-        # "image_url" and "input_image" both become "[image]", and "input_text" is text.
-        name = part["type"].removeprefix("input_").removeprefix("output_").removesuffix("_url")
-        if name != "text":
-            return f"[{name}]"
-        if isinstance(part.get("text"), str):
-            return str(part["text"])
-    raise InvalidEvent(f"content.{index}: not a part with a type", path=f"content.{index}", rule="content")
-
-
-def _calls(message: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each call as {"id"?, "function": {"name", "arguments"}}."""
-    calls = message.get("tool_calls") or []
-    if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        raise InvalidEvent("tool_calls: not a list of calls", path="tool_calls", rule="list_type")
-    legacy = message.get("function_call")
-    return [*calls, {"function": legacy}] if isinstance(legacy, dict) else calls
-
-
-def _add_call(dialogue: _Dialogue, location: str, message: dict[str, Any], call: dict[str, Any]) -> None:
-    given = call.get("function")
-    function = given if isinstance(given, dict) else {}
-    payload: dict[str, Any] = {"tool": _nonempty(function.get("name")) or "unknown"}
-    written = function.get("arguments")
-    if written is not None:
-        payload["arguments"] = _parsed(written) if isinstance(written, str) else written
-    draft = Draft(
-        location,
-        dialogue.turn,
-        ASSISTANT,
-        "tool.used",
-        payload | {"ok": False},
-        _own_time(message),
-        written if isinstance(written, str) else None,
-    )
-    dialogue.unanswered.append(_Call(_nonempty(call.get("id")), len(dialogue.drafts), draft))
-    dialogue.drafts.append(draft)
-
-
-def _parsed(arguments: str) -> object:
+def _add_of_user(message: _Message) -> None:
+    """Results come first: they belong to the turn before. A message of results alone does not begin a turn."""
     try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
-        return arguments
+        blocks = blocks_of(message.fields.get("content"))
+    except InvalidEvent:
+        message.dialogue.turn += 1  # so that later messages have the same turn once this one is corrected
+        raise
+    results = [block for block in blocks if isinstance(block, ToolResult)]
+    _add_blocks(message, results)
+    if not results or len(results) < len(blocks):
+        message.dialogue.turn += 1
+        _add_blocks(message, [block for block in blocks if not isinstance(block, ToolResult)])
 
 
-def _add_result(dialogue: _Dialogue, location: str, message: dict[str, Any]) -> None:
-    content = message.get("content")
-    result = _text(content) if content is None or isinstance(content, str | list) else content
-    ok = not (isinstance(result, str) and result.lower().startswith("error"))
-    call = _call_of(dialogue, _nonempty(message.get("tool_call_id")), _nonempty(message.get("name")))
-    if call is None:
-        payload, written = {"tool": _nonempty(message.get("name")) or "unknown"}, None
-    else:
-        dialogue.unanswered.remove(call)
-        dialogue.drafts[call.slot] = None
-        payload, written = {**call.draft.payload}, call.draft.arguments_as_written
-        del payload["ok"]
-    dialogue.drafts.append(
-        Draft(
-            location,
-            dialogue.turn,
-            ASSISTANT,
-            "tool.used",
-            payload | {"result": result, "ok": ok},
-            _own_time(message),
-            written,
-        )
+def _add_blocks(message: _Message, blocks: Iterable[Block]) -> None:
+    for block in blocks:
+        if isinstance(block, LeftOut):
+            message.dialogue.drafts.append(Omission(block.type))
+            continue
+        if not isinstance(block, Said) or any(each.refusal != block.refusal for each in message.said):
+            message.flush()
+        match block:
+            case Said():
+                message.said.append(block)
+            case Thought():
+                if block.text.strip():
+                    message.add("agent.thought", {"text": block.text})
+            case ToolCall():
+                _add_call(message, block)
+            case ToolResult():
+                _add_result(message, block)
+    message.flush()
+
+
+def _add_call(message: _Message, call: ToolCall) -> None:
+    payload: dict[str, Any] = {"tool": call.tool}
+    if call.arguments is not None:
+        payload["arguments"] = call.arguments
+    message.dialogue.unanswered.append(
+        _OpenCall(call, len(message.dialogue.drafts), _tool_used(message, call, payload | {"ok": False}, "call"))
     )
 
 
-def _call_of(dialogue: _Dialogue, call_id: str | None, tool: str | None) -> _Call | None:
+def _add_result(message: _Message, block: ToolResult) -> None:
+    dialogue = message.dialogue
+    answered = _call_of(dialogue, block)
+    call = ToolCall(block.call_id, block.tool or "unknown") if answered is None else answered.call
+    payload: dict[str, Any] = {"tool": call.tool}
+    if answered is not None:
+        dialogue.unanswered.remove(answered)
+        dialogue.drafts[answered.draft_index] = None
+        payload = {name: value for name, value in answered.draft.payload.items() if name != "ok"}
+    _tool_used(message, call, payload | {"result": block.result, "ok": block.ok}, "result")
+
+
+def _tool_used(message: _Message, call: ToolCall, payload: dict[str, Any], state: str) -> Draft:
+    """The draft of a call, or of a call with its result: two ids, since the first stays in the ledger."""
+    draft = message.add("tool.used", payload, key=(state, call.id) if call.id is not None else ())
+    written = replace(draft, arguments_as_written=call.arguments_as_written)
+    message.dialogue.drafts[-1] = written
+    return written
+
+
+def _call_of(dialogue: Dialogue, result: ToolResult) -> _OpenCall | None:
     """The call to which a result belongs: the first one with its id, preferably of the present turn.
 
     Without ids, the first call of the present turn that has the same name and no result yet.
     """
-    calls = [call for call in dialogue.unanswered if call_id is not None and call.id == call_id]
+    calls = [each for each in dialogue.unanswered if result.call_id is not None and each.call.id == result.call_id]
     if not calls:
         calls = [
-            call
-            for call in dialogue.unanswered
-            if call.draft.turn == dialogue.turn
-            and (call.id is None or call_id is None)
-            and tool in (None, call.draft.payload["tool"])
+            each
+            for each in dialogue.unanswered
+            if each.draft.turn == dialogue.turn
+            and (each.call.id is None or result.call_id is None)
+            and result.tool in (None, each.call.tool)
         ]
-    of_this_turn = [call for call in calls if call.draft.turn == dialogue.turn]
+    of_this_turn = [each for each in calls if each.draft.turn == dialogue.turn]
     return next(iter(of_this_turn or calls), None)
 
 
-def _nonempty(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _own_time(message: dict[str, Any]) -> datetime | None:
-    """The time of a message: ISO 8601 with a zone, or a number of seconds (or milliseconds) since 1970."""
-    return next((time for name in _TIME_FIELDS if (time := _moment(message.get(name))) is not None), None)
-
-
-def _moment(value: object) -> datetime | None:
+def _canonical(payload: dict[str, Any]) -> str:
     try:
-        if isinstance(value, str):
-            moment = datetime.fromisoformat(value)
-            if moment.tzinfo is None:
-                return None
-            moment = moment.astimezone(UTC)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            moment = datetime.fromtimestamp(value if abs(value) < _SECONDS_MAX else value / 1000, UTC)
-        else:
-            return None
-    except (ValueError, OverflowError, OSError):
-        return None
-    return moment if moment.year <= _YEAR_MAX else None
+        return json.dumps(payload, sort_keys=True)
+    except RecursionError:
+        return "nested too deeply"  # such an event is refused

@@ -1,0 +1,192 @@
+"""The conversations of a chat file: which one is which, whose they are, and in which space each belongs.
+
+A conversation is identified by its own id (`id`, `conversation_id`, ...), else by a digest of its first user message
+with the time of that message and the person that the conversation names. Its position in the file plays no part. Two
+with the same digest are refused, because they could not be told apart once they grow. Two with the same id are refused
+too, unless one of them is the other with more messages.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from recallog_schemas import limits
+from recallog_schemas.errors import InvalidEvent
+from recallog_service.formats.item import is_name
+from recallog_service.formats.messages import MESSAGE_TIMES
+from recallog_service.formats.times import time_in
+
+_PREFIX = "chat"
+_PERSON_PREFIX = "user"
+_ID_FIELDS = (
+    "id", "conversation_id", "chat_id", "thread_id", "session_id", "sample_id", "instance_id", "uuid",
+)  # fmt: skip
+_BEGIN_FIELDS = ("created_at", "create_time", "started_at")
+_PERSON_FIELDS = (
+    "user_id", "userId", "user", "user_name", "userName", "username", "customer_id", "customer", "customer_name",
+    "account_id", "account", "person", "email",
+)  # fmt: skip
+_PERSON_OBJECT_FIELDS = ("id", "user_id", "uuid", "email", "name")
+_NOBODY = frozenset(
+    {"user", "customer", "client", "person", "human", "guest", "anonymous", "anon", "unknown", "default", "system",
+     "admin", "me", "you", "none", "null", "nobody", "n/a", "na", "0", "-1", "-"}
+)  # fmt: skip
+"""Values that name no one in particular: conversations that share one can be those of different people."""
+
+_ID_SHOWN_CHARS_MAX = 60
+_DIGEST_CHARS = 16
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """One conversation of a file, as it was read."""
+
+    number: int
+    """Its ordinal in the file, from 1."""
+    fields: Mapping[str, Any]
+    messages: Sequence[object]
+
+    @cached_property
+    def own_id(self) -> str | None:
+        """The first of the fields that can be an id; `task_id` and `trial` together are one too."""
+        texts = [_text(self.fields.get(name)) for name in _ID_FIELDS]
+        task, trial = _text(self.fields.get("task_id")), _text(self.fields.get("trial"))
+        return next(filter(None, [*texts, f"{task}-{trial}" if task and trial else ""]), None)
+
+    @cached_property
+    def name(self) -> str:
+        """What identifies it: a valid name that follows from its id, or from how it begins."""
+        if self.own_id is None:
+            return self.beginning
+        own = self.own_id
+        valid = is_name(f"{_PREFIX}/{own}") and len(own) <= limits.ID_CHARS_MAX
+        return own if valid else _digest(own)
+
+    @cached_property
+    def beginning(self) -> str:
+        """A digest of the first user message (else of the first message), its time, and the person."""
+        of_user = (each for each in self.messages if isinstance(each, dict) and each.get("role") == "user")
+        first = next(of_user, self.messages[0] if self.messages else None)
+        content = first.get("content") if isinstance(first, dict) else first
+        return _digest([content, _iso(self._time_of(first)), self.person])
+
+    @cached_property
+    def begins(self) -> datetime | None:
+        """The time at which it began, if the file says so."""
+        return time_in(self.fields, _BEGIN_FIELDS)
+
+    @cached_property
+    def first_time(self) -> datetime | None:
+        """The first time that is known of it: of a message, else its own."""
+        times = (time_in(each, MESSAGE_TIMES) for each in self.messages if isinstance(each, dict))
+        return next((time for time in times if time is not None), self.begins)
+
+    @cached_property
+    def person(self) -> tuple[str, ...]:
+        """What its fields name its user by: the values of those that do, as "field=value"; empty if none does."""
+        metadata = self.fields.get("metadata")
+        sources = [self.fields, metadata if isinstance(metadata, dict) else {}]
+        named = ((name, _person(source.get(name))) for source in sources for name in _PERSON_FIELDS)
+        return tuple(f"{name}={value}" for name, value in named if value)
+
+    def _time_of(self, message: object) -> datetime | None:
+        own = time_in(message, MESSAGE_TIMES) if isinstance(message, dict) else None
+        return own or self.begins
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """In which space each conversation belongs."""
+
+    space: str | None
+    """The one space of all of them, each a session; None: each is a space of its own."""
+    reason: str
+    """What was chosen and why: one line for people."""
+
+    def space_of(self, conversation: Conversation) -> str:
+        return self.space or f"{_PREFIX}/{conversation.name}"
+
+    def session_of(self, conversation: Conversation) -> str:
+        return "1" if self.space is None else conversation.name
+
+
+def layout_of(conversations: Sequence[Conversation], space: str | None) -> Layout:
+    """The given space for all; else one for the person whom the file names; else a space for each conversation.
+
+    Conversations of different people share no space unless the caller names it: in one space, everyone sees what each
+    user said.
+    """
+    count = len(conversations)
+    sessions = f"{count:,} conversation{'s are its sessions' if count != 1 else ' is its session'}"
+    people = {conversation.person for conversation in conversations}
+    if space is not None:
+        warning = f"; the file names {len(people):,} people: what one of them said can be recalled for the others"
+        return Layout(space, f"one space, {space}, as --space says; {sessions}{warning if len(people) > 1 else ''}")
+    if len(people) == 1 and (named := next(iter(people))):
+        field_name, _, value = named[0].partition("=")
+        person = f"{_PERSON_PREFIX}/{value}"
+        person = person if is_name(person) else f"{_PERSON_PREFIX}/{_digest(value)}"
+        return Layout(person, f"one space, {person}: the file names one person ({field_name}); {sessions}")
+    why = "the file names several people" if len(people) > 1 else "the file names no person"
+    each = f"a space for each of {count:,} conversations" if count != 1 else "a space for the conversation"
+    return Layout(None, f"{each}, {_PREFIX}/...: {why}; --space makes them sessions of one space")
+
+
+def alike(conversations: Sequence[Conversation]) -> dict[int, InvalidEvent]:
+    """The conversations that cannot be told apart, by their number, each with its error."""
+    same: dict[str, list[Conversation]] = {}
+    for conversation in conversations:
+        same.setdefault(conversation.name, []).append(conversation)
+    refused: dict[int, InvalidEvent] = {}
+    for group in same.values():
+        if len(group) > 1 and not _one_that_grew(group):
+            for conversation in group:
+                other = next(each.number for each in group if each is not conversation)
+                refused[conversation.number] = _not_unique(conversation, other)
+    return refused
+
+
+def _one_that_grew(group: Sequence[Conversation]) -> bool:
+    """Whether all have an id, and each is the beginning of the next longer one."""
+    grown = sorted((each.messages for each in group), key=len)
+    return all(each.own_id is not None for each in group) and all(
+        longer[: len(shorter)] == shorter for shorter, longer in pairwise(grown)
+    )
+
+
+def _not_unique(conversation: Conversation, other: int) -> InvalidEvent:
+    if conversation.own_id is None:
+        why = f'begins like conversation {other} and has no id; give each an "id" of its own'
+    else:
+        shown = conversation.own_id[:_ID_SHOWN_CHARS_MAX]
+        why = f"has the id {shown!r} of conversation {other} but other messages; give each an id of its own"
+    return InvalidEvent(why, path="id", rule="not_unique")
+
+
+def _person(value: object) -> str:
+    """Whom a field names; "" if it names no one in particular."""
+    if isinstance(value, dict):
+        value = next((value[name] for name in _PERSON_OBJECT_FIELDS if _text(value.get(name))), None)
+    text = _text(value).strip()
+    return "" if text.lower() in _NOBODY or len(text) > limits.NAME_CHARS_MAX else text
+
+
+def _text(value: object) -> str:
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+
+
+def _iso(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat()
+
+
+def _digest(value: object) -> str:
+    try:
+        text = json.dumps(value, sort_keys=True)
+    except RecursionError:
+        text = "nested too deeply"  # such a message is refused
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARS]
