@@ -145,7 +145,8 @@ async def context(
             recalled = await _recalled(reading, snapshot, index, cache, space, agent, salience_query, candidates)
             known = {*shown.offsets(), *memory.offsets}
             hits = recalled.hits if recalled is not None else ()
-            further = [hit for hit in hits if hit.position.offset not in known][: limits.PROMPT_RECALLED]
+            further = [hit for hit in hits if not hit.weak and hit.position.offset not in known]
+            further = further[: limits.PROMPT_RECALLED]
             degraded = recalled.degraded if recalled is not None else None
             reflection = await reflections.view(reading, snapshot, space, agent)
             return _composed(own, request, reflection, shown, memory, further, degraded)

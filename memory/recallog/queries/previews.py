@@ -58,7 +58,9 @@ def shortened(text: str, chars: int = limits.PREVIEW_CHARS) -> str:
 def page(found: RecallView, limit: int) -> SearchPage:
     """The hits of recall as previews."""
     shared = {name: getattr(found, name) for name in SearchPage.model_fields if name not in ("limit", "hits")}
-    hits = tuple(SearchHit(**_short(hit, limits.PREVIEW_CHARS), score=round(hit.score, 4)) for hit in found.hits)
+    hits = tuple(
+        SearchHit(**_short(hit, limits.PREVIEW_CHARS), score=round(hit.score, 4), weak=hit.weak) for hit in found.hits
+    )
     return SearchPage(**shared, limit=limit, hits=hits)
 
 

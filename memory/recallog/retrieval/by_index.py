@@ -185,7 +185,7 @@ async def _scored(
         for token in (late_interaction if late_interaction is not None else ())
     ]
     hits = await index.engine.search(index.collection, searches)
-    worth = [(terms.dimension(term), weight) for term, weight in idf.items()]
+    worth = {terms.dimension(term): weight for term, weight in idf.items()}
     found = {hit.id: _candidate(hit, worth, meaning=SEMANTIC in query.channels) for hit in hits[0]}
     if late_interaction is not None:
         scores = {key: [0.0] * len(late_interaction) for key in found}
@@ -198,9 +198,10 @@ async def _scored(
     return list(found.values())
 
 
-def _candidate(hit: Hit, worth: Sequence[tuple[int, float]], *, meaning: bool) -> Candidate:
-    """A candidate from a hit; `worth` pairs the number of each term with its idf."""
+def _candidate(hit: Hit, worth: Mapping[int, float], *, meaning: bool) -> Candidate:
+    """A candidate from a hit; `worth` maps the dimension of each term of the query to its idf."""
     payload, stored = hit.payload, _stored(hit)
+    shared = [number for number in worth if number in stored]
     return Candidate(
         id=hit.id,
         offset=payload["offset"],
@@ -213,7 +214,8 @@ def _candidate(hit: Hit, worth: Sequence[tuple[int, float]], *, meaning: bool) -
         at=payload["at"],
         is_question=payload["is_question"],
         semantic=hit.score if meaning else None,
-        keyword=sum(stored[number] * idf for number, idf in worth if number in stored),
+        keyword=sum(stored[number] * worth[number] for number in shared),
+        coverage=sum(worth[number] for number in shared) / (sum(worth.values()) or 1.0),
     )
 
 

@@ -101,7 +101,7 @@ class Candidate:
     importance: float = kinds.DEFAULT_IMPORTANCE
     """From 0 to 1: the importance of its kind when it was published."""
     coverage: float = 0.0
-    """0 to 1: the share of the query's idf that it contains. Set only if there is no vector."""
+    """0 to 1: the share of the query's idf that it contains."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ Candidates come from the index and, for records that the index has not processed
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.known import knows
 from recallog.reading.read_session import ReadSession, Snapshot, position
-from recallog.retrieval import by_index, by_words, ranking
+from recallog.retrieval import by_index, by_words, closeness, ranking
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, micros, possible_names, query_terms
 from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery
@@ -111,7 +111,10 @@ async def _recalled(
     if least is not None:
         ranked = [one for one in ranked if one.candidate.semantic is None or one.candidate.semantic >= least]
     hits = await _hits(
-        snapshot.partition, gathered, ranked[: max(query.top_k, limits.RERANKED_MEMORIES if reranker else 0)]
+        snapshot.partition,
+        gathered,
+        ranked[: max(query.top_k, limits.RERANKED_MEMORIES if reranker else 0)],
+        _weak(gathered, ranked, words),
     )
     if reranker is not None and hits:
         hits = await _reranked(reranker, query, hits, gathered)
@@ -173,7 +176,14 @@ def _add_by_words(
         gathered.sessions = newer.sessions
 
 
-async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked]) -> list[RecallHit]:
+def _weak(gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms) -> frozenset[int]:
+    """The offsets of weak memories."""
+    by_vectors = gathered.index is not None and closeness.reads(gathered.index.embedder.model, words.terms)
+    found = [one.candidate for one in ranked]
+    return closeness.weak(found, gathered.candidates, words.terms, by_vectors=by_vectors)
+
+
+async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked], weak: Collection[int]) -> list[RecallHit]:
     ids = [one.candidate.id for one in best if one.candidate.id]
     stored = await by_index.events(gathered.index, ids) if gathered.index is not None and ids else {}
     hits = []
@@ -194,6 +204,7 @@ async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked]) -> 
                 parts=dict(one.parts),
                 similarity=each.semantic,
                 source="index" if each.id else "views",
+                weak=each.offset in weak,
             )
         )
     return hits

@@ -61,6 +61,11 @@ def terms(text: str) -> list[str]:
     return found
 
 
+def is_pair(term: str) -> bool:
+    """Whether a term is a pair of characters of a script without spaces between words."""
+    return _UNSPACED.fullmatch(term) is not None
+
+
 def _of_other_script(word: str) -> Iterable[str]:
     end = 0
     for run in _UNSPACED.finditer(word):

@@ -43,6 +43,8 @@ class SearchHit(Preview):
 
     score: float
     """Rounded to four decimals; comparable within one result only."""
+    weak: bool
+    """Whether it probably has nothing to do with the query, by a measure that holds across results, unlike `score`."""
 
 
 class SearchPage(Recalled):
@@ -53,9 +55,14 @@ class SearchPage(Recalled):
     hits: tuple[SearchHit, ...]
     """The previews, best first."""
 
+    @property
+    def nothing_close(self) -> bool:
+        """Whether all hits are weak, or there are none."""
+        return all(hit.weak for hit in self.hits)
+
     def format(self) -> str:
-        """The previews, best first, one per line; "" if there are none."""
-        return "\n".join(hit.line() for hit in self.hits)
+        """The previews, best first, one per line, without weak ones; "" if none is left."""
+        return "\n".join(hit.line() for hit in self.hits if not hit.weak)
 
 
 class AroundView(OfAgent):

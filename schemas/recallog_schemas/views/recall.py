@@ -15,6 +15,8 @@ class RecallHit(Remembered):
     """Cosine similarity of the query and the memory in its context; None if no vector was compared."""
     source: str
     """"index", or "views" if only the words were compared."""
+    weak: bool
+    """Whether it probably has nothing to do with the query, by a measure that holds across results, unlike `score`."""
 
 
 class Recalled(OfAgent):
@@ -46,6 +48,11 @@ class RecallView(Recalled):
     hits: tuple[RecallHit, ...]
     """The memories, best first."""
 
+    @property
+    def nothing_close(self) -> bool:
+        """Whether all memories are weak, or there are none."""
+        return all(hit.weak for hit in self.hits)
+
     def format(self) -> str:
-        """The memories in the format of a prompt, best first, one per line; "" if there are none."""
-        return lines(self.hits)
+        """The memories in the format of a prompt, best first, one per line, without weak ones; "" if none is left."""
+        return lines(hit for hit in self.hits if not hit.weak)

@@ -21,7 +21,16 @@ _SHOWN_MAX = 10
 
 _VERDICT_STYLES = {"remembered": "green", "unknown": "red", "dead_letter": "red"}
 
-ExplainScore = Annotated[bool, typer.Option("--explain", help="Print the parts of each hit's score.")]
+_INDENT = " " * 7
+_HIT_LINES = 3
+"""Lines of text that `recall` prints for a hit."""
+
+ExplainScore = Annotated[
+    bool, typer.Option("--explain", help="Print the parts of each hit's score, and the generations that answered.")
+]
+WholeText = Annotated[
+    bool, typer.Option("--full", help=f"Print the whole text of each hit; default: at most {_HIT_LINES} lines.")
+]
 
 
 def renderer(view: type[Any]) -> Callable[..., None]:
@@ -92,14 +101,23 @@ def _context(view: "views.ContextView") -> None:
         terminal.note(f"a reflection is due, and the prompt asks for it: recallog reflection {view.space} {view.agent}")
 
 
-def _recall(view: "views.RecallView", *, explain: ExplainScore = False) -> None:
+def _recall(view: "views.RecallView", *, full: WholeText = False, explain: ExplainScore = False) -> None:
+    _start_of_recall(view, found=bool(view.hits))
     for hit in view.hits:
         event = hit.event
-        terminal.print_lines(f"{hit.score:.3f}  {event.at:%Y-%m-%d %H:%M:%S}  {event.agent}  {one_line(hit.text)}")
+        head = f"{hit.score:.3f}  {event.id}  {event.agent}  {event.at:%Y-%m-%d %H:%M:%S}"
+        terminal.print_lines(head + _mark(hit), "dim" if hit.weak else "bold")
+        shown = hit.text.splitlines() if full else terminal.first_lines(hit.text, _HIT_LINES, len(_INDENT))
+        for line in shown:
+            terminal.print_lines(f"{_INDENT}{line}", "dim" if hit.weak else "")
         if explain:
             for line in _why(hit, view):
-                terminal.print_lines(f"       {line}", "dim")
-    _end_of_recall(view, bool(view.hits))
+                terminal.print_lines(f"{_INDENT}{line}", "dim")
+    _end_of_recall(view, explain=explain)
+
+
+def _mark(hit: "views.RecallHit | views.SearchHit") -> str:
+    return "  (weak)" if hit.weak else ""
 
 
 def _why(hit: "views.RecallHit", view: "views.RecallView") -> Iterable[str]:
@@ -114,24 +132,34 @@ def _why(hit: "views.RecallHit", view: "views.RecallView") -> Iterable[str]:
 
 
 def _search(page: "views.SearchPage") -> None:
+    _start_of_recall(page, found=bool(page.hits))
     for hit in page.hits:
-        head = f"{hit.score:.4f}  {hit.id}  {hit.at:%Y-%m-%d %H:%M:%S}  {hit.agent}  {hit.kind}"
-        terminal.print_lines(f"{head}  ~{hit.tokens:,} tokens  {one_line(hit.preview)}")
-    _end_of_recall(page, bool(page.hits))
+        head = f"{hit.score:.4f}  {hit.id}  {hit.at:%Y-%m-%d %H:%M:%S}  {hit.agent}  {hit.kind}{_mark(hit)}"
+        terminal.print_lines(f"{head}  ~{hit.tokens:,} tokens  {one_line(hit.preview)}", "dim" if hit.weak else "")
+    _end_of_recall(page)
 
 
-def _end_of_recall(view: "views.Recalled", found: bool) -> None:
-    """What computed the answer, and whether it is degraded."""
+def _start_of_recall(view: "views.RecallView | views.SearchPage", *, found: bool) -> None:
     if not found:
         terminal.print_lines("(nothing)")
-    by = f"{view.considered:,} memories compared by {', '.join(view.channels)} ({view.fusion})"
-    if view.index is None:
-        terminal.note(f"{by}; the views answered: generation {view.generation}, checkpoint {view.checkpoint}")
-    else:
-        behind = f", {view.index_behind:,} positions behind" if view.index_behind else ""
-        terminal.note(f"{by}; the index answered: generation {view.index}, checkpoint {view.index_checkpoint}{behind}")
+    elif view.nothing_close:
+        terminal.print_lines("nothing close; the nearest memories:")
+
+
+def _end_of_recall(view: "views.Recalled", *, explain: bool = False) -> None:
+    """One line: how many memories were compared and how, and why the answer is degraded. `explain` adds the generation
+    and checkpoint."""
+    parts = [f"{view.considered:,} memories compared by {', '.join(view.channels)} ({view.fusion})"]
+    if view.index_behind:
+        parts.append(f"the index is {view.index_behind:,} positions behind")
     if view.degraded is not None:
-        terminal.note(f"degraded: {view.degraded}")
+        parts.append(f"degraded: {view.degraded}")
+    if explain:
+        indexed = view.index is not None
+        generation, checkpoint = (view.index, view.index_checkpoint) if indexed else (view.generation, view.checkpoint)
+        source = "index" if indexed else "views"
+        parts.append(f"the {source} answered: generation {generation}, checkpoint {checkpoint}")
+    terminal.note("; ".join(parts))
 
 
 def _entries(view: "views.EntriesView") -> None:

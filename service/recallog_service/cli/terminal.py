@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _POLL_SECONDS = 0.2
+_WIDTH_OF_A_PIPE = 100
 
 Home = Annotated[
     Path | None,
@@ -201,6 +203,22 @@ def print_json(answer: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None
 def print_lines(text: str, style: str = "") -> None:
     """Print text without markup, and with control characters written out."""
     _print(text, style, sys.stdout)
+
+
+def first_lines(text: str, count: int, indent: int) -> list[str]:
+    """The first `count` lines of `text` without blank ones, each at most as wide as the terminal less `indent`.
+
+    The last line ends in "…" if there is more. In a pipe lines are up to 100 columns wide.
+    """
+    from recallog_service.cli import console
+
+    width = max(1, (shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH_OF_A_PIPE) - indent)
+    found: list[str] = []
+    for line in filter(str.strip, text.splitlines()):
+        found += console.wrapped(line[: (count + 1) * width], width)
+        if len(found) > count:
+            return [*found[: count - 1], console.cut(found[count - 1], width - 1) + "…"]
+    return found
 
 
 def print_exactly(text: str) -> None:

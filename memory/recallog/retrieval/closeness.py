@@ -1,0 +1,85 @@
+"""Closeness: whether a memory that was found has anything to do with the query, on a scale that holds across queries.
+
+The scores of ranking compare the memories of one answer only: the best memory has a high score even if nothing answers
+the query. Closeness is the cosine plus the share of the query that the memory has: late interaction, whose
+tokens are weighted by rarity, or, without token vectors, the share of idf of the words that both have. If no cosine is
+known, closeness is that share of idf alone.
+
+A memory is weak if its closeness is below one limit, or that of all found memories below another. The limits are such
+that about 1 % of the evidence of answerable questions is weak. `recallog eval locomo` measures it; `docs/recall.md` has
+the figures.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from recallog.retrieval.ranking import AROUND, Candidate
+from recallog_projections.index import terms
+
+
+@dataclass(frozen=True, slots=True)
+class ClosenessLimits:
+    """The least closeness of memories that are not weak."""
+
+    best: float
+    """The closest memory of the answer must have it; if not, all are weak."""
+    each: float
+    """The memory itself must have it."""
+
+
+WITH_LATE_INTERACTION = ClosenessLimits(best=0.7, each=0.4)
+WITHOUT_LATE_INTERACTION = ClosenessLimits(best=0.5, each=0.2)
+BY_WORDS = ClosenessLimits(best=0.2, each=0.0)
+"""Instead of `each`, a memory or one of the `AROUND` turns on each side must share a term with the query."""
+
+PAIRS_PER_WORD = 3
+"""Terms of scripts without spaces are pairs of characters. Of a word that both texts have, the pairs inside match, and
+those with a character of the next word do not: the share of pairs is about a third of that of words."""
+
+_ENGLISH_MODELS = ("all-minilm-",)
+"""Beginnings of the names of models whose vocabulary lacks the scripts without spaces: any two texts are similar."""
+
+
+def reads(model: str, searched: Collection[str]) -> bool:
+    """Whether the embedder's `model` can read a query with the terms `searched`, so that its cosines have a meaning."""
+    return not (_in_pairs(searched) and model.rpartition("/")[2].lower().startswith(_ENGLISH_MODELS))
+
+
+def weak(
+    found: Sequence[Candidate], around: Sequence[Candidate], searched: Collection[str], *, by_vectors: bool
+) -> frozenset[int]:
+    """The offsets of the memories among `found` that are weak.
+
+    `around` are `found` and their neighbours, `searched` the terms of the query. If there are none, as in a query of
+    names and function words, none is weak. With `by_vectors` off only words are compared.
+    """
+    if not searched:
+        return frozenset()
+    scale = PAIRS_PER_WORD if _in_pairs(searched) else 1
+    sharing = {(each.session, each.ordinal) for each in around if each.coverage > 0}
+    measured = [(each, *_closeness(each, scale, by_vectors=by_vectors)) for each in found]
+    nothing_close = all(closeness < limits.best for _, closeness, limits in measured)
+    return frozenset(
+        each.offset
+        for each, closeness, limits in measured
+        if nothing_close or closeness < limits.each or (limits is BY_WORDS and not _near(each, sharing))
+    )
+
+
+def _closeness(each: Candidate, scale: float, *, by_vectors: bool) -> tuple[float, ClosenessLimits]:
+    shared = min(1.0, scale * each.coverage)
+    if each.semantic is None or not by_vectors:
+        return shared, BY_WORDS
+    if each.late_interaction is None:
+        return each.semantic + shared, WITHOUT_LATE_INTERACTION
+    return each.semantic + sum(each.late_interaction), WITH_LATE_INTERACTION
+
+
+def _near(each: Candidate, ordinals: Collection[tuple[str, int]]) -> bool:
+    numbers = range(each.ordinal - AROUND, each.ordinal + AROUND + 1)
+    return any((each.session, ordinal) in ordinals for ordinal in numbers)
+
+
+def _in_pairs(searched: Collection[str]) -> bool:
+    """Whether most of the terms are pairs of characters."""
+    return 2 * sum(map(terms.is_pair, searched)) > len(searched)
