@@ -54,8 +54,9 @@ def test_an_event_found_by_meaning_is_shown_as_preview_then_with_neighbours_then
 def test_the_commands_wait_for_the_index_and_report_that_it_answered(home: Path) -> None:
     found = recallog("recall", "village", "baker", "missing box", "--explain", "--home", home, "--index", "embedded")
     assert found.code == 0, found
-    first, parts, place, *_ = found.out.splitlines()
-    assert first.endswith("narrator  A heavy box is missing from the cupboard.")
+    first, text, parts, place, *_ = found.out.splitlines()
+    assert "  e-3  narrator  " in first
+    assert text.strip() == "A heavy box is missing from the cupboard."
     assert "semantic" in parts
     assert "e-3 at 0:3, of the index" in place
     assert "the index answered: generation" in found.err

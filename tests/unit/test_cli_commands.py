@@ -301,22 +301,61 @@ def test_timeline_around_an_invisible_event_is_a_usage_error(home: Path) -> None
     assert recallog("timeline", "village", "baker", "--around", "e-8", "--before", "0:3", "--home", home).code == 2
 
 
-def test_recall_shows_the_best_first_and_the_source_of_the_answer(home: Path) -> None:
+def test_recall_shows_id_author_date_and_text_of_each_hit_best_first(home: Path) -> None:
     shown = recallog("recall", "village", "baker", "number 12", "--top-k", "2", "--no-wait", "--home", home)
     assert shown.code == 0
-    best, second = shown.out.splitlines()
-    assert re.fullmatch(r"\d\.\d{3}  2026-03-01 12:12:00  baker  the right number \[bold\]12\[/\]", best)
+    best, text, second, _ = shown.out.splitlines()
+    assert re.fullmatch(r"\d\.\d{3}  e-12  baker  2026-03-01 12:12:00", best)
+    assert text == "       the right number [bold]12[/]"
     assert float(best.split()[0]) >= float(second.split()[0])
-    by = r"16 memories compared by keyword, structure \(weighted\)"
-    assert re.fullmatch(by + r"; the views answered: generation \w+, checkpoint 0:29\n", shown.err)
+    assert shown.err == "16 memories compared by keyword, structure (weighted)\n"
+
+
+def test_recall_shows_three_lines_of_a_long_text_and_with_full_all_of_it(tmp_path: Path) -> None:
+    long = "The mill.\n\n" + "flour " * 100 + "\n" + "\n".join(f"line {n}" for n in range(20))
+    recallog("publish", "village", "baker", "agent.spoke", long, "--home", tmp_path)
+    question = ["recall", "village", "baker", "the mill", "--home", tmp_path]
+    _, *cut = recallog(*question).out.splitlines()
+    assert [line.split()[0] for line in cut] == ["The", "flour", "flour"]
+    assert cut[-1].endswith("…")
+    assert max(map(len, cut)) <= 100
+    _, *whole = recallog(*question, "--full").out.splitlines()
+    assert [line[7:] for line in whole] == long.splitlines()
+
+
+def test_the_lines_of_a_hit_are_measured_in_columns(tmp_path: Path) -> None:
+    recallog("publish", "village", "baker", "agent.spoke", "磨坊烧毁了。" * 60, "--home", tmp_path)
+    _, *cut = recallog("recall", "village", "baker", "磨坊烧毁", "--home", tmp_path).out.splitlines()
+    assert [len(line.strip().removesuffix("…")) for line in cut] == [46, 46, 46]
+    assert cut[-1].endswith("…")
+
+
+def test_recall_marks_weak_hits_and_says_first_if_nothing_is_close(tmp_path: Path) -> None:
+    for session, text in (("s-1", "The mill burned."), ("s-2", "Nine sacks are still unpaid.")):
+        recallog("publish", "village", "baker", "agent.spoke", text, "--session", session, "--home", tmp_path)
+    question = "Which harbour master of Genoa unpaid?"
+    first, head, text = recallog("recall", "village", "baker", question, "--home", tmp_path).out.splitlines()
+    assert first == "nothing close; the nearest memories:"
+    assert head.endswith("  (weak)")
+    assert text.strip() == "Nine sacks are still unpaid."
+    first, line = recallog("search", "village", "baker", question, "--home", tmp_path).out.splitlines()
+    assert first == "nothing close; the nearest memories:"
+    assert "  (weak)  " in line
+    for command, near in (("recall", "unpaid sacks"), ("search", "unpaid sacks")):
+        assert "weak" not in recallog(command, "village", "baker", near, "--home", tmp_path).out
+        hits = recallog(command, "village", "baker", question, "--json", "--home", tmp_path).json["hits"]
+        assert [hit["weak"] for hit in hits] == [True]
 
 
 def test_recall_explains_each_hit_as_a_sum(home: Path) -> None:
     question = ["recall", "village", "baker", "number 12", "--home", home]
-    shown = recallog(*question, "--top-k", "1", "--explain").out.splitlines()
-    terms, total = shown[1].strip().split(" = ")
+    shown = recallog(*question, "--top-k", "1", "--explain")
+    _, _, parts, place = shown.out.splitlines()
+    terms, total = parts.strip().split(" = ")
     assert sum(float(term.split()[1]) for term in terms.split(" + ")) == pytest.approx(float(total), abs=0.003)
-    assert re.match(r" +e-12 at 0:12, of the views: generation \w+, checkpoint 0:29$", shown[2])
+    assert re.match(r" +e-12 at 0:12, of the views: generation \w+, checkpoint 0:29$", place)
+    by = r"16 memories compared by keyword, structure \(weighted\)"
+    assert re.fullmatch(by + r"; the views answered: generation \w+, checkpoint 0:29\n", shown.err)
     hit = recallog(*question, "--json").json["hits"][0]
     assert f"keyword {hit['parts']['keyword']:.3f}" in terms
 
