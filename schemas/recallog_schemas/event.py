@@ -207,6 +207,6 @@ class Record(msgspec.Struct, frozen=True):
         return Position(self.partition, self.offset)
 
 
-def fields_of(event: Event) -> Mapping[str, Any]:
-    """The fields of `event` that are written: unset optional fields are left out."""
+def fields_of(event: Event) -> dict[str, Any]:
+    """The fields of `event` that are written, in a new dict: unset optional fields are left out."""
     return {name: value for name, value in event.__dict__.items() if value is not None}

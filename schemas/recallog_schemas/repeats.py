@@ -28,7 +28,7 @@ def content_of(event: Event) -> bytes:
     trigger = triggers.answered_by(event)
     if trigger is not None:
         return trigger.id.encode()
-    fields = {**fields_of(event)}
+    fields = fields_of(event)
     del fields["at"]
     return _encode_sorted(fields)
 

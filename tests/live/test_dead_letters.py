@@ -59,6 +59,7 @@ RECORDS = [
     Written(record_of("largest", "x" * 900_000), "too_large"),
     Written(record_of("first", "Cake!"), "conflict"),
     Written(record_of("first")),  # a repeat
+    Written(record_of("first", at="2031-01-01T00:00:00Z")),  # a repeat too: the time is no content
     Written(record_of("no agent", agent=None), "invalid"),
     Written(record_of("last")),
 ]
@@ -119,6 +120,9 @@ def test_invalid_records_are_dead_letters_and_their_space_continues(cluster: Clu
                 with pytest.raises(DeadLettered, match=f"is a dead letter \\({reason}"):
                     await memory.episodic(SPACE, "baker", after=at)
         assert (await memory.admin.dead_letter(positions[7])).content == record_of("wrong key").decode()
+        conflict = (await memory.admin.dead_letter(positions[12])).first
+        assert conflict is not None
+        assert (conflict.position, conflict.differs_in) == (positions[0], "payload.text")
         await memory.admin.rebuild()
         status = await memory.admin.status()
         assert sum(row.dead_letters for row in status.partitions) == len(bad)
