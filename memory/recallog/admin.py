@@ -1,6 +1,6 @@
 """The operators' part of the facade: status, verification, rebuilds, dead letters, records of the ledger."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from recallog import composition, queries
@@ -9,7 +9,7 @@ from recallog.operations import parameters
 from recallog.operations.operation import Facade, Scope, operation
 from recallog.reading.projection_group import INDEX
 from recallog.settings import Settings
-from recallog_schemas import Position, codec, views
+from recallog_schemas import Event, Position, codec, views
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.projector import Progress
 
@@ -63,6 +63,14 @@ class Admin(Facade):
             last = end if until is None else min(end, until.offset)
             async for batch in self._components.ledger.read(partition, first, last, space=space):
                 yield batch
+
+    async def known_positions(self, events: Sequence[Event]) -> dict[tuple[str, str], Position]:
+        """The positions of the events that have the ids of `events`, by space and id, for a ledger that stores repeats.
+
+        These are the ids that the views have processed. Empty for a ledger with unique ids, whose `append` returns the
+        first position itself. Raises `Rebuilding` if the views are not built.
+        """
+        return await queries.event_lookup.known_positions(self._components, events, self._progress)
 
     @operation(example="recallog status", scope=Scope.OPERATE, idempotent=True)
     async def status(self) -> "Status":

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from recallog import Event, Memory, Position
 from recallog_schemas import codec, limits
-from recallog_schemas.errors import IdConflict, StorageError, UnknownOutcome
+from recallog_schemas.errors import IdConflict, Rebuilding, RecallogError, StorageError, UnknownOutcome
+from recallog_schemas.repeats import first_difference
 from recallog_schemas.views import View
 from recallog_service.formats.item import Item
 
@@ -64,6 +65,7 @@ class _Run:
         self.added = 0
         self.known = 0
         self.other_times = 0
+        self._views_readable = True
         self.first_other_times: list[OtherTime] = []
         self.spaces: set[str] = set()
         self.problems: list[Problem] = []
@@ -104,6 +106,7 @@ class _Run:
         events = [event for _, event in items]
         try:
             ends = await self._memory.admin.ledger_ends()
+            before = await self._known_before(events)
             positions = await self._memory.publish_many(events)
         except (StorageError, UnknownOutcome) as error:
             done = self.added + self.known
@@ -111,12 +114,14 @@ class _Run:
                 f"{error}. {done:,} earlier events are in the ledger; run the same ingest again for the rest"
             ) from None
         known: list[tuple[Position, int, Event]] = []
-        added: set[Position] = set()
+        added: dict[tuple[str, str], Position] = {}
         for position, (number, event) in zip(positions, items, strict=True):
-            if position.offset < ends[position.partition] or position in added:
-                known.append((position, number, event))
+            key = event.space, event.id
+            first = before.get(key) or added.get(key, position)
+            if key in before or key in added or first.offset < ends[first.partition]:
+                known.append((first, number, event))
             else:
-                added.add(position)
+                added[key] = first
         self.added += len(added)
         self.known += len(known)
         self.spaces.update(event.space for event in events)
@@ -125,17 +130,32 @@ class _Run:
             for position, event in zip(positions, events, strict=True):
                 self._acknowledged(str(position), event.id)
 
+    async def _known_before(self, events: Sequence[Event]) -> dict[tuple[str, str], Position]:
+        """`Admin.known_positions`; none while the views cannot be read, which an ingest does not need."""
+        if not self._views_readable:
+            return {}
+        try:
+            return await self._memory.admin.known_positions(events)
+        except Rebuilding:
+            return {}
+        except RecallogError:
+            self._views_readable = False
+            return {}
+
     async def _compare_times(self, known: Sequence[tuple[Position, int, Event]]) -> None:
-        """Count the events that have another time in the ledger."""
+        """Count the events that have another time in the ledger. Conflicts of a ledger that stores them are others."""
         stored = await self._stored({position for position, _, _ in known})
         for position, number, event in known:
             data = stored[position]
-            if data == codec.encode(event) or (at := codec.decode(data).at) == event.at:
+            if data == codec.encode(event):
+                continue
+            first = codec.decode(data)
+            if first.at == event.at or first_difference(first, event):
                 continue
             self.other_times += 1
             if len(self.first_other_times) < _OTHER_TIMES_SHOWN:
                 self.first_other_times.append(
-                    OtherTime(number=number, id=event.id, at=event.at, position=position, at_in_ledger=at)
+                    OtherTime(number=number, id=event.id, at=event.at, position=position, at_in_ledger=first.at)
                 )
 
     async def _stored(self, positions: Collection[Position]) -> dict[Position, bytes]:

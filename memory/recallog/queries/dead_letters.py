@@ -6,6 +6,7 @@ from itertools import chain
 from recallog.components import Components
 from recallog.queries import event_lookup
 from recallog.reading.projection_group import ProjectionGroup
+from recallog.reading.query_router import QueryRouter
 from recallog.reading.time_travel import travel
 from recallog_projections.tables import RowKey
 from recallog_schemas import Position, codec, repeats
@@ -56,8 +57,9 @@ async def _first_of_id(
     """The event that has the id of a conflicting record; None if the views have changed meanwhile."""
     partition = letter.position.partition
     (views,) = (each for each in components.groups() if each.name == letter.views)
-    reading = await views.access.reading(partition, None, progress)
-    offset = (await event_lookup.counted(reading, letter.space, [letter.id])).get(letter.id)
+    router = QueryRouter(components.ledger, views, progress)
+    found = await router.of_partition(partition, lambda read: event_lookup.counted(read, letter.space, [letter.id]))
+    offset = found.get(letter.id)
     first = None if offset is None else await record_at(components.ledger, partition, offset)
     if offset is None or first is None:
         return None

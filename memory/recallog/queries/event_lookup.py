@@ -1,8 +1,11 @@
 """Event lookup: positions of events by id, and events that the views have dropped."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import partial
 
+from recallog.components import Components
+from recallog.reading.query_router import QueryRouter
 from recallog.reading.read_session import ReadSession
 from recallog.reading.time_travel import AsOf
 from recallog_projections.stores.memory import MemoryStore
@@ -11,7 +14,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic
 from recallog_projections.views.episodic import Episodic, RememberedEvent
 from recallog_projections.views.settings import SettingsProjection
-from recallog_schemas import codec, limits
+from recallog_schemas import Event, Position, codec, limits
 from recallog_streams import identity
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.projector import Progress, Projector
@@ -38,6 +41,25 @@ async def counted(reading: ReadSession, space: str, ids: Collection[str]) -> dic
     snapshot = await reading.snapshot(needs.values())
     found = {each: identity.offset_in(snapshot.row(identity.BUCKETS, *need[1:]), each) for each, need in needs.items()}
     return {each: offset for each, offset in found.items() if offset is not None}
+
+
+async def known_positions(
+    components: Components, events: Sequence[Event], progress: Progress | None
+) -> dict[tuple[str, str], Position]:
+    """See `Admin.known_positions`."""
+    found: dict[tuple[str, str], Position] = {}
+    if components.ledger.unique_ids:
+        return found
+    ids: dict[str, list[str]] = {}
+    for event in events:
+        ids.setdefault(event.space, []).append(event.id)
+    await components.ledger.open()
+    router = QueryRouter(components.ledger, components.views, progress)
+    for space, of_space in ids.items():
+        partition = components.ledger.partition_of(space)
+        offsets = await router.of_partition(partition, partial(counted, space=space, ids=of_space))
+        found |= {(space, id_): Position(partition, offset) for id_, offset in offsets.items()}
+    return found
 
 
 class PastMemory:
