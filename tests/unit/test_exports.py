@@ -65,7 +65,7 @@ PLAIN: dict[type[Facade], set[str]] = {
         "admin", "catch_up", "catch_up_index", "close", "facades", "in_memory", "keep_reacting", "log_entries", "open",
         "operations", "row",
     },
-    Admin: {"facades", "ledger_ends", "operations", "partition_of", "records"},
+    Admin: {"facades", "known_positions", "ledger_ends", "operations", "partition_of", "records"},
 }  # fmt: skip
 
 MODULES = {
