@@ -405,6 +405,113 @@ def test_a_result_of_blocks_without_text_is_stored_as_it_is() -> None:
     ]
 
 
+# Exports of ChatGPT and Claude.
+
+
+def node(key: str, parent: str | None, role: str, content: object, **fields: Any) -> tuple[str, dict[str, Any]]:
+    name = fields.pop("name", None)
+    message = {
+        "id": f"id-{key}",
+        "author": {"role": role, "name": name},
+        "content": content,
+        "recipient": "all",
+        **fields,
+    }
+    return key, {"id": key, "parent": parent, "message": message}
+
+
+def text(*parts: object) -> dict[str, Any]:
+    return {"content_type": "text", "parts": list(parts)}
+
+
+CHATGPT = {
+    "title": "Bread",
+    "create_time": 1767261600.5,
+    "conversation_id": "68b1c9a2-1b1c-8005-9a4e-0c53a1d0f3aa",
+    "current_node": "7",
+    "mapping": dict(
+        [
+            ("0", {"id": "0", "parent": None, "message": None}),
+            node("1", "0", "system", text("")),
+            node("1b", "1", "user", {"content_type": "user_editable_context", "user_profile": "I bake."}),
+            node("2", "1b", "user", text("How much is 9 x 7?"), create_time=1767261601.0),
+            node("2x", "1b", "user", text("How much is 9 x 8?"), create_time=1767261500.0),
+            node(
+                "3",
+                "2",
+                "assistant",
+                {"content_type": "thoughts", "thoughts": [{"summary": "M", "content": "Multiply."}]},
+            ),
+            node("4", "3", "assistant", {"content_type": "code", "text": "9 * 7"}, recipient="python"),
+            node("5", "4", "tool", {"content_type": "execution_output", "text": "63"}, name="python"),
+            node("6", "5", "assistant", text("63."), create_time=1767261609.25),
+            node(
+                "7",
+                "6",
+                "user",
+                {
+                    "content_type": "multimodal_text",
+                    "parts": [
+                        {"content_type": "image_asset_pointer", "asset_pointer": "file-1", "width": 640, "height": 480},
+                        {"content_type": "hologram"},
+                        "And this?",
+                    ],
+                },
+            ),
+        ]
+    ),
+}
+
+
+def test_an_export_of_chatgpt_is_read_along_its_current_branch() -> None:
+    found = events_of([CHATGPT])
+    assert [(event.turn, event.kind, event.payload) for event in found] == [
+        (0, "agent.configured", {"persona": "I bake."}),
+        (1, "user.injected", {"text": "How much is 9 x 7?"}),
+        (1, "agent.thought", {"text": "Multiply."}),
+        (1, "tool.used", {"tool": "python", "arguments": "9 * 7", "result": "63", "ok": True}),
+        (1, "agent.spoke", {"text": "63."}),
+        (2, "user.injected", {"text": "(image: 640 x 480, file-1)\nAnd this?"}),
+    ]
+    assert {event.space for event in found} == {"chat/68b1c9a2-1b1c-8005-9a4e-0c53a1d0f3aa"}
+    assert [event.at.timestamp() for event in found[:2]] == [1767261600.5, 1767261601.0]
+
+
+def test_messages_of_other_branches_of_an_export_are_counted() -> None:
+    counts = Counter(item.left_out for item in items_of([CHATGPT]) if item.left_out)
+    assert counts == {"message_of_another_branch": 1, "hologram": 1}
+
+
+def test_a_first_message_that_was_edited_does_not_make_another_conversation_of_an_export() -> None:
+    edited = {**CHATGPT, "current_node": "2x"}
+    assert not {event.id for event in events_of([edited])[1:]} & {event.id for event in events_of([CHATGPT])}
+    assert not any(item.opens for item in items_of([edited]))
+
+
+def test_an_export_of_claude_is_one_persons_space() -> None:
+    def message(sender: str, text: str, **fields: Any) -> Message:
+        content = [{"type": "text", "text": text}]
+        return {"uuid": f"m-{text}", "sender": sender, "text": text, "content": content, **fields}
+
+    attached = {"file_name": "recipe.txt", "file_type": "txt", "extracted_content": "Flour"}
+    export = {
+        "uuid": "c-1",
+        "name": "Bread",
+        "account": {"uuid": "a-1"},
+        "chat_messages": [
+            message("human", "Read it.", created_at="2026-01-01T10:00:00Z", attachments=[attached], files=[]),
+            message("assistant", "Flour."),
+        ],
+    }
+    found = events_of([export, {**export, "uuid": "c-2"}])
+    assert {(event.space, event.session) for event in found} == {("user/a-1", "c-1"), ("user/a-1", "c-2")}
+    assert [(event.agent, event.payload) for event in found[:2]] == [
+        ("user", {"text": "Read it.\n(document: recipe.txt)\nFlour"}),
+        ("assistant", {"text": "Flour."}),
+    ]
+    assert found[0].at == datetime(2026, 1, 1, 10, tzinfo=UTC)
+
+
 # Spaces of conversations.
 
 
@@ -622,6 +729,10 @@ def test_another_conversation_under_an_id_begins_with_the_same_event_id() -> Non
     two = items_of({"id": "1", "messages": [user("other"), assistant("b")]})
     assert event_of(one[1]).id == event_of(two[0]).id
     assert [[item.opens for item in items] for items in (one, two)] == [[True, True, False], [True, False]]
+
+
+def test_a_generated_id_needs_no_fixed_beginning() -> None:
+    assert not any(item.opens for item in items_of(talk(id="0190b1c9-a2f0-7000-8000-000000000001")))
 
 
 def test_all_events_of_a_conversation_are_one_session() -> None:

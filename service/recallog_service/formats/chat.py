@@ -1,9 +1,10 @@
 """The reader of chat files: conversations in the message formats of OpenAI and Anthropic.
 
 The file is a JSON list of conversations, one conversation, or JSONL of conversations. A conversation is an object with
-`messages`, or a list of messages; the module `messages` maps each message to events, after a `system` text of the
-conversation. A numeric `reward` of the conversation becomes a last event, session.ended {"reward", "outcome"?} by
-"assistant". The module `conversations` says what identifies a conversation (its name), and which spaces there are.
+`messages`, a list of messages, or an export of ChatGPT or Claude (module `exports`). The module `messages` maps each
+message to events, after a `system` text of the conversation. A numeric `reward` of the conversation becomes a last
+event, session.ended {"reward", "outcome"?} by "assistant". The module `conversations` says what identifies a
+conversation (its name), and which spaces there are.
 
 space     the given one, or the one of the person whom the file names; else "chat/<name>" for each conversation
 session   the conversation's name in a space of many, "1" in a space of its own
@@ -14,8 +15,8 @@ id        uuid5 of (space, session, key), where the key is the message's own id,
           content of the event; a number tells events with the same key apart
 
 A conversation that has grown gives its earlier events with the same ids. In a conversation with an id of its own the
-key of the user's first message is fixed, so that another conversation under that id is an `IdConflict`. Conversations
-of one space are read in the order of their times if all of them have times.
+key of the user's first message is fixed if the id is short, so that another conversation under that id is an
+`IdConflict`. Conversations of one space are read in the order of their times if all of them have times.
 """
 
 import json
@@ -26,6 +27,7 @@ from datetime import datetime, timedelta
 
 from recallog_schemas import codec
 from recallog_schemas.errors import EventTooLarge, InvalidEvent
+from recallog_service.formats import exports
 from recallog_service.formats.conversations import Conversation, Layout, alike, layout_of
 from recallog_service.formats.cutting import cut_to_fit
 from recallog_service.formats.guess import wrong_format
@@ -34,6 +36,8 @@ from recallog_service.formats.messages import ASSISTANT, Draft, Omission, Refusa
 
 _EXPECTED = 'conversations: a JSON list of objects with "{}", one of them, or one a line'
 _FIRST_OF_USER = ("first message of the user",)
+_UNIQUE_ID_CHARS = 20
+"""An id of this length was generated to be unique. A shorter one may be a number, which another file has too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +162,12 @@ def _drafts(conversation: Conversation) -> list[Draft | Refusal | Omission]:
 
 
 def _opening(conversation: Conversation, drafts: list[Draft | Refusal | Omission]) -> int:
-    """The index of the user's first message in a conversation with an id of its own; else -1."""
+    """The index of the user's first message in a conversation whose id another one can have too; else -1."""
     of_user = (
         index for index, draft in enumerate(drafts) if isinstance(draft, Draft) and draft.kind == "user.injected"
     )
-    return -1 if conversation.own_id is None else next(of_user, -1)
+    own_id = conversation.own_id
+    return -1 if own_id is None or len(own_id) >= _UNIQUE_ID_CHARS else next(of_user, -1)
 
 
 def _conversations(text: bytes, messages_key: str) -> list[Conversation | InvalidEvent]:
@@ -184,9 +189,11 @@ def _conversation(number: int, document: object, messages_key: str) -> Conversat
         return document
     if isinstance(document, list):
         return Conversation(number, {}, document)
-    messages = document.get(messages_key) if isinstance(document, dict) else None
-    if isinstance(document, dict) and isinstance(messages, list):
-        return Conversation(number, document, messages)
+    if isinstance(document, dict):
+        given = document.get(messages_key)
+        messages = given if isinstance(given, list) else exports.messages_of(document)
+        if messages is not None:
+            return Conversation(number, document, messages)
     return InvalidEvent(f'neither an object with a list of "{messages_key}" nor a list', path=messages_key)
 
 

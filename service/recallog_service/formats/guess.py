@@ -22,6 +22,8 @@ def guess(document: object) -> str:
         return "--format jsonl with one event per line"
     if isinstance(first.get("conversation"), dict):
         return "--format locomo"
+    if isinstance(first.get("mapping"), dict) or isinstance(first.get("chat_messages"), list):
+        return "--format chat"
     for key, value in first.items():
         if isinstance(value, list) and value and _is_message(value[0]):
             return "--format chat" if key == "messages" else f"--format chat --messages-key {key}"
