@@ -182,14 +182,17 @@ def test_a_result_without_id_is_not_given_to_a_call_that_an_earlier_turn_left_op
         user("one"), assistant(None, call("a", "1")), user("two"), assistant(None, call("a", "2")), result("late")
     )
     assert used == [
-        {"tool": "a", "arguments": 1, "ok": False},
+        {"tool": "a", "arguments": 1, "ok": False, "error": "no result"},
         {"tool": "a", "arguments": 2, "result": "late", "ok": True},
     ]
 
 
 def test_without_ids_an_open_call_of_an_earlier_turn_gets_no_result() -> None:
     used = tools(user("one"), assistant(None, call("a", "1")), user("two"), result("stray", name="a"))
-    assert used == [{"tool": "a", "arguments": 1, "ok": False}, {"tool": "a", "result": "stray", "ok": True}]
+    assert used == [
+        {"tool": "a", "arguments": 1, "ok": False, "error": "no result"},
+        {"tool": "a", "result": "stray", "ok": True},
+    ]
 
 
 def test_the_result_of_a_repeated_id_belongs_to_the_call_of_its_own_turn() -> None:
@@ -220,7 +223,7 @@ def test_a_legacy_function_call_finds_its_result_by_name() -> None:
 
 def test_a_call_without_a_result_failed() -> None:
     assert tools(assistant(None, call("weather", id="x")), assistant("Hm.")) == [
-        {"tool": "weather", "arguments": {}, "ok": False}
+        {"tool": "weather", "arguments": {}, "ok": False, "error": "no result"}
     ]
 
 
@@ -246,7 +249,9 @@ def test_a_result_that_starts_with_error_failed(content: str | None, ok: bool) -
     ["", "{city: Ulm}", '{"x": NaN}', '{"x": 1e999}', '{"x": 123456789012345678901234567890}', '{"x": "\\ud800"}'],
 )
 def test_arguments_that_the_ledger_cannot_hold_parsed_are_stored_as_text(arguments: str) -> None:
-    assert tools(assistant(None, call("a", arguments))) == [{"tool": "a", "arguments": arguments, "ok": False}]
+    assert tools(assistant(None, call("a", arguments))) == [
+        {"tool": "a", "arguments": arguments, "ok": False, "error": "no result"}
+    ]
 
 
 def test_arguments_and_results_that_are_objects_are_stored_unchanged() -> None:

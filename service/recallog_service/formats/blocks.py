@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recallog_schemas.errors import InvalidEvent
+from recallog_service.formats import outcomes
 
 _MEDIA = frozenset({"image", "audio", "video", "file", "document"})
 _THOUGHTS = frozenset({"thinking", "reasoning", "reasoning_text"})
@@ -152,7 +153,7 @@ def _parsed(arguments: str) -> object:
 
 def _result(part: Mapping[str, Any], content: object) -> ToolResult:
     result = _plain(content)
-    failed = part.get("is_error") is True or (isinstance(result, str) and result.lower().startswith("error"))
+    failed = part.get("is_error") is True or part.get("status") == "error" or outcomes.failed(result)
     call_id = nonempty(_first(part, "tool_call_id", "tool_use_id", "call_id"))
     return ToolResult(call_id, nonempty(part.get("name")), result, ok=not failed)
 

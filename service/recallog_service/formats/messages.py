@@ -3,11 +3,11 @@
 system, developer           agent.configured {"persona"} of the assistant
 user                        user.injected {"text", "name"?} by the message's `name`, else by "user"
 assistant                   agent.spoke {"text", "name"?, "refusal"?} and agent.thought {"text"}, in their order
-a tool call                 tool.used {"tool", "arguments", "ok": false} by "assistant"
+a tool call                 tool.used {"tool", "arguments", "ok": false, "error"} by "assistant"
 tool, function (a result)   completes its call: tool.used {"tool", "arguments", "result", "ok"} by "assistant"
 
 A tool.used event has the position of the result, because the agent knew it only then. A call without a result has the
-position of the call, with `ok` false and no result.
+position of the call, with `ok` false and the error "no result".
 """
 
 import json
@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from recallog_schemas.errors import InvalidEvent
+from recallog_service.formats import swe_agent
 from recallog_service.formats.blocks import (
     Block,
     LeftOut,
@@ -35,6 +36,8 @@ from recallog_service.formats.times import time_in
 
 USER = "user"
 ASSISTANT = "assistant"
+
+_UNANSWERED = {"ok": False, "error": "no result"}
 
 MESSAGE_TIMES = ("timestamp", "created_at", "create_time", "at")
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
@@ -129,7 +132,7 @@ def drafts_of(messages: Iterable[object]) -> tuple[list[Draft | Refusal | Omissi
     A message that cannot be read gives one refusal instead of its drafts.
     """
     dialogue = Dialogue()
-    for ordinal, message in enumerate(messages, 1):
+    for ordinal, message in swe_agent.numbered(messages):
         location = f"message {ordinal}"
         try:
             _add(dialogue, location, message)
@@ -223,7 +226,7 @@ def _add_call(message: _Message, call: ToolCall) -> None:
     if call.arguments is not None:
         payload["arguments"] = call.arguments
     message.dialogue.unanswered.append(
-        _OpenCall(call, len(message.dialogue.drafts), _tool_used(message, call, payload | {"ok": False}, "call"))
+        _OpenCall(call, len(message.dialogue.drafts), _tool_used(message, call, payload | _UNANSWERED, "call"))
     )
 
 
@@ -235,7 +238,7 @@ def _add_result(message: _Message, block: ToolResult) -> None:
     if answered is not None:
         dialogue.unanswered.remove(answered)
         dialogue.drafts[answered.draft_index] = None
-        payload = {name: value for name, value in answered.draft.payload.items() if name != "ok"}
+        payload = {name: value for name, value in answered.draft.payload.items() if name not in _UNANSWERED}
     _tool_used(message, call, payload | {"result": block.result, "ok": block.ok}, "result")
 
 
