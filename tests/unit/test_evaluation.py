@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +15,8 @@ import pytest
 from recallog.retrieval.channels import DEFAULT_CHANNELS
 from recallog_schemas.errors import InvalidEvent, SettingsError
 from recallog_service.evaluation import locomo_questions, metrics, result
-from recallog_service.evaluation.locomo_questions import Question, Questions
-from recallog_service.evaluation.result import Answered, Result, Used
+from recallog_service.evaluation.locomo_questions import Misplaced, Question, Questions
+from recallog_service.evaluation.result import Answered, Elsewhere, Hit, Result, Used
 from support import real_data
 from support.cli import recallog
 
@@ -166,16 +167,18 @@ HITS: dict[tuple[str, str], list[str]] = {
     ("conv-2", "four?"): ["c"],
     ("conv-2", "never?"): ["e"],
 }
+WEAK = {"b", "e", "x", "x2"}
 
 
 def answers_of(questions: Sequence[Question] = QUESTIONS, **more: list[str]) -> tuple[Answered, ...]:
     """The answers of a memory that recalls `HITS`; `more` replaces the hits of the question "four?" of a space."""
 
-    async def ask(space: str, agent: str, question: str) -> list[str]:
+    async def ask(space: str, agent: str, question: str) -> list[Hit]:
         assert agent == {"conv-1": "Ann", "conv-2": "Cid"}[space]
+        ids = HITS[space, question]
         if question == "four?":
-            return more.get(space.replace("-", "_"), HITS[space, question])
-        return HITS[space, question]
+            ids = more.get(space.replace("-", "_"), ids)
+        return [Hit(id_, weak=id_ in WEAK) for id_ in ids]
 
     return asyncio.run(result.answers_of(questions, ask))
 
@@ -217,6 +220,48 @@ def test_an_answer_keeps_its_hits_their_ranks_and_its_time() -> None:
     assert first.seconds >= 0
 
 
+def test_evidence_is_lost_if_its_hit_is_weak_and_adversarial_questions_are_reported_separately() -> None:
+    weak = result.summary_of(answers_of()).weak
+    assert (weak.evidence_at_5, weak.evidence_at_10, weak.evidence_at_20) == (
+        0,
+        pytest.approx(1 / 3),
+        pytest.approx(1 / 3),
+    )
+    assert (weak.nothing_close, weak.nothing_close_adversarial) == (0, 1)
+    nothing_answers = result.summary_of(answers_of(QUESTIONS[1:2], conv_1=["x", "x2"])).weak
+    assert (nothing_answers.evidence_at_20, nothing_answers.nothing_close) == (None, 1)
+    assert nothing_answers.nothing_close_adversarial is None
+
+
+def test_an_answer_has_nothing_close_if_its_first_five_hits_are_weak() -> None:
+    (answer,) = answers_of(QUESTIONS[1:2], conv_1=["x", "x2", "x", "x2", "x", "c"])
+    assert answer.weak == (True, True, True, True, True, False)
+    assert answer.nothing_close
+
+
+def test_a_question_is_asked_in_the_next_conversation_also_with_the_names_of_its_speakers() -> None:
+    speakers = {"conv-1": ("Ann", "Bob"), "conv-2": ("Cid", "Dee")}
+    questions = (
+        Question("conv-1", 1, "Ann", "Did Bob see Ann's boat?", 1, ("a",)),
+        Question("conv-2", 1, "Cid", "Where is the boat?", 4, ("b",)),
+        Question("conv-2", 2, "Cid", "Did Dee sink it?", 5, ("c",)),
+    )
+    misplaced = locomo_questions.misplaced(questions, speakers)
+    assert misplaced == (
+        Misplaced("conv-2", "Cid", "Did Bob see Ann's boat?", "Did Dee see Cid's boat?"),
+        Misplaced("conv-1", "Ann", "Where is the boat?", None),
+    )
+    assert locomo_questions.misplaced(questions[:1], {"conv-1": ("Ann", "Bob")}) == ()
+
+    async def ask(space: str, agent: str, question: str) -> list[Hit]:
+        assert agent == speakers[space][0]
+        return [Hit("a", weak=True), Hit("b", weak="Dee" not in question)]
+
+    found = asyncio.run(result.elsewhere_of(misplaced, ask))
+    assert found == Elsewhere(questions=2, nothing_close=1, renamed=1, nothing_close_renamed=0)
+    assert asyncio.run(result.elsewhere_of((), ask)) is None
+
+
 def test_hits_beyond_twenty_are_not_counted() -> None:
     (answer,) = answers_of(QUESTIONS[1:2], conv_1=[f"x{n}" for n in range(20)] + ["c"])
     assert len(answer.hits) == 20
@@ -226,7 +271,7 @@ def test_hits_beyond_twenty_are_not_counted() -> None:
 def test_progress_counts_questions() -> None:
     seen: list[tuple[int, int]] = []
 
-    async def ask(space: str, agent: str, question: str) -> list[str]:
+    async def ask(space: str, agent: str, question: str) -> list[Hit]:
         return []
 
     asyncio.run(result.answers_of(QUESTIONS, ask, lambda done, total: seen.append((done, total))))
@@ -259,7 +304,7 @@ def test_a_result_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert result.read(tmp_path / "result.json") == kept
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"version": 2}', '{"version": 1}'])
+@pytest.mark.parametrize("content", ["", "[]", '{"version": 1}', '{"version": 2}'])
 def test_a_file_that_is_no_result_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "result.json").write_text(content)
     with pytest.raises(SettingsError, match=r"result\.json is not a result of this version: "):
@@ -344,6 +389,19 @@ def test_a_run_is_reported_saved_and_compared_with_itself(tmp_path: Path, file: 
     assert "1 multi-hop" in again.out
     assert f"against {kept}" in again.out
     assert "+0.0 to +0.0" in again.out
+
+
+def test_questions_are_asked_in_another_conversation_if_there_is_one(tmp_path: Path, file: Path) -> None:
+    alone = recallog("eval", "locomo", file, "--index", "off", "--elsewhere")
+    assert (alone.code, "needs a file of several conversations" in alone.err) == (1, True)
+    two = [sample(asking(["D1:1"], 4, "Which word?")), sample(asking(["D1:2"], 1, "Why Genoa?"), sample_id="conv-2")]
+    file.write_text(json.dumps(two))
+    kept = tmp_path / "result.json"
+    shown = recallog("eval", "locomo", file, "--index", "off", "--elsewhere", "--out", kept)
+    assert shown.code == 0
+    assert re.search(r"1 to 4, asked in another conversation +2 +50\.0%", shown.out)
+    found = result.read(kept).elsewhere
+    assert found == Elsewhere(questions=2, nothing_close=0.5, renamed=0, nothing_close_renamed=None)
 
 
 # The real questions.

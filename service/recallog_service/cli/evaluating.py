@@ -18,14 +18,16 @@ from recallog_schemas.views import View
 from recallog_service.cli import console, terminal
 from recallog_service.cli.terminal import Json
 from recallog_service.evaluation import locomo_questions, result
-from recallog_service.evaluation.locomo_questions import ADVERSARIAL, CATEGORIES, Question
+from recallog_service.evaluation.locomo_questions import ADVERSARIAL, CATEGORIES, Misplaced, Question
 from recallog_service.evaluation.metrics import HITS, Paired
 from recallog_service.evaluation.result import (
     MEASURES,
     Ablation,
     Answered,
     Comparison,
+    Elsewhere,
     Figures,
+    Hit,
     Result,
     Summary,
     Used,
@@ -57,6 +59,7 @@ class Report(View):
     skipped: int
     unresolved: int
     summary: Summary
+    elsewhere: Elsewhere | None
     against: Comparison | None
     ablations: tuple[Ablation, ...]
 
@@ -70,11 +73,11 @@ class _Asker:
     """None for the default channels."""
     degraded: list[str] = field(default_factory=list)
 
-    async def ask(self, space: str, agent: str, question: str) -> list[str]:
+    async def ask(self, space: str, agent: str, question: str) -> list[Hit]:
         view = await self.memory.recall(space, agent, question, top_k=HITS, channels=self.channels)
         if view.degraded is not None:
             self.degraded.append(view.degraded)
-        return [hit.event.id for hit in view.hits]
+        return [Hit(hit.event.id, hit.weak) for hit in view.hits]
 
 
 @_group.command(
@@ -101,6 +104,13 @@ def locomo_command(
     ablations: Annotated[
         bool, typer.Option("--ablations", help="Also run with one channel fewer or more, and without the index.")
     ] = False,
+    elsewhere: Annotated[
+        bool,
+        typer.Option(
+            "--elsewhere",
+            help="Also ask each question in another conversation, where nothing is close: how often is that said?",
+        ),
+    ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Number of questions, spread evenly over the file.")] = None,
     index: Annotated[
         str | None,
@@ -113,9 +123,9 @@ def locomo_command(
     The file is ingested as by `recallog ingest --format locomo` into a separate
     memory. One of the two speakers asks each question by `recall`. The report has
     the mean fraction of the evidence (ids of turns) among the first 5, 10 and 20
-    hits, the mean reciprocal rank of the first one, and the latency of a query
-    without indexing. The exit code is 1 if answers used keywords only although an
-    index was requested.
+    hits, the mean reciprocal rank of the first one, the share of the evidence that
+    is marked as weak, and the latency of a query without indexing. The exit code is
+    1 if answers used keywords only although an index was requested.
     """
     channels = _default_channels_without(without) if without else None
     if ablations and (without or index == OFF):
@@ -127,16 +137,21 @@ def locomo_command(
     async def work() -> tuple[Result, Comparison | None]:
         questions = locomo_questions.read(text)
         asked = _spread(questions.asked, limit)
+        misplaced = locomo_questions.misplaced(asked, questions.speakers) if elsewhere else ()
+        if elsewhere and not misplaced:
+            raise InvalidEvent("--elsewhere needs a file of several conversations")
         digest = hashlib.sha256(text).hexdigest()
         earlier = result.read(against) if against is not None else None
         if earlier is not None:
             result.check_comparable(earlier, digest, asked)
         with _folder(home) as folder:
             await _ingest(text, folder)
-            used, answers, summary, runs = await _all_runs(asked, folder, index, channels, ablations)
+            used, answers, summary, found, runs = await _all_runs(
+                asked, misplaced, folder, index, channels, ablations
+            )  # fmt: skip
         done = Result(
             file=file.name, file_sha256=digest, used=used, skipped=questions.skipped, unresolved=questions.unresolved,
-            summary=summary, answers=answers, ablations=runs,
+            summary=summary, elsewhere=found, answers=answers, ablations=runs,
         )  # fmt: skip
         if out is not None:
             result.write(done, out)
@@ -206,18 +221,23 @@ async def _ingest(text: bytes, folder: Path) -> None:
 
 async def _all_runs(
     questions: Sequence[Question],
+    misplaced: Sequence[Misplaced],
     folder: Path,
     index: str | None,
     channels: tuple[Channel, ...] | None,
     ablations: bool,
-) -> tuple[Used, tuple[Answered, ...], Summary, tuple[Ablation, ...]]:
-    """The requested run; with `ablations` also those with one channel fewer or more, and without the index."""
+) -> tuple[Used, tuple[Answered, ...], Summary, Elsewhere | None, tuple[Ablation, ...]]:
+    """The requested run, which also asks the `misplaced` questions; with `ablations` those with one channel fewer or
+    more and without the index."""
     runs = []
     with terminal.bar("building views") as advance:
         settings = _settings(folder, index)
         async with Memory.open(settings, progress=advance) as memory:
             used = _used(settings, channels)
-            answers, summary = await _run(_Asker(memory, channels), questions, "asking")
+            asker = _Asker(memory, channels)
+            answers, summary = await _run(asker, questions, "asking")
+            with terminal.bar("asking elsewhere", "questions") as asked:
+                elsewhere = await result.elsewhere_of(misplaced, asker.ask, asked)
             for channel in _CHANNELS if ablations else ():
                 name = f"{'without' if channel in DEFAULT_CHANNELS else 'with'} {channel}"
                 changed = tuple(each for each in _CHANNELS if (each in DEFAULT_CHANNELS) != (each == channel))
@@ -228,7 +248,7 @@ async def _all_runs(
             async with Memory.open(settings, progress=advance) as memory:
                 found, figures = await _run(_Asker(memory), questions, "index off")
                 runs.append(_ablation("index off", _used(settings, None), figures, answers, found))
-    return used, answers, summary, tuple(runs)
+    return used, answers, summary, elsewhere, tuple(runs)
 
 
 async def _run(asker: _Asker, questions: Sequence[Question], label: str) -> tuple[tuple[Answered, ...], Summary]:
@@ -271,6 +291,7 @@ def _print(done: Result, change: Comparison | None, against: Path | None) -> Non
         ("category", "questions", *_HEADINGS),
         [(name, f"{figures.questions:,}", *_cells(figures)) for name, figures in rows if figures is not None],
     )
+    _print_weak(summary, done.elsewhere)
     console.out.print(
         f"\nlatency of a query: {summary.latency_ms_p50:,.1f} ms (p50), {summary.latency_ms_p95:,.1f} ms (p95)"
     )
@@ -291,6 +312,32 @@ def _print(done: Result, change: Comparison | None, against: Path | None) -> Non
             f"{summary.degraded:,} of {len(done.answers):,} answers used keywords only: {summary.degraded_because}",
             style=style, markup=False,
         )  # fmt: skip
+
+
+def _print_weak(summary: Summary, elsewhere: Elsewhere | None) -> None:
+    weak = summary.weak
+    console.out.print()
+    console.print_table(
+        ("weak evidence lost", *_HEADINGS[:3]),
+        [("1 to 4", *map(_percent, (weak.evidence_at_5, weak.evidence_at_10, weak.evidence_at_20)))],
+    )
+    asked: list[tuple[str, int, float | None]] = []
+    if summary.overall is not None:
+        asked.append(("1 to 4", summary.overall.questions, weak.nothing_close))
+    if summary.adversarial is not None:
+        name = f"{ADVERSARIAL} {CATEGORIES[ADVERSARIAL]}"
+        asked.append((name, summary.adversarial.questions, weak.nothing_close_adversarial))
+    if elsewhere is not None:
+        asked.append(("1 to 4, asked in another conversation", elsewhere.questions, elsewhere.nothing_close))
+        asked.append(("the same with its speakers' names", elsewhere.renamed, elsewhere.nothing_close_renamed))
+    console.out.print()
+    console.print_table(
+        ("nothing close", "questions", "said"), [(name, f"{count:,}", _percent(share)) for name, count, share in asked]
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
 
 
 def _print_change(change: Comparison, title: str) -> None:

@@ -39,10 +39,25 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Misplaced:
+    """A question of one conversation that is asked in another one, where nothing answers it."""
+
+    space: str
+    """The other conversation."""
+    asker: str
+    """Its first speaker."""
+    text: str
+    renamed: str | None
+    """The text with the names of the other conversation's speakers in place of its own; None if it has none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Questions:
     """The questions of a file that can be measured, and how many cannot."""
 
     asked: tuple[Question, ...]
+    speakers: Mapping[str, tuple[str, ...]]
+    """By conversation that has questions: its agents, in order of their first turns."""
     skipped: int
     """The number of questions without evidence, or whose evidence is not a turn of their conversation."""
     unresolved: int
@@ -63,6 +78,7 @@ def read(text: bytes) -> Questions:
             turns.setdefault(item.event.space, []).append(item.event)
     document = json.loads(text)
     asked: list[Question] = []
+    speakers: dict[str, tuple[str, ...]] = {}
     skipped = unresolved = 0
     for sample in document if isinstance(document, list) else [document]:
         spoken = turns.get(sample["sample_id"], [])
@@ -74,12 +90,36 @@ def read(text: bytes) -> Questions:
             if not evidence:
                 skipped += 1
                 continue
+            speakers[sample["sample_id"]] = tuple(dict.fromkeys(turn.agent for turn in spoken))
             asked.append(
                 Question(
                     sample["sample_id"], number, spoken[0].agent, given["question"], given["category"], evidence
                 )
             )  # fmt: skip
-    return Questions(tuple(asked), skipped, unresolved)
+    return Questions(tuple(asked), speakers, skipped, unresolved)
+
+
+def misplaced(asked: Iterable[Question], speakers: Mapping[str, tuple[str, ...]]) -> tuple[Misplaced, ...]:
+    """The questions of categories 1 to 4 among `asked`, each in the next conversation of the file.
+
+    Those of the last one are asked in the first. There are none if the file has one conversation only.
+    """
+    spaces = list(speakers)
+    if len(spaces) == 1:
+        return ()
+    return tuple(
+        _in_space(question, speakers[question.space], other, speakers[other])
+        for question in asked
+        if question.category != ADVERSARIAL
+        for other in [spaces[(spaces.index(question.space) + 1) % len(spaces)]]
+    )
+
+
+def _in_space(question: Question, own: tuple[str, ...], other: str, others: tuple[str, ...]) -> Misplaced:
+    names = dict(zip(own, others, strict=False))
+    pattern = "|".join(rf"\b{re.escape(name)}\b" for name in names)
+    renamed = re.sub(pattern, lambda found: names[found.group()], question.text)
+    return Misplaced(other, others[0], question.text, renamed if renamed != question.text else None)
 
 
 def evidence_ids(given: Iterable[object]) -> tuple[str, ...]:

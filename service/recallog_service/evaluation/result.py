@@ -6,18 +6,27 @@ A result file is a `Result` as JSON. Two of them can be compared if they answer 
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
+from recallog_schemas import limits
 from recallog_schemas.errors import SettingsError
 from recallog_schemas.views import View
 from recallog_service.evaluation import metrics
-from recallog_service.evaluation.locomo_questions import ADVERSARIAL, Question
+from recallog_service.evaluation.locomo_questions import ADVERSARIAL, Misplaced, Question
 from recallog_service.evaluation.metrics import HITS, Paired
 
-Ask = Callable[[str, str, str], Awaitable[Sequence[str]]]
-"""Takes (space, agent, question) and returns the ids of the recalled events, best first."""
+
+class Hit(NamedTuple):
+    """A recalled event."""
+
+    id: str
+    weak: bool = False
+
+
+Ask = Callable[[str, str, str], Awaitable[Sequence[Hit]]]
+"""Takes (space, agent, question) and returns the recalled events, best first."""
 
 MEASURES = ("recall_at_5", "recall_at_10", "recall_at_20", "mrr")
 
@@ -45,6 +54,8 @@ class Answered(View):
     evidence: tuple[str, ...]
     hits: tuple[str, ...]
     """Best first."""
+    weak: tuple[bool, ...]
+    """Whether each of the hits is weak."""
     ranks: tuple[int, ...]
     """The ranks of the evidence among the hits, from 1."""
     seconds: float
@@ -58,6 +69,11 @@ class Answered(View):
             "recall_at_20": metrics.recall_at(20, self.hits, self.evidence),
             "mrr": metrics.reciprocal_rank(self.hits, self.evidence),
         }
+
+    @property
+    def nothing_close(self) -> bool:
+        """Whether an answer of the default size has only weak hits."""
+        return all(self.weak[: limits.RECALL_HITS])
 
     def key(self) -> tuple[object, ...]:
         """Identifies the question when two results are compared."""
@@ -83,6 +99,31 @@ class Figures(View):
         return cls(questions=len(answers), **means)
 
 
+class WeakHits(View):
+    """What marking weak hits costs and yields. Shares are 0 to 1; None if there is nothing to take a share of."""
+
+    evidence_at_5: float | None
+    """Of the evidence among the first 5 hits of categories 1 to 4: the share that is weak, and thereby lost."""
+    evidence_at_10: float | None
+    evidence_at_20: float | None
+    nothing_close: float | None
+    """The share of the questions of categories 1 to 4 whose first 5 hits are all weak."""
+    nothing_close_adversarial: float | None
+    """The same for category 5."""
+
+
+class Elsewhere(View):
+    """Questions of categories 1 to 4, each asked in another conversation, where nothing answers it."""
+
+    questions: int
+    nothing_close: float
+    """The share of them whose first 5 hits are all weak."""
+    renamed: int
+    """How many of them name a speaker. These were asked again with the name of a speaker of the other conversation."""
+    nothing_close_renamed: float | None
+    """The share of these whose first 5 hits are all weak; None if there are none."""
+
+
 class Summary(View):
     """The figures of a run."""
 
@@ -92,6 +133,7 @@ class Summary(View):
     """Of category 5."""
     by_category: dict[int, Figures]
     """Of each category that was asked, 1 to 4."""
+    weak: WeakHits
     latency_ms_p50: float
     latency_ms_p95: float
     degraded: int = 0
@@ -121,7 +163,7 @@ class Ablation(View):
 class Result(View):
     """The content of a result file."""
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     file: str
     file_sha256: str
     used: Used
@@ -130,6 +172,8 @@ class Result(View):
     unresolved: int
     """The number of evidence ids that are not turns."""
     summary: Summary
+    elsewhere: Elsewhere | None = None
+    """None if no question was asked in another conversation."""
     answers: tuple[Answered, ...]
     ablations: tuple[Ablation, ...] = ()
 
@@ -150,14 +194,41 @@ async def answers_of(
                 question=question.text,
                 category=question.category,
                 evidence=question.evidence,
-                hits=tuple(hits[:HITS]),
-                ranks=metrics.ranks_of(hits, question.evidence),
+                hits=(ids := tuple(hit.id for hit in hits[:HITS])),
+                weak=tuple(hit.weak for hit in hits[:HITS]),
+                ranks=metrics.ranks_of(ids, question.evidence),
                 seconds=seconds,
             )
         )
         if progress is not None:
             progress(done, len(questions))
     return tuple(answers)
+
+
+async def elsewhere_of(
+    questions: Sequence[Misplaced], ask: Ask, progress: Callable[[int, int], None] | None = None
+) -> Elsewhere | None:
+    """Ask each question in its other conversation; None if there are none. `progress` is called as in `answers_of`."""
+    if not questions:
+        return None
+    asked, renamed = [], []
+    for done, question in enumerate(questions, 1):
+        asked.append(await _nothing_close(ask, question, question.text))
+        if question.renamed is not None:
+            renamed.append(await _nothing_close(ask, question, question.renamed))
+        if progress is not None:
+            progress(done, len(questions))
+    return Elsewhere(
+        questions=len(asked),
+        nothing_close=sum(asked) / len(asked),
+        renamed=len(renamed),
+        nothing_close_renamed=_share(renamed),
+    )
+
+
+async def _nothing_close(ask: Ask, question: Misplaced, text: str) -> bool:
+    hits = await ask(question.space, question.asker, text)
+    return all(hit.weak for hit in hits[: limits.RECALL_HITS])
 
 
 def summary_of(answers: Sequence[Answered], degraded: Sequence[str] = ()) -> Summary:
@@ -168,6 +239,7 @@ def summary_of(answers: Sequence[Answered], degraded: Sequence[str] = ()) -> Sum
         overall=Figures.of([answer for answer in answers if answer.category != ADVERSARIAL]),
         adversarial=Figures.of([answer for answer in answers if answer.category == ADVERSARIAL]),
         by_category={category: figures for category, figures in by_category.items() if figures is not None},
+        weak=_weak_hits(answers),
         latency_ms_p50=metrics.percentile(milliseconds, 50),
         latency_ms_p95=metrics.percentile(milliseconds, 95),
         degraded=len(degraded),
@@ -220,6 +292,25 @@ def read(path: Path) -> Result:
 def write(result: Result, path: Path) -> None:
     """Write a result file. Raises `OSError`."""
     path.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def _weak_hits(answers: Sequence[Answered]) -> WeakHits:
+    answerable = [answer for answer in answers if answer.category != ADVERSARIAL]
+    adversarial = [answer for answer in answers if answer.category == ADVERSARIAL]
+    evidence = [(rank, answer.weak[rank - 1]) for answer in answerable for rank in answer.ranks]
+    lost = {k: _share([weak for rank, weak in evidence if rank <= k]) for k in (5, 10, 20)}
+    return WeakHits(
+        evidence_at_5=lost[5],
+        evidence_at_10=lost[10],
+        evidence_at_20=lost[20],
+        nothing_close=_share([answer.nothing_close for answer in answerable]),
+        nothing_close_adversarial=_share([answer.nothing_close for answer in adversarial]),
+    )
+
+
+def _share(values: Sequence[bool]) -> float | None:
+    """The fraction that is true; None of nothing."""
+    return sum(values) / len(values) if values else None
 
 
 def _groups(answers: Sequence[Answered]) -> list[tuple[int, list[Answered]]]:
