@@ -21,6 +21,8 @@ from recallog import Event, Memory, Position
 from recallog_schemas import limits
 from recallog_schemas.errors import DeadLettered
 from recallog_schemas.views import DeadLetter
+from recallog_service.formats.item import Item
+from recallog_service.ingest import ingest
 from recallog_streams.ledgers.kafka.ledger import partition_of
 from support.events import MOMENT, event
 
@@ -137,6 +139,26 @@ def test_invalid_records_are_dead_letters_and_their_space_continues(cluster: Clu
 
     wait_until(lambda: counted() == len(bad), "the metrics show them")
     cluster.assert_views_are_the_fold(len(RECORDS))
+
+
+def test_an_ingest_again_adds_nothing_to_the_views_and_reports_other_times(cluster: Cluster, worker: Worker) -> None:
+    def items(*times: str) -> list[Item]:
+        return [Item(n, event=event(space="archive", id=f"e-{n}", at=at)) for n, at in enumerate(times, 1)]
+
+    async def work(memory: Memory) -> None:
+        first = await ingest(memory, items(MOMENT, MOMENT, MOMENT), batch=2)
+        assert (first.added, first.known) == (3, 0)
+        await memory.catch_up()
+        again = await ingest(memory, items(MOMENT, "2031-01-01T00:00:00Z", MOMENT, MOMENT), batch=2)
+        assert (again.added, again.known, again.other_times) == (1, 3, 1)
+        assert [found.id for found in again.first_other_times] == ["e-2"]
+        await memory.catch_up()
+        assert [each.event.id for each in (await memory.episodic("archive", "baker")).memories] == [
+            f"e-{n}" for n in range(1, 5)
+        ]
+        assert not [letter for letter in await memory.admin.dead_letters() if letter.space == "archive"]
+
+    cluster.ask(work)
 
 
 def test_aborted_records_and_transaction_markers_do_not_block_the_fold(cluster: Cluster, worker: Worker) -> None:

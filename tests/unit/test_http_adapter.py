@@ -198,8 +198,8 @@ def test_an_invalid_event_is_named_by_the_path_of_its_field(door: Door) -> None:
     assert problem(door.post("/publish_many", events=[FIELDS, wrong])) == (422, "InvalidEvent", "1.payload.text")
 
 
-def test_an_id_of_another_event_is_a_conflict(door: Door) -> None:
-    assert problem(door.post("/publish", event=FIELDS | {"id": "e-1"})) == (409, "IdConflict", "")
+def test_an_id_of_another_event_is_a_conflict_that_names_the_field_that_differs(door: Door) -> None:
+    assert problem(door.post("/publish", event=FIELDS | {"id": "e-1"})) == (409, "IdConflict", "session")
 
 
 def test_an_event_that_is_too_large_is_refused(door: Door) -> None:
