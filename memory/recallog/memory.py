@@ -492,8 +492,11 @@ class Memory(Facade):
 
         Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories related to
         `query` are recalled from further back, unless the index is off. `extra` and `output_format` come last.
-        `budget_tokens` removes recalled memories, actions, memories and beliefs, the oldest or weakest first, and
-        nothing else: the remaining sections may exceed it. When a reflection is due, the prompt asks for it.
+        When a reflection is due, the prompt asks for it. The prompt never exceeds `budget_tokens`: long lines are cut
+        at a word, then lines are left out, the least important first.
+
+        Raises `InvalidArgument`, which says the least budget, if the identity, the output format and the beginning of a
+        visitor's newest message do not fit.
         """
         as_of = parameters.past_moment(options.get("as_of"))
         request = queries.context.ContextRequest(

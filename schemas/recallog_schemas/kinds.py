@@ -31,6 +31,12 @@ MEMORY: Role = "memory"
 ACTION: Role = "action"
 VISITOR: Role = "visitor"
 
+Dates = Literal["automatic", "always", "never"]
+"""Whether the lines of events carry dates: where one answer spans more than 24 hours, in every answer, or in none."""
+AUTOMATIC: Dates = "automatic"
+ALWAYS: Dates = "always"
+NEVER: Dates = "never"
+
 DEFAULT_IMPORTANCE = 0.5
 """The importance of every kind for which neither the catalogue nor its space sets another one."""
 
@@ -97,6 +103,7 @@ class AgentConfigured(Payload):
     reflection_threshold: Annotated[int, Field(ge=1, le=limits.INTEGER_MAX)] | None = None
     persona: str | None = None
     goal: str | None = None
+    dates: Dates | None = None
 
 
 class DeclaredKind(BaseModel):

@@ -57,6 +57,11 @@ PROMPT_BELIEFS = 8
 PROMPT_ACTIONS = 15
 PROMPT_RECALLED = 7
 EVIDENCE_CHARS_MAX = 200
+# A budget cuts the texts of a prompt no further before it leaves out lines. A visitor's newest message is always shown:
+# its first 500 characters, unless nothing else is left to give way.
+PROMPT_LINE_CHARS_MIN = 120
+PROMPT_MESSAGE_CHARS_MIN = 500
+PROMPT_MESSAGE_CHARS_LEAST = 40
 SCENE_KINDS_MAX = SHARED_KINDS_MAX
 UNREFLECTED_TURNS = 30
 STATUS_ITEMS = 100

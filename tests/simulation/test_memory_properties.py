@@ -1,6 +1,7 @@
 """Answers of a memory compared with a brute-force search of the ledger's bytes."""
 
 import random
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -201,8 +202,8 @@ def test_a_prompt_shows_the_last_events_of_visitors(recorded: Recorded) -> None:
                 )
             )
             heard = recorded.expected.visitors(space, agent)
-            lines = "\n".join(["VISITOR", *lines_of(heard)] if heard else ["VISITOR", "(quiet)"])
-            assert prompt.text.partition("\n\nEND")[0].endswith(f"\n\n{lines}")
+            lines = "\n".join(["VISITOR", *lines_of(heard, agent)] if heard else ["VISITOR", "(quiet)"])
+            assert undated(prompt.text).partition("\n\nEND")[0].endswith(f"\n\n{lines}")
 
 
 @settings(max_examples=40)
@@ -214,12 +215,20 @@ def test_a_prompt_shows_the_last_actions_of_its_agent(recorded: Recorded) -> Non
                 context.context(recorded.reading, None, TermCache(), space, agent, context.ContextRequest(), KEPT)
             )
             done = recorded.expected.actions(space, agent)
-            history = "\n".join(["", "ACTION HISTORY", *lines_of(done), "", "VISITOR", ""])
-            assert history in prompt.text if done else "ACTION HISTORY" not in prompt.text
+            history = "\n".join(["", "ACTION HISTORY", *lines_of(done, agent), "", "VISITOR", ""])
+            assert history in undated(prompt.text) if done else "ACTION HISTORY" not in prompt.text
 
 
-def lines_of(events: Sequence[ExpectedEvent]) -> list[str]:
-    return [f"[turn {one.turn:03d}][{one.kind}] {' '.join(one.text.splitlines())}" for one in events]
+def lines_of(events: Sequence[ExpectedEvent], reader: str) -> list[str]:
+    return [f"{prefix_of(one, reader)}{' '.join(one.text.splitlines())}" for one in events]
+
+
+def undated(text: str) -> str:
+    return re.sub(r"(\[turn \d+), \d{4}-\d\d-\d\d\]", r"\1]", text)
+
+
+def prefix_of(one: ExpectedEvent, reader: str) -> str:
+    return f"[turn {one.turn:03d}][{one.kind}]{'' if one.agent == reader else f'[{one.agent}]'} "
 
 
 # Explanations.

@@ -191,7 +191,7 @@ def test_salient_shows_the_most_salient_events_oldest_first(home: Path) -> None:
     result = clean(recallog("salient", "village", "widow", "smith", "--top-k", "2", "--home", home))
     assert result.out == (
         "[turn 004][agent.reflected][sal=0.60] The smith took it.\n"
-        "[turn 007][world.observed][sal=0.57] The chest stands in the quarry.\n"
+        "[turn 007][world.observed][narrator][sal=0.57] The chest stands in the quarry.\n"
     )
     assert result.err == (
         "7 events considered, in turn 8, by 0.30 relevance + 0.40 recency + 0.30 importance\n"
@@ -218,7 +218,7 @@ def test_explain_shows_why_an_agent_remembers_an_event(home: Path) -> None:
     assert lines == [
         "remembered",
         "  it is among the newest 8 events that widow may see (1 newer)",
-        "  [turn 007][world.observed][sal=0.63] The chest stands in the quarry.",
+        "  [turn 007][world.observed][narrator][sal=0.63] The chest stands in the quarry.",
         "  0.30 x relevance 0.200 + 0.40 x recency 0.905 + 0.30 x importance 0.700 = 0.632",
         "  rank 1 of 7 by salience in turn 8",
     ]
@@ -254,7 +254,7 @@ def test_beliefs_that_another_may_see(home: Path) -> None:
     publish(home, event_of("agent.reflected", "I never liked him.", audience=["priest"], turn=9))
     assert "liked" in clean(recallog("beliefs", "village", "widow", "--reader", "priest", "--home", home)).out
     others = clean(recallog("beliefs", "village", "widow", "--reader", "smith", "--home", home)).out
-    assert others == "[turn 004][agent.reflected] The smith took it.\n  based on w-1, t-1\n"
+    assert others == "[turn 004][agent.reflected][widow] The smith took it.\n  based on w-1, t-1\n"
 
 
 def test_the_scene_shows_shared_events(home: Path) -> None:
@@ -276,7 +276,7 @@ def prompt(home: Path, **arguments: Any) -> ContextView:
 def test_context_prints_the_prompt_and_nothing_else(home: Path) -> None:
     result = clean(recallog("context", "village", "smith", "--home", home))
     assert result.out.startswith("IDENTITY\nYou are smith.\n")
-    assert re.fullmatch(r"about \d+ tokens; 0 lines left out\n", result.err)
+    assert re.fullmatch(r"about \d+ tokens; 0 lines left out, 0 cut\n", result.err)
 
 
 def test_context_takes_every_option_of_a_prompt(home: Path) -> None:
@@ -293,21 +293,27 @@ def test_a_prompt_in_a_pipe_has_the_texts_unchanged(rude: Path) -> None:
 
 
 def test_context_reports_dropped_sections_and_a_due_reflection(home: Path) -> None:
-    result = clean(recallog("context", "village", "widow", "--budget-tokens", "20", "--home", home))
+    result = clean(recallog("context", "village", "widow", "--budget-tokens", "150", "--home", home))
     assert re.fullmatch(
-        r"about \d+ tokens; [1-9]\d* lines left out\n"
-        r"that exceeds 20, and no other line may be left out: use a larger budget\n"
+        r"about \d+ tokens; [1-9]\d* lines left out, \d+ cut\n"
         r"a reflection is due, and the prompt asks for it: recallog reflection village widow\n",
         result.err,
     )
     assert '"kind": "agent.reflected"' in result.out
 
 
+def test_a_budget_that_is_too_small_is_a_wrong_use_that_says_the_least_one(home: Path) -> None:
+    result = recallog("context", "village", "widow", "--budget-tokens", "20", "--home", home)
+    assert (result.code, result.out) == (2, "")
+    (least,) = re.findall(r"at least (\d+), not 20", result.err)
+    assert prompt(home, budget_tokens=int(least)).tokens == int(least)
+
+
 def test_context_as_json(home: Path) -> None:
     found = clean(recallog("context", "village", "widow", "--budget-tokens", "200", "--json", "--home", home)).json
     expected = prompt(home, budget_tokens=200)
     assert found == json.loads(expected.model_dump_json())
-    assert (found["tokens"], found["budget_tokens"], found["known"]) == (len(found["text"]) / 4, 200, True)
+    assert (found["tokens"], found["budget_tokens"], found["known"]) == (-(-len(found["text"]) // 4), 200, True)
     assert found["checkpoint"] == {"partition": 0, "offset": 8}
     assert found["reflection"]["due"]
 
@@ -320,7 +326,7 @@ def test_a_due_reflection_is_shown_with_its_first_event_and_evidence(home: Path)
     assert result.out == (
         "due since 0:8: 3 of 3 events since the last one at 0:4\n"
         "[turn 006][agent.spoke] He never answers.\n"
-        "[turn 007][world.observed] The chest stands in the quarry.\n"
+        "[turn 007][world.observed][narrator] The chest stands in the quarry.\n"
         "[turn 008][agent.thought] So it was not the smith.\n"
     )
     assert result.err == "answer it: recallog react village\n"

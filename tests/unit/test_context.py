@@ -1,6 +1,8 @@
 """Prompts: the text of each view, and the whole prompt with its sections and its budget."""
 
+import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +120,7 @@ ACTION HISTORY
 [turn 003][tool.used] bucket: half of it is out
 
 VISITOR
-[turn 004][user.injected] I saw the smith run.
+[turn 004][user.injected][visitor] I saw the smith run.
 
 It is night.
 
@@ -166,7 +168,7 @@ def test_events_shown_in_other_sections_do_not_count_in_the_window(tmp_path: Pat
 def test_a_given_scene_replaces_that_of_the_space_whose_events_become_memories(tmp_path: Path) -> None:
     found = sections(context(tmp_path, FIRE, scene="A clearing."))
     assert found["CURRENT SCENE"] == ["A clearing."]
-    assert "[turn 001][world.observed] The mill burns." in found["YOUR MEMORY"]
+    assert "[turn 001][world.observed][narrator] The mill burns." in found["YOUR MEMORY"]
 
 
 def test_a_space_may_name_the_kinds_of_its_scene(tmp_path: Path) -> None:
@@ -178,14 +180,14 @@ def test_a_space_may_name_the_kinds_of_its_scene(tmp_path: Path) -> None:
 def test_the_last_three_events_of_visitors_are_shown(tmp_path: Path) -> None:
     events = [event_of(n, "user.injected", f"Word {n}.", agent="visitor") for n in range(5)]
     assert sections(context(tmp_path, events))["VISITOR"] == [
-        f"[turn 00{n}][user.injected] Word {n}." for n in (2, 3, 4)
+        f"[turn 00{n}][user.injected][visitor] Word {n}." for n in (2, 3, 4)
     ]
 
 
 def test_a_visitor_is_still_shown_after_five_thousand_events(tmp_path: Path) -> None:
     later = [event_of(n, ("agent.spoke", "world.observed")[n % 2], "Bread!") for n in range(1, 5_001)]
     prompt = context(tmp_path, [event_of(0, "user.injected", "Mind the smith.", agent="visitor"), *later])
-    assert sections(prompt)["VISITOR"] == ["[turn 000][user.injected] Mind the smith."]
+    assert sections(prompt)["VISITOR"] == ["[turn 000][user.injected][visitor] Mind the smith."]
 
 
 def test_the_newest_fifteen_actions_are_shown_after_five_thousand_events(tmp_path: Path) -> None:
@@ -206,7 +208,122 @@ def test_the_action_history_of_the_past_has_the_actions_of_then(tmp_path: Path) 
 def test_a_visitor_s_event_addressed_to_another_agent_is_not_shown(tmp_path: Path) -> None:
     whisper = event_of(0, "user.injected", "Mind the smith.", agent="visitor", audience=["miller"])
     assert sections(context(tmp_path, [whisper]))["VISITOR"] == ["(quiet)"]
-    assert sections(context(tmp_path, [], "miller"))["VISITOR"] == ["[turn 000][user.injected] Mind the smith."]
+    assert sections(context(tmp_path, [], "miller"))["VISITOR"] == [
+        "[turn 000][user.injected][visitor] Mind the smith."
+    ]
+
+
+# Who spoke, and when.
+
+NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)
+
+
+def talk(*hours: float, begin: datetime = NOON) -> list[Event]:
+    """Words of two people, `hours` after `begin`."""
+    shared = event("space.configured", payload={"shared_kinds": ["agent.spoke"]}, at=begin)
+    people = ("joanna", "nate")
+    words = [
+        event_of(n, "agent.spoke", f"Word {n}.", agent=people[n % 2], at=begin + timedelta(hours=hour))
+        for n, hour in enumerate(hours)
+    ]
+    return [shared, *words]
+
+
+def test_lines_of_others_name_their_author(tmp_path: Path) -> None:
+    prompt = sections(context(tmp_path, talk(0, 1, 24), "joanna"))
+    assert prompt["YOUR MEMORY"] == [
+        "[turn 000][agent.spoke] Word 0.",
+        "[turn 001][agent.spoke][nate] Word 1.",
+        "[turn 002][agent.spoke] Word 2.",
+    ]
+
+
+def test_two_visitors_can_be_told_apart(tmp_path: Path) -> None:
+    events = [event_of(n, "user.injected", "Hello.", agent=agent) for n, agent in enumerate(("ann", "bob"))]
+    assert sections(context(tmp_path, events))["VISITOR"] == [
+        "[turn 000][user.injected][ann] Hello.",
+        "[turn 001][user.injected][bob] Hello.",
+    ]
+
+
+def test_a_salient_line_of_another_names_its_author_before_its_score(tmp_path: Path) -> None:
+    prompt = context(
+        tmp_path, [*talk(0, 1), event("agent.configured", agent="joanna", payload={"use_salience": True})], "joanna"
+    )
+    assert [line.partition("[sal=")[0] for line in sections(prompt)["YOUR MEMORY"]] == [
+        "[turn 000][agent.spoke]",
+        "[turn 001][agent.spoke][nate]",
+    ]
+
+
+def test_lines_carry_dates_if_the_answer_spans_more_than_24_hours(tmp_path: Path) -> None:
+    prompt = sections(context(tmp_path, talk(0, 24.1), "joanna"))
+    assert prompt["YOUR MEMORY"] == [
+        "[turn 000, 2023-05-08][agent.spoke] Word 0.",
+        "[turn 001, 2023-05-09][agent.spoke][nate] Word 1.",
+    ]
+
+
+def test_the_whole_prompt_decides_whether_its_lines_carry_dates(tmp_path: Path) -> None:
+    old = event_of(0, "user.injected", "Hello.", agent="visitor", at=NOON)
+    new = event_of(1, "agent.spoke", "Bread.", at=NOON + timedelta(days=2))
+    prompt = sections(context(tmp_path, [old, new]))
+    assert prompt["YOUR MEMORY"] == ["[turn 001, 2023-05-10][agent.spoke] Bread."]
+    assert prompt["VISITOR"] == ["[turn 000, 2023-05-08][user.injected][visitor] Hello."]
+
+
+@pytest.mark.parametrize(
+    ("dates", "hours", "dated"),
+    [("always", (0, 1), True), ("never", (0, 99), False), ("automatic", (0, 99), True), (None, (0, 1), False)],
+)
+def test_an_agent_may_be_set_to_have_dates_always_or_never(
+    tmp_path: Path, dates: str | None, hours: Sequence[float], dated: bool
+) -> None:
+    events = [*talk(*hours), event("agent.configured", agent="joanna", payload={"dates": dates}, at=NOON)]
+
+    async def ask(memory: Memory) -> list[str]:
+        space, agent = "village", "joanna"
+        views = [
+            await memory.context(space, agent),
+            await memory.episodic(space, agent),
+            await memory.timeline(space, agent),
+            await memory.salient(space, agent),
+            await memory.recall(space, agent, "word"),
+            await memory.search(space, agent, "word"),
+            await memory.around(space, agent, "e-1"),
+            await memory.entries(space, agent, ["e-0", "e-1"]),
+        ]
+        return [view.format() for view in views]
+
+    for text in after(tmp_path, events, ask):
+        assert ("2023-05-08" in text) == dated
+        assert "[agent.spoke][nate]" in text
+        assert "[joanna]" not in text
+
+
+@pytest.mark.parametrize("dates", ["always", "automatic"])
+def test_times_that_ingest_invented_are_never_shown(tmp_path: Path, dates: str) -> None:
+    events = talk(0, 99, begin=datetime(2000, 1, 1, tzinfo=UTC))
+    real = event_of(7, "agent.spoke", "Real.", agent="nate", at=NOON)
+    settings = event("agent.configured", agent="joanna", payload={"dates": dates})
+    memory = sections(context(tmp_path, [*events, real, settings], "joanna"))["YOUR MEMORY"]
+    assert memory[:2] == ["[turn 000][agent.spoke] Word 0.", "[turn 001][agent.spoke][nate] Word 1."]
+    date = ", 2023-05-08" if dates == "always" else ""
+    assert memory[2:] == [f"[turn 007{date}][agent.spoke][nate] Real."]
+
+
+def test_beliefs_are_shown_to_their_reader_with_its_dates(tmp_path: Path) -> None:
+    events = [event_of(n, "agent.reflected", f"Belief {n}.", at=NOON + timedelta(days=2 * n)) for n in range(2)]
+
+    async def ask(memory: Memory) -> tuple[str, str]:
+        await memory.publish(event("agent.configured", agent="miller", payload={"dates": "never"}))
+        own = await memory.beliefs("village", "baker")
+        return own.format(), (await memory.beliefs("village", "baker", reader="miller")).format()
+
+    assert after(tmp_path, events, ask) == (
+        "[turn 000, 2023-05-08][agent.reflected] Belief 0.\n[turn 001, 2023-05-10][agent.reflected] Belief 1.",
+        "[turn 000][agent.reflected][baker] Belief 0.\n[turn 001][agent.reflected][baker] Belief 1.",
+    )
 
 
 # Salience.
@@ -241,23 +358,33 @@ FULL = [
     *(event_of(30 + n, "agent.reflected", f"Belief {n}.") for n in range(3)),
     event_of(40, "user.injected", "I saw the smith run.", agent="visitor"),
 ]
-LINES = {"ACTION HISTORY": 3, "YOUR MEMORY": 4, "YOUR BELIEFS": 3}
+ALL_LINES = sum(
+    {"ACTION HISTORY": 3, "YOUR MEMORY": 4, "YOUR BELIEFS": 3, "CURRENT SCENE": 1, "extra": 1, "GOAL": 1}.values()
+)
+LONG = " ".join(f"word{n}" for n in range(300))
+
+
+def least_budget(refused: InvalidArgument) -> int:
+    (least,) = re.findall(r"at least ([\d,]+),", str(refused))
+    return int(least.replace(",", ""))
 
 
 def on_a_budget(home: Path, events: Sequence[Event]) -> list[ContextView]:
-    """The prompt at every budget, from 1 to one that is sufficient."""
+    """The prompt at every budget, from the least possible one to one that is sufficient."""
 
     async def ask(memory: Memory) -> list[ContextView]:
         wanted = {"extra": "It is night.", "output_format": "Answer in one line."}
         enough = (await memory.context("village", "baker", **wanted)).tokens
-        budgets = range(1, enough + 1)
+        with pytest.raises(InvalidArgument) as refused:
+            await memory.context("village", "baker", budget_tokens=1, **wanted)
+        budgets = range(least_budget(refused.value), enough + 1)
         return [await memory.context("village", "baker", budget_tokens=budget, **wanted) for budget in budgets]
 
     return after(home, events, ask)
 
 
 def spare_lines(prompt: ContextView) -> tuple[int, ...]:
-    """How many removable lines are left."""
+    """How many of the lines that go first are left."""
     found = sections(prompt)
     return tuple(len(found.get(heading, [])) for heading in SPARE)
 
@@ -291,23 +418,69 @@ def test_with_salience_the_weakest_memory_is_removed_first(tmp_path: Path) -> No
     assert [line.rpartition("] ")[2] for line in sections(prompt)["YOUR MEMORY"]] == ["Guilty.", "Why?"]
 
 
-def test_identity_visitor_and_output_format_are_never_removed(tmp_path: Path) -> None:
+def test_on_the_least_budget_identity_newest_message_and_output_format_are_left(tmp_path: Path) -> None:
     prompt = on_a_budget(tmp_path, FULL)[0]
-    assert prompt.dropped == sum(LINES.values())
-    assert list(sections(prompt)) == [
-        "IDENTITY", "SHARED GOAL", "CURRENT SCENE", "VISITOR", "It is night.", "OUTPUT FORMAT",
-    ]  # fmt: skip
-    assert sections(prompt)["VISITOR"] == ["[turn 040][user.injected] I saw the smith run."]
+    assert prompt.dropped == ALL_LINES
+    assert list(sections(prompt)) == ["IDENTITY", "VISITOR", "OUTPUT FORMAT"]
+    assert sections(prompt)["VISITOR"] == ["[turn 040][user.injected][visitor] I saw the smith run."]
 
 
-def test_a_budget_is_met_if_possible_and_removes_no_more_lines_than_needed(tmp_path: Path) -> None:
+def test_a_budget_is_met_and_removes_no_more_lines_than_needed(tmp_path: Path) -> None:
     prompts = on_a_budget(tmp_path, FULL)
-    for budget, prompt in enumerate(prompts, 1):
-        assert prompt.tokens <= budget or prompt.dropped == sum(LINES.values())
-        assert prompt.dropped == sum(LINES.values()) - sum(spare_lines(prompt))
+    least = prompts[0].tokens
+    for budget, prompt in enumerate(prompts, least):
+        assert prompt.tokens <= budget == prompt.budget_tokens
     by_dropped = {prompt.dropped: prompt.tokens for prompt in prompts}
-    for budget, prompt in enumerate(prompts, 1):
-        assert prompt.dropped == 0 or by_dropped[prompt.dropped - 1] > budget
+    for budget, prompt in enumerate(prompts, least):
+        assert prompt.dropped == 0 or by_dropped.get(prompt.dropped - 1, budget + 1) > budget
+
+
+def test_long_lines_are_cut_at_a_word_before_any_line_is_removed(tmp_path: Path) -> None:
+    lines = [*(event_of(n, "agent.spoke", f"{n} {LONG}") for n in range(4)), event_of(9, "agent.spoke", "Short.")]
+    prompt = context(tmp_path, lines, budget_tokens=400)
+    assert (prompt.dropped, prompt.shortened) == (0, 4)
+    memory = sections(prompt)["YOUR MEMORY"]
+    assert memory[-1] == "[turn 009][agent.spoke] Short."
+    for number, line in enumerate(memory[:-1]):
+        text = line.removeprefix(f"[turn 00{number}][agent.spoke] {number} ").removesuffix("…")
+        assert LONG.startswith(f"{text} ")
+    assert 380 < prompt.tokens <= 400
+
+
+def test_a_long_message_is_cut_before_memories_go_and_never_left_out(tmp_path: Path) -> None:
+    events = [*FULL, event_of(50, "user.injected", LONG, agent="visitor")]
+    prompt = context(tmp_path, events, budget_tokens=400)
+    assert prompt.dropped == 0
+    assert sections(prompt)["VISITOR"][-1].startswith("[turn 050][user.injected][visitor] word0 word1 word2")
+    *_, message = sections(context(tmp_path, [], budget_tokens=60))["VISITOR"]
+    assert re.fullmatch(r"\[turn 050\]\[user.injected\]\[visitor\] word0( word\d+)+…", message)
+
+
+def test_older_messages_and_scenes_go_oldest_first(tmp_path: Path) -> None:
+    events = [
+        event_of(1, "user.injected", "First.", agent="visitor"),
+        event_of(2, "world.observed", "Second.", agent="narrator"),
+        event_of(3, "user.injected", "Third.", agent="visitor"),
+        event_of(4, "user.injected", "Fourth.", agent="visitor"),
+    ]
+    words = ("First.", "Second.", "Third.", "Fourth.")
+    left = [tuple(word for word in words if word in prompt.text) for prompt in on_a_budget(tmp_path, events)]
+    assert list(dict.fromkeys(left)) == [words[3:], words[2:], words[1:], words]
+
+
+def test_the_given_scene_and_extra_are_cut_too(tmp_path: Path) -> None:
+    prompt = context(tmp_path, [], scene=LONG, extra=LONG, budget_tokens=300)
+    assert (prompt.dropped, prompt.shortened) == (0, 2)
+    assert prompt.tokens <= 300
+
+
+def test_a_persona_that_exceeds_the_budget_is_an_error_that_says_the_least_one(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        context(tmp_path, [configured(persona=LONG)], output_format="Answer.", budget_tokens=100)
+    assert refused.value.path == "budget_tokens"
+    text = f"IDENTITY\nYou are baker.\n{LONG}\n\nOUTPUT FORMAT\nAnswer."
+    assert least_budget(refused.value) == -(-len(text) // 4)
+    assert context(tmp_path, [], output_format="Answer.", budget_tokens=least_budget(refused.value)).text == text
 
 
 @pytest.mark.parametrize("budget", [0, -1])
@@ -346,11 +519,21 @@ def test_a_prompt_asks_for_no_reflection_that_is_not_due(tmp_path: Path) -> None
     assert not prompt.reflection.due
 
 
-def test_a_due_reflection_is_requested_on_any_budget(tmp_path: Path) -> None:
-    prompt = context(
-        tmp_path, [configured(reflection_threshold=1), event_of(2, "agent.spoke", "Water!")], budget_tokens=1
-    )
-    assert "e-2 [turn 002][agent.spoke] Water!" in sections(prompt)["OUTPUT FORMAT"]
+def test_the_evidence_of_a_reflection_gives_way_first_down_to_its_ids_then_none(tmp_path: Path) -> None:
+    events = [configured(reflection_threshold=2), *(event_of(n, "agent.spoke", f"Water {n}!") for n in (2, 3))]
+    whole = context(tmp_path, events)
+    prompts = [context(tmp_path, [], budget_tokens=budget) for budget in range(whole.tokens, whole.tokens - 40, -1)]
+    shown = ["\n".join(sections(prompt)["OUTPUT FORMAT"][2:]) for prompt in prompts]
+    heading, texts = "The newest of these events, by id:", [f"[turn 00{n}][agent.spoke] Water {n}!" for n in (2, 3)]
+    assert list(dict.fromkeys(shown)) == [
+        f"{heading}\ne-2 {texts[0]}\ne-3 {texts[1]}",
+        f"{heading}\ne-2\ne-3 {texts[1]}",
+        f"{heading}\ne-2\ne-3",
+        f"{heading}\ne-3",
+        "",
+    ]
+    assert all(sections(prompt)["YOUR MEMORY"] == texts for prompt in prompts if prompt.dropped < 2)
+    assert all('"kind": "agent.reflected"' in prompt.text for prompt in prompts)
 
 
 async def reflecting_run(memory: Memory, turns: int) -> list[ContextView]:

@@ -172,7 +172,9 @@ def test_live_rebuilt_and_past_views_agree_on_declared_kinds(tmp_path: Path) -> 
     async def ask(memory: Memory) -> None:
         lines = (await memory.episodic("village", "miller")).format()
         prompt = str(await memory.context("village", "miller"))
-        assert lines == "[turn 001][order.placed] Ada ordered rye bread\n[turn 001][order.placed] rye bread for Bea"
+        assert lines == (
+            "[turn 001][order.placed][baker] Ada ordered rye bread\n[turn 001][order.placed][baker] rye bread for Bea"
+        )
         assert (await memory.admin.verify()).clean
         await memory.admin.rebuild()
         assert (await memory.episodic("village", "miller")).format() == lines
@@ -205,7 +207,9 @@ def test_a_kind_with_the_role_action_is_in_the_action_history_of_its_agent(tmp_p
     assert own["ACTION HISTORY"] == [line, "[turn 002][tool.used] oven"]
     assert own["YOUR MEMORY"] == ["(no prior memory)"]
     assert "ACTION HISTORY" not in other
-    assert other["YOUR MEMORY"] == ([line] if shared else ["(no prior memory)"])
+    assert other["YOUR MEMORY"] == (
+        ["[turn 001][order.placed][baker] Ada ordered rye bread"] if shared else ["(no prior memory)"]
+    )
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -220,7 +224,7 @@ def test_a_kind_with_the_role_visitor_is_in_the_prompts_of_all_who_may_see_the_e
 
     own, other = after(tmp_path, [declared(visitor), order(), *chatter], ask)
     assert own == ["[turn 001][order.placed] Ada ordered rye bread"]
-    assert other == (own if shared else ["(quiet)"])
+    assert other == (["[turn 001][order.placed][baker] Ada ordered rye bread"] if shared else ["(quiet)"])
 
 
 def test_a_role_applies_to_later_events(tmp_path: Path) -> None:
@@ -366,7 +370,7 @@ def test_events_of_a_declared_kind_are_published_queried_rebuilt_and_verified(tm
     lines = "\n".join(codec.encode(each).decode() for each in (declared(), order(id="o-1")))
     environment = {"RECALLOG_HOME": str(tmp_path / "home"), "RECALLOG_INDEX": "off"}
     assert recallog("ingest", "-", stdin=lines, **environment).code == 0
-    line = "[order.placed] Ada ordered rye bread"
+    line = "[order.placed][baker] Ada ordered rye bread"
     for command in (("episodic", "village", "miller"), ("context", "village", "miller")):
         assert line in recallog(*command, **environment).out
     assert "Ada ordered rye bread" in recallog("recall", "village", "miller", "who ordered rye?", **environment).out

@@ -240,7 +240,8 @@ def test_a_memory_is_shown_with_its_turn_and_kind(tmp_path: Path) -> None:
         event_of("agent.spoke", "baker", 1204, "[Oh]"),
     ]
     assert (
-        view(tmp_path, events).format() == "[turn 003][world.observed] The mill burned.\n[turn 1204][agent.spoke] [Oh]"
+        view(tmp_path, events).format()
+        == "[turn 003][world.observed][narrator] The mill burned.\n[turn 1204][agent.spoke] [Oh]"
     )
 
 

@@ -91,7 +91,8 @@ def test_a_preview_has_the_fields_needed_to_choose_and_to_fetch_the_event(tmp_pa
     (hit,) = after(tmp_path, [written], lambda memory: memory.search("village", "baker", "bread")).hits
     assert (hit.id, hit.position, hit.at, hit.turn) == ("b-1", Position(0, 0), NOON, 3)
     assert (hit.agent, hit.kind, hit.session) == ("baker", "agent.spoke", "s-1")
-    assert hit.line() == "[turn 003][agent.spoke] bread"
+    assert hit.line("baker") == "[turn 003][agent.spoke] bread"
+    assert hit.line("miller", dated=True) == f"[turn 003, {NOON:%Y-%m-%d}][agent.spoke][baker] bread"
 
 
 def test_search_finds_what_recall_finds_and_rounds_its_scores(tmp_path: Path) -> None:

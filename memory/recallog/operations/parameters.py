@@ -149,7 +149,7 @@ EntriesAfter = Annotated[
 ]
 BudgetTokens = Annotated[
     int | None,
-    Field(ge=1, description="Leave out the least important lines until the prompt fits; four characters each."),
+    Field(ge=1, description="Most tokens of the prompt, four characters each: long lines are cut, others left out."),
 ]
 Turn = Annotated[
     int | None,

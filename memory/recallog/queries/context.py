@@ -1,17 +1,17 @@
 """The prompt of an agent: identity, goal, scene, beliefs, memory, actions, visitors and the form of the answer.
 
 Sections are ordered from what never changes to what changes with every turn (the memory model's order, which suits
-prompt caches); the form of the answer comes last. A budget removes whole lines, the least important first, and never
-the identity, a visitor's words or the form of the answer. All sections come from one atomic read of the views.
+prompt caches); the form of the answer comes last. All sections come from one atomic read of the views. `prompt` fits
+their lines to a budget.
 """
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from recallog import retrieval
 from recallog.index.semantic_index import SemanticIndex
 from recallog.queries import reflections, salient
+from recallog.queries.prompt import Line, Prompt, Section, tokens
 from recallog.queries.salient import Related, SalienceQuery
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.time_travel import AsOf
@@ -20,16 +20,24 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, episodic, scene, settings
 from recallog_projections.views.settings import AgentSettings
 from recallog_schemas import limits
-from recallog_schemas.views import ContextView, RecallHit, RecallView, ReflectionView, Remembered, SceneView, one_line
+from recallog_schemas.shortening import cut
+from recallog_schemas.views import (
+    ContextView,
+    RecallHit,
+    RecallView,
+    ReflectionView,
+    Remembered,
+    SceneView,
+    are_dated,
+    one_line,
+)
 
-CHARS_PER_TOKEN = 4
-"""The memory model's estimate: a token is four characters, rounded up."""
-
-_NEXT_LINE, _NEXT_SECTION = "\n", "\n\n"
 _SHOWN_ELSEWHERE = limits.PROMPT_BELIEFS + limits.PROMPT_ACTIONS + limits.VISITOR_EVENTS + limits.SCENE_KINDS_MAX + 1
 """Upper bound of the events that the prompt shows outside of its memory section, the goal included."""
 _RECALLED_ELSEWHERE = 13
 """How many hits are requested beyond those shown, since other sections may show some of them already."""
+_EVIDENCE_CHARS_LEAST = 40
+"""How much of the text of evidence is shown however long the names before it are."""
 _FIRST_READ_EVENTS = 100
 """How many of the newest events that the agent may see are read before its settings, which may ask for more."""
 
@@ -45,6 +53,8 @@ class ContextRequest:
     budget_tokens: int | None = None
     turn: int | None = None
     as_of: AsOf | None = None
+    top_k: int | None = None
+    """The number of salient events. None: the agent's setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +66,8 @@ class _SectionContents:
     beliefs: Sequence[Remembered]
     visitors: Sequence[Remembered]
     actions: Sequence[Remembered]
-    scene: str
+    scene: str | None
+    """The scene that the caller gave; None: it is `seen`."""
     query: str
 
     def offsets(self) -> set[int]:
@@ -66,26 +77,25 @@ class _SectionContents:
 
 @dataclass(frozen=True, slots=True)
 class _MemorySection:
-    """The lines of the memory section."""
+    """The memory section, and what it was chosen from."""
 
-    lines: list[str]
+    events: Sequence[Remembered]
     cheapest_first: Sequence[int]
-    """List indexes of the lines, in the order in which the budget removes them."""
-    offsets: Collection[int]
+    """List indexes of the events, in the order in which the budget removes them."""
 
 
-@dataclass(slots=True)
-class Section:
-    """A heading and its lines. `spare` lists the lines that the budget may remove, in order of removal."""
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """A prompt before it is fitted to a budget, and what it was composed of."""
 
-    heading: str
-    lines: list[str]
-    spare: Sequence[int] = ()
-
-
-def tokens(text: str) -> int:
-    """The estimated number of tokens of a text: one for every four characters, rounded up."""
-    return math.ceil(len(text) / CHARS_PER_TOKEN)
+    snapshot: Snapshot
+    own: AgentSettings
+    prompt: Prompt
+    salience_query: SalienceQuery
+    related: Related | None
+    """The relevance of events to the query; None if the agent's memory is not chosen by salience."""
+    reflection: ReflectionView
+    degraded: str | None
 
 
 async def scene_of(reading: ReadSession, space: str) -> SceneView:
@@ -115,15 +125,54 @@ async def context(
     request: ContextRequest,
     candidates: int,
 ) -> ContextView:
-    """The prompt of `agent`; salience scores the newest `candidates` events. An index recalls older memories."""
+    """The prompt of `agent`; salience scores the newest `candidates` events. An index recalls older memories.
+
+    Raises `InvalidArgument` for a budget that is too small for what is never left out.
+    """
+    composed = await compose(reading, index, cache, space, agent, request, candidates)
+    written, reflection = composed.prompt.fitted(request.budget_tokens), composed.reflection
+    return ContextView(
+        generation=reflection.generation,
+        checkpoint=reflection.checkpoint,
+        space=space,
+        agent=agent,
+        known=reflection.known,
+        dates=reflection.dates,
+        text=written.text,
+        tokens=tokens(written.text),
+        budget_tokens=request.budget_tokens,
+        dropped=written.dropped,
+        shortened=written.shortened,
+        degraded=composed.degraded,
+        reflection=reflection,
+    )
+
+
+async def compose(
+    reading: ReadSession,
+    index: SemanticIndex | None,
+    cache: TermCache,
+    space: str,
+    agent: str,
+    request: ContextRequest,
+    candidates: int,
+    *,
+    rows: Sequence[RowKey] = (),
+    first_read: int = _FIRST_READ_EVENTS,
+) -> Composition:
+    """The prompt of `agent` and the snapshot that it was read from, which also has `rows`.
+
+    The snapshot has the newest `first_read` events that the agent may see, or more.
+    """
     kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
-    newest = _FIRST_READ_EVENTS
+    newest = first_read
     while True:
         snapshot = await reading.snapshot(
             [
                 *salient.rows(space, agent),
                 *reflections.rows(space, agent),
                 *scene.rows(space, (*kinds, scene.GOAL_KIND)),
+                *rows,
             ],
             [
                 *episodic.logs(space, agent, newest),
@@ -139,17 +188,24 @@ async def context(
         needed = min(max(needed, reflections.events_needed(snapshot, space, agent, candidates)), candidates)
         if set_to == kinds and needed <= newest:
             shown = _shown(snapshot, space, agent, request, kinds)
-            salience_query = SalienceQuery(shown.query, turn=request.turn, as_of=request.as_of)
-            related = await salient.related(snapshot, index if own.use_salience else None, space, agent, salience_query)
+            salience_query = SalienceQuery(shown.query, request.top_k, request.turn, request.as_of)
+            related = await salient.related(snapshot, index, space, agent, salience_query) if own.use_salience else None
             memory = _memory(snapshot, space, agent, own, salience_query, related, shown.offsets())
             recalled = await _recalled(reading, snapshot, index, cache, space, agent, salience_query, candidates)
-            known = {*shown.offsets(), *memory.offsets}
+            known = {*shown.offsets(), *(event.position.offset for event in memory.events)}
             hits = recalled.hits if recalled is not None else ()
             further = [hit for hit in hits if not hit.weak and hit.position.offset not in known]
             further = further[: limits.PROMPT_RECALLED]
-            degraded = recalled.degraded if recalled is not None else None
             reflection = await reflections.view(reading, snapshot, space, agent)
-            return _composed(own, request, reflection, shown, memory, further, degraded)
+            return Composition(
+                snapshot,
+                own,
+                _prompt(own, request, reflection, shown, memory, further),
+                salience_query,
+                related,
+                reflection,
+                recalled.degraded if recalled is not None else None,
+            )
         kinds, newest = set_to, max(newest, needed)
 
 
@@ -157,7 +213,8 @@ def _shown(
     snapshot: Snapshot, space: str, agent: str, request: ContextRequest, kinds: Sequence[str]
 ) -> _SectionContents:
     goals = [event for event in _scene(snapshot, space, (scene.GOAL_KIND,)) if event.text]
-    seen = [event for event in _scene(snapshot, space, kinds) if event not in goals] if request.scene is None else []
+    newest = _scene(snapshot, space, kinds) if request.scene is None else []
+    seen = [event for event in newest if event.text and event not in goals]
     scene_text = request.scene if request.scene is not None else _texts(seen)
     return _SectionContents(
         goals,
@@ -165,47 +222,64 @@ def _shown(
         reflections.believed(snapshot, space, agent),
         _visitors(snapshot, space, agent),
         _actions(snapshot, space, agent),
-        scene_text,
+        request.scene,
         request.query if request.query is not None else scene_text or _texts(goals),
     )
 
 
-def _composed(
+def _prompt(
     own: AgentSettings,
     request: ContextRequest,
     reflection: ReflectionView,
     shown: _SectionContents,
     memory: _MemorySection,
     recalled: Sequence[RecallHit],
-    degraded: str | None,
-) -> ContextView:
-    identity = Section("IDENTITY", _identity(reflection.agent, own))
-    goal = Section("SHARED GOAL", [one_line(event.text) for event in shown.goals])
-    sight = Section("CURRENT SCENE", [shown.scene] if shown.scene else [])
-    believed = Section("YOUR BELIEFS", [event.line() for event in shown.beliefs], range(len(shown.beliefs)))
-    remembered = Section("YOUR MEMORY", memory.lines or ["(no prior memory)"], memory.cheapest_first)
+) -> Prompt:
+    due = reflection.on if reflection.due else ()
+    with_dates = (*shown.beliefs, *memory.events, *recalled, *shown.actions, *shown.visitors, *due)
+    dated = are_dated((event.at for event in with_dates), reflection.dates)
+
+    def line(event: Remembered) -> Line:
+        prefix = event.line_prefix(reflection.agent, dated=dated)
+        return Line(one_line(event.text), prefix, event.position.offset)
+
+    identity = [Line(text) for text in _identity(reflection.agent, own)]
+    goals = [Line(one_line(event.text), offset=event.position.offset) for event in shown.goals]
+    seen = [Line(one_line(event.text), offset=event.position.offset) for event in shown.seen]
+    given = [Line(shown.scene)] if shown.scene else []
+    beliefs = [line(event) for event in shown.beliefs]
+    memories = [line(event) for event in memory.events]
     in_order = sorted(recalled, key=lambda hit: hit.position.offset)
-    weakest_first = [in_order.index(hit) for hit in reversed(recalled)]
-    further = Section("RECALLED", [hit.line() for hit in in_order], weakest_first)
-    done = Section("ACTION HISTORY", [event.line() for event in shown.actions], range(len(shown.actions)))
-    visitor = Section("VISITOR", [event.line() for event in shown.visitors] or ["(quiet)"])
-    extra = Section("", [request.extra] if request.extra else [])
-    form = Section("OUTPUT FORMAT", _output_format(request.output_format, reflection))
-    sections = [identity, goal, sight, believed, remembered, further, done, visitor, extra, form]
-    dropped = _trim(sections, (further, done, remembered, believed), request.budget_tokens)
-    text = _written(sections)
-    return ContextView(
-        generation=reflection.generation,
-        checkpoint=reflection.checkpoint,
-        space=reflection.space,
-        agent=reflection.agent,
-        known=reflection.known,
-        text=text,
-        tokens=tokens(text),
-        budget_tokens=request.budget_tokens,
-        dropped=dropped,
-        degraded=degraded,
-        reflection=reflection,
+    further = [line(hit) for hit in in_order]
+    actions = [line(event) for event in shown.actions]
+    visitors = [line(event) for event in shown.visitors]
+    extra = [Line(request.extra)] if request.extra else []
+    request_lines, evidence = _reflection_request(reflection, due, dated)
+    form = [Line(text) for text in ([request.output_format] if request.output_format else []) + request_lines]
+    evidence_heading = [Line("The newest of these events, by id:")] if evidence else []
+    no_memory = [] if memories else [Line("(no prior memory)")]
+    quiet = [] if visitors else [Line("(quiet)")]
+    weakest_first = [further[in_order.index(hit)] for hit in reversed(recalled)]
+    cheap = [*weakest_first, *actions, *(memories[number] for number in memory.cheapest_first), *beliefs]
+    oldest_first = sorted([*seen, *visitors[:-1]], key=lambda shown: shown.offset or 0)
+    return Prompt(
+        (
+            Section("IDENTITY", identity),
+            Section("SHARED GOAL", goals),
+            Section("CURRENT SCENE", given or seen),
+            Section("YOUR BELIEFS", beliefs),
+            Section("YOUR MEMORY", memories or no_memory),
+            Section("RECALLED", further),
+            Section("ACTION HISTORY", actions),
+            Section("VISITOR", visitors or quiet),
+            Section("", extra),
+            Section("OUTPUT FORMAT", [*form, *evidence_heading, *evidence]),
+        ),
+        frozenset(cheap),
+        (*cheap, *no_memory, *quiet, *oldest_first, *given, *extra, *goals),
+        visitors[-1] if visitors else None,
+        evidence,
+        evidence_heading[0] if evidence_heading else None,
     )
 
 
@@ -271,72 +345,44 @@ def _memory(
     agent: str,
     own: AgentSettings,
     salience_query: SalienceQuery,
-    related: Related,
+    related: Related | None,
     shown: Collection[int],
 ) -> _MemorySection:
     """The memories of `agent` that no other section shows.
 
     The newest ones or, where the agent is configured so, the most salient ones; the budget removes the weakest first.
     """
-    if not own.use_salience:
+    if related is None:
         newest = [memory for memory in snapshot.memories(space, agent) if memory.offset not in shown]
         window = episodic.window(newest, own.window or limits.WINDOW_EVENTS)
-        lines = [snapshot.remembered(memory.offset, memory.data, memory.text).line() for memory in window]
-        return _MemorySection(lines, range(len(lines)), {memory.offset for memory in window})
+        events = [snapshot.remembered(memory.offset, memory.data, memory.text) for memory in window]
+        return _MemorySection(events, range(len(events)))
     ranking = salient.rank(snapshot, space, agent, salience_query, related, more=len(shown))
     left = [list_index for _, list_index in ranking.order if ranking.memories[list_index].offset not in shown][
         : ranking.top_k
     ]
     chosen = sorted(left)
     return _MemorySection(
-        [ranking.salient(snapshot, ranking.memories[list_index]).line() for list_index in chosen],
+        [ranking.salient(snapshot, ranking.memories[list_index]) for list_index in chosen],
         [chosen.index(list_index) for list_index in reversed(left)],
-        {ranking.memories[list_index].offset for list_index in chosen},
     )
 
 
-def _output_format(given: str | None, reflection: ReflectionView) -> list[str]:
-    lines = [given] if given else []
-    if reflection.due:
-        lines += [
-            f"A reflection is due: you have seen {reflection.events:,} events since your last one. Do not act this "
-            "time. Say in one or two sentences what you have come to believe because of them, and answer with this "
-            "JSON alone:",
-            '{"kind": "agent.reflected", "payload": {"belief": "...", "based_on": ["ids of the events it rests on"]}}',
-            "The newest of these events, by id:",
-            *(f"{event.event.id} {_cut(event.line())}" for event in reflection.on),
-        ]
-    return lines
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= limits.EVIDENCE_CHARS_MAX else line[: limits.EVIDENCE_CHARS_MAX - 1] + "…"
-
-
-def _trim(sections: Sequence[Section], cheapest_first: Sequence[Section], budget_tokens: int | None) -> int:
-    """Remove lines until the prompt fits or no more may be removed; return the number of lines removed."""
-    if budget_tokens is None:
-        return 0
-    excess = len(_written(sections)) - budget_tokens * CHARS_PER_TOKEN
-    dropped = 0
-    for section in cheapest_first:
-        gone: set[int] = set()
-        for number in section.spare:
-            if excess <= 0:
-                break
-            gone.add(number)
-            excess -= len(section.lines[number]) + len(_NEXT_LINE)
-        section.lines = [line for number, line in enumerate(section.lines) if number not in gone]
-        if gone and not section.lines:
-            excess -= len(section.heading) + len(_NEXT_SECTION)
-        dropped += len(gone)
-    return dropped
-
-
-def _written(sections: Sequence[Section]) -> str:
-    """All sections that have lines."""
-    return _NEXT_SECTION.join(
-        _NEXT_LINE.join((section.heading, *section.lines) if section.heading else section.lines)
-        for section in sections
-        if section.lines
-    )
+def _reflection_request(
+    reflection: ReflectionView, due: Sequence[Remembered], dated: bool
+) -> tuple[list[str], list[Line]]:
+    """The request of a due reflection, and its evidence; nothing if none is due."""
+    if not reflection.due:
+        return [], []
+    request = [
+        f"A reflection is due: you have seen {reflection.events:,} events since your last one. Do not act this "
+        "time. Say in one or two sentences what you have come to believe because of them, and answer with this "
+        "JSON alone:",
+        '{"kind": "agent.reflected", "payload": {"belief": "...", "based_on": ["ids of the events it rests on"]}}',
+    ]
+    evidence = []
+    for event in due:
+        prefix = event.line_prefix(reflection.agent, dated=dated)
+        text = cut(one_line(event.text), max(limits.EVIDENCE_CHARS_MAX - len(prefix), _EVIDENCE_CHARS_LEAST))
+        evidence.append(Line(text, prefix, event.position.offset, event.event.id))
+    return request, evidence

@@ -76,6 +76,7 @@ async def explain(
         space=space,
         agent=agent,
         known=await knows(reading, snapshot, space, agent),
+        dates=settings.dates_of(own),
         event_id=event_id,
         verdict=verdict.verdict,
         why=verdict.why,

@@ -10,14 +10,14 @@ from itertools import islice
 from typing import Any
 
 from recallog.queries import event_lookup
-from recallog.queries.context import tokens
 from recallog.queries.event_lookup import PastMemory
+from recallog.queries.prompt import tokens
 from recallog.reading import time_travel
 from recallog.reading.known import knows
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.time_travel import AsOf
 from recallog_projections.tables import RowKey
-from recallog_projections.views import activity, episodic
+from recallog_projections.views import activity, episodic, settings
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import OutOfRange
@@ -83,6 +83,7 @@ async def around(reading: ReadSession, scope: AgentScope, request: AroundRequest
         space=scope.space,
         agent=scope.agent,
         known=await knows(reading, visible.snapshot, scope.space, scope.agent),
+        dates=settings.dates_of(visible.snapshot.row(settings.AGENTS, scope.space, scope.agent)),
         before=tuple(visible.preview(memory) for memory in before),
         anchor=visible.preview(anchor, limits.PREVIEW_ANCHOR_CHARS),
         after=tuple(visible.preview(memory) for memory in after),
@@ -107,6 +108,7 @@ async def entries(reading: ReadSession, scope: AgentScope, ids: Sequence[str]) -
         space=scope.space,
         agent=scope.agent,
         known=await knows(reading, visible.snapshot, scope.space, scope.agent),
+        dates=settings.dates_of(visible.snapshot.row(settings.AGENTS, scope.space, scope.agent)),
         entries=tuple(visible.snapshot.remembered(memory.offset, memory.data, memory.text) for memory in found),
         missing=tuple(missing),
     )
@@ -126,8 +128,8 @@ class _VisibleEvents:
 
     @classmethod
     async def by(cls, reading: ReadSession, scope: AgentScope) -> "_VisibleEvents":
-        space = RowKey(activity.SPACES.name, scope.space)
-        snapshot = await reading.snapshot([space], episodic.logs(scope.space, scope.agent, scope.log_events))
+        rows = [RowKey(activity.SPACES.name, scope.space), RowKey(settings.AGENTS.name, scope.space, scope.agent)]
+        snapshot = await reading.snapshot(rows, episodic.logs(scope.space, scope.agent, scope.log_events))
         tails = snapshot.tail(episodic.OWN, scope.space, scope.agent), snapshot.tail(episodic.SHARED, scope.space)
         row = snapshot.row(activity.SPACES, scope.space)
         return cls(snapshot, episodic.merge(*tails), episodic.kept_from(*tails) or 0, row.events if row else 0)

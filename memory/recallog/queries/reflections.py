@@ -8,7 +8,7 @@ from recallog.queries.salient import clock
 from recallog.reading.known import knows
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog_projections.tables import LogName, RowKey
-from recallog_projections.views import activity, beliefs, episodic, reflection, salience
+from recallog_projections.views import activity, beliefs, episodic, reflection, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_projections.views.reflection import Agent
 from recallog_schemas import codec, limits, triggers
@@ -22,7 +22,11 @@ _DUE_ROWS_FIRST = 10
 
 def rows(space: str, agent: str) -> list[RowKey]:
     """The rows that `view` needs besides the logs of `episodic`."""
-    return [RowKey(reflection.AGENTS.name, space, agent), RowKey(salience.CLOCK.name, space)]
+    return [
+        RowKey(reflection.AGENTS.name, space, agent),
+        RowKey(salience.CLOCK.name, space),
+        RowKey(settings.AGENTS.name, space, agent),
+    ]
 
 
 def events_needed(snapshot: Snapshot, space: str, agent: str, log_events: int) -> int:
@@ -50,6 +54,7 @@ async def view(reading: ReadSession, snapshot: Snapshot, space: str, agent: str)
         space=space,
         agent=agent,
         known=await knows(reading, snapshot, space, agent),
+        dates=settings.dates_of(snapshot.row(settings.AGENTS, space, agent)),
         due=due,
         threshold=row.threshold,
         events=row.count(*totals),
@@ -189,12 +194,16 @@ def believed(snapshot: Snapshot, space: str, agent: str, reader: str | None = No
 async def beliefs_of(reading: ReadSession, space: str, agent: str, reader: str | None) -> BeliefsView:
     """The newest reflections of `agent` that `reader` may see."""
     own = LogName(episodic.OWN.name, space, agent)
-    snapshot = await reading.snapshot(logs=[belief_log(space, agent, limits.BELIEFS_KEPT), (own, 0)])
+    shown_to = agent if reader is None else reader
+    snapshot = await reading.snapshot(
+        [RowKey(settings.AGENTS.name, space, shown_to)], [belief_log(space, agent, limits.BELIEFS_KEPT), (own, 0)]
+    )
     return BeliefsView(
         **snapshot.computed_at,
         space=space,
         agent=agent,
         known=await knows(reading, snapshot, space, agent),
+        dates=settings.dates_of(snapshot.row(settings.AGENTS, space, shown_to)),
         reader=reader,
         beliefs=tuple(believed(snapshot, space, agent, reader)),
     )

@@ -132,6 +132,7 @@ async def salient(
         space=space,
         agent=agent,
         known=await knows(reading, snapshot, space, agent),
+        dates=settings.dates_of(snapshot.row(settings.AGENTS, space, agent)),
         query=ranking.query,
         turn=ranking.turn,
         top_k=ranking.top_k,

@@ -97,6 +97,7 @@ async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentS
         reflection_threshold=own.reflection_threshold,
         persona=own.persona,
         goal=own.goal,
+        dates=settings.dates_of(own),
     )
 
 

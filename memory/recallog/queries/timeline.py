@@ -54,6 +54,7 @@ async def window(reading: ReadSession, space: str, agent: str, size: int | None)
         space=space,
         agent=agent,
         known=await knows(reading, snapshot, space, agent),
+        dates=settings.dates_of(own),
         window=wanted,
         memories=tuple(snapshot.remembered(memory.offset, memory.data, memory.text) for memory in memories),
     )
@@ -69,7 +70,8 @@ async def page(
     log_events: int,
 ) -> TimelinePage:
     """The newest `limit` events before `before` that are `wanted`; the logs retain `log_events` events."""
-    snapshot = await reading.snapshot(logs=episodic.logs(space, agent, log_events))
+    row = RowKey(settings.AGENTS.name, space, agent)
+    snapshot = await reading.snapshot([row], episodic.logs(space, agent, log_events))
     tails = snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space)
     kept_from = episodic.kept_from(*tails)
     memories = [memory for memory in episodic.complete(*tails) if before is None or memory.offset < before.offset]
@@ -81,6 +83,7 @@ async def page(
         space=space,
         agent=agent,
         known=await knows(reading, snapshot, space, agent),
+        dates=settings.dates_of(snapshot.row(settings.AGENTS, space, agent)),
         items=tuple(reversed(found[:limit])),
         older=older,
         kept_from=position(snapshot.partition, kept_from) if older is None and kept_from is not None else None,

@@ -15,10 +15,11 @@ import httpx
 import msgspec
 from pydantic import SecretStr
 
-from recallog.reactors.reflector import ReflectionAnswer, ReflectionRequest, Reflector, cut, one_line
+from recallog.reactors.reflector import ReflectionAnswer, ReflectionRequest, Reflector, one_line
 from recallog_projections.endpoint_url import endpoint_url
 from recallog_schemas import limits
 from recallog_schemas.errors import ReflectorFailed, ReflectorMisconfigured
+from recallog_schemas.shortening import cut
 
 INSTRUCTIONS = """\
 You are the reflection of an agent: from what it has seen since it last reflected you draw the one belief that will \
@@ -213,6 +214,7 @@ def _messages(request: ReflectionRequest) -> list[dict[str, str]]:
         {
             "id": evidence.id,
             "turn": evidence.turn,
+            "date": evidence.date,
             "agent": evidence.agent,
             "kind": evidence.kind,
             "text": evidence.text,

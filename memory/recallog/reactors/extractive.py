@@ -5,7 +5,8 @@ The belief consists of quotes, and the same request always has the same answer.
 
 from collections.abc import Sequence
 
-from recallog.reactors.reflector import Evidence, ReflectionAnswer, ReflectionRequest, Reflector, cut, one_line
+from recallog.reactors.reflector import Evidence, ReflectionAnswer, ReflectionRequest, Reflector, one_line
+from recallog_schemas.shortening import cut
 
 QUOTES_MAX = 3
 QUOTE_CHARS_MAX = 160
@@ -47,4 +48,5 @@ def _quote(evidence: Evidence) -> str:
 
 def _source(evidence: Evidence, reader: str) -> str:
     author = "" if evidence.agent == reader else f"{evidence.agent}, "
-    return f"{author}{evidence.kind}, turn {evidence.turn}"
+    date = "" if evidence.date is None else f", {evidence.date}"
+    return f"{author}{evidence.kind}, turn {evidence.turn}{date}"

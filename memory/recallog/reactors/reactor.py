@@ -24,7 +24,16 @@ from recallog_schemas.errors import (
     RecallogError,
     ReflectorFailed,
 )
-from recallog_schemas.views import AgentSettingsView, BeliefsView, PendingTrigger, PendingView, Reaction, ReflectionView
+from recallog_schemas.invented_times import is_invented
+from recallog_schemas.views import (
+    AgentSettingsView,
+    BeliefsView,
+    PendingTrigger,
+    PendingView,
+    Reaction,
+    ReflectionView,
+    are_dated,
+)
 from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Ledger, record_at
 
@@ -200,6 +209,7 @@ class Reactor:
     async def _request(self, due: ReflectionView) -> ReflectionRequest:
         settings = await self._memory.agent_settings(due.space, due.agent)
         beliefs = (await self._memory.beliefs(due.space, due.agent)).beliefs[-limits.PROMPT_BELIEFS :]
+        dated = are_dated((shown.at for shown in due.on), due.dates)
         return ReflectionRequest(
             trigger=due.trigger or "",
             space=due.space,
@@ -215,6 +225,7 @@ class Reactor:
                     kind=shown.event.kind,
                     text=shown.text,
                     importance=shown.importance,
+                    date=f"{shown.at:%Y-%m-%d}" if dated and not is_invented(shown.at) else None,
                 )
                 for shown in due.on
             ],

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from recallog_schemas import limits
 from recallog_schemas.errors import RecallogError, ReflectorFailed
+from recallog_schemas.shortening import cut
 
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 """Control characters other than white space."""
@@ -29,6 +30,8 @@ class Evidence:
     """The text of the event; "" if it has none."""
     importance: float
     """From 0 to 1."""
+    date: str | None = None
+    """The date when it happened, `YYYY-MM-DD`, where the lines of the agent's events carry dates; else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +139,3 @@ def checked(answer: ReflectionAnswer, request: ReflectionRequest) -> ReflectionA
 def one_line(text: str) -> str:
     """`text` with its white space collapsed, without control characters, and "?" for half surrogate pairs."""
     return " ".join(_CONTROL.sub("", text).split()).encode("utf-8", "replace").decode()
-
-
-def cut(text: str, chars_max: int) -> str:
-    """`text`, or as many of its words as fit into `chars_max` characters together with "…"."""
-    if len(text) <= chars_max:
-        return text
-    # Not every script puts blanks between words: text without a blank in its second half is cut at the limit.
-    blank = text.rfind(" ", chars_max // 2, chars_max)
-    return text[: blank if blank >= 0 else chars_max - 1].rstrip() + "…"

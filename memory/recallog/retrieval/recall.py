@@ -18,7 +18,7 @@ from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery
 from recallog.retrieval.reranker import Reranker
 from recallog.retrieval.term_cache import TermCache
 from recallog_projections.tables import LogName, RowKey
-from recallog_projections.views import activity, episodic, salience
+from recallog_projections.views import activity, episodic, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Position, codec, limits
 from recallog_schemas.errors import IndexLost, IndexUnavailable
@@ -84,7 +84,7 @@ async def _recalled(
 ) -> RecallView:
     names = possible_names(query.text)
     rows = [RowKey(activity.AGENTS.name, query.space, name) for name in names]
-    rows.append(RowKey(salience.CLOCK.name, query.space))
+    rows += [RowKey(salience.CLOCK.name, query.space), RowKey(settings.AGENTS.name, query.space, query.agent)]
     logs = episodic.logs(query.space, query.agent, log_events)
     # The logs have thousands of entries, and few queries need them while the index is served.
     own = LogName(episodic.OWN.name, query.space, query.agent)
@@ -123,6 +123,7 @@ async def _recalled(
         space=query.space,
         agent=query.agent,
         known=await knows(reading, snapshot, query.space, query.agent),
+        dates=settings.dates_of(snapshot.row(settings.AGENTS, query.space, query.agent)),
         query=query.text,
         top_k=query.top_k,
         channels=_used(gathered.candidates, query),

@@ -13,7 +13,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_schemas import Event, Record, kinds, limits
 from recallog_schemas.errors import ProjectionError
-from recallog_schemas.kinds import DEFAULT_SHARED_KINDS, AgentConfigured, DeclaredKind, Kind, Role
+from recallog_schemas.kinds import DEFAULT_SHARED_KINDS, AgentConfigured, Dates, DeclaredKind, Kind, Role
 
 _AGENT_FIELDS = frozenset(AgentConfigured.model_fields)
 _KIND_FIELDS = frozenset(DeclaredKind.model_fields)
@@ -51,6 +51,12 @@ class AgentSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     reflection_threshold: int | None = None
     persona: str | None = None
     goal: str | None = None
+    dates: Dates | None = None
+
+
+def dates_of(agent: AgentSettings | None) -> Dates:
+    """Whether the lines of events carry dates for an agent with these settings."""
+    return (agent.dates if agent is not None else None) or kinds.AUTOMATIC
 
 
 SPACES = Table("settings.space", SpaceSettings)
@@ -89,7 +95,7 @@ class SettingsProjection:
     """
 
     name: ClassVar[str] = "settings"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     kinds = frozenset({"agent.configured", "space.configured", "run.started"})
     tables = (SPACES, AGENTS)
 

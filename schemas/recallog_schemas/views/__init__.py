@@ -6,12 +6,13 @@ from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from recallog_schemas.views.base import ComputedAt as ComputedAt
+    from recallog_schemas.views.base import EventLine as EventLine
     from recallog_schemas.views.base import ListView as ListView
     from recallog_schemas.views.base import OfAgent as OfAgent
     from recallog_schemas.views.base import OfSpace as OfSpace
     from recallog_schemas.views.base import Remembered as Remembered
     from recallog_schemas.views.base import View as View
-    from recallog_schemas.views.base import lines as lines
+    from recallog_schemas.views.base import are_dated as are_dated
     from recallog_schemas.views.base import one_line as one_line
     from recallog_schemas.views.context import ContextView as ContextView
     from recallog_schemas.views.dead_letters import DeadLetter as DeadLetter
@@ -71,12 +72,13 @@ else:
         {
             "recallog_schemas.views.base": [
                 "ComputedAt",
+                "EventLine",
                 "ListView",
                 "OfAgent",
                 "OfSpace",
                 "Remembered",
                 "View",
-                "lines",
+                "are_dated",
                 "one_line",
             ],
             "recallog_schemas.views.context": ["ContextView"],

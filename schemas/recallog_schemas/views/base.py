@@ -1,12 +1,18 @@
 """The base classes of all views, and remembered events."""
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Generic, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
+from recallog_schemas import kinds
 from recallog_schemas.event import Event, Position
+from recallog_schemas.invented_times import is_invented
+from recallog_schemas.kinds import Dates
+
+_UNDATED_SPAN = timedelta(hours=24)
+"""Where the events of one answer span no more than this, their lines carry no dates unless the agent is set so."""
 
 Item = TypeVar("Item")
 
@@ -35,7 +41,8 @@ class View(BaseModel):
 
         Other models and what computed the view are left out.
         """
-        names = [name for name in type(self).model_fields if name not in ComputedAt.model_fields]
+        fields = type(self).model_fields.items()
+        names = [name for name, field in fields if field.repr and name not in ComputedAt.model_fields]
         for name in sorted(names, key=lambda name: name not in _SUBJECT):
             shown = _short(getattr(self, name))
             if shown is not None:
@@ -106,6 +113,13 @@ class OfAgent(ComputedAt):
     known: bool
     """Whether any event of the space is by the agent or addressed to it. If not, a name may be misspelt, or the agent
     has only read what is shared."""
+    dates: Dates = Field(default=kinds.AUTOMATIC, repr=False, exclude_if=lambda dates: dates == kinds.AUTOMATIC)
+    """Whether lines of events carry dates, by the setting of the reader: "automatic" (where the events of one answer
+    span more than 24 hours), "always" or "never". Left out if it is automatic."""
+
+    def lines(self, events: "Iterable[EventLine]") -> list[str]:
+        """The lines of `events` for the agent, with dates as it is set; see `event_lines`."""
+        return event_lines(events, self.agent, self.dates)
 
     @property
     def empty(self) -> bool:
@@ -132,17 +146,70 @@ class Remembered(View):
         yield from (("id", self.event.id), ("agent", self.event.agent), ("kind", self.event.kind))
         yield from super().__repr_args__()
 
+    @property
+    def at(self) -> datetime:
+        """When it happened, in UTC."""
+        return self.event.at
+
     def format(self) -> str:
-        """The event as one line; see `line`."""
+        """The event as one line that names its author; see `line`."""
         return self.line()
 
-    def line(self) -> str:
-        """The event as one line of a prompt: `[turn 003][kind] text`."""
-        return f"[turn {self.event.turn:03d}][{self.event.kind}] {one_line(self.text)}"
+    def line(self, reader: str | None = None, *, dated: bool = False) -> str:
+        """The event as one line of a prompt of `reader`: `[turn 003][kind] text`.
+
+        An event of somebody else names its author, as does every event without a `reader`: `[turn 003][kind][author]
+        text`. With `dated` a time that was not invented by ingest gives the date: `[turn 003, 2026-03-01][kind] text`.
+        """
+        return f"{self.line_prefix(reader, dated=dated)}{one_line(self.text)}"
+
+    def line_prefix(self, reader: str | None = None, *, dated: bool = False) -> str:
+        """The part of `line` before the text."""
+        return line_prefix(self.event, reader, dated=dated)
 
 
-def lines(memories: Iterable[Remembered]) -> str:
-    return "\n".join(memory.line() for memory in memories)
+class EventLine(Protocol):
+    """An event that can be shown as one line: `Remembered`, `Preview`."""
+
+    @property
+    def at(self) -> datetime: ...
+    def line(self, reader: str | None = None, *, dated: bool = False) -> str: ...
+
+
+class EventHead(Protocol):
+    """What a line says of an event before its text: `Event`, `Preview`."""
+
+    @property
+    def turn(self) -> int: ...
+    @property
+    def at(self) -> datetime: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def agent(self) -> str: ...
+
+
+def line_prefix(event: EventHead, reader: str | None, *, dated: bool, score: float | None = None) -> str:
+    """What precedes the text of `event` in a line: `[turn 003, 2026-03-01][kind][author][sal=0.62] `."""
+    date = f", {event.at:%Y-%m-%d}" if dated and not is_invented(event.at) else ""
+    author = "" if event.agent == reader else f"[{event.agent}]"
+    salience = "" if score is None else f"[sal={score:.2f}]"
+    return f"[turn {event.turn:03d}{date}][{event.kind}]{author}{salience} "
+
+
+def are_dated(times: Iterable[datetime], dates: Dates) -> bool:
+    """Whether the lines of events that happened at `times` carry dates. Times that ingest invented do not count."""
+    if dates != kinds.AUTOMATIC:
+        return dates == kinds.ALWAYS
+    real = [at for at in times if not is_invented(at)]
+    return bool(real) and max(real) - min(real) > _UNDATED_SPAN
+
+
+def event_lines(events: Iterable[EventLine], reader: str | None, dates: Dates) -> list[str]:
+    """The lines of the events of one answer for `reader`; see `Remembered.line`."""
+    shown: Sequence[EventLine] = list(events)
+    dated = are_dated((event.at for event in shown), dates)
+    return [event.line(reader, dated=dated) for event in shown]
 
 
 def one_line(text: str) -> str:

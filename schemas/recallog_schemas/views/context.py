@@ -12,9 +12,12 @@ class ContextView(OfAgent):
     tokens: int
     """Its estimated number of model tokens: its characters divided by four, rounded up."""
     budget_tokens: int | None
-    """The requested budget. Sections that may not be shortened can exceed it."""
+    """The requested budget, which `tokens` never exceeds; None if none was requested."""
     dropped: int
     """Number of lines that the budget removed."""
+    shortened: int
+    """Number of lines that the budget cut. The text of a cut line ends in "…"; of a due reflection's evidence only the
+    id is left."""
     degraded: str | None
     """Why the RECALLED section is worse than it could be; None if it is not, or if nothing is recalled."""
     reflection: ReflectionView

@@ -1,7 +1,7 @@
 """Recent events of an agent, and pages of its timeline."""
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import OfAgent, Remembered, lines
+from recallog_schemas.views.base import OfAgent, Remembered
 
 
 class EpisodicView(OfAgent):
@@ -14,7 +14,7 @@ class EpisodicView(OfAgent):
 
     def format(self) -> str:
         """The memories in the format of a prompt, one per line; `(no prior memory)` if there are none."""
-        return lines(self.memories) or "(no prior memory)"
+        return "\n".join(self.lines(self.memories)) or "(no prior memory)"
 
 
 class TimelinePage(OfAgent):
@@ -30,4 +30,4 @@ class TimelinePage(OfAgent):
 
     def format(self) -> str:
         """The events, one per line; `(nothing)` if there are none."""
-        return lines(self.items) or "(nothing)"
+        return "\n".join(self.lines(self.items)) or "(nothing)"

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import OfAgent, Remembered, View, lines, one_line
+from recallog_schemas.views.base import OfAgent, Remembered, View, line_prefix, one_line
 from recallog_schemas.views.recall import Recalled
 
 
@@ -30,12 +30,12 @@ class Preview(View):
     """Estimated number of model tokens of the whole text: its characters divided by four, rounded up."""
 
     def format(self) -> str:
-        """The preview as one line; see `line`."""
+        """The preview as one line that names its author; see `line`."""
         return self.line()
 
-    def line(self) -> str:
-        """The preview in the format of a prompt: `[turn 003][kind] text`."""
-        return f"[turn {self.turn:03d}][{self.kind}] {one_line(self.preview)}"
+    def line(self, reader: str | None = None, *, dated: bool = False) -> str:
+        """The preview as one line of a prompt of `reader`, see `Remembered.line`: `[turn 003][kind] text`."""
+        return f"{line_prefix(self, reader, dated=dated)}{one_line(self.preview)}"
 
 
 class SearchHit(Preview):
@@ -62,7 +62,7 @@ class SearchPage(Recalled):
 
     def format(self) -> str:
         """The previews, best first, one per line, without weak ones; "" if none is left."""
-        return "\n".join(hit.line() for hit in self.hits if not hit.weak)
+        return "\n".join(self.lines(hit for hit in self.hits if not hit.weak))
 
 
 class AroundView(OfAgent):
@@ -82,7 +82,7 @@ class AroundView(OfAgent):
 
     def format(self) -> str:
         """The previews, one per line."""
-        return "\n".join(event.line() for event in self.events)
+        return "\n".join(self.lines(self.events))
 
 
 class EntriesView(OfAgent):
@@ -95,4 +95,4 @@ class EntriesView(OfAgent):
 
     def format(self) -> str:
         """The events in the format of a prompt, one per line; "" if there are none."""
-        return lines(self.entries)
+        return "\n".join(self.lines(self.entries))

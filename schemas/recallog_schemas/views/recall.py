@@ -1,7 +1,7 @@
 """Results of recall: whole memories with their scores."""
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import OfAgent, Remembered, lines
+from recallog_schemas.views.base import OfAgent, Remembered
 
 
 class RecallHit(Remembered):
@@ -55,4 +55,4 @@ class RecallView(Recalled):
 
     def format(self) -> str:
         """The memories in the format of a prompt, best first, one per line, without weak ones; "" if none is left."""
-        return lines(hit for hit in self.hits if not hit.weak)
+        return "\n".join(self.lines(hit for hit in self.hits if not hit.weak))

@@ -6,7 +6,7 @@ from typing import Self
 from recallog_schemas import triggers
 from recallog_schemas.errors import NothingDue
 from recallog_schemas.event import Event, Position
-from recallog_schemas.views.base import ListView, OfAgent, Remembered, View, lines, one_line
+from recallog_schemas.views.base import EventLine, ListView, OfAgent, Remembered, View, event_lines, one_line
 
 FAILED = "reflection.failed"
 """The kind of an answer that a reflector could not give."""
@@ -27,9 +27,13 @@ class BeliefsView(OfAgent):
     beliefs: tuple[Belief, ...]
     """The beliefs, oldest first."""
 
+    def lines(self, events: Iterable[EventLine]) -> list[str]:
+        """The lines of `events` for the reader, or for the agent if there is none."""
+        return event_lines(events, self.agent if self.reader is None else self.reader, self.dates)
+
     def format(self) -> str:
         """The beliefs, one per line; `(no beliefs)` if there are none."""
-        return lines(self.beliefs) or "(no beliefs)"
+        return "\n".join(self.lines(self.beliefs)) or "(no beliefs)"
 
 
 class Counted(Remembered):
@@ -68,7 +72,7 @@ class ReflectionView(OfAgent):
         if not self.due:
             return f"not due: {count}"
         since = "since before the first event in the views" if self.since is None else f"since {self.since}"
-        return f"due {since}: {count}\n{lines(self.on)}"
+        return "\n".join([f"due {since}: {count}", *self.lines(self.on)])
 
     def answer(
         self,

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from recallog_schemas.event import Position
 from recallog_schemas.kinds import SalienceWeights
-from recallog_schemas.views.base import OfAgent, Remembered, lines, one_line
+from recallog_schemas.views.base import OfAgent, Remembered, line_prefix
 
 
 class Salient(Remembered):
@@ -20,9 +20,9 @@ class Salient(Remembered):
     importance: float
     """0 to 1: the importance of its kind, by the catalogue or as its space declared it before."""
 
-    def line(self) -> str:
-        """The event as one line of a prompt, with its score: `[turn 003][kind][sal=0.62] text`."""
-        return f"[turn {self.event.turn:03d}][{self.event.kind}][sal={self.score:.2f}] {one_line(self.text)}"
+    def line_prefix(self, reader: str | None = None, *, dated: bool = False) -> str:
+        """The part of `line` before the text, with the score: `[turn 003][kind][sal=0.62] `."""
+        return line_prefix(self.event, reader, dated=dated, score=self.score)
 
 
 class SalientView(OfAgent):
@@ -45,7 +45,7 @@ class SalientView(OfAgent):
 
     def format(self) -> str:
         """The memories in the format of a prompt, one per line; `(no salient memories)` if there are none."""
-        return lines(self.memories) or "(no salient memories)"
+        return "\n".join(self.lines(self.memories)) or "(no salient memories)"
 
 
 class Explanation(OfAgent):
@@ -91,7 +91,7 @@ class Explanation(OfAgent):
         found = [self.verdict.replace("_", " "), f"  {self.why}"]
         if self.memory is not None:
             rank = f"  rank {self.rank:,} of {self.considered:,} by salience in turn {self.turn:,}"
-            found += [f"  {self.memory.line()}", f"  {self.sum()}", rank]
+            found += [f"  {self.lines([self.memory])[0]}", f"  {self.sum()}", rank]
         return "\n".join(found)
 
     def sum(self) -> str:

@@ -1,6 +1,6 @@
 """The settings of an agent."""
 
-from recallog_schemas.kinds import SalienceWeights
+from recallog_schemas.kinds import Dates, SalienceWeights
 from recallog_schemas.views.base import OfAgent
 
 
@@ -21,3 +21,6 @@ class AgentSettingsView(OfAgent):
     """Who the agent is, as its prompt says; None if it is not set."""
     goal: str | None
     """What the agent wants, as its prompt says; None if it is not set."""
+    dates: Dates
+    """Whether lines of events carry dates: "automatic" (where the events of one answer span more than 24 hours),
+    "always" or "never"."""

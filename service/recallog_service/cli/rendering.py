@@ -53,9 +53,9 @@ def _timeline(page: "views.TimelinePage") -> None:
 
 def _around(view: "views.AroundView") -> None:
     """Each event with its id, and the requested one in bold."""
-    for event in view.events:
+    for event, line in zip(view.events, view.lines(view.events), strict=True):
         anchor = event is view.anchor
-        terminal.print_lines(f"{'>' if anchor else ' '} {event.id}  {event.line()}", "bold" if anchor else "")
+        terminal.print_lines(f"{'>' if anchor else ' '} {event.id}  {line}", "bold" if anchor else "")
 
 
 def _salient(view: "views.SalientView") -> None:
@@ -76,8 +76,8 @@ def _explanation(view: "views.Explanation") -> None:
 
 
 def _beliefs(view: "views.BeliefsView") -> None:
-    for belief in view.beliefs:
-        terminal.print_lines(belief.line())
+    for belief, line in zip(view.beliefs, view.lines(view.beliefs), strict=True):
+        terminal.print_lines(line)
         print_based_on(belief.based_on)
     if not view.beliefs:
         terminal.print_lines(view.format())
@@ -92,11 +92,9 @@ def print_based_on(ids: Sequence[str]) -> None:
 def _context(view: "views.ContextView") -> None:
     """Stdout contains only the prompt."""
     terminal.print_exactly(view.text)
-    terminal.note(f"about {view.tokens:,} tokens; {view.dropped:,} lines left out")
+    terminal.note(f"about {view.tokens:,} tokens; {view.dropped:,} lines left out, {view.shortened:,} cut")
     if view.degraded is not None:
         terminal.note(f"the recalled memories are degraded: {view.degraded}")
-    if view.budget_tokens is not None and view.tokens > view.budget_tokens:
-        terminal.note(f"that exceeds {view.budget_tokens:,}, and no other line may be left out: use a larger budget")
     if view.reflection.due:
         terminal.note(f"a reflection is due, and the prompt asks for it: recallog reflection {view.space} {view.agent}")
 

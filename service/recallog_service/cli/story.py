@@ -2,7 +2,6 @@
 
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recallog import ContextView, EpisodicView, Explanation, Memory
-from recallog_schemas.views import RecallHit, VerifyReport
+from recallog_schemas.views import RecallView, VerifyReport
 from recallog_service.cli import terminal
 from recallog_service.cli.console import out
 from recallog_service.cli.rendering import print_verified
@@ -58,7 +57,7 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
         printer.reflections(wrong, better)
         then = await village.belief_at(memory, village.TURN_OF_THE_WRONG_BELIEF)
         later = await village.belief_at(memory, village.TURN_OF_THE_BETTER_ONE)
-        printer.beliefs(then.line(), later.line())
+        printer.beliefs(then.line(village.ACCUSER), later.line(village.ACCUSER))
         why = await village.why_remembered(memory)
         printer.explanation(why)
         prompt = await village.prompt(memory)
@@ -155,9 +154,9 @@ class _Printer:
 
     def _belief(self, reflected: village.Reflected, style: str) -> None:
         out.print(f"  {reflected.belief.text}", markup=False, style=style)
-        for number, event in enumerate(reflected.evidence):
+        for number, line in enumerate(reflected.due.lines(reflected.evidence)):
             lead = "  based on " if number == 0 else "           "
-            out.print(f"{lead}{event.line()}", markup=False, style="dim")
+            out.print(f"{lead}{line}", markup=False, style="dim")
 
     def beliefs(self, then: str, later: str) -> None:
         _heading("4  Time travel")
@@ -170,7 +169,7 @@ class _Printer:
         _heading("5  Why does he remember this?")
         out.print(f"Turn {why.turn}. The smith is asked: {village.QUESTION} He remembers:")
         if why.memory is not None:
-            out.print(f"  {why.memory.line()}", markup=False, style="green")
+            out.print(f"  {why.lines([why.memory])[0]}", markup=False, style="green")
         out.print(f"  {why.sum()}", style="bold")
         out.print(f"  {why.why}{'' if why.in_episodic else f'; it had left his window of {why.window} events'}.")
 
@@ -194,17 +193,17 @@ class _Printer:
             out.print("By words, nothing that the teacher remembers matches.", end="")
         if recalled.without_index is None:
             out.print(" By meaning, this matches best:")
-            self._hits(recalled.knower.hits[:1], "yellow")
+            self._best(recalled.knower, "yellow")
             out.print("The same question to the widow. She cannot see that thought, and her best match is unrelated:")
-            self._hits(recalled.accuser.hits[:1], "red")
+            self._best(recalled.accuser, "red")
         else:
             out.print()
         out.print("Twenty turns later the teacher has testified, and the widow's best match is:")
-        self._hits(recalled.later.hits[:1], "green")
+        self._best(recalled.later, "green")
 
-    def _hits(self, hits: Sequence[RecallHit], style: str) -> None:
-        for hit in hits:
-            out.print(f"  {hit.line()}", markup=False, style=style)
+    def _best(self, found: RecallView, style: str) -> None:
+        for hit, line in zip(found.hits[:1], found.lines(found.hits[:1]), strict=True):
+            out.print(f"  {line}", markup=False, style=style)
             parts = [f"{name} {value:.3f}" for name, value in hit.parts.items() if abs(value) >= 0.0005]
             out.print(f"  {' + '.join(parts)} = {hit.score:.3f}, {hit.event.id} at turn {hit.event.turn}", style="bold")
 

@@ -4,15 +4,15 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid5
 
 from recallog_schemas import Event, codec
 from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.invented_times import INVENTED_FROM
 from recallog_schemas.validation import NAME_PATTERN
 
-DEFAULT_START = datetime(2000, 1, 1, tzinfo=UTC)
+DEFAULT_START = INVENTED_FROM
 """Missing times count up from here. A constant and not the clock: the same file must always give the same events."""
 
 ID_NAMESPACE = UUID("6f1c2a52-93c7-5b0e-8d0a-7d5f5b1e4c11")

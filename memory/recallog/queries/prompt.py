@@ -1,0 +1,186 @@
+"""The text of a prompt: sections of lines, fitted to a budget.
+
+What gives way to a budget, in this order:
+
+1. the evidence of a due reflection: its oldest lines shrink to ids, then they are left out;
+2. long lines of RECALLED, ACTION HISTORY, YOUR MEMORY and YOUR BELIEFS: they are cut, at a word, to one common length
+   of at least `limits.PROMPT_LINE_CHARS_MIN` characters of text;
+3. long lines of the other sections, likewise; the newest message of a visitor to `limits.PROMPT_MESSAGE_CHARS_MIN`;
+4. whole lines, in the order of `Prompt.removable`;
+5. the newest message of a visitor, down to `limits.PROMPT_MESSAGE_CHARS_LEAST`.
+
+What one step gains beyond the need is used for longer lines again. The identity and the form of the answer never give
+way.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, replace
+
+from recallog_schemas import limits
+from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.shortening import cut
+
+CHARS_PER_TOKEN = 4
+"""The memory model's estimate: a token is four characters, rounded up."""
+
+_NEXT_LINE, _NEXT_SECTION = "\n", "\n\n"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """One line of a section. Two lines are equal only if they are the same object."""
+
+    text: str
+    """The part that may be cut."""
+    prefix: str = ""
+    """The part before it, which is never cut."""
+    offset: int | None = None
+    """The offset of the event that it shows, if it shows one."""
+    id: str = ""
+    """For evidence: the id of its event, which the line begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and its lines. A section without lines is not written."""
+
+    heading: str
+    lines: Sequence[Line]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptText:
+    """The text of a prompt, and what a budget did to it."""
+
+    text: str
+    dropped: int
+    """Number of lines that were left out."""
+    shortened: int
+    """Number of lines that were cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Concessions:
+    """How far each part of a prompt gives way. None: no line of the part is cut."""
+
+    evidence_steps: int = 0
+    """The first steps shrink each line of the evidence to its id, oldest first; the others leave it out."""
+    cheap_chars: int | None = None
+    other_chars: int | None = None
+    message_chars: int | None = None
+    lines_removed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """All sections of a prompt, in their order, and which of their lines give way to a budget."""
+
+    sections: Sequence[Section]
+    cheap: Set[Line] = frozenset()
+    """The lines that are cut first."""
+    removable: Sequence[Line] = ()
+    """The lines that are cut, and that can be left out, in the order in which that happens."""
+    message: Line | None = None
+    """The newest message of a visitor: it is cut, but never left out."""
+    evidence: Sequence[Line] = ()
+    """The evidence of a due reflection, oldest first."""
+    evidence_heading: Line | None = None
+    """The line above the evidence, which is left out with it."""
+
+    def sections_of(self, offset: int) -> tuple[str, ...]:
+        """The headings of the sections that show the event at `offset`."""
+        return tuple(
+            section.heading for section in self.sections if any(line.offset == offset for line in section.lines)
+        )
+
+    def fitted(self, budget_tokens: int | None) -> PromptText:
+        """The text of at most `budget_tokens` tokens.
+
+        Raises `InvalidArgument`, which says the least budget, if not even the identity, the form of the answer and the
+        beginning of the newest message fit.
+        """
+        whole = _Concessions()
+        return self._written(whole if budget_tokens is None else self._conceded(whole, budget_tokens))
+
+    def _conceded(self, conceded: _Concessions, budget_tokens: int) -> _Concessions:
+        """The concessions that the budget requires."""
+
+        def fits(tried: _Concessions) -> bool:
+            return tokens(self._written(tried).text) <= budget_tokens
+
+        def fewest(changed: Callable[[int], _Concessions], most: int) -> _Concessions:
+            """With the lowest number that fits, where `most` does."""
+            return changed(bisect_left(range(most), True, key=lambda number: fits(changed(number))))
+
+        def longest(changed: Callable[[int | None], _Concessions], least: int | None) -> _Concessions:
+            """With the lines of one part as long as the budget allows, where it allows `least`."""
+            if least is None or fits(changed(None)):
+                return changed(None)
+            longer = range(least + 1, budget_tokens * CHARS_PER_TOKEN + 1)
+            return changed(least + bisect_left(longer, True, key=lambda chars: not fits(changed(chars))))
+
+        if fits(conceded):
+            return conceded
+        steps = 2 * len(self.evidence)
+        conceded = replace(conceded, evidence_steps=steps)
+        if fits(conceded):
+            return fewest(lambda number: replace(conceded, evidence_steps=number), steps)
+        conceded = replace(conceded, cheap_chars=limits.PROMPT_LINE_CHARS_MIN)
+        if not fits(conceded):
+            conceded = replace(
+                conceded,
+                other_chars=limits.PROMPT_LINE_CHARS_MIN,
+                message_chars=limits.PROMPT_MESSAGE_CHARS_MIN,
+            )
+        if not fits(conceded):
+            tried = conceded = replace(conceded, lines_removed=len(self.removable))
+            if fits(conceded):
+                conceded = fewest(lambda number: replace(tried, lines_removed=number), len(self.removable))
+            else:
+                conceded = replace(conceded, message_chars=limits.PROMPT_MESSAGE_CHARS_LEAST)
+        if not fits(conceded):
+            least = tokens(self._written(conceded).text)
+            raise InvalidArgument(
+                f"budget_tokens: at least {least:,}, not {budget_tokens:,}: the identity, the output format and the "
+                "beginning of a visitor's newest message need them",
+                path="budget_tokens",
+                rule="greater_than_equal",
+            )
+        short = conceded
+        message = longest(lambda chars: replace(short, message_chars=chars), short.message_chars)
+        other = longest(lambda chars: replace(message, other_chars=chars), short.other_chars)
+        return longest(lambda chars: replace(other, cheap_chars=chars), short.cheap_chars)
+
+    def _written(self, conceded: _Concessions) -> PromptText:
+        """The text with these concessions."""
+        ids = conceded.evidence_steps
+        without_text = set(self.evidence[:ids])
+        gone = {*self.removable[: conceded.lines_removed], *self.evidence[: max(ids - len(self.evidence), 0)]}
+        dropped = len(gone)
+        if self.evidence_heading is not None and gone.issuperset(self.evidence):
+            gone.add(self.evidence_heading)
+        cut_to: dict[Line, int | None] = dict.fromkeys(self.removable, conceded.other_chars)
+        cut_to |= dict.fromkeys(self.cheap, conceded.cheap_chars)
+        if self.message is not None:
+            cut_to[self.message] = conceded.message_chars
+        shortened, written = 0, []
+        for section in self.sections:
+            shown = [section.heading] if section.heading else []
+            for line in section.lines:
+                if line in gone:
+                    continue
+                chars = cut_to.get(line)
+                text = line.text if chars is None else cut(line.text, chars)
+                shortened += line in without_text or len(text) < len(line.text)
+                lead = f"{line.id} " if line.id else ""
+                shown.append(line.id if line in without_text else f"{lead}{line.prefix}{text}")
+            if len(shown) > bool(section.heading):
+                written.append(_NEXT_LINE.join(shown))
+        return PromptText(_NEXT_SECTION.join(written), dropped, shortened)
+
+
+def tokens(text: str) -> int:
+    """The estimated number of tokens of a text: one for every four characters, rounded up."""
+    return math.ceil(len(text) / CHARS_PER_TOKEN)

@@ -1,0 +1,13 @@
+"""Texts shortened for readers."""
+
+MARK = "…"
+"""The end of a shortened text."""
+
+
+def cut(text: str, chars_max: int) -> str:
+    """`text`, or as many of its words as fit into `chars_max` characters together with "…"."""
+    if len(text) <= chars_max:
+        return text
+    # Not every script puts blanks between words: text without a blank in its second half is cut at the limit.
+    blank = max(text.rfind(separator, chars_max // 2, chars_max) for separator in " \n")
+    return text[: blank if blank >= 0 else max(chars_max - 1, 0)].rstrip() + MARK
