@@ -1,12 +1,13 @@
 """SWE-agent trajectories as chats, and which results of tools say that a call failed."""
 
+import asyncio
 import json
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from recallog import Event
+from recallog import Event, Memory
 from recallog_service.formats import chat, outcomes
 
 TASK = {"role": "user", "content": "Fix the oven.", "agent": "main", "message_type": "observation"}
@@ -99,6 +100,32 @@ def test_the_action_of_another_agent_s_user_stays_a_field_of_no_event() -> None:
         {"role": "assistant", "content": "Hi", "action": ""},
     ]
     assert shown(events_of(messages, "messages")) == ["1 user user.injected Hello", "1 assistant agent.spoke Hi"]
+
+
+def test_a_command_that_was_run_is_found_by_its_words_and_is_in_the_action_history() -> None:
+    commands = [
+        "ls -F",
+        "pip install -e .[dev]",
+        "grep -rn preheat src/kitchen",
+        "cat README",
+        "pytest tests -k preheat",
+    ]
+    messages = [
+        TASK,
+        *(each for command in commands for each in (answer("Next.", command, content=""), output("done"))),
+    ]
+
+    async def work() -> tuple[str, list[str]]:
+        async with Memory.in_memory() as memory:
+            await memory.publish_many(events_of(messages))
+            found = await memory.recall("run", "assistant", "grep -rn preheat src/kitchen")
+            prompt = (await memory.context("run", "assistant")).text
+            history = prompt.partition("ACTION HISTORY\n")[2].partition("\n\n")[0]
+            return found.hits[0].text, history.splitlines()
+
+    first, history = asyncio.run(work())
+    assert first == "bash(grep -rn preheat src/kitchen): done"
+    assert history == [f"[turn 001][tool.used] bash({command}): done" for command in commands]
 
 
 @pytest.mark.parametrize(

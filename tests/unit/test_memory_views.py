@@ -1,12 +1,17 @@
 """Views: equal after deletion and rebuild, verified against the ledger, and bound to it."""
 
 import shutil
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from recallog import Event, Memory, Position
+from recallog_projections.views.episodic import Episodic
+from recallog_schemas import kinds
 from recallog_schemas.errors import LedgerMismatch, StorageError
 from recallog_schemas.views import EpisodicView, Status
 from recallog_service.demo.tampering import tamper
@@ -18,10 +23,10 @@ AGENTS = ["baker", "miller", "narrator", "late"]
 
 def village() -> list[Event]:
     """300 events of many kinds."""
-    kinds = ["agent.spoke", "agent.thought", "world.observed", "image.generated"]
+    cycle = ["agent.spoke", "agent.thought", "world.observed", "image.generated"]
     events = [
         event(
-            kinds[n % 4],
+            cycle[n % 4],
             id=f"e-{n}",
             agent=AGENTS[n % 3],
             turn=n,
@@ -272,3 +277,33 @@ def test_records_are_read_from_any_position(tmp_path: Path) -> None:
             assert [offset for batch in batches for offset, _ in batch.records] == [5]
 
     run(work())
+
+
+# Upgrades.
+
+
+def test_views_without_arguments_and_actions_are_rebuilt_by_the_next_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code from before: the text of a tool call was its result, and actions had no log of their own."""
+    looked = event("tool.used", payload={"tool": "bash", "arguments": {"command": "ls"}, "result": "oven.py"})
+
+    async def prompt() -> str:
+        async with Memory.open(tmp_path) as memory:
+            await memory.publish(looked)
+            return (await memory.context("village", "baker")).text
+
+    def of_then(payload: Mapping[str, Any]) -> str:
+        return f"{payload['tool']}: {payload['result']}"
+
+    with monkeypatch.context() as before:
+        before.setitem(kinds.CATALOGUE, "tool.used", replace(kinds.CATALOGUE["tool.used"], text=of_then))
+        before.setattr(kinds, "CATALOGUE_VERSION", kinds.CATALOGUE_VERSION - 1)
+        before.setattr(kinds, "ACTION", "unknown")
+        before.setattr(Episodic, "version", Episodic.version - 1)
+        kinds.digest.cache_clear()
+        then = run(prompt())
+    kinds.digest.cache_clear()
+    assert "[tool.used] bash: oven.py" in then
+    assert "ACTION HISTORY" not in then
+    assert "ACTION HISTORY\n[turn 000][tool.used] bash(ls): oven.py" in run(prompt())
