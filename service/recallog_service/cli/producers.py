@@ -110,13 +110,16 @@ def ingest_command(
 ) -> None:
     """Write the events or conversations of a file to the ledger.
 
-    A second run adds nothing, so an interrupted run can be repeated. By default it
-    stops at the first item that is refused, after writing those before it.
+    A second run adds nothing, so an interrupted run can be repeated. By
+    default it stops at the first item that is refused, after writing those
+    before it.
 
-    With --format chat, the conversations of a file become sessions of one space if --space names it,
-    or if all of them name the same person (user_id, user, email, ...). Otherwise each conversation is
-    a space of its own, so that no customer's words are recalled for another one. The command says
-    which was chosen and why. A conversation is identified by its id, else by how it begins.
+    With --format chat, the conversations of a file become sessions of one
+    space if --space names it, or if all of them name the same person
+    (user_id, user, email, ...). Otherwise each conversation is a space of
+    its own, so that what one customer said is not recalled for another. The
+    command says which was chosen and why. A conversation is identified by
+    its id, else by the first message of its user.
     """
 
     async def work() -> Ingested:

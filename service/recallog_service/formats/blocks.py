@@ -115,14 +115,14 @@ def _block(part: object, index: int) -> Block:
         return _result(part, _first(part, "content", "output"))
     if kind in _THOUGHTS:
         text = _thought(part)
-        return Thought(text) if text else LeftOut(kind)
+        return Thought(text) if text.strip() else LeftOut(kind)
     if name in _MEDIA:
         return Said(_note(name, part))
     if isinstance(part.get("text"), str):
         return Said(part["text"])
     if name == "text":
         raise InvalidEvent(f"content.{index}: a text without its text", path=f"content.{index}", rule="content")
-    return LeftOut(kind[:_TYPE_CHARS_MAX])
+    return LeftOut(kind.encode("ascii", "backslashreplace").decode()[:_TYPE_CHARS_MAX])
 
 
 def _thought(part: Mapping[str, Any]) -> str:

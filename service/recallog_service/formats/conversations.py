@@ -153,10 +153,13 @@ def alike(conversations: Sequence[Conversation]) -> dict[int, InvalidEvent]:
 
 def _one_that_grew(group: Sequence[Conversation]) -> bool:
     """Whether all have an id, and each is the beginning of the next longer one."""
+    if any(each.own_id is None for each in group):
+        return False
     grown = sorted((each.messages for each in group), key=len)
-    return all(each.own_id is not None for each in group) and all(
-        longer[: len(shorter)] == shorter for shorter, longer in pairwise(grown)
-    )
+    try:
+        return all(longer[: len(shorter)] == shorter for shorter, longer in pairwise(grown))
+    except RecursionError:
+        return False
 
 
 def _not_unique(conversation: Conversation, other: int) -> InvalidEvent:

@@ -25,7 +25,7 @@ def messages_of(conversation: Mapping[str, Any]) -> list[object] | None:
 def _of_chatgpt(mapping: Mapping[str, Any], current: object) -> Iterator[object]:
     nodes = {key: node for key, node in mapping.items() if isinstance(node, dict)}
     branch: dict[str, None] = {}  # from its end to its beginning
-    key = current if current in nodes else next(reversed(nodes), None)
+    key = current if isinstance(current, str) and current in nodes else next(reversed(nodes), None)
     while isinstance(key, str) and key in nodes and key not in branch:
         branch[key] = None
         key = nodes[key].get("parent")
@@ -70,7 +70,7 @@ def _chatgpt_parts(content: Mapping[str, Any]) -> list[object]:
     if isinstance(parts, list):
         return [_chatgpt_part(part) if isinstance(part, dict) else part for part in parts if part]
     if isinstance(thoughts, list):
-        texts = (thought.get("content") for thought in thoughts if isinstance(thought, dict))
+        texts = (thought.get("content") for thought in _objects(thoughts))
         return [{"type": "thinking", "thinking": text} for text in texts if isinstance(text, str) and text]
     for name in ("text", "result"):
         if isinstance(content.get(name), str):
@@ -91,16 +91,15 @@ def _of_claude(message: object) -> object:
     if not isinstance(message, dict):
         return message
     sender, content = message.get("sender"), message.get("content")
-    attachments = [each for each in message.get("attachments") or [] if isinstance(each, dict)]
     documents = [
         {
             "type": "document",
             "title": each.get("file_name"),
             "source": {"type": "text", "data": each.get("extracted_content")},
         }
-        for each in attachments
+        for each in _objects(message.get("attachments"))
     ]
-    files = [{"type": "file", **each} for each in message.get("files") or [] if isinstance(each, dict)]
+    files = [{**each, "type": "file"} for each in _objects(message.get("files"))]
     own = content if isinstance(content, list) and content else [message.get("text") or ""]
     return {
         "role": "user" if sender == "human" else sender,
@@ -108,3 +107,7 @@ def _of_claude(message: object) -> object:
         "created_at": message.get("created_at"),
         "content": [*own, *documents, *files],
     }
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

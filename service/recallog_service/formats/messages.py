@@ -12,6 +12,7 @@ position of the call, with `ok` false and the error "no result".
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -90,6 +91,8 @@ class Dialogue:
     turn: int = 0
     drafts: list[Draft | Refusal | Omission | None] = field(default_factory=list)
     unanswered: list[_OpenCall] = field(default_factory=list)
+    calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """The calls so far by what their keys follow from."""
 
 
 @dataclass(slots=True)
@@ -222,12 +225,15 @@ def _add_blocks(message: _Message, blocks: Iterable[Block]) -> None:
 
 
 def _add_call(message: _Message, call: ToolCall) -> None:
+    dialogue = message.dialogue
     payload: dict[str, Any] = {"tool": call.tool}
     if call.arguments is not None:
         payload["arguments"] = call.arguments
-    message.dialogue.unanswered.append(
-        _OpenCall(call, len(message.dialogue.drafts), _tool_used(message, call, payload | _UNANSWERED, "call"))
-    )
+    # Answered calls count too: an open call has the same key once an earlier one of the same name has its result.
+    same = ("call", call.id or _canonical(payload))
+    dialogue.calls[same] += 1
+    draft = _tool_used(message, call, payload | _UNANSWERED, (*same, str(dialogue.calls[same])))
+    dialogue.unanswered.append(_OpenCall(call, len(dialogue.drafts) - 1, draft))
 
 
 def _add_result(message: _Message, block: ToolResult) -> None:
@@ -239,12 +245,12 @@ def _add_result(message: _Message, block: ToolResult) -> None:
         dialogue.unanswered.remove(answered)
         dialogue.drafts[answered.draft_index] = None
         payload = {name: value for name, value in answered.draft.payload.items() if name not in _UNANSWERED}
-    _tool_used(message, call, payload | {"result": block.result, "ok": block.ok}, "result")
+    key = ("result", call.id) if call.id is not None else ()
+    _tool_used(message, call, payload | {"result": block.result, "ok": block.ok}, key)
 
 
-def _tool_used(message: _Message, call: ToolCall, payload: dict[str, Any], state: str) -> Draft:
-    """The draft of a call, or of a call with its result: two ids, since the first stays in the ledger."""
-    draft = message.add("tool.used", payload, key=(state, call.id) if call.id is not None else ())
+def _tool_used(message: _Message, call: ToolCall, payload: dict[str, Any], key: tuple[str, ...]) -> Draft:
+    draft = message.add("tool.used", payload, key=key)
     written = replace(draft, arguments_as_written=call.arguments_as_written)
     message.dialogue.drafts[-1] = written
     return written
