@@ -6,6 +6,7 @@ from recallog import Memory, Position
 from recallog.extending import MemoryLedger, MemoryStore, assemble
 from recallog_schemas import Event, codec
 from recallog_schemas.views import DeadLetterDetail
+from recallog_service.cli import rendering
 from support.events import event, run
 
 
@@ -42,6 +43,15 @@ def test_a_conflict_names_the_field_that_differs_and_the_event_that_has_the_id(
     assert (shown.first.position, shown.first.differs_in) == (Position(0, 1), path)
     assert shown.first.content == codec.encode(FIRST).decode()
     assert f"differs in {path} from the event that has its id, at 0:1:\n" in shown.format()
+
+
+def test_the_command_shows_both_events_of_a_conflict(capsys: pytest.CaptureFixture[str]) -> None:
+    other = FIRST.model_copy(update={"turn": 4})
+    rendering.renderer(DeadLetterDetail)(detail_of(FIRST, other, at=Position(0, 1)))
+    _, _, _, content, _, differs, first = capsys.readouterr().out.splitlines()
+    assert content == codec.encode(other).decode()
+    assert differs == "differs in turn from the event that has its id, at 0:0:"
+    assert first == codec.encode(FIRST).decode()
 
 
 def test_a_dead_letter_of_another_reason_names_no_other_event() -> None:
