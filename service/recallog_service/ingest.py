@@ -71,8 +71,10 @@ class _Run:
         self.problems: list[Problem] = []
         self.openings: set[str] = set()
         """Ids of events that open their conversation."""
+        self.in_sequence: set[str] = set()
+        """Ids of events without which the rest of their conversation is not added."""
         self.refused: set[int] = set()
-        """Conversations whose opening was refused."""
+        """Conversations of which such an event was refused."""
 
     async def write(self, items: list[tuple[int, Event]]) -> bool:
         """Append events; False if one was refused. Those before it are in the ledger, those after it are not."""
@@ -86,9 +88,9 @@ class _Run:
                     await self._append(together)
                 except IdConflict as error:
                     message = f"{self._unit} {number}: {error}"
-                    if event.id in self.openings:
+                    if event.id in self.in_sequence:
                         self.refused.add(number)
-                        message += f"; nothing of this {self._unit} was added, because it is another one under this id"
+                        message += f"; the rest of this {self._unit} is not added. Another one needs an id of its own"
                     self.problems.append(Problem(number=number, message=message))
                     items[:] = [item for item in items[len(together) :] if item[0] not in self.refused]
                     return False
@@ -217,6 +219,8 @@ async def ingest(
             waiting.append((item.number, item.event))
             if item.opens:
                 run.openings.add(item.event.id)
+            if item.in_sequence:
+                run.in_sequence.add(item.event.id)
             if len(waiting) < (limits.APPEND_EVENTS_MAX if item.opens else batch):
                 continue
         if not await flush():

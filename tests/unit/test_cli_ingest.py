@@ -299,20 +299,23 @@ def test_what_one_customer_said_is_not_recalled_for_another(file: Path, home: Pa
 
 
 @pytest.mark.parametrize("batch", [1, 500])
-def test_nothing_of_another_conversation_under_a_used_id_is_added(file: Path, home: Path, batch: int) -> None:
+@pytest.mark.parametrize("id_", [{"id": "1"}, {}])
+@pytest.mark.parametrize("first", ["Hello", "I am {name}."])
+def test_nothing_of_another_conversation_under_a_used_name_is_added(
+    file: Path, home: Path, batch: int, id_: dict[str, str], first: str
+) -> None:
     def conversation(name: str) -> dict[str, Any]:
-        return {
-            "id": "1",
-            "messages": [said("system", f"Serve {name}."), said("user", f"I am {name}."), said("assistant", "Hi")],
-        }
+        said_first = first.format(name=name) if id_ else "Hello"  # without an id, its first words are its name
+        messages = [said("system", f"Serve {name}."), said("user", said_first), said("assistant", f"Hi, {name}.")]
+        return {**id_, "messages": [*messages, said("user", "Thanks.")]}
 
     options = ("--format", "chat", "--batch", batch, "--json")
-    assert ingest(chats(file, conversation("Alice")), home, *options).json["added"] == 3
+    assert ingest(chats(file, conversation("Alice")), home, *options).json["added"] == 4
     result = ingest(chats(file, conversation("Bob"), dialogue("bread")), home, *options, "--keep-going")
     assert (result.code, result.json["added"]) == (1, 4)
     (problem,) = result.json["problems"]
     assert problem["number"] == 1
-    assert "nothing of this conversation was added" in problem["message"]
+    assert "the rest of this conversation is not added. Another one needs an id of its own" in problem["message"]
     assert "Bob" not in recallog("export", "--home", home).out
 
 

@@ -15,6 +15,9 @@ from support import real_data
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
+GENERATED = "0190b1c9-a2f0-7000-8000-000000000001"
+"""An id of a conversation that no other one has."""
+
 Message = dict[str, Any]
 
 
@@ -359,7 +362,7 @@ def test_items_of_responses_are_read_like_messages() -> None:
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Sunny."}]},
     ]
     assert contents(*items)[1:] == [
-        ("assistant", "agent.thought", {"text": "Ask the tool."}),
+        ("assistant", "agent.thought", {"text": "Ask the tool.", "message_id": "rs_1"}),
         ("assistant", "tool.used", {"tool": "weather", "arguments": {"city": "Ulm"}, "result": "sunny", "ok": True}),
         ("assistant", "agent.spoke", {"text": "Sunny."}),
     ]
@@ -470,6 +473,7 @@ CHATGPT = {
 
 def test_an_export_of_chatgpt_is_read_along_its_current_branch() -> None:
     found = events_of([CHATGPT])
+    assert [event.payload.pop("message_id", None) for event in found] == ["id-1b", "id-2", "id-3", None, "id-6", "id-7"]
     assert [(event.turn, event.kind, event.payload) for event in found] == [
         (0, "agent.configured", {"persona": "I bake."}),
         (1, "user.injected", {"text": "How much is 9 x 7?"}),
@@ -509,10 +513,10 @@ def test_an_export_of_claude_is_one_persons_space() -> None:
         ],
     }
     found = events_of([export, {**export, "uuid": "c-2"}])
-    assert {(event.space, event.session) for event in found} == {("user/a-1", "c-1"), ("user/a-1", "c-2")}
+    assert {(event.space, event.session) for event in found} == {("account/a-1", "c-1"), ("account/a-1", "c-2")}
     assert [(event.agent, event.payload) for event in found[:2]] == [
-        ("user", {"text": "Read it.\n(document: recipe.txt)\nFlour"}),
-        ("assistant", {"text": "Flour."}),
+        ("user", {"text": "Read it.\n(document: recipe.txt)\nFlour", "message_id": "m-Read it."}),
+        ("assistant", {"text": "Flour.", "message_id": "m-Flour."}),
     ]
     assert found[0].at == datetime(2026, 1, 1, 10, tzinfo=UTC)
 
@@ -527,7 +531,7 @@ def test_one_conversation_gets_the_given_space() -> None:
 
 def test_one_conversation_without_a_space_is_called_by_its_id() -> None:
     assert spaces(talk(id="c-9")) == ["chat/c-9"]
-    assert spaces([user("hello")]) == ["chat/b1115d4f63505261"]
+    assert spaces([user("hello")]) == ["chat/4c7e319f60fb5f6b"]
 
 
 @pytest.mark.parametrize("key", ["id", "conversation_id", "thread_id", "sample_id", "instance_id", "uuid"])
@@ -578,10 +582,16 @@ def test_a_file_that_names_one_person_makes_one_space_with_a_session_per_convers
         ({"user": "anonymous"}, {"user": "anonymous"}),
         ({"user": "User"}, {"user": "User"}),
         ({"user_id": 0}, {"user_id": 0}),
+        ({"user_id": 17}, {"customer_id": 17}),
     ],
 )
 def test_conversations_that_may_be_of_different_people_share_no_space(one: dict[str, Any], two: dict[str, Any]) -> None:
     assert spaces([talk(id="a", **one), talk(id="b", **two)]) == ["chat/a", "chat/b"]
+
+
+def test_the_customer_17_is_not_the_user_17() -> None:
+    assert spaces(talk(user_id=17)) == ["user/17"]
+    assert spaces(talk(customer_id=17)) == ["customer/17"]
 
 
 def test_the_names_of_messages_do_not_make_their_conversations_one_persons() -> None:
@@ -710,15 +720,16 @@ def test_equal_messages_of_a_conversation_have_different_ids(own: Message) -> No
     assert len({event.id for event in found}) == 4
 
 
-def test_messages_with_ids_of_their_own_keep_their_events_apart_from_the_text() -> None:
-    one = events_of([user("first", id="m1"), user("ok", id="m2")])
-    two = events_of([user("first", id="m1"), user("OK!", id="m2")])
-    assert [event.id for event in one] == [event.id for event in two]
+def test_messages_with_ids_of_their_own_keep_them_wherever_they_are() -> None:
+    first, other = user("first", id="m1"), assistant("ok", id="m2")
+    without, between = events_of([first, other]), events_of([first, assistant("hm", id="m3"), other])
+    assert [event.id for event in without] == [between[0].id, between[2].id]
+    assert without[1].payload == {"text": "ok", "message_id": "m2"}
 
 
 def test_a_message_that_was_generated_anew_is_an_event_of_its_own() -> None:
-    before = events_of([user("a"), assistant("b"), user("c")])
-    after = events_of([user("a"), assistant("b, again"), user("c")])
+    before = events_of({"id": GENERATED, "messages": [user("a"), assistant("b"), user("c")]})
+    after = events_of({"id": GENERATED, "messages": [user("a"), assistant("b, again"), user("c")]})
     assert [one.id == two.id for one, two in zip(before, after, strict=True)] == [True, False, True]
 
 
@@ -728,16 +739,19 @@ def test_a_result_that_came_later_is_an_event_beside_the_open_call() -> None:
     assert open_call.id != answered.id
 
 
-def test_another_conversation_under_an_id_begins_with_the_same_event_id() -> None:
+def test_another_conversation_under_a_name_has_the_same_ids_so_that_it_is_a_conflict() -> None:
     system = {"role": "system", "content": "s"}
-    one = items_of({"id": "1", "messages": [system, user("a"), assistant("b")]})
-    two = items_of({"id": "1", "messages": [user("other"), assistant("b")]})
-    assert event_of(one[1]).id == event_of(two[0]).id
-    assert [[item.opens for item in items] for items in (one, two)] == [[True, True, False], [True, False]]
+    for id_ in ({"id": "1"}, {}):
+        one = items_of({**id_, "messages": [system, user("a"), assistant("b"), user("c", name="C")]})
+        two = items_of({**id_, "messages": [system, user("a"), assistant("other"), user("d", name="D")]})
+        assert [event_of(item).id for item in one] == [event_of(item).id for item in two]
+        assert [item.opens for item in one] == [True, True, True, False]
+        assert all(item.in_sequence for item in one)
 
 
 def test_a_generated_id_needs_no_fixed_beginning() -> None:
-    assert not any(item.opens for item in items_of(talk(id="0190b1c9-a2f0-7000-8000-000000000001")))
+    items = items_of(talk(id=GENERATED))
+    assert not any(item.opens or item.in_sequence for item in items)
 
 
 def test_all_events_of_a_conversation_are_one_session() -> None:

@@ -54,11 +54,13 @@ def is_open_call(event: Event) -> bool:
     return event.kind == "tool.used" and "result" not in event.payload
 
 
-@given(messages, st.integers(0, 10))
-def test_a_grown_conversation_has_the_events_of_its_beginning(all_messages: list[Message], length: int) -> None:
-    before = events_of({"id": "c", "messages": all_messages[:length]})
-    after = {event.id: event for event in events_of({"id": "c", "messages": all_messages})}
-    assert len(after) == len(events_of({"id": "c", "messages": all_messages}))
+@given(messages, st.integers(0, 10), st.sampled_from(["short", "generated-0190b1c9-a2f0-7000"]))
+def test_a_grown_conversation_has_the_events_of_its_beginning(
+    all_messages: list[Message], length: int, own_id: str
+) -> None:
+    before = events_of({"id": own_id, "messages": all_messages[:length]})
+    after = {event.id: event for event in events_of({"id": own_id, "messages": all_messages})}
+    assert len(after) == len(events_of({"id": own_id, "messages": all_messages}))
     for event in before:
         assert after.get(event.id, event) == event
         assert event.id in after or is_open_call(event)

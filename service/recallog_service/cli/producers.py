@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
         "publish",
         epilog='Example: recallog publish village baker agent.spoke "The miller owes me nine sacks." --turn 3',
     )(publish_command)
-    app.command("ingest", epilog="Example: recallog ingest chats.json --format chat --space support")(ingest_command)
+    app.command("ingest", epilog="Example: recallog ingest chats.json --format chat --space alice")(ingest_command)
 
 
 def publish_command(
@@ -187,7 +187,8 @@ def _items(file: str, format: Format, space: str | None, key: str, start: str | 
     text = b"".join(_lines(file))
     if format is Format.CHAT:
         conversations = chat.read(text, space=space, start=begin, messages_key=key)
-        terminal.note(conversations.layout.reason)
+        if conversations.conversations:
+            terminal.note(conversations.layout.reason)
         return conversations
     return locomo.read(text, space=space)
 

@@ -1,7 +1,7 @@
 """Ingest formats: pure readers from a file's text to events. They know no ledger; `recallog ingest` appends.
 
 jsonl    one event per line, as `recallog export` or a producer writes it
-chat     conversations in OpenAI's message format, with tool calls
+chat     conversations in the message formats of OpenAI and Anthropic, and exports of ChatGPT and Claude
 locomo   the LoCoMo data set: many sessions between two speakers
 
 Every reader yields one `Item` per event: the event, or the error that took its place. The same input always gives the

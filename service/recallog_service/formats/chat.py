@@ -11,12 +11,13 @@ session   the conversation's name in a space of many, "1" in a space of its own
 turn      0 until the user speaks, then one more with each message of the user
 at        the message's own time, else one second after the previous event; the first event is at the time at which
           the conversation began, else at `start`
-id        uuid5 of (space, session, key), where the key is the message's own id, or that of its tool call, else the
+id        uuid5 of (space, session, key), where the key is the message's own id; else the id of its tool call or the
           content of the event; a number tells events with the same key apart
 
-A conversation that has grown gives its earlier events with the same ids. In a conversation with an id of its own the
-key of the user's first message is fixed if the id is short, so that another conversation under that id is an
-`IdConflict`. Conversations of one space are read in the order of their times if all of them have times.
+A conversation that has grown gives its earlier events with the same ids. Another conversation may have the same name if
+that is a short id, or follows from the beginning. There the key of the user's first message is fixed, and the keys of
+other messages without an id are their positions, so that another conversation under the name is an `IdConflict`.
+Conversations of one space are read in the order of their times if all of them have times.
 """
 
 import json
@@ -36,8 +37,6 @@ from recallog_service.formats.messages import ASSISTANT, Draft, Omission, Refusa
 
 _EXPECTED = 'conversations: a JSON list of objects with "{}", one of them, or one a line'
 _FIRST_OF_USER = ("first message of the user",)
-_UNIQUE_ID_CHARS = 20
-"""An id of this length was generated to be unique. A shorter one may be a number, which another file has too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def _items(conversation: Conversation, layout: Layout, start: datetime) -> Itera
     at: datetime | None = None
     used: Counter[tuple[str, ...]] = Counter()
     drafts = _drafts(conversation)
-    opening = _opening(conversation, drafts)
+    first_of_user, last_of_opening = (-1, -1) if conversation.is_certain else _opening(drafts)
     for index, draft in enumerate(drafts):
         if isinstance(draft, Omission):
             yield Item(conversation.number, left_out=draft.type)
@@ -106,7 +105,7 @@ def _items(conversation: Conversation, layout: Layout, start: datetime) -> Itera
         if isinstance(draft, Refusal):
             yield refused(conversation.number, location, draft.error)
             continue
-        key = _FIRST_OF_USER if index == opening else draft.key
+        key = _FIRST_OF_USER if index == first_of_user else draft.key
         used[key] += 1
         fields = {
             "id": derived_id(space, session, [*key, used[key]]),
@@ -119,7 +118,7 @@ def _items(conversation: Conversation, layout: Layout, start: datetime) -> Itera
             "payload": draft.payload,
         }
         item = _item(conversation.number, location, fields, draft.arguments_as_written)
-        yield replace(item, opens=True) if item.event is not None and index <= opening else item
+        yield replace(item, opens=index <= last_of_opening, in_sequence=not conversation.is_certain)
 
 
 def _item(number: int, location: str, fields: dict[str, object], arguments: str | None) -> Item:
@@ -152,22 +151,24 @@ def _drafts(conversation: Conversation) -> list[Draft | Refusal | Omission]:
             draft if isinstance(draft, Omission) else replace(draft, location="system")
             for draft in drafts_of([{"role": "system", "content": system}])[0]
         ]
-    drafts, turn = drafts_of(conversation.messages)
+    drafts, turn = drafts_of(conversation.messages, by_position=not conversation.is_certain)
     reward, outcome = fields.get("reward"), fields.get("outcome")
     if not isinstance(reward, int | float) or isinstance(reward, bool):
         return [*before, *drafts]
     payload = {"reward": reward} | ({"outcome": outcome} if isinstance(outcome, str) else {})
-    key = ("session.ended", json.dumps(payload, sort_keys=True))
+    key = ("session.ended", str(turn), json.dumps(payload, sort_keys=True))
     return [*before, *drafts, Draft("reward", turn, ASSISTANT, "session.ended", payload, key)]
 
 
-def _opening(conversation: Conversation, drafts: list[Draft | Refusal | Omission]) -> int:
-    """The index of the user's first message in a conversation whose id another one can have too; else -1."""
-    of_user = (
-        index for index, draft in enumerate(drafts) if isinstance(draft, Draft) and draft.kind == "user.injected"
-    )
-    own_id = conversation.own_id
-    return -1 if own_id is None or len(own_id) >= _UNIQUE_ID_CHARS else next(of_user, -1)
+def _opening(drafts: list[Draft | Refusal | Omission]) -> tuple[int, int]:
+    """The index of the user's first message, and that of the next event, if there are any; else -1."""
+    indexes = [index for index, draft in enumerate(drafts) if isinstance(draft, Draft)]
+    first = next((index for index in indexes if _kind(drafts[index]) == "user.injected"), -1)
+    return first, next((index for index in indexes if index > first >= 0), first)
+
+
+def _kind(draft: Draft | Refusal | Omission) -> str | None:
+    return draft.kind if isinstance(draft, Draft) else None
 
 
 def _conversations(text: bytes, messages_key: str) -> list[Conversation | InvalidEvent]:

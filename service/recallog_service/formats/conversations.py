@@ -22,7 +22,6 @@ from recallog_service.formats.messages import MESSAGE_TIMES
 from recallog_service.formats.times import time_in
 
 _PREFIX = "chat"
-_PERSON_PREFIX = "user"
 _ID_FIELDS = (
     "id", "conversation_id", "chat_id", "thread_id", "session_id", "sample_id", "instance_id", "uuid",
 )  # fmt: skip
@@ -40,6 +39,8 @@ _NOBODY = frozenset(
 
 _ID_SHOWN_CHARS_MAX = 60
 _DIGEST_CHARS = 16
+_UNIQUE_ID_CHARS = 20
+"""A shorter id may be a number, which a conversation of another file has too."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,18 @@ class Conversation:
         valid = is_name(f"{_PREFIX}/{own}") and len(own) <= limits.ID_CHARS_MAX
         return own if valid else _digest(own)
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether no other conversation can have the same name: its id was generated to be unique."""
+        return self.own_id is not None and len(self.own_id) >= _UNIQUE_ID_CHARS
+
     @cached_property
     def beginning(self) -> str:
-        """A digest of the first user message (else of the first message), its time, and the person."""
+        """A digest of the first user message (else of the first message) with its id and time, and of the person."""
         of_user = (each for each in self.messages if isinstance(each, dict) and each.get("role") == "user")
         first = next(of_user, self.messages[0] if self.messages else None)
-        content = first.get("content") if isinstance(first, dict) else first
-        return _digest([content, _iso(self._time_of(first)), self.person])
+        said = [first.get("id"), first.get("content")] if isinstance(first, dict) else first
+        return _digest([said, _iso(self._time_of(first)), self.person])
 
     @cached_property
     def begins(self) -> datetime | None:
@@ -129,12 +135,20 @@ def layout_of(conversations: Sequence[Conversation], space: str | None) -> Layou
         return Layout(space, f"one space, {space}, as --space says; {sessions}{warning if len(people) > 1 else ''}")
     if len(people) == 1 and (named := next(iter(people))):
         field_name, _, value = named[0].partition("=")
-        person = f"{_PERSON_PREFIX}/{value}"
-        person = person if is_name(person) else f"{_PERSON_PREFIX}/{_digest(value)}"
+        person = _space_of_person(field_name, value)
         return Layout(person, f"one space, {person}: the file names one person ({field_name}); {sessions}")
     why = "the file names several people" if len(people) > 1 else "the file names no person"
-    each = f"a space for each of {count:,} conversations" if count != 1 else "a space for the conversation"
-    return Layout(None, f"{each}, {_PREFIX}/...: {why}; --space makes them sessions of one space")
+    if count == 1:
+        return Layout(None, f"one space, {_PREFIX}/{conversations[0].name}: {why}; --space names another one")
+    each = f"a space for each of {count:,} conversations, {_PREFIX}/..."
+    return Layout(None, f"{each}: {why}; --space makes them sessions of one space")
+
+
+def _space_of_person(field_name: str, value: str) -> str:
+    """The kind of person is a part of the name: the customer 17 may not be the user 17."""
+    kind = "user" if field_name.startswith("user") else field_name.partition("_")[0]
+    space = f"{kind}/{value}"
+    return space if is_name(space) else f"{kind}/{_digest(value)}"
 
 
 def alike(conversations: Sequence[Conversation]) -> dict[int, InvalidEvent]:

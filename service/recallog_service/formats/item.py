@@ -34,8 +34,9 @@ class Item:
     cut: str | None = None
     """Where a text of the event was cut to the limit of an event, and how much is missing."""
     opens: bool = False
-    """Whether the event belongs to the opening of its conversation: all events of an opening are written, or none. If
-    they are refused, so is the rest of the conversation."""
+    """Whether the event belongs to the opening of its conversation: all events of an opening are written, or none."""
+    in_sequence: bool = False
+    """Whether the rest of its conversation is refused if the event is."""
 
 
 def derived_id(space: str, session: str | None, key: object) -> str:

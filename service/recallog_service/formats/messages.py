@@ -1,8 +1,8 @@
 """Maps the messages of one conversation to drafts of events; `blocks` says which forms of content are read.
 
 system, developer           agent.configured {"persona"} of the assistant
-user                        user.injected {"text", "name"?} by the message's `name`, else by "user"
-assistant                   agent.spoke {"text", "name"?, "refusal"?} and agent.thought {"text"}, in their order
+user                        user.injected {"text", "name"?, "message_id"?} by the message's `name`, else by "user"
+assistant                   agent.spoke {"text", "name"?, "refusal"?, "message_id"?} and agent.thought, in their order
 a tool call                 tool.used {"tool", "arguments", "ok": false, "error"} by "assistant"
 tool, function (a result)   completes its call: tool.used {"tool", "arguments", "result", "ok"} by "assistant"
 
@@ -93,6 +93,8 @@ class Dialogue:
     unanswered: list[_OpenCall] = field(default_factory=list)
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     """The calls so far by what their keys follow from."""
+    by_position: bool = False
+    """Whether keys follow from the position of a message instead of its content."""
 
 
 @dataclass(slots=True)
@@ -100,7 +102,7 @@ class _Message:
     """What the drafts of one message share."""
 
     dialogue: Dialogue
-    location: str
+    ordinal: int
     fields: dict[str, Any]
     agent: str
     kind: str
@@ -110,11 +112,14 @@ class _Message:
     def add(self, kind: str, payload: dict[str, Any], *, agent: str = ASSISTANT, key: tuple[str, ...] = ()) -> Draft:
         own_id = self.fields.get("id")
         if isinstance(own_id, str | int) and not isinstance(own_id, bool) and own_id != "":
-            by_message: tuple[str, ...] = ("message", str(own_id), kind)
+            derived: tuple[str, ...] = ("message", str(own_id), kind)
+            payload = payload if kind == "tool.used" else payload | {"message_id": str(own_id)}
+        elif self.dialogue.by_position and kind != "agent.configured":  # a system text may say today's date
+            derived = ("position", str(self.ordinal), kind)
         else:
-            by_message = (kind, agent, _canonical(payload))
+            derived = (kind, agent, _canonical(payload))
         at = time_in(self.fields, MESSAGE_TIMES)
-        draft = Draft(self.location, self.dialogue.turn, agent, kind, payload, key or by_message, at)
+        draft = Draft(_location(self.ordinal), self.dialogue.turn, agent, kind, payload, key or derived, at)
         self.dialogue.drafts.append(draft)
         return draft
 
@@ -129,40 +134,40 @@ class _Message:
             self.add(self.kind, {self.text_field: text} | more, agent=self.agent)
 
 
-def drafts_of(messages: Iterable[object]) -> tuple[list[Draft | Refusal | Omission], int]:
+def drafts_of(messages: Iterable[object], *, by_position: bool = False) -> tuple[list[Draft | Refusal | Omission], int]:
     """Drafts in the order of `messages`, and the last turn.
 
-    A message that cannot be read gives one refusal instead of its drafts.
+    The keys of messages without an id follow from their content, or `by_position` from their ordinals. A message that
+    cannot be read gives one refusal instead of its drafts.
     """
-    dialogue = Dialogue()
+    dialogue = Dialogue(by_position=by_position)
     for ordinal, message in swe_agent.numbered(messages):
-        location = f"message {ordinal}"
         try:
-            _add(dialogue, location, message)
+            _add(dialogue, ordinal, message)
         except InvalidEvent as error:
-            dialogue.drafts.append(Refusal(location, error))
+            dialogue.drafts.append(Refusal(_location(ordinal), error))
     return [draft for draft in dialogue.drafts if draft is not None], dialogue.turn
 
 
-def _add(dialogue: Dialogue, location: str, message: object) -> None:
+def _add(dialogue: Dialogue, ordinal: int, message: object) -> None:
     if isinstance(message, InvalidEvent):
         raise message
     if not isinstance(message, dict):
         raise InvalidEvent("not a JSON object with role and content", rule="dict_type")
     match message.get("role"):
         case "user":
-            _add_of_user(_Message(dialogue, location, message, _author(message), "user.injected", "text"))
+            _add_of_user(_Message(dialogue, ordinal, message, _author(message), "user.injected", "text"))
         case "assistant":
-            _add_blocks(_Message(dialogue, location, message, ASSISTANT, "agent.spoke", "text"), _of_assistant(message))
+            _add_blocks(_Message(dialogue, ordinal, message, ASSISTANT, "agent.spoke", "text"), _of_assistant(message))
         case "system" | "developer":
             _add_blocks(
-                _Message(dialogue, location, message, ASSISTANT, "agent.configured", "persona"),
+                _Message(dialogue, ordinal, message, ASSISTANT, "agent.configured", "persona"),
                 blocks_of(message.get("content")),
             )
         case "tool" | "function":
-            _add_blocks(_Message(dialogue, location, message, ASSISTANT, "agent.spoke", "text"), [result_of(message)])
+            _add_blocks(_Message(dialogue, ordinal, message, ASSISTANT, "agent.spoke", "text"), [result_of(message)])
         case None if isinstance(message.get("type"), str):  # an item of OpenAI's Responses: a call, a result, reasoning
-            _add_blocks(_Message(dialogue, location, message, ASSISTANT, "agent.spoke", "text"), blocks_of([message]))
+            _add_blocks(_Message(dialogue, ordinal, message, ASSISTANT, "agent.spoke", "text"), blocks_of([message]))
         case role:
             raise InvalidEvent(
                 f"role: {role!r} is not one of system, developer, user, assistant, tool, function",
@@ -230,7 +235,7 @@ def _add_call(message: _Message, call: ToolCall) -> None:
     if call.arguments is not None:
         payload["arguments"] = call.arguments
     # Answered calls count too: an open call has the same key once an earlier one of the same name has its result.
-    same = ("call", call.id or _canonical(payload))
+    same = ("call", str(message.ordinal) if dialogue.by_position else call.id or _canonical(payload))
     dialogue.calls[same] += 1
     draft = _tool_used(message, call, payload | _UNANSWERED, (*same, str(dialogue.calls[same])))
     dialogue.unanswered.append(_OpenCall(call, len(dialogue.drafts) - 1, draft))
@@ -245,7 +250,7 @@ def _add_result(message: _Message, block: ToolResult) -> None:
         dialogue.unanswered.remove(answered)
         dialogue.drafts[answered.draft_index] = None
         payload = {name: value for name, value in answered.draft.payload.items() if name not in _UNANSWERED}
-    key = ("result", call.id) if call.id is not None else ()
+    key = ("result", call.id) if call.id is not None and not dialogue.by_position else ()
     _tool_used(message, call, payload | {"result": block.result, "ok": block.ok}, key)
 
 
@@ -272,6 +277,10 @@ def _call_of(dialogue: Dialogue, result: ToolResult) -> _OpenCall | None:
         ]
     of_this_turn = [each for each in calls if each.draft.turn == dialogue.turn]
     return next(iter(of_this_turn or calls), None)
+
+
+def _location(ordinal: int) -> str:
+    return f"message {ordinal}"
 
 
 def _canonical(payload: dict[str, Any]) -> str:
