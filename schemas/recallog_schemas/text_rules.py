@@ -56,18 +56,20 @@ tool_text.__name__ = "{tool}({arguments}): {result}"
 
 def _arguments(arguments: object) -> str | None:
     """The arguments of a tool call, for readers; None if there are none. JSON in a string is read as JSON."""
-    match _parsed(arguments) if isinstance(arguments, str) else arguments:
-        case None:
-            return None
-        case {"command": command, **others} if not others:
-            words = command if isinstance(command, list) else [command]
-            return " ".join(_plain(word) for word in words)
-        case {**named}:
-            return ", ".join(f"{name}={_plain(value)}" for name, value in named.items())
-        case [*values]:
-            return ", ".join(_plain(value) for value in values)
-        case value:
-            return _plain(value)
+    if arguments is None:
+        return None
+    if isinstance(arguments, str):
+        arguments = _parsed(arguments)
+    if isinstance(arguments, dict):
+        if len(arguments) == 1 and "command" in arguments:
+            command = arguments["command"]
+            return (
+                " ".join([_plain(word) for word in command]) if isinstance(command, list | tuple) else _plain(command)
+            )
+        return ", ".join([f"{name}={_plain(value)}" for name, value in arguments.items()])
+    if isinstance(arguments, list | tuple):
+        return ", ".join([_plain(value) for value in arguments])
+    return _plain(arguments)
 
 
 def _parsed(arguments: str) -> object:
@@ -82,8 +84,9 @@ def _parsed(arguments: str) -> object:
 def _outcome(payload: Mapping[str, Any]) -> str:
     """What a tool call led to; "" if that is unknown."""
     ok, error, result = payload.get("ok"), payload.get("error"), payload.get("result")
-    texts = [_plain(value).strip() for value in (error, result) if value is not None]
-    said = "\n".join(text for text in texts if text)
+    said = "" if result is None else _plain(result).strip()
+    if error is not None:
+        said = f"{_plain(error)}\n{said}".strip()
     if ok is False or (ok is None and error):
         return f"failed: {said}" if said else "failed"
     return said or ("ok" if ok else "")
@@ -93,6 +96,8 @@ def _plain(value: object) -> str:
     """A string as it is; anything else as JSON whose strings are not escaped, so that their words can be searched."""
     if isinstance(value, str):
         return value
+    if type(value) is int:
+        return str(value)
     written = json.dumps(value, ensure_ascii=False)[: 2 * limits.TOOL_TEXT_CHARS_MAX]
     return _ESCAPED.sub(lambda found: _ESCAPES[found[1]], written)
 
