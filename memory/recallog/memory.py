@@ -443,6 +443,14 @@ class Memory(Facade):
         for last in await self._last_positions(partition):
             await self._components.index.wait(last.partition, last.offset, INDEX_WAIT_SECONDS, progress)
 
+    async def start_index(self) -> bool:
+        """Start the process that maintains the index of a folder, and return at once; False if there is none to start.
+
+        There is none if the index is off, or if its engine is a server. `recall` starts the process too. With the
+        setting `index_idle_seconds` it outlives this program. Raises `IndexUnavailable` if it cannot be started.
+        """
+        return self._components.index is not None and await self._components.index.begin()
+
     @operation(example="recallog reflection village widow")
     async def reflection(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "ReflectionView":
         """Whether a reflection of an agent is due: since which position, after how many events, and on which.

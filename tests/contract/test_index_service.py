@@ -1,12 +1,13 @@
 """The index service of a folder, with real processes, real signals and the real model.
 
-Processes are checked by pid: a service that outlives the users of its folder is a leak.
+Processes are checked by pid: a service that outlives the users of its folder, and its idle time, is a leak.
 """
 
 import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from recallog_projections.index.engines.edge import collections_in
 from recallog_projections.index.store import made_with
 from recallog_schemas import Event
 from recallog_schemas.errors import IndexUnavailable
-from support.cli import environment_of
+from support.cli import environment_of, recallog, spawn
 from support.events import event, run
 from support.indexing import WAIT_SECONDS, until
 
@@ -359,5 +360,127 @@ def test_the_service_builds_the_index_with_the_settings_of_its_memory(home: Path
             active = (await memory._components.index.indexer.rows.pointer(0)).active
             assert active is not None
             return made_with(active.code).token_vectors
+
+    assert run(work()) is False
+
+
+# A service with an idle time outlives its starter.
+
+
+def idle_seconds(seconds: float) -> dict[str, str]:
+    return {"RECALLOG_INDEX": "embedded", "RECALLOG_INDEX_IDLE_SECONDS": str(seconds)}
+
+
+def chapters(count: int) -> bytes:
+    texts = [*TEXTS, *(f"Sack {n} of flour went to house {n % 7}." for n in range(count))]
+    lines = [
+        {"space": "village", "agent": "baker", "kind": "agent.spoke", "turn": turn, "payload": {"text": text}}
+        for turn, text in enumerate(texts)
+    ]
+    return "\n".join(map(json.dumps, lines)).encode()
+
+
+def test_an_index_is_finished_after_the_ingest_that_began_it_has_ended(tmp_path: Path) -> None:
+    home = tmp_path / "memory"
+    begun = spawn("ingest", "-", "--home", home, stdin=chapters(100), **idle_seconds(30))
+    assert begun.code == 0
+    assert begun.err == "indexing in the background for recall; recallog status shows how far it is\n"
+    pid = serving_pid(home)
+
+    async def finished() -> None:
+        # It waits for the views of the index, and starts no process: no query is made.
+        async with Memory.open(Settings(home=home, index="off")) as memory:
+            end = (await memory.admin.ledger_ends())[0]
+        async with Memory.open(settings(home)) as memory:
+            assert memory._components.index is not None
+            rows = memory._components.index.indexer.rows
+
+            async def all_is_indexed() -> bool:
+                active = (await rows.pointer(0)).active
+                checkpoint = await rows.checkpoint(active) if active is not None else None
+                return checkpoint is not None and checkpoint.offset + 1 == end
+
+            await until(all_is_indexed, "all is indexed")
+
+    run(finished())
+    assert serving_pid(home) == pid
+    question = "Did the smith burn the mill?"
+    found = spawn("recall", "village", "baker", question, "--json", "--home", home, **idle_seconds(30)).json
+    assert (found["degraded"], found["hits"][0]["text"]) == (None, ANSWER)
+    assert serving_pid(home) == pid
+    os.kill(pid, signal.SIGTERM)
+    ended(pid)
+
+
+def test_a_recall_while_the_index_is_built_is_answered_at_once_by_words_and_says_how_far_it_is(tmp_path: Path) -> None:
+    spawn("ingest", "-", "--no-index", "--home", tmp_path, stdin=chapters(100), **idle_seconds(5))
+    assert not (tmp_path / layout.INDEX).exists()
+    question = ["recall", "village", "baker", "Who burned the mill?"]
+    first = spawn(*question, "--json", "--home", tmp_path, **idle_seconds(5))
+    assert first.code == 0
+    assert first.json["hits"][0]["text"] == ANSWER
+    why = "only words were compared: the index is being built, 0 % are done; try again"
+    assert first.json["degraded"] == why
+    assert first.err == "--wait waits until the index contains all events\n"
+    pid = serving_pid(tmp_path)
+    waited = spawn(*question, "--wait", "--json", "--home", tmp_path, **idle_seconds(5))
+    assert (waited.json["degraded"], waited.json["hits"][0]["source"], waited.err) == (None, "index", "")
+    ended(pid)
+    assert not (tmp_path / layout.INDEX_ADDRESS).exists()
+
+
+def test_a_recall_waits_for_the_process_of_an_index_that_is_built(home: Path) -> None:
+    async def build() -> None:
+        async with Memory.open(settings(home)) as memory:
+            await memory.catch_up_index()
+
+    run(build())
+    assert not (home / layout.INDEX_ADDRESS).exists()
+    found = recallog("recall", "village", "baker", QUESTION, "--json", "--home", home, RECALLOG_INDEX="embedded")
+    assert (found.json["degraded"], found.json["hits"][0]["text"]) == (None, ANSWER)
+
+
+def test_closing_the_memory_leaves_a_service_with_an_idle_time(home: Path) -> None:
+    async def work() -> int:
+        async with Memory.open(settings(home, index_idle_seconds=1)) as memory:
+            await memory.recall("village", "baker", QUESTION, wait_index=True)
+            return serving_pid(home)
+
+    pid = run(work())
+    assert is_alive(pid)
+    ended(pid)
+    wait_until(lambda: not exists(pid), "the process that started it reaps it")
+
+
+def test_a_service_ends_when_its_folder_is_deleted(tmp_path: Path) -> None:
+    home = tmp_path / "memory"
+    spawn("ingest", "-", "--home", home, stdin=chapters(0), **idle_seconds(600))
+    pid = serving_pid(home)
+    shutil.rmtree(home, ignore_errors=True)
+    ended(pid)
+
+
+def test_a_service_that_cannot_index_ends_when_it_is_idle(home: Path) -> None:
+    broken = Settings(home=home, index="embedded", embedder="onnx:/nowhere", index_idle_seconds=1)
+
+    async def work() -> int:
+        async with Memory.open(broken) as memory:
+            await memory.start_index()
+            pid = serving_pid(home)
+
+            async def says_why() -> bool:
+                found = await memory.recall("village", "baker", QUESTION)
+                return found.degraded is not None and "cannot be built" in found.degraded
+
+            await until(says_why, "the answer says why there is no index")
+            return pid
+
+    ended(run(work()))
+
+
+def test_there_is_no_index_to_start_if_it_is_off() -> None:
+    async def work() -> bool:
+        async with Memory.in_memory() as memory:
+            return await memory.start_index()
 
     assert run(work()) is False

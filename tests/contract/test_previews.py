@@ -52,7 +52,9 @@ def test_an_event_found_by_meaning_is_shown_as_preview_then_with_neighbours_then
 
 
 def test_the_commands_wait_for_the_index_and_report_that_it_answered(home: Path) -> None:
-    found = recallog("recall", "village", "baker", "missing box", "--explain", "--home", home, "--index", "embedded")
+    found = recallog(
+        "recall", "village", "baker", "missing box", "--explain", "--wait", "--home", home, "--index", "embedded"
+    )
     assert found.code == 0, found
     first, text, parts, place, *_ = found.out.splitlines()
     assert "  e-3  narrator  " in first
@@ -61,5 +63,7 @@ def test_the_commands_wait_for_the_index_and_report_that_it_answered(home: Path)
     assert "e-3 at 0:3, of the index" in place
     assert "the index answered: generation" in found.err
     assert "degraded" not in found.err
-    page = recallog("search", "village", "baker", "missing box", "--home", home, "--index", "embedded", "--json").json
+    page = recallog(
+        "search", "village", "baker", "missing box", "--wait", "--home", home, "--index", "embedded", "--json"
+    ).json
     assert (page["hits"][0]["id"], page["degraded"]) == ("e-3", None)

@@ -30,9 +30,12 @@ class Result:
 
 
 def recallog(*arguments: object, stdin: str | bytes | None = None, **environment: str) -> Result:
-    """Run a command in this process, on a terminal wide enough that no path or option is broken across lines."""
-    wide = {"COLUMNS": "200"} | environment
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin, env=wide)
+    """Run a command in this process, on a terminal wide enough that no path or option is broken across lines.
+
+    A process that it starts to serve an index ends soon afterwards.
+    """
+    used = {"COLUMNS": "200", "RECALLOG_INDEX_IDLE_SECONDS": "5"} | environment
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin, env=used)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Result(result.exit_code, result.stdout, result.stderr)

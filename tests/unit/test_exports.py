@@ -63,7 +63,7 @@ TESTING = ["ProjectionDriver"]
 PLAIN: dict[type[Facade], set[str]] = {
     Memory: {
         "admin", "catch_up", "catch_up_index", "close", "facades", "in_memory", "keep_reacting", "log_entries", "open",
-        "operations", "row",
+        "operations", "row", "start_index",
     },
     Admin: {"facades", "known_positions", "ledger_ends", "operations", "partition_of", "records"},
 }  # fmt: skip

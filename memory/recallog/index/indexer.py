@@ -80,6 +80,8 @@ class Indexer:
         self._checked_at = -CHECK_SECONDS
         self.problem = ""
         """Why the index does not follow the ledger, in one sentence; "" if it does."""
+        self.at_end = False
+        """Whether the last round found nothing to index."""
 
     async def embedder(self, name: str) -> Embedder:
         """The embedder `name`, which the first call loads. Raises `IndexUnavailable`, or `SettingsError`."""
@@ -144,7 +146,7 @@ class Indexer:
                 _log.warning("%s", named, exc_info=not isinstance(error, RecallogError))
                 await stopping.pause(backoff(failures))
             else:
-                failures, self.problem = 0, ""
+                failures, self.problem, self.at_end = 0, "", not indexed
                 if not indexed:
                     await stopping.pause(POLL_SECONDS)
 

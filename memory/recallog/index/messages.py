@@ -45,6 +45,7 @@ def encode_settings(settings: Settings) -> bytes:
         "embedder": settings.embedder,
         "embedder_api_key": key,
         "index_token_vectors": settings.index_token_vectors,
+        "index_idle_seconds": settings.index_idle_seconds,
         "lock_wait_seconds": settings.lock_wait_seconds,
     }
     return msgspec.json.encode(fields) + b"\n"

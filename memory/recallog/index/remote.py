@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 import msgspec
@@ -124,7 +124,10 @@ class ServiceConnection:
 
 
 class RemoteService:
-    """The service of a folder: finds it, starts it if there is none, and ends it if this process has started it."""
+    """The service of a folder: finds it, starts it if there is none, and ends it if this process has started it.
+
+    A service with `index_idle_seconds` is not ended: it outlives this process, and ends when it is idle.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -151,6 +154,13 @@ class RemoteService:
     def problem(self) -> str:
         """Why the index does not follow the ledger; "" if it does. Raises `IndexUnavailable`."""
         return str(self._connection.call(messages.Health(), str))
+
+    async def begin(self) -> bool:
+        """Start a service if none answers, without waiting for it. Returns whether one answers.
+
+        Raises `IndexUnavailable` if its process cannot be started.
+        """
+        return await asyncio.to_thread(self._is_up_or_starting)
 
     async def start(self, wait_seconds: float = START_SECONDS) -> None:
         """Make sure that a service answers. Raises `IndexUnavailable` if none does after `wait_seconds`."""
@@ -182,15 +192,28 @@ class RemoteService:
         (self._home / layout.INDEX).mkdir(parents=True, exist_ok=True)
         with (self._home / layout.INDEX_LOG).open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "recallog.index"], stdin=subprocess.PIPE, stdout=log, stderr=log
+                [sys.executable, "-m", "recallog.index"],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=self._outlives,  # Ctrl-C in the terminal then does not end it
             )
         if self._process.stdin is not None:
-            # Standard input stays open: the service ends when it is closed, also because this process has ended.
             self._process.stdin.write(messages.encode_settings(self._settings))
             self._process.stdin.flush()
+            # Otherwise standard input stays open: the service ends when it is closed, also because this process ended.
+            if self._outlives:
+                self._process.stdin.close()
+                # Reaps it if it ends first. The thread ends with this process.
+                Thread(target=self._process.wait, name="recallog-index-process", daemon=True).start()
+
+    @property
+    def _outlives(self) -> bool:
+        """Whether the service outlives the process that starts it."""
+        return self._settings.index_idle_seconds is not None
 
     async def close(self) -> None:
-        """Disconnect, and end the process if this one has started it."""
+        """Disconnect, and end the process if this one has started it and it does not outlive this one."""
         self._closed = True
         self._connection.close()
         await run_in_own_thread(self._end)
@@ -201,7 +224,8 @@ class RemoteService:
 
     def _end_process(self) -> None:
         """End the process that this one has started, and wait for its end."""
-        if self._process is None:
+        if self._process is None or self._outlives:
+            self._process = None
             return
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):

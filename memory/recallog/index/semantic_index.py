@@ -30,6 +30,8 @@ class SemanticIndex:
         """
         self._make_indexer = indexer
         self._make_service = service
+        self._built: set[int] = set()
+        """The partitions that had an active generation when they were opened."""
 
     @cached_property
     def indexer(self) -> "Indexer":
@@ -41,12 +43,28 @@ class SemanticIndex:
         return self._make_service() if self._make_service is not None else None
 
     async def open(self, partition: int, *, start: bool = True) -> "IndexSnapshot":
-        """The active generation. Raises `IndexUnavailable`; without `start` also if no process serves the index."""
-        if start:
+        """The active generation. Raises `IndexUnavailable`; without `start` also if no process serves the index.
+
+        While the first generation is being built, it raises at once and says how far it is; the process that builds it
+        is started if necessary.
+        """
+        if start and self._service is not None and not await self._is_built(self._service, partition):
+            if await self._service.begin() and (problem := await self.problem()):
+                raise IndexUnavailable(f"the index cannot be built: {problem}")
+        elif start:
             await self.start()
         elif self._service is not None and not await asyncio.to_thread(lambda service: service.is_up, self._service):
             raise IndexUnavailable("the index is not being served; recall starts it")
         return await self.indexer.open(partition)
+
+    async def _is_built(self, service: "RemoteService", partition: int) -> bool:
+        """Whether a partition has a generation that can answer. Generations are replaced, never taken away."""
+        if partition in self._built:
+            return True
+        if not service.exists() or (await self.indexer.rows.pointer(partition)).active is None:
+            return False
+        self._built.add(partition)
+        return True
 
     def exists(self) -> bool:
         """Whether an index may exist: in the embedded form, the first query creates it."""
@@ -55,6 +73,16 @@ class SemanticIndex:
     async def size_bytes(self) -> int:
         """The size of the index on disk, as far as it is known without starting a process."""
         return await self.indexer.rows.size_bytes() + (await self.indexer.engine.size_bytes() or 0)
+
+    async def begin(self) -> bool:
+        """Start the process that serves the index, without waiting for it. Returns whether the index has one.
+
+        Raises `IndexUnavailable` if it cannot be started.
+        """
+        if self._service is None:
+            return False
+        await self._service.begin()
+        return True
 
     async def start(self) -> None:
         """Make sure that the index is served. Raises `IndexUnavailable` if it is not after `START_SECONDS`."""

@@ -2,8 +2,11 @@
 
 The embedded engine holds the interpreter lock during each call, and only one process can open it. It therefore runs in
 a process of its own, which follows the ledger and serves engine and embedder to all processes of the folder on a local
-port; a file in the folder names the port. The service ends with the process that started it, which it notices by the
-end of its standard input.
+port; a file in the folder names the port.
+
+The service ends with the process that started it, which it notices by the end of its standard input. With
+`index_idle_seconds` it outlives that process: it ends when it has indexed everything and has answered no query for so
+long, or when its folder is gone.
 """
 
 import asyncio
@@ -12,6 +15,7 @@ import logging
 import os
 import secrets
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -32,15 +36,21 @@ from recallog_streams.ledgers.sqlite import SqliteLedger
 from recallog_streams.stop_signal import StopSignal
 
 INDEXING_NICENESS = 10
+_IDLE_CHECK_SECONDS = 0.5
 
 
 class Service:
-    """Serves one folder until the process that started it ends."""
+    """Serves one folder."""
 
     def __init__(self, settings: Settings) -> None:
         home = settings.home
         self._address = home / layout.INDEX_ADDRESS
         self._token = secrets.token_hex(16)
+        self._idle_seconds = settings.index_idle_seconds
+        self._calls = 0
+        """The calls in progress."""
+        self._active_at = time.monotonic()
+        """When the last call was answered, or the last batch was indexed."""
         self._engine = EdgeEngine(home / layout.INDEX_ENGINE)
         self._embedding = ThreadPoolExecutor(1, thread_name_prefix="recallog-embedding")
         key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
@@ -58,7 +68,7 @@ class Service:
         )
 
     async def run(self, stopping: StopSignal) -> None:
-        """Serve, and follow the ledger, until `stopping` is set."""
+        """Serve, and follow the ledger, until `stopping` is set; with `index_idle_seconds` also until it is idle."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         address = messages.Address(server.sockets[0].getsockname()[1], self._token, os.getpid())
         aside = self._address.with_suffix(".new")
@@ -66,13 +76,31 @@ class Service:
         aside.write_bytes(msgspec.json.encode(address))
         aside.replace(self._address)
         try:
-            await self.indexer.run(stopping)
+            await asyncio.gather(self.indexer.run(stopping, self._indexed), self._end_when_idle(stopping))
         finally:
-            self._address.unlink(missing_ok=True)
+            if self._is_in_folder():
+                self._address.unlink()
             server.close()
             await self._engine.close()
             await self.rows.close()
             await self.ledger.close()
+
+    async def _end_when_idle(self, stopping: StopSignal) -> None:
+        while self._idle_seconds is not None and not stopping:
+            await stopping.pause(_IDLE_CHECK_SECONDS)
+            is_idle = not self._calls and time.monotonic() - self._active_at > self._idle_seconds
+            if not self._is_in_folder() or (is_idle and (self.indexer.at_end or self.indexer.problem)):
+                stopping.set()
+
+    def _is_in_folder(self) -> bool:
+        """Whether the folder names this process as its service. It does not if it was deleted, or copied over."""
+        try:
+            return msgspec.json.decode(self._address.read_bytes(), type=messages.Address).pid == os.getpid()
+        except (OSError, msgspec.MsgspecError):
+            return False
+
+    def _indexed(self, done: int, total: int) -> None:
+        self._active_at = time.monotonic()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -100,10 +128,14 @@ class Service:
                 await writer.wait_closed()
 
     async def _response(self, call: messages.Call) -> bytes:
+        self._calls += 1
         try:
             return messages.answer(await self._result(call))
         except Exception as error:  # noqa: BLE001 - the caller gets the error, and the service continues
             return messages.failure(error)
+        finally:
+            self._calls -= 1
+            self._active_at = time.monotonic()
 
     async def _result(self, call: messages.Call) -> Any:
         match call:
@@ -149,7 +181,8 @@ async def _serve(settings: Settings) -> None:
             loop.remove_reader(0)
             stopping.set()
 
-    loop.add_reader(0, starter_ended)
+    if settings.index_idle_seconds is None:
+        loop.add_reader(0, starter_ended)
     await Service(settings).run(stopping)
 
 

@@ -152,8 +152,14 @@ def _note_lag(gathered: _Gathered, snapshot: Snapshot) -> None:
         gathered.behind = max(0, snapshot.processed - gathered.index_checkpoint)
         if gathered.behind > limits.RECALL_INDEX_LAG_MAX:
             gathered.degraded = (
-                f"the index is {gathered.behind:,} positions behind; of newer memories only words were compared"
+                f"the index is {gathered.behind:,} positions behind, {_percent(gathered, snapshot)} % are done; of "
+                "newer memories only words were compared"
             )
+
+
+def _percent(gathered: _Gathered, snapshot: Snapshot) -> int:
+    """How much of what the views have processed the index has processed too."""
+    return 100 * (gathered.index_checkpoint + 1) // (snapshot.processed + 1)
 
 
 def _add_by_words(

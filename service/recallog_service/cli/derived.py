@@ -28,7 +28,7 @@ _WITHOUT_MEMORY = frozenset({"catalogue"})
 """Operations whose answer is useful without any memory: the kinds of the catalogue."""
 
 _WAIT = "wait_index"
-"""A parameter that the command line has the other way round: a person at a terminal waits for the index by default."""
+"""A parameter that the command line names `--wait`; the command waits itself, and shows how far the index is."""
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ class _Command:
                     found[name] = parameter(operation, name, required=each.default is each.empty and not by_name)
         found |= {option: self._selecting(option) for option in line.instead}
         if _WAIT in line.operation.parameters:
-            found["no_wait"] = made("no_wait", terminal.NoWait, False)
+            found["wait"] = made("wait", terminal.Wait, False)
             found["index"] = made("index", terminal.Index, None)
         common = made("home", terminal.Home, None), made("as_json", terminal.Json, False)
         return [*found.values(), *self._output, *common]
@@ -140,7 +140,7 @@ class _Command:
     def _run(self, given: dict[str, Any]) -> None:
         """Print the answer; the exit code says whether what was requested was found or done."""
         home, as_json, index = given.pop("home"), given.pop("as_json"), given.pop("index", None)
-        wait = not given.pop("no_wait", True)
+        wait = given.pop("wait", False)
         output = {each.name: given.pop(each.name) for each in self._output}
         operation = self._selected(given)
         arguments = {name: value for name, value in given.items() if value is not None and value != []}
@@ -159,6 +159,8 @@ class _Command:
             sys.stdout.write(operation.to_json(answer).decode() + "\n")
         else:
             rendering.renderer(operation.answer)(answer, **output)
+        if _WAIT in operation.parameters and not wait and answer.degraded is not None:
+            terminal.note("--wait waits until the index contains all events")
         if unknown is not None:
             terminal.note(unknown)
         raise typer.Exit(0 if answer.ok and unknown is None else 1)

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from recallog import Memory
 from recallog_schemas import codec
-from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.errors import IndexUnavailable, InvalidEvent
 from recallog_service.cli import console, terminal
 from recallog_service.cli.terminal import Home, Json
 from recallog_service.formats import chat, jsonl, locomo
@@ -105,6 +106,10 @@ def ingest_command(
     batch: Annotated[
         int, typer.Option(min=1, max=10_000, help="Events per durable write; use 1 for a live pipe.")
     ] = 500,
+    no_index: Annotated[
+        bool,
+        typer.Option("--no-index", help="Do not start to make the index in the background."),
+    ] = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
@@ -112,7 +117,8 @@ def ingest_command(
 
     A second run adds nothing, so an interrupted run can be repeated. By
     default it stops at the first item that is refused, after writing those
-    before it.
+    before it. The index for recall is made by a process that goes on after
+    the command has ended.
 
     With --format chat, the conversations of a file become sessions of one
     space if --space names it, or if all of them name the same person
@@ -122,11 +128,11 @@ def ingest_command(
     its id, else by the first message of its user.
     """
 
-    async def work() -> Ingested:
+    async def work() -> tuple[Ingested, str | None]:
         items = _items(file, format, space, messages_key, start)
         with terminal.bar(f"ingesting {file}") as advance, terminal.opened(home, missing="create") as (memory, _):
             async with memory:
-                return await ingest(
+                result = await ingest(
                     memory,
                     items,
                     unit="line" if format is Format.JSONL else "conversation",
@@ -135,13 +141,25 @@ def ingest_command(
                     progress=advance,
                     acknowledged=_print_acknowledged if acknowledge else None,
                 )
+                return result, await _start_index(memory) if result.added and not no_index else None
 
-    result = terminal.run(work, as_json=as_json)
+    result, indexing = terminal.run(work, as_json=as_json)
     if as_json:
         terminal.print_json(result)
     else:
         _report(result)
+    if indexing is not None:
+        terminal.note(indexing)
     raise typer.Exit(1 if result.problems else 0)
+
+
+async def _start_index(memory: Memory) -> str | None:
+    """Start to index what was written, and say so; None if the index is off, or if a server has it."""
+    try:
+        started = await memory.start_index()
+    except IndexUnavailable as error:
+        return f"not indexed yet: {error}"
+    return "indexing in the background for recall; recallog status shows how far it is" if started else None
 
 
 def _other_times(result: Ingested) -> str:

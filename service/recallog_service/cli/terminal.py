@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -44,7 +45,12 @@ Index = Annotated[
         show_default="embedded; off on a cluster",
     ),
 ]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until the index contains all events.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until the index contains all events.")]
+
+INDEX_IDLE_SECONDS = 300.0
+"""How long the process that serves an index outlives the last command that used it."""
+LINE_SECONDS = 10.0
+"""How often long work prints how far it is, where stderr is no terminal."""
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = False) -> Result:
@@ -111,8 +117,14 @@ def fail(error: RecallogError, *, as_json: bool = False, code: int | None = None
 
 
 def settings(home: Path | None, **more: Any) -> Settings:
-    """The settings of the environment, overridden by the options that were given."""
-    return Settings(**{name: value for name, value in {"home": home, **more}.items() if value is not None})
+    """The settings of the environment, overridden by the options that were given.
+
+    A process that serves the index outlives the command that starts it.
+    """
+    found = Settings(**{name: value for name, value in {"home": home, **more}.items() if value is not None})
+    if found.index_idle_seconds is not None:
+        return found
+    return found.model_copy(update={"index_idle_seconds": INDEX_IDLE_SECONDS})
 
 
 @contextmanager
@@ -168,9 +180,12 @@ def _folder_without_ledger(found: Settings) -> Path | None:
 
 @contextmanager
 def bar(label: str, unit: str = "events") -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on stderr; it appears with the first call of (done, total), and only on a terminal."""
+    """A progress bar on stderr, which appears with the first call of (done, total).
+
+    Where stderr is no terminal, a line is printed every 10 seconds instead. A total that equals `done` is unknown.
+    """
     if not sys.stderr.isatty():
-        yield lambda done, total: None
+        yield _ProgressLines(label, unit).update
         return
     shown: ProgressBar | None = None
 
@@ -187,6 +202,29 @@ def bar(label: str, unit: str = "events") -> Iterator[Callable[[int, int], None]
     finally:
         if shown is not None:
             shown.stop()
+
+
+class _ProgressLines:
+    """Prints how far long work is: `indexing: 31 %, 1,240 of 4,000 events, 85 events/s`."""
+
+    def __init__(self, label: str, unit: str) -> None:
+        self._label = label
+        self._unit = unit
+        self._first: tuple[float, int] | None = None
+        """When the work was first reported, and how much was done then."""
+        self._printed_at = 0.0
+
+    def update(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if self._first is None:
+            self._first, self._printed_at = (now, done), now
+        if now - self._printed_at < LINE_SECONDS:
+            return
+        self._printed_at = now
+        begun_at, done_before = self._first
+        rate = (done - done_before) / max(now - begun_at, 1e-9)
+        counts = f"{100 * done // total} %, {done:,} of {total:,}" if done < total else f"{done:,}"
+        note(f"{self._label}: {counts} {self._unit}, {rate:,.0f} {self._unit}/s")
 
 
 def print_json(answer: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None:
