@@ -526,21 +526,23 @@ class Memory(Facade):
         event_id: parameters.EventId,
         agent: parameters.Agent,
         *,
-        query: parameters.RelevanceQuery = None,
+        query: parameters.MemoryQuery = None,
         top_k: parameters.SalientTopK = None,
         **options: Unpack[SalienceOptions],
     ) -> "Explanation":
-        """Whether an agent remembers an event, and why: each term of its salience, its rank and its age.
+        """Whether the prompt of an agent shows an event, where, and why: the terms of its salience, its rank, its age.
 
-        The content of an event that the agent may not see is not returned.
+        The answer agrees with `context` without a budget, asked at the same checkpoint for the same `query`, `turn` and
+        setting of `top_k`. For an event that the views have dropped the space is folded up to it, to count the events
+        that are newer. The content of an event that the agent may not see is not returned.
         """
-        salience_query = self._salience_query(query, top_k, options)
-        ledger, index = self._components.ledger, self._components.index
+        self._check_number("top_k", top_k)
+        as_of = parameters.past_moment(options.get("as_of"))
+        request = queries.context.ContextRequest(query=query, turn=options.get("turn"), as_of=as_of, top_k=top_k)
+        index, scope = self._components.index, self._scope(space, agent, options)
         return await self._of_space(
             space,
-            lambda reading: queries.explain.explain(
-                reading, ledger, index, space, event_id, agent, salience_query, self._log_events
-            ),
+            lambda reading: queries.explain.explain(reading, index, self._term_cache, scope, event_id, request),
             options,
         )
 

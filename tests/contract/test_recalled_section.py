@@ -48,3 +48,21 @@ def test_a_prompt_recalls_what_is_close_and_leaves_out_what_is_not(tmp_path: Pat
             assert "RECALLED" not in prompts["harbours of Genoa"]
 
     run(work())
+
+
+def test_explanations_agree_on_what_is_recalled(tmp_path: Path) -> None:
+    async def work() -> None:
+        engine, events = EdgeEngine(tmp_path / "engine"), said()
+        async with memory_with(tmp_path, lambda ledger: indexing_of(ledger, engine)) as memory:
+            await memory.publish_many(events)
+            assert memory._components.index is not None
+            await catch_up(memory._components.index.indexer)
+            for question in ("who burned the mill?", "harbours of Genoa"):
+                prompt = (await memory.context("village", "baker", query=question)).text
+                shown = {line.rpartition("] ")[2] for line in recalled_in(prompt)}
+                for each in events[1:]:
+                    found = await memory.explain("village", each.id, "baker", query=question)
+                    assert ("RECALLED" in found.sections) == (each.text in shown)
+                    assert (found.verdict == "remembered") == bool(found.sections)
+
+    run(work())

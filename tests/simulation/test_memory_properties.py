@@ -4,7 +4,7 @@ import random
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recallog.queries import context, explain, reflections, salient
+from recallog.queries.context import ContextRequest
+from recallog.queries.previews import AgentScope
 from recallog.queries.salient import SalienceQuery
 from recallog.reading.read_session import ReadSession
 from recallog.retrieval.term_cache import TermCache
@@ -36,6 +38,12 @@ QUERIES = st.sampled_from(
 )
 QUERIES_OF_SALIENCE = st.builds(
     SalienceQuery, QUERIES, st.none() | st.integers(1, 40), st.none() | st.none() | st.integers(0, 120) | st.just(2**50)
+)
+REQUESTS = st.builds(
+    ContextRequest,
+    query=st.none() | QUERIES,
+    turn=st.none() | st.integers(0, 120),
+    top_k=st.none() | st.integers(1, 40),
 )
 READERS = (*AGENTS, "ghost", NEVER_SEEN)
 KEPT = limits.LOG_EVENTS_KEPT
@@ -63,8 +71,12 @@ class Recorded:
         return expect(self.values, unique_ids=self.unique_ids, happened_by=self.happened_by)
 
     def explain(self, space: str, event_id: str, agent: str, query: SalienceQuery) -> Explanation:
-        past = replace(query, as_of=self.happened_by)
-        return finish(explain.explain(self.reading, self.ledger, None, space, event_id, agent, past, KEPT))
+        request = ContextRequest(query=query.text, top_k=query.top_k, turn=query.turn, as_of=self.happened_by)
+        return self.explained(space, event_id, agent, request)
+
+    def explained(self, space: str, event_id: str, agent: str, request: ContextRequest) -> Explanation:
+        scope = AgentScope(self.ledger, space, agent, KEPT, self.happened_by)
+        return finish(explain.explain(self.reading, None, TermCache(), scope, event_id, request))
 
 
 @st.composite
@@ -197,9 +209,7 @@ def test_a_prompt_shows_the_last_events_of_visitors(recorded: Recorded) -> None:
     for space in SPACES:
         for agent in READERS:
             prompt = finish(
-                context.context(
-                    recorded.reading, None, TermCache(), space, agent, context.ContextRequest(extra="END"), KEPT
-                )
+                context.context(recorded.reading, None, TermCache(), space, agent, ContextRequest(extra="END"), KEPT)
             )
             heard = recorded.expected.visitors(space, agent)
             lines = "\n".join(["VISITOR", *lines_of(heard, agent)] if heard else ["VISITOR", "(quiet)"])
@@ -211,9 +221,7 @@ def test_a_prompt_shows_the_last_events_of_visitors(recorded: Recorded) -> None:
 def test_a_prompt_shows_the_last_actions_of_its_agent(recorded: Recorded) -> None:
     for space in SPACES:
         for agent in READERS:
-            prompt = finish(
-                context.context(recorded.reading, None, TermCache(), space, agent, context.ContextRequest(), KEPT)
-            )
+            prompt = finish(context.context(recorded.reading, None, TermCache(), space, agent, ContextRequest(), KEPT))
             done = recorded.expected.actions(space, agent)
             history = "\n".join(["", "ACTION HISTORY", *lines_of(done, agent), "", "VISITOR", ""])
             assert history in undated(prompt.text) if done else "ACTION HISTORY" not in prompt.text
@@ -262,10 +270,9 @@ def check_reason(recorded: Recorded, target: Event, agent: str, query: SalienceQ
     in_salient = rank <= (query.top_k or expected.top_k(space, agent))
     assert (found.rank, found.newer, found.considered) == (rank, newer, len(seen))
     assert (found.in_episodic, found.in_salient) == (in_episodic, in_salient)
-    if expected.setting(space, agent, "use_salience"):
-        assert found.verdict == ("remembered" if in_salient else "outscored")
-    else:
-        assert found.verdict == ("remembered" if in_episodic else "out_of_window")
+    by_salience = expected.setting(space, agent, "use_salience")
+    assert found.verdict == ("remembered" if found.sections else "outscored" if by_salience else "out_of_window")
+    assert found.sections or not (in_salient if by_salience else in_episodic)
     assert found.memory is not None
     assert found.memory.score == pytest.approx(ranked[rank - 1].score, rel=0, abs=1e-12)
 
@@ -277,7 +284,42 @@ def check_nothing_is_shown(found: Explanation, counted: Sequence[ExpectedEvent])
         assert found.verdict == ("bookkeeping" if counted[0].kind in BOOKKEEPING else "not_visible")
         assert not counted[0].text or counted[0].text not in found.model_copy(update={"query": ""}).model_dump_json()
     assert (found.memory, found.rank, found.newer) == (None, None, None)
-    assert (found.in_episodic, found.in_salient) == (False, False)
+    assert (found.sections, found.in_episodic, found.in_salient) == ((), False, False)
+
+
+@settings(max_examples=40)
+@given(recordings(size_max=60), st.sampled_from(SPACES), st.sampled_from(READERS), REQUESTS)
+def test_explanations_name_the_section_of_every_event_that_the_prompt_shows_and_of_no_other(
+    recorded: Recorded, space: str, agent: str, request: ContextRequest
+) -> None:
+    answer = context.context(recorded.reading, None, TermCache(), space, agent, request, KEPT)
+    prompt = sections_of(finish(answer).text)
+    shown: dict[str, list[str]] = {heading: [] for heading in prompt}
+    for each in recorded.expected.counted:
+        if each.space == space:
+            found = recorded.explained(space, str(each.fields["id"]), agent, request)
+            assert bool(found.sections) == (found.verdict == "remembered")
+            for heading in found.sections:
+                shown[heading].append(" ".join(each.text.splitlines()))
+    assert {heading: sorted(texts) for heading, texts in shown.items() if heading != EVIDENCE} == {
+        heading: sorted(texts) for heading, texts in prompt.items() if heading != EVIDENCE
+    }
+    assert len(shown.get(EVIDENCE, [])) == len(prompt.get(EVIDENCE, []))
+
+
+EVIDENCE = "OUTPUT FORMAT"
+
+
+def sections_of(prompt: str) -> dict[str, list[str]]:
+    """The texts of the events in each section of a prompt."""
+    found = {}
+    for heading, *lines in (section.split("\n") for section in prompt.split("\n\n")):
+        if heading == EVIDENCE:
+            lines = lines[3:]
+        if heading != "IDENTITY":
+            texts = [re.sub(r"^\[turn [^\]]*\](\[[^\] ]*\])+ ", "", line) for line in lines]
+            found[heading] = [text for text in texts if text not in ("(no prior memory)", "(quiet)")]
+    return found
 
 
 @settings(max_examples=20)

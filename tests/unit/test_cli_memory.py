@@ -218,6 +218,7 @@ def test_explain_shows_why_an_agent_remembers_an_event(home: Path) -> None:
     assert lines == [
         "remembered",
         "  it is among the newest 8 events that widow may see (1 newer)",
+        "  in the prompt under CURRENT SCENE, OUTPUT FORMAT",
         "  [turn 007][world.observed][narrator][sal=0.63] The chest stands in the quarry.",
         "  0.30 x relevance 0.200 + 0.40 x recency 0.905 + 0.30 x importance 0.700 = 0.632",
         "  rank 1 of 7 by salience in turn 8",

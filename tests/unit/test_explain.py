@@ -62,6 +62,42 @@ def test_a_strong_event_is_remembered_for_its_salience_however_old(tmp_path: Pat
     assert found.why == "it ranks 1 of 5 by salience, and the strongest 2 are remembered"
 
 
+def test_the_sections_of_the_prompt_that_show_an_event_are_named(tmp_path: Path) -> None:
+    events = [
+        event_of(0, "run.started"),
+        event_of(1, "user.injected"),
+        event_of(2, "agent.reflected"),
+        event("tool.used", id="e-3", turn=3, at=NOON, payload={"tool": "oven"}),
+        event_of(4, "world.observed"),
+        event_of(5),
+        event_of(6, agent="miller"),
+    ]
+    events[0] = event("run.started", id="e-0", at=NOON, payload={"goal": "Bake."})
+    named = [explained(tmp_path, events if n == 0 else [], n).sections for n in range(7)]
+    headings = ["SHARED GOAL", "VISITOR", "YOUR BELIEFS", "ACTION HISTORY", "CURRENT SCENE", "YOUR MEMORY"]
+    assert named == [*((heading,) for heading in headings), ()]
+    assert "  in the prompt under VISITOR\n" in explained(tmp_path, [], 1).format()
+
+
+def test_the_evidence_of_a_due_reflection_is_in_the_output_format(tmp_path: Path) -> None:
+    events = [configured(reflection_threshold=3), *(event_of(n) for n in range(12))]
+    assert explained(tmp_path, events, 0).sections == ("OUTPUT FORMAT",)
+    assert explained(tmp_path, [], 11).sections == ("YOUR MEMORY", "OUTPUT FORMAT")
+
+
+def test_an_event_that_another_section_shows_is_remembered_however_old(tmp_path: Path) -> None:
+    found = explained(tmp_path, [event_of(0, "user.injected"), *(event_of(n) for n in range(1, 2_200))], 0)
+    assert (found.verdict, found.sections, found.in_episodic) == ("remembered", ("VISITOR",), False)
+    assert (found.newer, found.why) == (2_199, "a section of the prompt shows it, though 2,199 are newer")
+
+
+def test_without_a_query_relevance_is_that_of_the_prompt(tmp_path: Path) -> None:
+    events = [configured(use_salience=True, salience_top_k=1), event_of(0, "world.observed", "The mill burns.")]
+    events += [event_of(1, text="the mill"), event_of(2, text="bread")]
+    assert explained(tmp_path, events, 1).query == "The mill burns."
+    assert [explained(tmp_path, [], n).verdict for n in (1, 2)] == ["remembered", "outscored"]
+
+
 # Not remembered, though the agent may see it.
 
 
@@ -72,7 +108,7 @@ def test_an_event_before_the_window_is_not_remembered(tmp_path: Path) -> None:
 
 
 def test_a_weak_event_is_outscored_even_if_it_is_new(tmp_path: Path) -> None:
-    events = [event_of(0, "verdict.final"), event_of(1, "user.injected"), event_of(2, "agent.thought")]
+    events = [event_of(0, "verdict.final"), event_of(1, "judge.verdict"), event_of(2, "agent.thought")]
     found = explained(tmp_path, [configured(use_salience=True, salience_top_k=2), *events], 2)
     assert (found.verdict, found.in_episodic, found.in_salient, found.rank) == ("outscored", True, False, 3)
     assert found.why == "it ranks 3 of 3 by salience; the weakest of the strongest 2 has 0.627"
@@ -97,10 +133,24 @@ def test_an_event_dropped_from_the_views_is_distinguished_from_an_invisible_one(
 ) -> None:
     found = explained(tmp_path, [event_of(n) for n in range(2_100)], 50)
     assert (found.verdict, found.position, found.memory) == ("not_kept", Position(0, 50), None)
+    assert found.newer == 2_049
     assert found.why == (
         "the views keep what baker may see from 0:100 on, and it is older. Ask as of 0:50 to see whether it was "
         "remembered then"
     )
+
+
+def test_newer_events_are_counted_beyond_those_that_the_logs_retain(tmp_path: Path) -> None:
+    """The agent's own log still has the event, but the shared one has dropped most of the newer ones."""
+    events = [*(event_of(n) for n in range(3)), *(event_of(n, "world.observed") for n in range(3, 2_503))]
+    found = explained(tmp_path, [*events, event_of(2_503)], 1)
+    assert (found.verdict, found.newer) == ("out_of_window", 2_502)
+    assert found.why == "of the events that baker may see 2,502 are newer, and the window holds 8"
+
+
+def test_a_dropped_event_of_another_is_not_visible(tmp_path: Path) -> None:
+    found = explained(tmp_path, [event_of(0, agent="miller"), *(event_of(n) for n in range(1, 2_100))], 0)
+    assert (found.verdict, found.newer, found.sections) == ("not_visible", None, ())
 
 
 def test_a_dropped_event_is_remembered_as_of_its_own_time(tmp_path: Path) -> None:

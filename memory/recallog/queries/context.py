@@ -32,6 +32,9 @@ from recallog_schemas.views import (
     one_line,
 )
 
+MEMORY_HEADING = "YOUR MEMORY"
+"""The heading of the section that the window, or salience, fills."""
+
 _SHOWN_ELSEWHERE = limits.PROMPT_BELIEFS + limits.PROMPT_ACTIONS + limits.VISITOR_EVENTS + limits.SCENE_KINDS_MAX + 1
 """Upper bound of the events that the prompt shows outside of its memory section, the goal included."""
 _RECALLED_ELSEWHERE = 13
@@ -268,7 +271,7 @@ def _prompt(
             Section("SHARED GOAL", goals),
             Section("CURRENT SCENE", given or seen),
             Section("YOUR BELIEFS", beliefs),
-            Section("YOUR MEMORY", memories or no_memory),
+            Section(MEMORY_HEADING, memories or no_memory),
             Section("RECALLED", further),
             Section("ACTION HISTORY", actions),
             Section("VISITOR", visitors or quiet),

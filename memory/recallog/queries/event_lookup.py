@@ -10,7 +10,7 @@ from recallog.reading.read_session import ReadSession
 from recallog.reading.time_travel import AsOf
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation
-from recallog_projections.tables import RowKey
+from recallog_projections.tables import RowKey, Tail
 from recallog_projections.views import episodic
 from recallog_projections.views.episodic import Episodic, RememberedEvent
 from recallog_projections.views.settings import SettingsProjection
@@ -88,11 +88,22 @@ class PastMemory:
         These are the newest `newest` of its own and of the shared events, from the offset at which both are complete.
         Offsets must not decrease between calls.
         """
+        return episodic.complete(*await self._tails(offset, newest))
+
+    async def seen(self, offset: int) -> tuple[bool, int]:
+        """Whether the agent could see the event at `offset`, and how many events it could see up to there.
+
+        Offsets must not decrease between calls.
+        """
+        tails = await self._tails(offset, newest=1)
+        visible = any(memory.offset == offset for memory in episodic.merge(*tails))
+        return visible, sum(tail.total for tail in tails)
+
+    async def _tails(self, offset: int, newest: int) -> tuple[Tail, Tail]:
+        """The agent's own log and the shared one after `offset` was processed."""
         if self._generation is None:
             self._generation = await self._projector.first_generation(self._partition, 0)
         await self._projector.catch_up(self._generation, offset + 1, self._progress)
         reading = ReadSession(self._projector.store, self._partition, self._generation)
         snapshot = await reading.snapshot(logs=episodic.logs(self._space, self._agent, newest))
-        return episodic.complete(
-            snapshot.tail(episodic.OWN, self._space, self._agent), snapshot.tail(episodic.SHARED, self._space)
-        )
+        return snapshot.tail(episodic.OWN, self._space, self._agent), snapshot.tail(episodic.SHARED, self._space)

@@ -1,4 +1,4 @@
-"""Explanations: whether an agent remembers an event, and why."""
+"""Explanations: whether the prompt of an agent shows an event, and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,14 +6,15 @@ from datetime import datetime
 
 from recallog.index.semantic_index import SemanticIndex
 from recallog.queries import event_lookup, salient
-from recallog.queries.salient import Ranking, SalienceQuery
-from recallog.reading.known import knows
+from recallog.queries.context import MEMORY_HEADING, ContextRequest, compose
+from recallog.queries.event_lookup import PastMemory
+from recallog.queries.previews import AgentScope
+from recallog.queries.salient import Ranking
 from recallog.reading.read_session import ReadSession, Snapshot
-from recallog.reading.time_travel import AsOf
-from recallog_projections.tables import RowKey
-from recallog_projections.views import episodic, settings
+from recallog.retrieval.term_cache import TermCache
+from recallog_projections.tables import RowKey, Tail
+from recallog_projections.views import activity, episodic
 from recallog_projections.views.episodic import RememberedEvent
-from recallog_projections.views.settings import AgentSettings
 from recallog_schemas import Position, codec, kinds, limits
 from recallog_schemas.kinds import SalienceWeights
 from recallog_schemas.views import Explanation, Salient
@@ -25,6 +26,16 @@ from recallog_streams.ledgers.ledger import Ledger, record_at
 class _Verdict:
     verdict: str
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What is known of an event that the logs may have dropped."""
+
+    visible: bool | None
+    """Whether the agent may see it; None: unknown."""
+    newer: int | None
+    """How many newer events the agent may see; None: unknown, or the agent may not see it."""
 
 
 async def _found(reading: ReadSession, ledger: Ledger, space: str, event_id: str) -> Position | None:
@@ -40,47 +51,57 @@ async def _found(reading: ReadSession, ledger: Ledger, space: str, event_id: str
 
 async def explain(
     reading: ReadSession,
-    ledger: Ledger,
     index: SemanticIndex | None,
-    space: str,
+    cache: TermCache,
+    scope: AgentScope,
     event_id: str,
-    agent: str,
-    query: SalienceQuery,
-    candidates: int,
+    request: ContextRequest,
 ) -> Explanation:
-    """Explain one event for `agent`; salience scores the newest `candidates` events."""
+    """Explain one event for an agent, by the prompt that `request` composes for it."""
+    space, agent, ledger = scope.space, scope.agent, scope.ledger
     found = await _found(reading, ledger, space, event_id)
-    rows = salient.rows(space, agent)
+    rows = [RowKey(activity.SPACES.name, space)]
     if found is not None:
         rows.append(RowKey(dead_letters.TABLE.name, "", "", dead_letters.key_of(found.offset)))
-    snapshot = await reading.snapshot(rows, episodic.logs(space, agent, candidates))
-    related = await salient.related(snapshot, index, space, agent, query)
-    ranking = salient.rank(snapshot, space, agent, query, related, more=candidates)
-    own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
-    window = own.window or limits.WINDOW_EVENTS
-    visible = episodic.merge(snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space))
+    composed = await compose(
+        reading, index, cache, space, agent, request, scope.log_events, rows=rows, first_read=scope.log_events
+    )
+    snapshot, query = composed.snapshot, composed.salience_query
+    related = composed.related or await salient.related(snapshot, index, space, agent, query)
+    ranking = salient.rank(snapshot, space, agent, query, related, more=scope.log_events)
+    window = composed.own.window or limits.WINDOW_EVENTS
+    visible = episodic.merge(*_tails(snapshot, scope))
     list_index = _list_index(visible, found)
-    newer = rank = None
+    rank = None
     memory: Salient | None = None
-    if list_index is None:
-        verdict = await _absent(snapshot, ledger, space, agent, found, query.as_of)
-    else:
+    if list_index is not None:
         # Both logs together may hold more than are scored.
-        newer = len(visible) - 1 - list_index
-        scored = len(ranking.memories) - 1 - newer
+        scored = len(ranking.memories) - len(visible) + list_index
         rank = 1 + [number for _, number in ranking.order].index(scored) if scored >= 0 else None
         memory = ranking.salient(snapshot, visible[list_index])
-        verdict = _by_salience(ranking, rank, newer) if own.use_salience else _by_age(agent, newer, window)
+    exists = found is not None and found.offset <= snapshot.processed
+    sections = composed.prompt.sections_of(found.offset) if found is not None and exists else ()
+    seen = _Seen(False, None)
+    if found is not None and exists:
+        seen = await _seen(snapshot, scope, found.offset, visible=list_index is not None or bool(sections))
+    newer = seen.newer
+    if list_index is None and not sections:
+        verdict = await _absent(snapshot, scope, found, seen)
+    elif composed.own.use_salience:
+        verdict = _by_salience(ranking, rank, newer, sections)
+    else:
+        verdict = _by_age(agent, newer, window, sections)
     return Explanation(
         **snapshot.computed_at,
         space=space,
         agent=agent,
-        known=await knows(reading, snapshot, space, agent),
-        dates=settings.dates_of(own),
+        known=composed.reflection.known,
+        dates=composed.reflection.dates,
         event_id=event_id,
         verdict=verdict.verdict,
         why=verdict.why,
         position=None if verdict.verdict == "unknown" else found,
+        sections=sections,
         in_episodic=newer is not None and newer < window,
         newer=newer,
         window=window,
@@ -95,40 +116,76 @@ async def explain(
     )
 
 
+def _tails(snapshot: Snapshot, scope: AgentScope) -> tuple[Tail, Tail]:
+    return snapshot.tail(episodic.OWN, scope.space, scope.agent), snapshot.tail(episodic.SHARED, scope.space)
+
+
+async def _seen(snapshot: Snapshot, scope: AgentScope, offset: int, *, visible: bool) -> _Seen:
+    """How many events are newer than the one at `offset`, of which it may be known that it is `visible`.
+
+    If the logs have dropped some of them, the space is folded up to the event, unless it is too large.
+    """
+    tails = _tails(snapshot, scope)
+    newer = episodic.newer_than(offset, *tails)
+    if newer is not None:
+        return _Seen(visible, newer if visible else None)
+    row = snapshot.row(activity.SPACES, scope.space)
+    if row is None or row.events > limits.AS_OF_RECORDS_MAX:
+        return _Seen(True if visible else None, None)
+    past = PastMemory(scope.ledger, snapshot.partition, scope.space, scope.agent, scope.as_of, scope.progress)
+    was_visible, total = await past.seen(offset)
+    return _Seen(was_visible, sum(tail.total for tail in tails) - total if was_visible else None)
+
+
 def _list_index(memories: Sequence[RememberedEvent], found: Position | None) -> int | None:
     if found is None:
         return None
     return next((list_index for list_index, memory in enumerate(memories) if memory.offset == found.offset), None)
 
 
-def _by_age(agent: str, newer: int, window: int) -> _Verdict:
-    if newer < window:
+def _by_age(agent: str, newer: int | None, window: int, sections: Sequence[str]) -> _Verdict:
+    if newer is not None and newer < window:
         return _Verdict(
             "remembered", f"it is among the newest {window:,} events that {agent} may see ({newer:,} newer)"
         )
+    if MEMORY_HEADING in sections:
+        return _Verdict(
+            "remembered", f"it is among the newest {window:,} that {agent} may see and no other section shows"
+        )
+    if sections:
+        return _Verdict("remembered", _elsewhere(newer))
+    older = "too many" if newer is None else f"{newer:,}"
     return _Verdict(
-        "out_of_window", f"of the events that {agent} may see {newer:,} are newer, and the window holds {window:,}"
+        "out_of_window", f"of the events that {agent} may see {older} are newer, and the window holds {window:,}"
     )
 
 
-def _by_salience(ranking: Ranking, rank: int | None, newer: int) -> _Verdict:
+def _by_salience(ranking: Ranking, rank: int | None, newer: int | None, sections: Sequence[str]) -> _Verdict:
+    if sections and MEMORY_HEADING not in sections:
+        return _Verdict("remembered", _elsewhere(newer))
     if rank is None:
         scored = len(ranking.memories)
+        older = "more" if newer is None else f"{newer:,}"
         return _Verdict(
-            "outscored", f"only the newest {scored:,} events are scored, and of those it may see {newer:,} are newer"
+            "outscored", f"only the newest {scored:,} events are scored, and of those it may see {older} are newer"
         )
     of = f"it ranks {rank:,} of {len(ranking.memories):,} by salience"
     if rank <= ranking.top_k:
         return _Verdict("remembered", f"{of}, and the strongest {ranking.top_k:,} are remembered")
+    if sections:
+        return _Verdict("remembered", f"{of}, and the strongest {ranking.top_k:,} that no other section shows are")
     weakest = ranking.order[ranking.top_k - 1][0]
     return _Verdict("outscored", f"{of}; the weakest of the strongest {ranking.top_k:,} has {weakest:.3f}")
 
 
-async def _absent(
-    snapshot: Snapshot, ledger: Ledger, space: str, agent: str, found: Position | None, as_of: AsOf | None
-) -> _Verdict:
-    """The verdict on an event that is not among those that `agent` may see."""
-    data = await record_at(ledger, found.partition, found.offset) if found is not None else None
+def _elsewhere(newer: int | None) -> str:
+    return "a section of the prompt shows it" + ("" if newer is None else f", though {newer:,} are newer")
+
+
+async def _absent(snapshot: Snapshot, scope: AgentScope, found: Position | None, seen: _Seen) -> _Verdict:
+    """The verdict on an event that neither the prompt nor the logs of the agent have."""
+    space, agent, as_of = scope.space, scope.agent, scope.as_of
+    data = await record_at(scope.ledger, found.partition, found.offset) if found is not None else None
     if found is None or data is None or found.offset > snapshot.processed:
         return _Verdict("unknown", f"there is no event of this id in {space}")
     letter = snapshot.row(dead_letters.TABLE, "", "", dead_letters.key_of(found.offset))
@@ -141,8 +198,8 @@ async def _absent(
         return _Verdict("unknown", f"there was no event of this id in {space} then: it happened later")
     if kinds.kind_of(event.kind).bookkeeping:
         return _Verdict("bookkeeping", f"{event.kind} is a bookkeeping kind, which no agent remembers")
-    kept_from = episodic.kept_from(snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space))
-    if kept_from is not None and found.offset < kept_from:
+    kept_from = episodic.kept_from(*_tails(snapshot, scope))
+    if kept_from is not None and found.offset < kept_from and seen.visible is not False:
         return _Verdict(
             "not_kept",
             f"the views keep what {agent} may see from {Position(found.partition, kept_from)} on, and it is older. "

@@ -99,6 +99,17 @@ def kept_from(own: Tail, shared: Tail) -> int | None:
     return max(cut, default=None)
 
 
+def newer_than(offset: int, own: Tail, shared: Tail) -> int | None:
+    """How many events are newer than the one at `offset`; None if a log has dropped some of them.
+
+    Both tails must be complete reads.
+    """
+    start = kept_from(own, shared)
+    if start is not None and start > offset:
+        return None
+    return sum(memory.offset > offset for memory in merge(own, shared))
+
+
 def complete(own: Tail, shared: Tail) -> list[RememberedEvent]:
     """The events of both logs in ledger order, from `kept_from` on. Both tails must be complete reads."""
     start = kept_from(own, shared) or 0

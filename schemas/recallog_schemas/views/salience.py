@@ -49,20 +49,25 @@ class SalientView(OfAgent):
 
 
 class Explanation(OfAgent):
-    """Whether the episodic and salient views of an agent contain an event, and why."""
+    """Whether the present prompt of an agent shows an event, in which sections, and why."""
 
     event_id: str
     """The id of the event."""
     verdict: str
-    """remembered, outscored, out_of_window, not_kept, not_visible, bookkeeping, dead_letter, or unknown."""
+    """remembered (the prompt shows the event), outscored, out_of_window, not_kept, not_visible, bookkeeping,
+    dead_letter, or unknown."""
     why: str
     """The verdict in a sentence."""
     position: Position | None
     """The event's position; None if it is unknown."""
+    sections: tuple[str, ...]
+    """The headings of the sections that show the event in the prompt that `context` composes without a budget, for the
+    same query and turn. OUTPUT FORMAT: it is evidence of the reflection that is due."""
     in_episodic: bool
     """Whether the event is among the newest `window` events."""
     newer: int | None
-    """The number of newer events that the agent may see."""
+    """The number of newer events that the agent may see, also of those that the views have dropped: then the space is
+    folded up to the event. None if the agent may not see the event, or if the space is too large to be folded."""
     window: int
     """The number of events in the agent's episodic view."""
     in_salient: bool
@@ -74,7 +79,7 @@ class Explanation(OfAgent):
     considered: int
     """The number of events that were scored."""
     query: str
-    """The text that relevance was measured by; "" if none was given."""
+    """The text that relevance was measured by: the given one, else that of the prompt, which is the scene."""
     turn: int
     """The turn from which recency was measured."""
     weights: SalienceWeights
@@ -87,8 +92,10 @@ class Explanation(OfAgent):
         return self.verdict != "unknown"
 
     def format(self) -> str:
-        """The verdict, why, and the event with its score as a sum, one per line."""
+        """The verdict, why, the sections, and the event with its score as a sum, one per line."""
         found = [self.verdict.replace("_", " "), f"  {self.why}"]
+        if self.sections:
+            found.append(f"  in the prompt under {', '.join(self.sections)}")
         if self.memory is not None:
             rank = f"  rank {self.rank:,} of {self.considered:,} by salience in turn {self.turn:,}"
             found += [f"  {self.lines([self.memory])[0]}", f"  {self.sum()}", rank]

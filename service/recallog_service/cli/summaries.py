@@ -55,7 +55,7 @@ COMMANDS = {
     ),
     "explain": (
         "derived",
-        "Whether an agent remembers an event, and why: each term of its salience, its rank and its age.",
+        "Whether the prompt of an agent shows an event, where, and why: the terms of its salience, its rank, its age.",
     ),
     "agent-settings": (
         "derived",
