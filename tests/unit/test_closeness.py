@@ -73,6 +73,12 @@ def test_a_memory_that_is_not_indexed_yet_is_measured_by_words_beside_indexed_on
     assert weak(indexed, candidate(1, coverage=0.6)) == {0}
 
 
+def test_only_the_first_memories_are_marked_and_all_count_for_the_closest() -> None:
+    hits = [candidate(0, coverage=0.1), candidate(1), candidate(2, coverage=0.9), candidate(3)]
+    assert closeness.weak(hits, hits, WORDS, by_vectors=True, first=2) == {1}
+    assert closeness.weak(hits[:2], hits, WORDS, by_vectors=True, first=1) == {0}
+
+
 def test_a_query_of_names_and_function_words_makes_nothing_weak() -> None:
     assert weak(candidate(0), candidate(1, semantic=-0.1), searched=()) == set()
 

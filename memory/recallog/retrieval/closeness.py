@@ -46,24 +46,33 @@ def reads(model: str, searched: Collection[str]) -> bool:
 
 
 def weak(
-    found: Sequence[Candidate], around: Sequence[Candidate], searched: Collection[str], *, by_vectors: bool
+    found: Sequence[Candidate],
+    around: Sequence[Candidate],
+    searched: Collection[str],
+    *,
+    by_vectors: bool,
+    first: int | None = None,
 ) -> frozenset[int]:
-    """The offsets of the memories among `found` that are weak.
+    """The offsets of the weak memories among the `first` of `found`, or among all.
 
-    `around` are `found` and their neighbours, `searched` the terms of the query. If there are none, as in a query of
-    names and function words, none is weak. With `by_vectors` off only words are compared.
+    `found` are all memories that the query wants, `around` these and their neighbours, and `searched` the terms of the
+    query. If there are no terms, as in a query of names and function words, none is weak. With `by_vectors` off only
+    words are compared.
     """
     if not searched:
         return frozenset()
     scale = PAIRS_PER_WORD if _in_pairs(searched) else 1
+    hits = found[:first]
+    measured = (_closeness(each, scale, by_vectors=by_vectors) for each in found)
+    if all(closeness < limits.best for closeness, limits in measured):
+        return frozenset(each.offset for each in hits)
     sharing = {(each.session, each.ordinal) for each in around if each.coverage > 0}
-    measured = [(each, *_closeness(each, scale, by_vectors=by_vectors)) for each in found]
-    nothing_close = all(closeness < limits.best for _, closeness, limits in measured)
-    return frozenset(
-        each.offset
-        for each, closeness, limits in measured
-        if nothing_close or closeness < limits.each or (limits is BY_WORDS and not _near(each, sharing))
-    )
+    marked = []
+    for each in hits:
+        closeness, limits = _closeness(each, scale, by_vectors=by_vectors)
+        if closeness < limits.each or (limits is BY_WORDS and not _near(each, sharing)):
+            marked.append(each.offset)
+    return frozenset(marked)
 
 
 def _closeness(each: Candidate, scale: float, *, by_vectors: bool) -> tuple[float, ClosenessLimits]:

@@ -110,12 +110,8 @@ async def _recalled(
     least = query.min_similarity
     if least is not None:
         ranked = [one for one in ranked if one.candidate.semantic is None or one.candidate.semantic >= least]
-    hits = await _hits(
-        snapshot.partition,
-        gathered,
-        ranked[: max(query.top_k, limits.RERANKED_MEMORIES if reranker else 0)],
-        _weak(gathered, ranked, words),
-    )
+    first = max(query.top_k, limits.RERANKED_MEMORIES if reranker else 0)
+    hits = await _hits(snapshot.partition, gathered, ranked[:first], _weak(gathered, ranked, words, first))
     if reranker is not None and hits:
         hits = await _reranked(reranker, query, hits, gathered)
     return RecallView(
@@ -183,11 +179,11 @@ def _add_by_words(
         gathered.sessions = newer.sessions
 
 
-def _weak(gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms) -> frozenset[int]:
-    """The offsets of weak memories."""
+def _weak(gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms, first: int) -> frozenset[int]:
+    """The offsets of the weak memories among the `first` of `ranked`."""
     by_vectors = gathered.index is not None and closeness.reads(gathered.index.embedder.model, words.terms)
     found = [one.candidate for one in ranked]
-    return closeness.weak(found, gathered.candidates, words.terms, by_vectors=by_vectors)
+    return closeness.weak(found, gathered.candidates, words.terms, by_vectors=by_vectors, first=first)
 
 
 async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked], weak: Collection[int]) -> list[RecallHit]:
