@@ -71,10 +71,10 @@ class _Run:
         self.problems: list[Problem] = []
         self.openings: set[str] = set()
         """Ids of events that open their conversation."""
-        self.in_sequence: set[str] = set()
-        """Ids of events without which the rest of their conversation is not added."""
+        self.in_sequence: set[int] = set()
+        """Conversations whose rest is not added if one of their events is refused."""
         self.refused: set[int] = set()
-        """Conversations of which such an event was refused."""
+        """Those of them of which an event was refused."""
 
     async def write(self, items: list[tuple[int, Event]]) -> bool:
         """Append events; False if one was refused. Those before it are in the ledger, those after it are not."""
@@ -83,14 +83,16 @@ class _Run:
         except IdConflict:
             while items:
                 together = self._first_together(items)
-                number, event = items[0]
+                number = items[0][0]
                 try:
                     await self._append(together)
                 except IdConflict as error:
                     message = f"{self._unit} {number}: {error}"
-                    if event.id in self.in_sequence:
+                    if number in self.in_sequence:
                         self.refused.add(number)
-                        message += f"; the rest of this {self._unit} is not added. Another one needs an id of its own"
+                        message += (
+                            f". The rest of this {self._unit} is not added. If it is another one, give it its own id"
+                        )
                     self.problems.append(Problem(number=number, message=message))
                     items[:] = [item for item in items[len(together) :] if item[0] not in self.refused]
                     return False
@@ -220,7 +222,7 @@ async def ingest(
             if item.opens:
                 run.openings.add(item.event.id)
             if item.in_sequence:
-                run.in_sequence.add(item.event.id)
+                run.in_sequence.add(item.number)
             if len(waiting) < (limits.APPEND_EVENTS_MAX if item.opens else batch):
                 continue
         if not await flush():

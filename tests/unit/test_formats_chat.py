@@ -353,6 +353,20 @@ def test_the_reasoning_of_a_message_is_a_thought_before_it(field: str) -> None:
     ]
 
 
+def test_messages_of_langchain_are_read_like_those_of_openai() -> None:
+    messages = [
+        {"type": "human", "content": "Weather?"},
+        {"type": "ai", "content": "", "tool_calls": [{"name": "weather", "args": {"city": "Ulm"}, "id": "x"}]},
+        {"type": "tool", "content": "sunny", "tool_call_id": "x"},
+        {"role": "ai", "text": "Sunny."},
+    ]
+    assert [(event.turn, event.kind, event.payload) for event in events_of({"messages": messages})] == [
+        (1, "user.injected", {"text": "Weather?"}),
+        (1, "tool.used", {"tool": "weather", "arguments": {"city": "Ulm"}, "result": "sunny", "ok": True}),
+        (1, "agent.spoke", {"text": "Sunny."}),
+    ]
+
+
 def test_items_of_responses_are_read_like_messages() -> None:
     items = [
         user([{"type": "input_text", "text": "Weather?"}]),

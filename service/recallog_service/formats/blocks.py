@@ -65,7 +65,7 @@ Block = Said | Thought | ToolCall | ToolResult | LeftOut
 
 
 def blocks_of(content: object) -> list[Block]:
-    """The blocks of `content`: a string, null, or a list of strings and of objects with a type.
+    """The blocks of `content`: a string, null, an object with a type, or a list of strings and such objects.
 
     Raises `InvalidEvent` for other content.
     """
@@ -73,6 +73,8 @@ def blocks_of(content: object) -> list[Block]:
         return []
     if isinstance(content, str):
         return [Said(content)]
+    if isinstance(content, dict) and "type" in content:
+        return [_block(content, 0)]
     if isinstance(content, list):
         return [_block(part, index) for index, part in enumerate(content)]
     raise InvalidEvent("content: neither a string, null nor a list of parts", path="content", rule="content")
@@ -87,7 +89,7 @@ def calls_of(message: Mapping[str, Any]) -> list[ToolCall]:
     functions = [(call, _first(call, "function", "custom")) for call in calls]
     if isinstance(legacy, dict):
         functions.append(({}, legacy))
-    return [_call(call, function if isinstance(function, dict) else {}) for call, function in functions]
+    return [_call(call, function if isinstance(function, dict) else call) for call, function in functions]
 
 
 def result_of(message: Mapping[str, Any]) -> ToolResult:
@@ -135,7 +137,7 @@ def _thought(part: Mapping[str, Any]) -> str:
 
 
 def _call(call: Mapping[str, Any], function: Mapping[str, Any]) -> ToolCall:
-    arguments = _first(function, "arguments", "input")
+    arguments = _first(function, "arguments", "input", "args")
     return ToolCall(
         nonempty(_first(call, "call_id", "id")),
         nonempty(function.get("name")) or "unknown",

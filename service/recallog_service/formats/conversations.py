@@ -18,7 +18,7 @@ from typing import Any
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.item import is_name
-from recallog_service.formats.messages import MESSAGE_TIMES
+from recallog_service.formats.messages import MESSAGE_TIMES, USER, content_of, role_of
 from recallog_service.formats.times import time_in
 
 _PREFIX = "chat"
@@ -76,9 +76,9 @@ class Conversation:
     @cached_property
     def beginning(self) -> str:
         """A digest of the first user message (else of the first message) with its id and time, and of the person."""
-        of_user = (each for each in self.messages if isinstance(each, dict) and each.get("role") == "user")
+        of_user = (each for each in self.messages if isinstance(each, dict) and role_of(each) == USER)
         first = next(of_user, self.messages[0] if self.messages else None)
-        said = [first.get("id"), first.get("content")] if isinstance(first, dict) else first
+        said = [first.get("id"), content_of(first)] if isinstance(first, dict) else first
         return _digest([said, _iso(self._time_of(first)), self.person])
 
     @cached_property

@@ -3,6 +3,7 @@
 system, developer           agent.configured {"persona"} of the assistant
 user                        user.injected {"text", "name"?, "message_id"?} by the message's `name`, else by "user"
 assistant                   agent.spoke {"text", "name"?, "refusal"?, "message_id"?} and agent.thought, in their order
+human; ai, model, bot       as user; as assistant
 a tool call                 tool.used {"tool", "arguments", "ok": false, "error"} by "assistant"
 tool, function (a result)   completes its call: tool.used {"tool", "arguments", "result", "ok"} by "assistant"
 
@@ -13,7 +14,7 @@ position of the call, with `ok` false and the error "no result".
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -41,6 +42,8 @@ ASSISTANT = "assistant"
 _UNANSWERED = {"ok": False, "error": "no result"}
 
 MESSAGE_TIMES = ("timestamp", "created_at", "create_time", "at")
+_OTHER_ROLES = {"human": USER, "ai": ASSISTANT, "model": ASSISTANT, "bot": ASSISTANT}
+_ROLES_AS_TYPES = ("human", "ai", "system", "tool", "function")
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._@/-]+")
 
@@ -154,7 +157,7 @@ def _add(dialogue: Dialogue, ordinal: int, message: object) -> None:
         raise message
     if not isinstance(message, dict):
         raise InvalidEvent("not a JSON object with role and content", rule="dict_type")
-    match message.get("role"):
+    match role_of(message):
         case "user":
             _add_of_user(_Message(dialogue, ordinal, message, _author(message), "user.injected", "text"))
         case "assistant":
@@ -162,7 +165,7 @@ def _add(dialogue: Dialogue, ordinal: int, message: object) -> None:
         case "system" | "developer":
             _add_blocks(
                 _Message(dialogue, ordinal, message, ASSISTANT, "agent.configured", "persona"),
-                blocks_of(message.get("content")),
+                blocks_of(content_of(message)),
             )
         case "tool" | "function":
             _add_blocks(_Message(dialogue, ordinal, message, ASSISTANT, "agent.spoke", "text"), [result_of(message)])
@@ -176,6 +179,19 @@ def _add(dialogue: Dialogue, ordinal: int, message: object) -> None:
             )
 
 
+def role_of(message: Mapping[str, Any]) -> object:
+    """The role of a message, in OpenAI's words; LangChain's messages have it under `type`."""
+    role = message.get("role")
+    if role is None and message.get("type") in _ROLES_AS_TYPES:
+        role = message["type"]
+    return _OTHER_ROLES.get(role, role) if isinstance(role, str) else role
+
+
+def content_of(message: Mapping[str, Any]) -> object:
+    content = message.get("content")
+    return message.get("text") if content is None else content
+
+
 def _author(message: dict[str, Any]) -> str:
     """The user's name as an agent's name, with "-" for characters that a name cannot contain."""
     name = _NOT_IN_A_NAME.sub("-", nonempty(message.get("name")) or USER).strip("-")
@@ -187,7 +203,7 @@ def _of_assistant(message: dict[str, Any]) -> list[Block]:
     thought = next((Thought(text) for text in thoughts if text is not None), None)
     refusal, audio = nonempty(message.get("refusal")), message.get("audio")
     blocks: list[Block] = [] if thought is None else [thought]
-    blocks += blocks_of(message.get("content"))
+    blocks += blocks_of(content_of(message))
     if isinstance(audio, dict):
         blocks.append(Said(audio["transcript"]) if nonempty(audio.get("transcript")) else LeftOut("audio"))
     if refusal is not None:
@@ -198,7 +214,7 @@ def _of_assistant(message: dict[str, Any]) -> list[Block]:
 def _add_of_user(message: _Message) -> None:
     """Results come first: they belong to the turn before. A message of results alone does not begin a turn."""
     try:
-        blocks = blocks_of(message.fields.get("content"))
+        blocks = blocks_of(content_of(message.fields))
     except InvalidEvent:
         message.dialogue.turn += 1  # so that later messages have the same turn once this one is corrected
         raise
