@@ -49,24 +49,32 @@ class Payload(BaseModel):
 
 class RunStarted(Payload):
     goal: str | None = None
+    """What all agents of the space try to reach."""
     shared_kinds: KindNames | None = None
+    """The kinds that all agents of the space see, as in `space.configured`."""
 
 
 class Text(Payload):
     text: str
+    """The text."""
 
 
 class Verdict(Text):
     winner: str | None = None
+    """Who won."""
     score: Any = None
+    """The score, as any JSON."""
 
 
 class Reflected(Payload):
-    """What an agent has come to believe. `based_on` are the ids of the events it rests on."""
+    """What an agent has come to believe. `belief` or `text` is required."""
 
     belief: str | None = None
+    """What the agent believes."""
     text: str | None = None
+    """The same, if there is no `belief`."""
     based_on: list[str] = Field(default_factory=list)
+    """The ids of the events that the belief rests on."""
 
     @model_validator(mode="after")
     def _says_something(self) -> "Reflected":
@@ -77,7 +85,9 @@ class Reflected(Payload):
 
 class ReflectionFailed(Payload):
     trigger: str
+    """The trigger that was not answered."""
     reason: str
+    """Why the reflector failed."""
 
 
 class SalienceWeights(BaseModel):
@@ -97,13 +107,21 @@ class AgentConfigured(Payload):
     """Settings of one agent. A field that is absent keeps its value; null takes it back to the default."""
 
     window: Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_KEPT)] | None = None
+    """How many of the newest events the agent's memory shows (8)."""
     use_salience: bool | None = None
+    """Whether prompts select memories by salience instead of the window (false)."""
     salience_weights: SalienceWeights | None = None
+    """The weights of relevance, recency and importance (0.30, 0.40, 0.30)."""
     salience_top_k: Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_KEPT)] | None = None
+    """How many events are selected by salience (8)."""
     reflection_threshold: Annotated[int, Field(ge=1, le=limits.INTEGER_MAX)] | None = None
+    """After how many visible events a reflection is due (never)."""
     persona: str | None = None
+    """Who the agent is: the beginning of its prompts."""
     goal: str | None = None
+    """The agent's own goal, shown after the persona."""
     dates: Dates | None = None
+    """Whether lines carry dates: "always", "never", or where one answer spans more than 24 hours ("automatic")."""
 
 
 class DeclaredKind(BaseModel):
@@ -115,9 +133,13 @@ class DeclaredKind(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     importance: Annotated[float, Field(ge=0, le=1)] | None = None
+    """How much an event weighs in salience (0.5)."""
     shared: bool | None = None
+    """Whether all agents of the space see its events (false)."""
     text: Annotated[str, Field(max_length=limits.TEXT_RULE_CHARS_MAX)] | None = None
+    """How the text of an event is made (the first of `text`, `belief`, `summary` and `goal`)."""
     role: Role | None = None
+    """Where a prompt shows it besides memory ("memory": nowhere)."""
 
     @field_validator("text")
     @classmethod
@@ -143,8 +165,11 @@ class SpaceConfigured(Payload):
     """
 
     shared_kinds: KindNames | None = None
+    """The kinds that all agents of the space see."""
     scene_kinds: KindNames | None = None
+    """The kinds whose newest shared events are the scene of prompts (`world.observed`, `run.started`)."""
     kinds: Annotated[dict[KindName, DeclaredKind | None], Field(max_length=limits.DECLARED_KINDS_MAX)] | None = None
+    """Declarations of kinds of the space's own, by name."""
 
     @field_validator("kinds")
     @classmethod
@@ -160,25 +185,30 @@ class SpaceConfigured(Payload):
 
 
 class ToolUsed(Payload):
-    """A call of a tool. `arguments` is what it was called with, as JSON or as JSON in a string.
-
-    A call failed if `ok` is false, or absent while there is an `error`.
-    """
+    """A call of a tool. It failed if `ok` is false, or absent while there is an `error`."""
 
     tool: str
+    """The name of the tool."""
     arguments: Any = None
+    """What it was called with, as JSON or as JSON in a string."""
     result: Any = None
+    """What it answered, as any JSON."""
     ok: bool | None = None
+    """Whether it succeeded."""
     error: Any = None
+    """Why it failed, as any JSON."""
 
 
 class SessionStarted(Payload):
     title: str | None = None
+    """The title of the session."""
 
 
 class SessionEnded(Payload):
     outcome: str | None = None
+    """What came of the session."""
     reward: float | None = None
+    """A number that rates it, for example of a benchmark."""
 
     @field_validator("reward", mode="before")
     @classmethod
@@ -191,6 +221,8 @@ class Kind:
     """The properties of one kind of event."""
 
     name: str
+    description: str
+    """What an event of the kind says, in a sentence; "" for kinds that the catalogue does not know."""
     payload: type[Payload]
     text: TextRule
     importance: float
@@ -204,31 +236,31 @@ class Kind:
 
 
 _ANY_TEXT = first_of("text", "belief", "summary", "goal")
-_UNKNOWN = Kind("", Payload, _ANY_TEXT, DEFAULT_IMPORTANCE)
+_UNKNOWN = Kind("", "", Payload, _ANY_TEXT, DEFAULT_IMPORTANCE)
 _TEXT = first_of("text")
 _NONE = first_of()
 
 CATALOGUE: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("run.started", RunStarted, first_of("goal"), 0.30, shared=True),
-        Kind("world.observed", Text, _TEXT, 0.70, shared=True),
-        Kind("agent.spoke", Text, _TEXT, 0.50),
-        Kind("agent.thought", Text, _TEXT, 0.40),
-        Kind("oracle.spoke", Text, _TEXT, 0.50),
-        Kind("hypothesis.proposed", Text, _TEXT, 0.75),
-        Kind("clue.found", Text, _TEXT, 0.80),
-        Kind("user.injected", Text, _TEXT, 0.95, shared=True, role=VISITOR),
-        Kind("judge.verdict", Verdict, _TEXT, 0.90, shared=True),
-        Kind("verdict.final", Verdict, _TEXT, 1.00),
-        Kind("agent.reflected", Reflected, first_of("belief", "text"), 0.85, shared=True),
-        Kind("reflection.failed", ReflectionFailed, _NONE, 0.0, bookkeeping=True),
-        Kind("agent.configured", AgentConfigured, _NONE, 0.0, bookkeeping=True),
-        Kind("space.configured", SpaceConfigured, _NONE, 0.0, bookkeeping=True),
-        Kind("tool.used", ToolUsed, text_rules.tool_text, 0.40, role=ACTION),
-        Kind("session.started", SessionStarted, first_of("title"), 0.30),
-        Kind("session.ended", SessionEnded, first_of("outcome"), 0.30),
-        Kind("clock.ticked", Payload, _NONE, 0.0, bookkeeping=True),
+        Kind("run.started", "A run begins, with a shared goal.", RunStarted, first_of("goal"), 0.30, shared=True),
+        Kind("world.observed", "Something happened that all agents perceive.", Text, _TEXT, 0.70, shared=True),
+        Kind("agent.spoke", "An agent said or wrote something.", Text, _TEXT, 0.50),
+        Kind("agent.thought", "An agent thought something and did not say it.", Text, _TEXT, 0.40),
+        Kind("oracle.spoke", "A source of knowledge outside the agents answered.", Text, _TEXT, 0.50),
+        Kind("hypothesis.proposed", "An agent proposed an explanation.", Text, _TEXT, 0.75),
+        Kind("clue.found", "An agent found evidence.", Text, _TEXT, 0.80),
+        Kind("user.injected", "A person said something, such as a user.", Text, _TEXT, 0.95, shared=True, role=VISITOR),
+        Kind("judge.verdict", "A judge decided.", Verdict, _TEXT, 0.90, shared=True),
+        Kind("verdict.final", "The last decision of a run.", Verdict, _TEXT, 1.00),
+        Kind("agent.reflected", "An agent came to a belief.", Reflected, first_of("belief", "text"), 0.85, shared=True),
+        Kind("reflection.failed", "A due reflection was not written.", ReflectionFailed, _NONE, 0.0, bookkeeping=True),
+        Kind("agent.configured", "Settings of its agent.", AgentConfigured, _NONE, 0.0, bookkeeping=True),
+        Kind("space.configured", "Settings of its space.", SpaceConfigured, _NONE, 0.0, bookkeeping=True),
+        Kind("tool.used", "An agent called a tool.", ToolUsed, text_rules.tool_text, 0.40, role=ACTION),
+        Kind("session.started", "A session begins.", SessionStarted, first_of("title"), 0.30),
+        Kind("session.ended", "A session ends.", SessionEnded, first_of("outcome"), 0.30),
+        Kind("clock.ticked", "Time passed: the turn of the space moves.", Payload, _NONE, 0.0, bookkeeping=True),
     )
 }
 
@@ -250,7 +282,7 @@ def kind_of(name: str) -> Kind:
 def declared(name: str, importance: float, shared: bool, text: str | None, role: Role) -> Kind:
     """The kind `name` as a space declares it."""
     rule = _ANY_TEXT if text is None else text_rules.declared(text)
-    return Kind(name, Payload, rule, importance, shared=shared, role=role)
+    return Kind(name, "", Payload, rule, importance, shared=shared, role=role)
 
 
 def check(name: str, payload: Mapping[str, Any]) -> None:

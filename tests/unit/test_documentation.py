@@ -19,10 +19,16 @@ def blocks(document: str, language: str) -> list[str]:
     return [code for found, code in _BLOCK.findall((ROOT / document).read_text()) if found == language]
 
 
+def without_code(document: Path) -> str:
+    return _BLOCK.sub("", document.read_text())
+
+
 def anchors(document: Path) -> set[str]:
     """The anchors of the headings of a page, as GitHub derives them."""
-    headings = re.findall(r"^#+ (.*)$", document.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    headings = re.findall(r"^#+ (.*)$", without_code(document), re.MULTILINE)
+    found = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    assert len(found) == len(set(found)), f"two headings of {document.name} have the same anchor"
+    return set(found)
 
 
 def run_python(code: str, folder: Path) -> str:
@@ -50,6 +56,12 @@ def test_the_commands_of_the_readme_continue_its_example_and_print_what_it_says(
     (session,) = blocks("README.md", "python")
     run_python(session, tmp_path)
     check_console("README.md", tmp_path)
+
+
+def test_each_program_of_the_page_on_privacy_prints_what_it_says(tmp_path: Path) -> None:
+    programs, printed = blocks("docs/privacy.md", "python"), blocks("docs/privacy.md", "text")
+    assert [run_python(program, tmp_path) for program in programs] == printed
+    assert len(programs) == 2
 
 
 def test_the_commands_of_the_producers_guide_print_what_it_says(tmp_path: Path) -> None:
@@ -88,7 +100,7 @@ def test_the_projection_of_the_contributors_guide_works(tmp_path: Path) -> None:
 )
 def test_links_lead_somewhere(document: str) -> None:
     source = ROOT / document
-    for target, anchor in re.findall(r"\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)", source.read_text()):
+    for target, anchor in re.findall(r"\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)", without_code(source)):
         found = source.parent / target if target else source
         assert found.exists(), target
         assert not anchor or anchor in anchors(found), f"{target}#{anchor}"

@@ -71,6 +71,7 @@ def _pages(facade: type[Facade]) -> list[str]:
         f"- [{main}]({main}.md): {_summary(facade)}",
         *(f"- [{main}.{group}]({group}.md): {_summary(each)}" for group, each in facade.facades.items()),
         "- [Views](views.md): the answers, field by field.",
+        "- [Kinds](kinds.md): the catalogue of kinds, with importance, readers, text and payload.",
         "- [Errors](errors.md): the errors, with exit codes.",
         "- [Settings](settings.md): the settings and their environment variables.",
         f"- [JSON Schemas]({facades.SCHEMAS}): of events, payloads, answers, and the arguments of each operation.",

@@ -39,7 +39,7 @@ def described(facade: type[Facade]) -> Sequence[type[Any]]:
         each = waiting.pop()
         if each not in found:
             found.add(each)
-            waiting += [part for annotation in fields(each).values() for part in _contained(annotation)]
+            waiting += [part for annotation in fields(each).values() for part in contained(annotation)]
     return sorted(found, key=lambda each: each.__name__)
 
 
@@ -51,12 +51,12 @@ def fields(documented: type[Any]) -> Mapping[str, Any]:
     return {field.name: hints[field.name] for field in dataclasses.fields(documented)}
 
 
-def _contained(annotation: Any) -> Iterator[type[Any]]:
+def contained(annotation: Any) -> Iterator[type[Any]]:
     """The models and dataclasses in a type, from left to right."""
     if inspect.isclass(annotation) and (issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)):
         yield annotation
     for each in typing.get_args(annotation):
-        yield from _contained(each)
+        yield from contained(each)
 
 
 def _section(each: type[Any], documented: Sequence[type[Any]], operations: Sequence[Operation]) -> str:
@@ -64,7 +64,7 @@ def _section(each: type[Any], documented: Sequence[type[Any]], operations: Seque
     parts = [
         f"[{code(whole.__name__)}](#{whole.__name__.lower()})"
         for whole in documented
-        if any(each in _contained(annotation) for annotation in fields(whole).values())
+        if any(each in contained(annotation) for annotation in fields(whole).values())
     ]
     uses = [f"Answer of {', '.join(answers)}." if answers else "", f"Part of {', '.join(parts)}." if parts else ""]
     return sections(
@@ -86,7 +86,7 @@ def _fields(each: type[Any]) -> str:
 
 def _type(annotation: Any) -> str:
     text = code(type_text(annotation))
-    first = next(_contained(annotation), None)
+    first = next(contained(annotation), None)
     return text if first is None else f"[{text}](#{first.__name__.lower()})"
 
 

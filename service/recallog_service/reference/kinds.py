@@ -1,0 +1,90 @@
+"""The page of kinds: the catalogue as a table, then the payload of each kind."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel
+
+from recallog_schemas.docstrings import attribute_docstrings
+from recallog_schemas.kinds import ACTION, CATALOGUE, DEFAULT_IMPORTANCE, MEMORY, VISITOR, Kind, Payload
+from recallog_service.reference.facades import SCHEMAS
+from recallog_service.reference.markdown import bounds, code, docstring, sections, table
+from recallog_service.reference.signatures import type_text, value_text
+from recallog_service.reference.views import contained
+
+_INTRODUCTION = f"""\
+The kind of an event determines who sees it, how much it weighs, and what its text is. Kinds are an open set. One that
+is not listed here is private, has importance {DEFAULT_IMPORTANCE}, and its text is the first of `text`, `belief`,
+`summary` and `goal` that its payload has, unless its space [declares otherwise](../producers.md#kinds-of-your-own).
+`recallog schema kinds` lists the kinds of the catalogue and those that spaces declare.
+
+- *Importance*, from 0 to 1, is one term of [salience](../glossary.md#salience).
+- *Readers*: events of a shared kind are seen by all agents of their space, if they have no `audience`; private ones by
+  their agent and audience. `space.configured` changes which kinds a space shares: see [privacy](../privacy.md).
+  Bookkeeping is no memory of any agent.
+- *Section* is where a prompt shows events of the kind besides YOUR MEMORY.
+- *Text* names the payload fields that the text consists of."""
+
+_SECTIONS = {MEMORY: "", ACTION: "ACTION HISTORY", VISITOR: "VISITOR"}
+
+
+def page() -> str:
+    """The page."""
+    kinds = CATALOGUE.values()
+    others = {each.__name__: each for kind in kinds for each in _nested(kind.payload)}
+    return sections(
+        (
+            "# Kinds",
+            _INTRODUCTION,
+            table(("kind", "importance", "readers", "section", "text", "description"), map(_row, kinds)),
+            "## Payloads",
+            "A payload may have further fields; they are stored. Fields that are not required may be absent or null.",
+            *(_kind(kind) for kind in kinds),
+            "## Types of fields",
+            "Further fields of these are refused.",
+            *(sections((f"### {name}", docstring(each), _fields(each))).rstrip() for name, each in others.items()),
+        )
+    )
+
+
+def _row(kind: Kind) -> tuple[str, ...]:
+    importance = "" if kind.bookkeeping else f"{kind.importance:.2f}"
+    text = code(kind.text.__name__) if kind.text.__name__ else ""
+    name = f"[{code(kind.name)}](#{kind.name.replace('.', '')})"
+    return name, importance, _readers(kind), _SECTIONS[kind.role], text, kind.description
+
+
+def _readers(kind: Kind) -> str:
+    if kind.bookkeeping:
+        return "none: bookkeeping"
+    return "shared" if kind.shared else "private"
+
+
+def _kind(kind: Kind) -> str:
+    said = kind.description if kind.payload is Payload else docstring(kind.payload) or kind.description
+    schema = f"[JSON Schema]({SCHEMAS}/kinds/{kind.name}.json)."
+    return sections((f"### {kind.name}", said, _fields(kind.payload), schema)).rstrip()
+
+
+def _fields(model: type[BaseModel]) -> str:
+    properties, descriptions = model.model_json_schema()["properties"], attribute_docstrings(model)
+    rows = [
+        (
+            code(name),
+            code(type_text(field.annotation)),
+            "required" if field.is_required() else _default(field.get_default(call_default_factory=True)),
+            bounds(properties[name]),
+            descriptions.get(name, ""),
+        )
+        for name, field in model.model_fields.items()
+    ]
+    return table(("field", "type", "default", "bounds", "description"), rows) if rows else ""
+
+
+def _default(value: object) -> str:
+    return "" if value is None else code(value_text(value))
+
+
+def _nested(model: type[BaseModel]) -> Iterable[type[Any]]:
+    for field in model.model_fields.values():
+        yield from contained(field.annotation)
