@@ -4,6 +4,7 @@ import asyncio
 import multiprocessing
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,33 @@ def test_the_reflector_receives_the_agent_its_beliefs_and_the_evidence(tmp_path:
     (question,) = reflector.requests
     assert (question.persona, question.goal, question.beliefs) == ("Stern.", "Bread.", ["The miller lies."])
     assert [evidence.text for evidence in question.evidence] == [f"Morning {turn}." for turn in range(5, 25)]
+
+
+@pytest.mark.parametrize(
+    ("days", "dates", "expected"),
+    [
+        (0, None, [None, None, None]),
+        (2, None, ["2023-05-08", "2023-05-10", None]),
+        (2, "never", [None, None, None]),
+        (0, "always", ["2023-05-08", "2023-05-08", None]),
+    ],
+)
+def test_evidence_has_dates_where_the_lines_of_the_agent_have_them(
+    tmp_path: Path, days: int, dates: str | None, expected: list[str | None]
+) -> None:
+    """The last event has a time that ingest invented."""
+    reflector, first = Scripted(), datetime(2023, 5, 8, tzinfo=UTC)
+    times = [first, first + timedelta(days=days), datetime(2000, 1, 1, tzinfo=UTC)]
+
+    async def work() -> None:
+        async with Memory.open(tmp_path, reflector=reflector) as memory:
+            await memory.publish(event_by("baker", "agent.configured", reflection_threshold=3, dates=dates))
+            await memory.publish_many([seen(turn).model_copy(update={"at": at}) for turn, at in enumerate(times)])
+            await memory.react()
+
+    run(work())
+    (question,) = reflector.requests
+    assert [evidence.date for evidence in question.evidence] == expected
 
 
 def test_react_publishes_nothing_if_no_reflection_is_due(tmp_path: Path) -> None:

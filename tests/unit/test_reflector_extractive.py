@@ -81,6 +81,14 @@ def test_it_quotes_the_most_important_events_oldest_first_with_their_agents() ->
     )
 
 
+def test_a_quote_has_the_date_of_its_event_if_it_is_given() -> None:
+    answer = reflection(seen("e1", "Bread!", date="2023-05-08"), seen("e2", "Rain.", agent="miller", date="2023-05-10"))
+    assert answer.belief == (
+        'What stands out of the last 2 things I know: "Bread!" (agent.spoke, turn 1, 2023-05-08); '
+        '"Rain." (miller, agent.spoke, turn 1, 2023-05-10).'
+    )
+
+
 def test_one_event_is_described_in_the_singular() -> None:
     assert reflection(seen("e1", "Bread!")).belief == (
         'What stands out of the last thing I know: "Bread!" (agent.spoke, turn 1).'
