@@ -596,6 +596,7 @@ def test_a_file_that_names_one_person_makes_one_space_with_a_session_per_convers
         ({"user": "anonymous"}, {"user": "anonymous"}),
         ({"user": "User"}, {"user": "User"}),
         ({"user_id": 0}, {"user_id": 0}),
+        ({"user_id": "00000000-0000-0000-0000-000000000000"},) * 2,
         ({"user_id": 17}, {"customer_id": 17}),
     ],
 )
@@ -617,6 +618,30 @@ def test_a_given_space_for_several_people_is_chosen_with_a_warning() -> None:
     file = read([talk(id="a", user_id="alice"), talk(id="b", user_id="bob")], space="team")
     assert file.layout.space == "team"
     assert "names 2 people" in file.layout.reason
+
+
+@pytest.mark.parametrize(
+    ("people", "reason"),
+    [
+        (({}, {}), "the file names no person"),
+        (({"user": "alice"}, {"user": "bob"}), "the file names several people"),
+        (({"user": "alice"}, {}), "not all conversations name the same person"),
+    ],
+)
+def test_the_reason_for_spaces_of_their_own_is_said(people: tuple[dict[str, Any], ...], reason: str) -> None:
+    file = read([talk(id=n, **person) for n, person in enumerate(people)])
+    assert file.layout.reason == (
+        f"a space for each of 2 conversations, chat/...: {reason}; --space makes them sessions of one space"
+    )
+
+
+def test_a_grown_conversation_whose_system_text_changed_adds_it_with_the_new_messages() -> None:
+    def at(day: str, *messages: Message) -> list[Event]:
+        return events_of([{"role": "system", "content": f"Today is {day}."}, user("a"), assistant("b"), *messages])
+
+    before = {event.id for event in at("Monday")}
+    new = [event for event in at("Tuesday", user("c")) if event.id not in before]
+    assert [event.payload for event in new] == [{"persona": "Today is Tuesday."}, {"text": "c"}]
 
 
 def test_conversations_of_one_space_come_in_the_order_of_their_times() -> None:

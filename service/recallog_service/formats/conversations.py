@@ -33,7 +33,7 @@ _PERSON_FIELDS = (
 _PERSON_OBJECT_FIELDS = ("id", "user_id", "uuid", "email", "name")
 _NOBODY = frozenset(
     {"user", "customer", "client", "person", "human", "guest", "anonymous", "anon", "unknown", "default", "system",
-     "admin", "me", "you", "none", "null", "nobody", "n/a", "na", "0", "-1", "-"}
+     "admin", "me", "you", "none", "null", "nobody", "n/a", "na", "-1", "default_user", "default_user_id"}
 )  # fmt: skip
 """Values that name no one in particular: conversations that share one can be those of different people."""
 
@@ -130,14 +130,18 @@ def layout_of(conversations: Sequence[Conversation], space: str | None) -> Layou
     count = len(conversations)
     sessions = f"{count:,} conversation{'s are its sessions' if count != 1 else ' is its session'}"
     people = {conversation.person for conversation in conversations}
+    named_people = len(people - {()})
     if space is not None:
-        warning = f"; the file names {len(people):,} people: what one of them said can be recalled for the others"
-        return Layout(space, f"one space, {space}, as --space says; {sessions}{warning if len(people) > 1 else ''}")
+        warning = f"; the file names {named_people:,} people: what one of them said can be recalled for the others"
+        return Layout(space, f"one space, {space}, as --space says; {sessions}{warning if named_people > 1 else ''}")
     if len(people) == 1 and (named := next(iter(people))):
         field_name, _, value = named[0].partition("=")
         person = _space_of_person(field_name, value)
         return Layout(person, f"one space, {person}: the file names one person ({field_name}); {sessions}")
-    why = "the file names several people" if len(people) > 1 else "the file names no person"
+    if named_people == 1:
+        why = "not all conversations name the same person"
+    else:
+        why = "the file names several people" if named_people else "the file names no person"
     if count == 1:
         return Layout(None, f"one space, {_PREFIX}/{conversations[0].name}: {why}; --space names another one")
     each = f"a space for each of {count:,} conversations, {_PREFIX}/..."
@@ -190,7 +194,8 @@ def _person(value: object) -> str:
     if isinstance(value, dict):
         value = next((value[name] for name in _PERSON_OBJECT_FIELDS if _text(value.get(name))), None)
     text = _text(value).strip()
-    return "" if text.lower() in _NOBODY or len(text) > limits.NAME_CHARS_MAX else text
+    is_zero = not text.strip("0-")  # 0, and the UUID of zeros
+    return "" if is_zero or text.lower() in _NOBODY or len(text) > limits.NAME_CHARS_MAX else text
 
 
 def _text(value: object) -> str:
