@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from recallog import Memory
+from recallog import Memory, Status
 from recallog.operations.operation import all_operations
-from recallog_service.cli import summarize
+from recallog_service.cli import rendering, summarize
 from recallog_service.demo.tampering import tamper
 from support.cli import Result, recallog, spawn, without_events
 from support.events import event, run
@@ -453,6 +453,35 @@ def test_status_shows_the_checkpoints_of_the_views(home: Path) -> None:
     clean(recallog("episodic", "village", "baker", "--home", home))
     assert clean(recallog("status", "--json", "--home", home)).json["partitions"][0]["lag"] == 0
     assert "30 records, 1 spaces, 2 agents, 3 sessions" in recallog("status", "--home", home).out
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "building", "shows"),
+    [
+        (-1, None, "0 % are indexed; of the rest recall compares words\n"),
+        (-1, 59, "30 % are indexed; of the rest recall compares words\n"),
+        (149, None, "75 % are indexed; of the rest recall compares words\n"),
+        (199, None, ""),
+    ],
+)
+def test_status_says_how_far_the_index_is(
+    home: Path, checkpoint: int, building: int | None, shows: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def status() -> Status:
+        async with Memory.open(home) as memory:
+            await memory.catch_up()
+            return await memory.admin.status()
+
+    found = run(status())
+    row = found.partitions[0].model_copy(
+        update={
+            "views": "index", "end": 200, "checkpoint": checkpoint, "lag": 199 - checkpoint,
+            "building": None if building is None else "g", "building_checkpoint": building,
+        }
+    )  # fmt: skip
+    shown = found.model_copy(update={"partitions": (*found.partitions, row), "unreflected": ()})
+    rendering.renderer(Status)(shown)
+    assert capsys.readouterr().err == shows
 
 
 def test_status_of_a_space(home: Path) -> None:

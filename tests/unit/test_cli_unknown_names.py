@@ -1,11 +1,16 @@
 """Misspelt names: a space or an agent that was never seen is told from an empty memory, and nothing is created."""
 
+import asyncio
 import json
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
-from recallog import Memory
+from recallog import Memory, RecallogError, ViewsBehind
+from recallog.extending import Components, MemoryLedger, MemoryStore, assemble
+from recallog_service.cli import unknown_names
+from recallog_streams import generations
 from support.cli import Result, recallog
 from support.events import event, run
 
@@ -146,3 +151,47 @@ def test_publish_and_ingest_create_the_folder(tmp_path: Path) -> None:
     exported = recallog("export", "--home", tmp_path / "one")
     assert recallog("ingest", "-", "--home", tmp_path / "two", stdin=exported.out).code == 0
     assert recallog("export", "--home", tmp_path / "two") == exported
+
+
+class LedgerOfWorkers(MemoryLedger):
+    """A ledger whose views are folded by other processes, as on a cluster."""
+
+    folded_by_workers: ClassVar[bool] = True
+
+
+async def behind_by_one_event(after_wait_seconds: float) -> tuple[Memory, Components]:
+    """A memory whose views have not processed its newest event, which is the first one of the village."""
+    store = MemoryStore()
+    components = assemble(LedgerOfWorkers(), lambda namespace: store, after_wait_seconds=after_wait_seconds)
+    memory = Memory(components)
+    await memory.publish(event(space="city"))
+    await fold(components)
+    await memory.publish(event())
+    return memory, components
+
+
+async def fold(components: Components) -> None:
+    await generations.current(components.views.builder, 0)
+
+
+def test_on_a_cluster_no_name_is_called_unknown_before_the_views_have_caught_up() -> None:
+    async def work() -> None:
+        memory, components = await behind_by_one_event(after_wait_seconds=60)
+        assert not (await memory.agents("village")).known
+        _, nothing = await asyncio.gather(
+            fold(components), unknown_names.refuse_unknown(memory, {"space": "village", "agent": "baker"})
+        )
+        assert nothing is None
+        with pytest.raises(RecallogError, match="did you mean 'village'"):
+            await unknown_names.refuse_unknown(memory, {"space": "vilage"})
+
+    run(work())
+
+
+def test_on_a_cluster_without_workers_the_error_is_that_the_views_are_behind() -> None:
+    async def work() -> None:
+        memory, _ = await behind_by_one_event(after_wait_seconds=0.01)
+        with pytest.raises(ViewsBehind):
+            await unknown_names.refuse_unknown(memory, {"space": "village"})
+
+    run(work())

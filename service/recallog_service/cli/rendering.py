@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from recallog_schemas import views
     from recallog_schemas.kinds import SalienceWeights
 
+_INDEX = "index"
+"""The views of the semantic index in `status`."""
 _SHOWN_MAX = 10
 """Agents that `status` lists; with --json it lists more."""
 
@@ -266,9 +268,14 @@ def _status(status: "views.Status") -> None:
     )
     _status_pending(status)
     _status_unreflected(status)
-    if any(row.lag for row in status.partitions):
+    if any(row.lag and row.views != _INDEX for row in status.partitions):
         folded_by = "workers" if status.ledger.startswith("kafka:") else "the next query"
         terminal.note(f"the lag is processed by {folded_by}")
+    of_index = [row for row in status.partitions if row.views == _INDEX]
+    if any(row.lag for row in of_index):
+        indexed = sum(max(row.checkpoint, row.building_checkpoint or 0) + 1 for row in of_index)
+        percent = 100 * indexed // sum(row.end for row in of_index)
+        terminal.note(f"{percent} % are indexed; of the rest recall compares words")
     if any(row.dead_letters for row in status.partitions):
         terminal.note("list the dead letters: recallog dead-letters list")
 

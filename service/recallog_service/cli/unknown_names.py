@@ -1,7 +1,6 @@
 """Misspelt names: says that a space or an agent was never seen, with the nearest name, instead of an empty memory."""
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from recallog import Memory, RecallogError
@@ -52,6 +51,8 @@ async def catch_up(memory: Memory, space: str) -> None:
 
 def _nearest(name: str, known: Iterable[str], command: str) -> str:
     """The known name that is most like `name`, else some of the known names."""
+    from difflib import get_close_matches
+
     by_folded = {each.casefold(): each for each in known}
     similar = get_close_matches(name.casefold(), by_folded, n=1)
     if similar:
