@@ -137,7 +137,8 @@ def _item(number: int, location: str, fields: dict[str, object], arguments: str 
         item = second if isinstance(second.error, EventTooLarge) else item
     if isinstance(item.error, EventTooLarge):
         shorter, missing = cut_to_fit(fields)
-        return replace(made(number, location, shorter), cut=f"{location}: cut, {missing} are missing")
+        item = made(number, location, shorter)
+        return replace(item, cut=f"{location}: cut, {missing} are missing") if item.event is not None else item
     return item
 
 
@@ -162,13 +163,9 @@ def _drafts(conversation: Conversation) -> list[Draft | Refusal | Omission]:
 
 def _opening(drafts: list[Draft | Refusal | Omission]) -> tuple[int, int]:
     """The index of the user's first message, and that of the next event, if there are any; else -1."""
-    indexes = [index for index, draft in enumerate(drafts) if isinstance(draft, Draft)]
-    first = next((index for index in indexes if _kind(drafts[index]) == "user.injected"), -1)
-    return first, next((index for index in indexes if index > first >= 0), first)
-
-
-def _kind(draft: Draft | Refusal | Omission) -> str | None:
-    return draft.kind if isinstance(draft, Draft) else None
+    events = [(index, draft) for index, draft in enumerate(drafts) if isinstance(draft, Draft)]
+    first = next((index for index, draft in events if draft.kind == "user.injected"), -1)
+    return first, next((index for index, _ in events if index > first >= 0), first)
 
 
 def _conversations(text: bytes, messages_key: str) -> list[Conversation | InvalidEvent]:
