@@ -264,7 +264,7 @@ class SqliteFile:
         if version > self._format.version:
             raise StorageTooNew(
                 f"the {self._format.what} {self.path} has format {version}; this version of Recallog reads up to "
-                f"{self._format.version}. Upgrade it: pip install --upgrade recallog"
+                f"{self._format.version}. Install a newer version of Recallog to open it"
             )
         if version < self._format.version and not self._format.disposable:
             raise StorageForeign(

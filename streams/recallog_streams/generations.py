@@ -185,7 +185,7 @@ def _refuse_newer(theirs: str, mine: str) -> None:
     if newer:
         raise ViewsTooNew(
             f"the views were built by a newer version ({newer[0]}: {versions[newer[0]]}, here {known[newer[0]]}). "
-            "Upgrade this process: pip install --upgrade recallog"
+            "Install a newer version of Recallog for this process"
         )
     longer = sorted(log for log, keep in built.get("keep", {}).items() if keep > ours["keep"].get(log, keep))
     if longer and versions == known:

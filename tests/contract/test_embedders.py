@@ -569,7 +569,7 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     embedder = SentenceTransformersEmbedder()
     assert (embedder.model, embedder.dimension, embedder.token_vectors) == ("all-MiniLM-L6-v2@53aa5117", 384, True)
-    with pytest.raises(SettingsError, match=r"pip install 'recallog\[sentence-transformers\]'"):
+    with pytest.raises(SettingsError, match=r"pip install '\.\[sentence-transformers\]' in a clone"):
         embedder.embed([Passage("Bread.")])
 
 

@@ -108,7 +108,7 @@ def test_a_newer_format_is_refused_with_the_advice_to_upgrade(use: Callable[[Pat
     use(path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version=99")
-    refused(use, path, StorageTooNew, "pip install --upgrade")
+    refused(use, path, StorageTooNew, "Install a newer version of Recallog")
 
 
 def test_a_ledger_of_an_older_format_is_refused(path: Path) -> None:
@@ -166,7 +166,7 @@ def test_an_older_version_that_has_the_views_open_is_advised_to_upgrade(path: Pa
         use_store(path)
         with pytest.raises(StorageReplaced):
             run(old.run(lambda connection: None, write=True))
-        with pytest.raises(StorageTooNew, match="pip install --upgrade"):
+        with pytest.raises(StorageTooNew, match="Install a newer version of Recallog"):
             run(old.run(lambda connection: None, write=True))
     finally:
         run(old.close())

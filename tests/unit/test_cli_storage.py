@@ -98,13 +98,13 @@ def test_a_ledger_whose_pages_are_overwritten(home: Path) -> None:
 def test_a_ledger_of_a_newer_recallog(home: Path, command: list[str]) -> None:
     with closing(sqlite3.connect(home / "ledger.db")) as connection:
         connection.execute("PRAGMA user_version=99")
-    failed(recallog(*command, "--home", home), 3, "format 99.*Upgrade")
+    failed(recallog(*command, "--home", home), 3, "format 99.*Install a newer version")
 
 
 def test_views_of_a_newer_recallog(home: Path) -> None:
     with closing(sqlite3.connect(home / "views.db")) as connection:
         connection.execute("PRAGMA user_version=99")
-    failed(recallog("episodic", "village", "baker", "--home", home), 3, "format 99.*Upgrade")
+    failed(recallog("episodic", "village", "baker", "--home", home), 3, "format 99.*Install a newer version")
 
 
 def test_the_ledger_of_another_folder_under_these_views(home: Path, tmp_path: Path) -> None:

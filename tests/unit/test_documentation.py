@@ -106,6 +106,14 @@ def test_links_lead_somewhere(document: str) -> None:
         assert not anchor or anchor in anchors(found), f"{target}#{anchor}"
 
 
+@pytest.mark.parametrize("folder", ["", "docs", "schemas", "projections", "streams", "memory", "service", "deploy"])
+def test_nothing_is_installed_from_a_package_index_that_does_not_have_it(folder: str) -> None:
+    pattern = "**/*" if folder else "*.md"
+    for path in (ROOT / folder).glob(pattern):
+        if path.suffix in (".md", ".py"):
+            assert not re.search(r"pip install (-\S+ )*['\"]?recallog\b", path.read_text()), path
+
+
 def test_every_target_of_the_readme_is_in_the_makefile() -> None:
     assert set(re.findall(r"`?make ([a-z-]+)", (ROOT / "README.md").read_text())) <= set(targets_of_the_makefile())
 

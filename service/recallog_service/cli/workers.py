@@ -41,7 +41,8 @@ def worker_command(
 
         from recallog_service.worker import build
     except ModuleNotFoundError as error:
-        terminal.fail(SettingsError(f"{error.name} is not installed. Install it: pip install 'recallog[cluster]'"))
+        message = f"{error.name} is not installed. Install it: pip install '.[cluster]' in a clone of Recallog"
+        terminal.fail(SettingsError(message))
 
     async def built() -> faust.App:
         return build(terminal.settings(None, worker_port=port, worker_host=host))

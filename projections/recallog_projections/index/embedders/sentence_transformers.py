@@ -30,7 +30,7 @@ _CALL_TEXTS_MAX = 64
 _CHARS_PER_TOKEN_MAX = 64
 _OTHER_FORMS = frozenset({"onnx", "openvino"})
 """Folders with the same model in other formats."""
-_INSTALL = "pip install 'recallog[sentence-transformers]'"
+_INSTALL = "pip install '.[sentence-transformers]' in a clone of Recallog"
 
 
 @dataclass(frozen=True, slots=True)
