@@ -106,6 +106,11 @@ def test_links_lead_somewhere(document: str) -> None:
         assert not anchor or anchor in anchors(found), f"{target}#{anchor}"
 
 
+def test_the_readme_leads_to_every_page() -> None:
+    linked = set(re.findall(r"\]\((docs/[\w-]+\.md)", (ROOT / "README.md").read_text()))
+    assert linked == {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")}
+
+
 @pytest.mark.parametrize("folder", ["", "docs", "schemas", "projections", "streams", "memory", "service", "deploy"])
 def test_nothing_is_installed_from_a_package_index_that_does_not_have_it(folder: str) -> None:
     pattern = "**/*" if folder else "*.md"
