@@ -14,7 +14,6 @@ from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.retrieval.term_cache import TermCache
 from recallog_projections.tables import RowKey, Tail
 from recallog_projections.views import activity, episodic
-from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Position, codec, kinds, limits
 from recallog_schemas.kinds import SalienceWeights
 from recallog_schemas.views import Explanation, Salient
@@ -70,22 +69,12 @@ async def explain(
     related = composed.related or await salient.related(snapshot, index, space, agent, query)
     ranking = salient.rank(snapshot, space, agent, query, related, more=scope.log_events)
     window = composed.own.window or limits.WINDOW_EVENTS
-    visible = episodic.merge(*_tails(snapshot, scope))
-    list_index = _list_index(visible, found)
-    rank = None
-    memory: Salient | None = None
-    if list_index is not None:
-        # Both logs together may hold more than are scored.
-        scored = len(ranking.memories) - len(visible) + list_index
-        rank = 1 + [number for _, number in ranking.order].index(scored) if scored >= 0 else None
-        memory = ranking.salient(snapshot, visible[list_index])
-    exists = found is not None and found.offset <= snapshot.processed
-    sections = composed.prompt.sections_of(found.offset) if found is not None and exists else ()
-    seen = _Seen(False, None)
-    if found is not None and exists:
-        seen = await _seen(snapshot, scope, found.offset, visible=list_index is not None or bool(sections))
+    offset = found.offset if found is not None and found.offset <= snapshot.processed else None
+    sections = () if offset is None else composed.prompt.sections_of(offset)
+    memory, rank = _scored(snapshot, scope, ranking, offset)
+    seen = await _seen(snapshot, scope, offset, visible=memory is not None or bool(sections))
     newer = seen.newer
-    if list_index is None and not sections:
+    if memory is None and not sections:
         verdict = await _absent(snapshot, scope, found, seen)
     elif composed.own.use_salience:
         verdict = _by_salience(ranking, rank, newer, sections)
@@ -120,11 +109,27 @@ def _tails(snapshot: Snapshot, scope: AgentScope) -> tuple[Tail, Tail]:
     return snapshot.tail(episodic.OWN, scope.space, scope.agent), snapshot.tail(episodic.SHARED, scope.space)
 
 
-async def _seen(snapshot: Snapshot, scope: AgentScope, offset: int, *, visible: bool) -> _Seen:
+def _scored(
+    snapshot: Snapshot, scope: AgentScope, ranking: Ranking, offset: int | None
+) -> tuple[Salient | None, int | None]:
+    """The event with its salience, and its rank; None if the logs do not have it, or if it is not among the scored."""
+    visible = episodic.merge(*_tails(snapshot, scope))
+    list_index = next((number for number, memory in enumerate(visible) if memory.offset == offset), None)
+    if list_index is None:
+        return None, None
+    # Both logs together may hold more than are scored.
+    scored = len(ranking.memories) - len(visible) + list_index
+    rank = 1 + [number for _, number in ranking.order].index(scored) if scored >= 0 else None
+    return ranking.salient(snapshot, visible[list_index]), rank
+
+
+async def _seen(snapshot: Snapshot, scope: AgentScope, offset: int | None, *, visible: bool) -> _Seen:
     """How many events are newer than the one at `offset`, of which it may be known that it is `visible`.
 
     If the logs have dropped some of them, the space is folded up to the event, unless it is too large.
     """
+    if offset is None:
+        return _Seen(False, None)
     tails = _tails(snapshot, scope)
     newer = episodic.newer_than(offset, *tails)
     if newer is not None:
@@ -135,12 +140,6 @@ async def _seen(snapshot: Snapshot, scope: AgentScope, offset: int, *, visible: 
     past = PastMemory(scope.ledger, snapshot.partition, scope.space, scope.agent, scope.as_of, scope.progress)
     was_visible, total = await past.seen(offset)
     return _Seen(was_visible, sum(tail.total for tail in tails) - total if was_visible else None)
-
-
-def _list_index(memories: Sequence[RememberedEvent], found: Position | None) -> int | None:
-    if found is None:
-        return None
-    return next((list_index for list_index, memory in enumerate(memories) if memory.offset == found.offset), None)
 
 
 def _by_age(agent: str, newer: int | None, window: int, sections: Sequence[str]) -> _Verdict:
