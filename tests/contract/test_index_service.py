@@ -87,17 +87,18 @@ def address(home: Path) -> Address:
     return msgspec.json.decode((home / layout.INDEX_ADDRESS).read_bytes(), type=Address)
 
 
+def is_listening(home: Path) -> bool:
+    """Whether the address file of the folder names a process that is alive."""
+    try:
+        return is_alive(address(home).pid)
+    except FileNotFoundError:
+        return False
+
+
 def serving_pid(home: Path) -> int:
     """The service's process, once it listens."""
-    found: list[int] = []
-
-    def listens() -> bool:
-        with contextlib.suppress(FileNotFoundError):
-            found[:] = [address(home).pid]
-        return bool(found) and is_alive(found[0])
-
-    wait_until(listens, "a service listens")
-    return found[0]
+    wait_until(lambda: is_listening(home), "a service listens")
+    return address(home).pid
 
 
 def ended(pid: int) -> None:
@@ -201,8 +202,8 @@ def test_all_is_indexed_in_the_end_whatever_kills_the_service_meanwhile(home: Pa
             await memory.publish_many(events(texts))
             killed: list[int] = []
             for moment in ("listening", "writing points", "committing"):
-                for _ in range(2):  # the first query may fail because the service is gone
-                    await memory.recall("village", "baker", QUESTION)
+                # While the index is being built, a query does not wait for the service that it starts.
+                await until(lambda: _is_served_after_a_query(memory, home), "a query has started a service")
                 pid = serving_pid(home)
                 await until(lambda moment=moment: _has_come_to(moment, memory, home), f"the service is {moment}")
                 os.kill(pid, signal.SIGKILL)
@@ -212,6 +213,11 @@ def test_all_is_indexed_in_the_end_whatever_kills_the_service_meanwhile(home: Pa
             await _whole(memory, len(TEXTS) + len(texts))
 
     run(work())
+
+
+async def _is_served_after_a_query(memory: Memory, home: Path) -> bool:
+    await memory.recall("village", "baker", QUESTION)
+    return is_listening(home)
 
 
 async def _has_come_to(moment: str, memory: Memory, home: Path) -> bool:
