@@ -13,7 +13,7 @@ CHAT = ("--format", "chat", "--messages-key", "traj")
 def ingested_twice(home: Path, *arguments: object) -> int:
     """The number of events that the file holds."""
     first = recallog("ingest", *arguments, "--home", home, "--json")
-    assert (first.code, first.err) == (0, "")
+    assert first.code == 0
     assert first.json["problems"] == []
     assert first.json["known"] == 0
     second = recallog("ingest", *arguments, "--home", home, "--json")
@@ -50,9 +50,8 @@ def test_both_speakers_of_locomo_remember_the_whole_conversation(tmp_path: Path)
     assert {item["event"]["agent"] for item in memories[0]} == set(speakers)
 
 
-def test_taubench_has_200_spaces(tmp_path: Path) -> None:
-    arguments = [real_data.path(AIRLINE), *CHAT, "--space", "airline"]
-    added = ingested_twice(tmp_path, *arguments)
+def test_each_run_of_taubench_is_a_space(tmp_path: Path) -> None:
+    added = ingested_twice(tmp_path, real_data.path(AIRLINE), *CHAT)
     spaces = verified(tmp_path)
     assert len(spaces) == 200
     runs = json.loads(real_data.path(AIRLINE).read_bytes())
@@ -60,9 +59,15 @@ def test_taubench_has_200_spaces(tmp_path: Path) -> None:
     texts = sum(bool(message["content"]) for message in messages if message["role"] != "tool")
     calls = sum(len(message.get("tool_calls") or []) for message in messages)
     assert sum(spaces.values()) == added == texts + calls + len(runs)  # each run ends with its reward
-    assert all(space.startswith("airline/") for space in spaces)
+    assert all(space.startswith("chat/") for space in spaces)
     kinds = recallog("status", "--space", next(iter(spaces)), "--json", "--home", tmp_path).json["kinds"]
     assert {"user.injected", "agent.spoke", "session.ended"} <= {kind["name"] for kind in kinds}
+
+
+def test_the_runs_of_taubench_are_sessions_of_a_space_that_is_named(tmp_path: Path) -> None:
+    added = ingested_twice(tmp_path, real_data.path(AIRLINE), *CHAT, "--space", "airline")
+    assert verified(tmp_path) == {"airline": added}
+    assert len(recallog("sessions", "airline", "--json", "--home", tmp_path).json["items"]) == 200
 
 
 def test_a_real_ledger_exported_and_ingested_again_is_equal(tmp_path: Path) -> None:
