@@ -81,7 +81,7 @@ def start(*arguments: object) -> "subprocess.Popen[str]":
 
 def start_ingest(file: Path, home: Path, *, by_command: bool) -> "subprocess.Popen[str]":
     if by_command:
-        options = ["--home", home, "--acknowledge", "--batch", BATCH]
+        options = ["--home", home, "--acknowledge", "--batch", BATCH, "--no-index"]
         return start("-m", "recallog_service", "ingest", file, *options)
     return start("-c", INGEST, file, home)
 

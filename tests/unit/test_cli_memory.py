@@ -81,7 +81,7 @@ def on_a_terminal(*arguments: object) -> str:
         [sys.executable, "-m", "recallog_service", *map(str, arguments)],
         stdout=slave,
         stderr=slave,
-        env=environment_of(TERM="xterm"),
+        env=environment_of(TERM="xterm", RECALLOG_INDEX="off"),
     )
     os.close(slave)
     written = b""

@@ -103,7 +103,15 @@ class Recalled:
 
 def settings(home: Path, index: str = "off") -> Settings:
     """The settings of the demo, independent of the environment: a folder, and no index unless `index` names one."""
-    return Settings(home=home, ledger=None, views=None, index=index, embedder="minilm", index_token_vectors=True)
+    return Settings(
+        home=home,
+        ledger=None,
+        views=None,
+        index=index,
+        embedder="minilm",
+        index_token_vectors=True,
+        index_idle_seconds=None,
+    )
 
 
 def recording() -> list[Event]:
