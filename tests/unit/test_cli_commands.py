@@ -311,6 +311,17 @@ def test_recall_shows_id_author_date_and_text_of_each_hit_best_first(home: Path)
     assert shown.err == "16 memories compared by keyword, structure (weighted)\n"
 
 
+@pytest.mark.parametrize("question", [["recall", "s", "baker", "bread"], ["search", "s", "baker", "bread"],
+                                      ["entries", "s", "baker", "e-1"]])  # fmt: skip
+def test_no_time_is_shown_that_ingest_has_invented(tmp_path: Path, question: list[str]) -> None:
+    line = {"id": "e-1", "space": "s", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "bread"}}
+    home = tmp_path / "home"
+    recallog("ingest", "-", "--home", home, stdin=json.dumps(line))
+    shown = recallog(*question, "--home", home).out
+    assert "e-1" in shown
+    assert "2000" not in shown
+
+
 def test_recall_shows_three_lines_of_a_long_text_and_with_full_all_of_it(tmp_path: Path) -> None:
     long = "The mill.\n\n" + "flour " * 100 + "\n" + "\n".join(f"line {n}" for n in range(20))
     recallog("publish", "village", "baker", "agent.spoke", long, "--home", tmp_path)

@@ -4,11 +4,13 @@ The keyword-only parameters of a function become options of the commands that an
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from recallog_schemas import limits
+from recallog_schemas.invented_times import is_invented
 from recallog_schemas.views import one_line
 from recallog_service.cli import terminal
 
@@ -105,7 +107,7 @@ def _recall(view: "views.RecallView", *, full: WholeText = False, explain: Expla
     _start_of_recall(view, found=bool(view.hits))
     for hit in view.hits:
         event = hit.event
-        head = f"{hit.score:.3f}  {event.id}  {event.agent}  {event.at:%Y-%m-%d %H:%M:%S}"
+        head = f"{hit.score:.3f}  {event.id}  {event.agent}{_when(event.at)}"
         terminal.print_lines(head + _mark(hit), "dim" if hit.weak else "bold")
         shown = hit.text.splitlines() if full else terminal.first_lines(hit.text, _HIT_LINES, len(_INDENT))
         for line in shown:
@@ -114,6 +116,11 @@ def _recall(view: "views.RecallView", *, full: WholeText = False, explain: Expla
             for line in _why(hit, view):
                 terminal.print_lines(f"{_INDENT}{line}", "dim")
     _end_of_recall(view, explain=explain)
+
+
+def _when(at: datetime) -> str:
+    """Two spaces and the time; "" for a time that ingest invented."""
+    return "" if is_invented(at) else f"  {at:%Y-%m-%d %H:%M:%S}"
 
 
 def _mark(hit: "views.RecallHit | views.SearchHit") -> str:
@@ -134,7 +141,7 @@ def _why(hit: "views.RecallHit", view: "views.RecallView") -> Iterable[str]:
 def _search(page: "views.SearchPage") -> None:
     _start_of_recall(page, found=bool(page.hits))
     for hit in page.hits:
-        head = f"{hit.score:.4f}  {hit.id}  {hit.at:%Y-%m-%d %H:%M:%S}  {hit.agent}  {hit.kind}{_mark(hit)}"
+        head = f"{hit.score:.4f}  {hit.id}{_when(hit.at)}  {hit.agent}  {hit.kind}{_mark(hit)}"
         terminal.print_lines(f"{head}  ~{hit.tokens:,} tokens  {one_line(hit.preview)}", "dim" if hit.weak else "")
     _end_of_recall(page)
 
@@ -165,7 +172,7 @@ def _end_of_recall(view: "views.Recalled", *, explain: bool = False) -> None:
 def _entries(view: "views.EntriesView") -> None:
     for shown in view.entries:
         event = shown.event
-        head = f"{event.id}  {shown.position}  {event.at:%Y-%m-%d %H:%M:%S}  {event.agent}  {event.kind}"
+        head = f"{event.id}  {shown.position}{_when(event.at)}  {event.agent}  {event.kind}"
         terminal.print_lines(head, "bold")
         terminal.print_lines("\n".join(f"  {line}" for line in shown.text.splitlines()))
     if not view.entries:
