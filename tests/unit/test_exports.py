@@ -70,6 +70,7 @@ PLAIN: dict[type[Facade], set[str]] = {
 
 MODULES = {
     "recallog": PUBLIC,
+    "recallog.errors": ERRORS,
     "recallog.extending": EXTENDING,
     "recallog.testing": TESTING,
 }
