@@ -1,10 +1,13 @@
-"""Bounded concurrency: the same work for several partitions at once."""
+"""Concurrency: the same work for several partitions at once, and tasks that are cancelled until they have ended."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from recallog_schemas import limits
+
+CANCELLED_AGAIN_SECONDS = 1.0
+"""After this time a task that was cancelled and has not ended is cancelled again."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -30,6 +33,18 @@ async def gathered(
     try:
         return await asyncio.gather(*tasks)
     finally:
-        for task in tasks:
+        await ended(*tasks)
+
+
+async def ended(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel `tasks`, and return when all of them have ended; their results and errors are dropped.
+
+    A task that goes on is cancelled again: `asyncio.wait_for` of Python 3.11, with which the client of Redis sends a
+    command, loses a cancellation that arrives together with its result.
+    """
+    pending = {task for task in tasks if not task.done()}
+    while pending:
+        for task in pending:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        _, pending = await asyncio.wait(pending, timeout=CANCELLED_AGAIN_SECONDS)
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -24,6 +24,7 @@ from recallog_schemas.errors import (
     ViewsTooNew,
 )
 from recallog_streams import dead_letters, generations
+from recallog_streams.concurrency import ended
 from recallog_streams.ledgers.ledger import Batch, Manifest
 from recallog_streams.ledgers.record_source import RecordSource
 from recallog_streams.partition_task import PartitionTask, State, backoff
@@ -111,7 +112,7 @@ class LiveProjector:
 
     async def _leave(self) -> None:
         preparing = [self._drop(partition) for partition in [*self._tasks]]
-        await asyncio.gather(*filter(None, preparing), return_exceptions=True)
+        await ended(*filter(None, preparing))
         await self._source.stop()
 
     def _drop(self, partition: int) -> "asyncio.Task[None] | None":
@@ -130,8 +131,7 @@ class LiveProjector:
                     raise self._fatal
                 await self._round()
         finally:
-            checking.cancel()
-            await asyncio.gather(checking, return_exceptions=True)
+            await ended(checking)
 
     async def _round(self) -> None:
         self._apply_assignment()

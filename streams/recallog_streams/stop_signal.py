@@ -5,6 +5,8 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from recallog_streams.concurrency import ended
+
 Result = TypeVar("Result")
 
 
@@ -34,6 +36,4 @@ class StopSignal:
             await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
             return working.result() if working.done() else None
         finally:
-            for task in (working, stopping):
-                task.cancel()
-            await asyncio.gather(working, stopping, return_exceptions=True)
+            await ended(working, stopping)

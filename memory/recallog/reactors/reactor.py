@@ -34,7 +34,7 @@ from recallog_schemas.views import (
     ReflectionView,
     are_dated,
 )
-from recallog_streams.concurrency import gathered
+from recallog_streams.concurrency import ended, gathered
 from recallog_streams.ledgers.ledger import Ledger, record_at
 
 POLL_SECONDS = 0.5
@@ -255,7 +255,7 @@ class Background:
 
     async def stop(self) -> None:
         """Cancel the task and wait for its end."""
-        self._task.cancel()
+        await ended(self._task)
         with suppress(asyncio.CancelledError):
             await self._task
 

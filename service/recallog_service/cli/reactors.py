@@ -17,6 +17,7 @@ from recallog_service.cli import console, terminal, unknown_names
 from recallog_service.cli.control_characters import harmless
 from recallog_service.cli.rendering import print_based_on
 from recallog_service.cli.terminal import Home, Json
+from recallog_streams.concurrency import ended
 
 
 def register(app: typer.Typer) -> None:
@@ -107,9 +108,7 @@ async def _until_first_ends(*works: Coroutine[Any, Any, None]) -> None:
         for task in done:
             task.result()
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await ended(*tasks)
 
 
 class _ReportErrors:

@@ -12,6 +12,7 @@ import redis.asyncio
 from redis.exceptions import LockError, RedisError
 
 from recallog_schemas.errors import LockTimeout, StorageUnavailable
+from recallog_streams.concurrency import ended
 
 _HELD_SECONDS = 30.0
 """How long the lock outlives a holder that died."""
@@ -41,9 +42,7 @@ class RedisLock:
             try:
                 yield
             finally:
-                renewing.cancel()
-                with suppress(asyncio.CancelledError, RedisError):
-                    await renewing
+                await ended(renewing)
                 with suppress(LockError, RedisError):  # expired, or Redis is unreachable: it expires by itself
                     await lock.release()
 
