@@ -14,6 +14,7 @@ from recallog.queries import reflections, salient
 from recallog.queries.prompt import Line, Prompt, Section, tokens
 from recallog.queries.salient import Related, SalienceQuery
 from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.subject import of_space
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.term_cache import TermCache
 from recallog_projections.tables import RowKey
@@ -110,9 +111,7 @@ async def scene_of(reading: ReadSession, space: str) -> SceneView:
         if set_to == kinds:
             shown = _scene(snapshot, space, kinds)
             return SceneView(
-                **snapshot.computed_at,
-                space=space,
-                known=snapshot.row(activity.SPACES, space) is not None,
+                **of_space(snapshot, space),
                 kinds=tuple(kinds),
                 events=tuple(shown),
             )

@@ -13,8 +13,8 @@ from recallog.queries import event_lookup
 from recallog.queries.event_lookup import PastMemory
 from recallog.queries.prompt import tokens
 from recallog.reading import time_travel
-from recallog.reading.known import knows
 from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.subject import of_agent
 from recallog.reading.time_travel import AsOf
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, episodic, settings
@@ -79,11 +79,7 @@ async def around(reading: ReadSession, scope: AgentScope, request: AroundRequest
         )
     before, anchor, after = shown
     return AroundView(
-        **visible.snapshot.computed_at,
-        space=scope.space,
-        agent=scope.agent,
-        known=await knows(reading, visible.snapshot, scope.space, scope.agent),
-        dates=settings.dates_of(visible.snapshot.row(settings.AGENTS, scope.space, scope.agent)),
+        **await of_agent(reading, visible.snapshot, scope.space, scope.agent),
         before=tuple(visible.preview(memory) for memory in before),
         anchor=visible.preview(anchor, limits.PREVIEW_ANCHOR_CHARS),
         after=tuple(visible.preview(memory) for memory in after),
@@ -104,11 +100,7 @@ async def entries(reading: ReadSession, scope: AgentScope, ids: Sequence[str]) -
     found = [memories[offset] for offset in offsets.values() if offset in memories]
     missing = [each for each in dict.fromkeys(ids) if offsets.get(each) not in memories]
     return EntriesView(
-        **visible.snapshot.computed_at,
-        space=scope.space,
-        agent=scope.agent,
-        known=await knows(reading, visible.snapshot, scope.space, scope.agent),
-        dates=settings.dates_of(visible.snapshot.row(settings.AGENTS, scope.space, scope.agent)),
+        **await of_agent(reading, visible.snapshot, scope.space, scope.agent),
         entries=tuple(visible.snapshot.remembered(memory.offset, memory.data, memory.text) for memory in found),
         missing=tuple(missing),
     )

@@ -5,8 +5,8 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from recallog.queries.salient import clock
-from recallog.reading.known import knows
 from recallog.reading.read_session import ReadSession, Snapshot, position
+from recallog.reading.subject import of_agent
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity, beliefs, episodic, reflection, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
@@ -50,11 +50,7 @@ async def view(reading: ReadSession, snapshot: Snapshot, space: str, agent: str)
     if back is not None and back < len(counted):
         since = counted[-1 - back].offset
     return ReflectionView(
-        **snapshot.computed_at,
-        space=space,
-        agent=agent,
-        known=await knows(reading, snapshot, space, agent),
-        dates=settings.dates_of(snapshot.row(settings.AGENTS, space, agent)),
+        **await of_agent(reading, snapshot, space, agent),
         due=due,
         threshold=row.threshold,
         events=row.count(*totals),
@@ -199,11 +195,7 @@ async def beliefs_of(reading: ReadSession, space: str, agent: str, reader: str |
         [RowKey(settings.AGENTS.name, space, shown_to)], [belief_log(space, agent, limits.BELIEFS_KEPT), (own, 0)]
     )
     return BeliefsView(
-        **snapshot.computed_at,
-        space=space,
-        agent=agent,
-        known=await knows(reading, snapshot, space, agent),
-        dates=settings.dates_of(snapshot.row(settings.AGENTS, space, shown_to)),
+        **await of_agent(reading, snapshot, space, agent, reader),
         reader=reader,
         beliefs=tuple(believed(snapshot, space, agent, reader)),
     )

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from recallog import retrieval
 from recallog.index.semantic_index import SemanticIndex
-from recallog.reading.known import knows
 from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.subject import of_agent
 from recallog.reading.time_travel import AsOf
 from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, salience, settings
@@ -128,11 +128,7 @@ async def salient(
     snapshot = await reading.snapshot(rows(space, agent), episodic.logs(space, agent, candidates))
     ranking = rank(snapshot, space, agent, query, await related(snapshot, index, space, agent, query))
     return SalientView(
-        **snapshot.computed_at,
-        space=space,
-        agent=agent,
-        known=await knows(reading, snapshot, space, agent),
-        dates=settings.dates_of(snapshot.row(settings.AGENTS, space, agent)),
+        **await of_agent(reading, snapshot, space, agent),
         query=ranking.query,
         turn=ranking.turn,
         top_k=ranking.top_k,

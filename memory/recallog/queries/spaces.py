@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from recallog.reading.known import knows
 from recallog.reading.read_session import ComputedAtFields, ReadSession, Snapshot
+from recallog.reading.subject import of_agent, of_space
 from recallog_projections.tables import LogName, RowKey, Table
 from recallog_projections.views import activity, episodic, settings
 from recallog_projections.views.settings import AgentSettings, SpaceSettings
@@ -39,9 +39,7 @@ async def space_detail(reading: ReadSession, space: str) -> SpaceDetail:
     found, (agent_spans, session_spans, kind_spans) = await _spans(reading, space, _COUNTED)
     row = found.row(activity.SPACES, space)
     return SpaceDetail(
-        **found.computed_at,
-        space=space,
-        known=row is not None,
+        **of_space(found, space),
         activity=_space(reading.partition, found.computed_at, space, row) if row else None,
         agents=tuple(agent_spans),
         sessions=tuple(session_spans),
@@ -52,16 +50,14 @@ async def space_detail(reading: ReadSession, space: str) -> SpaceDetail:
 async def agents(reading: ReadSession, space: str) -> AgentsView:
     """The agents that have acted in `space`, by name."""
     found, (spans,) = await _spans(reading, space, [activity.AGENTS])
-    known = found.row(activity.SPACES, space) is not None
-    return AgentsView(**found.computed_at, space=space, known=known, items=tuple(spans))
+    return AgentsView(**of_space(found, space), items=tuple(spans))
 
 
 async def sessions(reading: ReadSession, space: str) -> SessionsView:
     """The sessions of `space`, the one with the newest event first."""
     found, (spans,) = await _spans(reading, space, [activity.SESSIONS])
-    known = found.row(activity.SPACES, space) is not None
     newest_first = sorted(spans, key=lambda session: session.last, reverse=True)
-    return SessionsView(**found.computed_at, space=space, known=known, items=tuple(newest_first))
+    return SessionsView(**of_space(found, space), items=tuple(newest_first))
 
 
 async def _spans(
@@ -86,10 +82,7 @@ async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentS
     snapshot = await reading.snapshot([RowKey(settings.AGENTS.name, space, agent)], [(log, 0)])
     own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
     return AgentSettingsView(
-        **snapshot.computed_at,
-        space=space,
-        agent=agent,
-        known=await knows(reading, snapshot, space, agent),
+        **await of_agent(reading, snapshot, space, agent),
         window=own.window or limits.WINDOW_EVENTS,
         use_salience=own.use_salience or False,
         salience_weights=SalienceWeights(**(own.salience_weights or {})),
@@ -97,7 +90,6 @@ async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentS
         reflection_threshold=own.reflection_threshold,
         persona=own.persona,
         goal=own.goal,
-        dates=settings.dates_of(own),
     )
 
 
@@ -107,9 +99,7 @@ async def kinds_of(reading: ReadSession, space: str) -> KindsView:
     set_to = snapshot.row(settings.SPACES, space) or SpaceSettings()
     known = [KindView.of(kind, shared=settings.shares(set_to, kind.name)) for kind in kinds.CATALOGUE.values()]
     return KindsView(
-        **snapshot.computed_at,
-        space=space,
-        known=snapshot.row(activity.SPACES, space) is not None,
+        **of_space(snapshot, space),
         kinds=(*known, *_declared(space, set_to)),
     )
 

@@ -8,8 +8,8 @@ from typing import Self
 
 from recallog.operations import parameters
 from recallog.operations.parameters import Filters
-from recallog.reading.known import knows
 from recallog.reading.read_session import ReadSession, position
+from recallog.reading.subject import of_agent
 from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, settings
 from recallog_schemas import Event, Position, limits
@@ -50,11 +50,7 @@ async def window(reading: ReadSession, space: str, agent: str, size: int | None)
         snapshot = await reading.snapshot([row], episodic.logs(space, agent, wanted))
     memories = episodic.window(snapshot.memories(space, agent), wanted)
     return EpisodicView(
-        **snapshot.computed_at,
-        space=space,
-        agent=agent,
-        known=await knows(reading, snapshot, space, agent),
-        dates=settings.dates_of(own),
+        **await of_agent(reading, snapshot, space, agent),
         window=wanted,
         memories=tuple(snapshot.remembered(memory.offset, memory.data, memory.text) for memory in memories),
     )
@@ -79,11 +75,7 @@ async def page(
     found = list(islice((memory for memory in newest_first if wanted.passes(memory.event)), limit + 1))
     older = found[limit - 1].position if len(found) > limit else None
     return TimelinePage(
-        **snapshot.computed_at,
-        space=space,
-        agent=agent,
-        known=await knows(reading, snapshot, space, agent),
-        dates=settings.dates_of(snapshot.row(settings.AGENTS, space, agent)),
+        **await of_agent(reading, snapshot, space, agent),
         items=tuple(reversed(found[:limit])),
         older=older,
         kept_from=position(snapshot.partition, kept_from) if older is None and kept_from is not None else None,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
-from recallog.reading.known import knows
 from recallog.reading.read_session import ReadSession, Snapshot, position
+from recallog.reading.subject import of_agent
 from recallog.retrieval import by_index, by_words, closeness, ranking
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, micros, possible_names, query_terms
@@ -115,11 +115,7 @@ async def _recalled(
     if reranker is not None and hits:
         hits = await _reranked(reranker, query, hits, gathered)
     return RecallView(
-        **snapshot.computed_at,
-        space=query.space,
-        agent=query.agent,
-        known=await knows(reading, snapshot, query.space, query.agent),
-        dates=settings.dates_of(snapshot.row(settings.AGENTS, query.space, query.agent)),
+        **await of_agent(reading, snapshot, query.space, query.agent),
         query=query.text,
         top_k=query.top_k,
         channels=_used(gathered.candidates, query),

@@ -1,0 +1,55 @@
+"""The fields with which answers about a space or an agent begin: the state, the subject, whether that is known."""
+
+from recallog.reading.read_session import ComputedAtFields, ReadSession, Snapshot
+from recallog_projections.tables import RowKey
+from recallog_projections.views import activity, episodic, settings
+from recallog_schemas.kinds import Dates
+
+
+class OfSpaceFields(ComputedAtFields):
+    """The fields of `OfSpace`."""
+
+    space: str
+    known: bool
+
+
+class OfAgentFields(ComputedAtFields):
+    """The fields of `OfAgent`."""
+
+    space: str
+    agent: str
+    known: bool
+    dates: Dates
+
+
+def of_space(snapshot: Snapshot, space: str) -> OfSpaceFields:
+    """The fields of an answer about `space`, whose row of `activity.SPACES` is in `snapshot`."""
+    return {**snapshot.computed_at, "space": space, "known": snapshot.row(activity.SPACES, space) is not None}
+
+
+async def of_agent(
+    reading: ReadSession, snapshot: Snapshot, space: str, agent: str, reader: str | None = None
+) -> OfAgentFields:
+    """The fields of an answer about `agent` for `reader` (default: the agent).
+
+    `snapshot` has the agent's own log, and the reader's row of `settings.AGENTS`.
+    """
+    shown_to = agent if reader is None else reader
+    return {
+        **snapshot.computed_at,
+        "space": space,
+        "agent": agent,
+        "known": await _is_known(reading, snapshot, space, agent),
+        "dates": settings.dates_of(snapshot.row(settings.AGENTS, space, shown_to)),
+    }
+
+
+async def _is_known(reading: ReadSession, snapshot: Snapshot, space: str, agent: str) -> bool:
+    """Whether any event of `space` is by `agent` or addressed to it.
+
+    Most agents have events in their own log; only of others, such as narrators, one more row is read.
+    """
+    if snapshot.tail(episodic.OWN, space, agent).total:
+        return True
+    row = RowKey(activity.AGENTS.name, space, agent)
+    return (await reading.snapshot([row])).row(activity.AGENTS, space, agent) is not None
