@@ -13,6 +13,7 @@ from aiokafka import errors as kafka
 
 from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch
+from recallog_streams.concurrency import ended
 from recallog_streams.ledgers.kafka.aiokafka_internals import EARLIEST, LATEST, Client, FetchedBatch, batches_of
 from recallog_streams.ledgers.kafka.connection import Connection
 from recallog_streams.ledgers.ledger import Batch
@@ -86,8 +87,7 @@ class Reader:
                 yield Batch(partition, first, until, records, keys)
         finally:
             if in_flight is not None:
-                in_flight.cancel()
-                await asyncio.wait([in_flight])
+                await ended(in_flight)
 
     async def _fetch(self, partition: int, position: int, until: int) -> Fetched:
         try:

@@ -11,6 +11,7 @@ from aiokafka import errors as kafka
 
 from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch, StorageError, StorageForeign
+from recallog_streams.concurrency import ended
 from recallog_streams.ledgers.kafka.address import DEFAULT_PARTITIONS, KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import Client
 from recallog_streams.ledgers.kafka.connection import Connection
@@ -77,8 +78,7 @@ class Topics:
     async def close(self) -> None:
         """Cancel a request in progress."""
         if self._request is not None:
-            self._request.cancel()
-            await asyncio.wait([self._request])
+            await ended(self._request)
 
     async def _shared(self, work: Callable[[], Coroutine[Any, Any, Topic]]) -> Topic:
         """The result of `work`, which runs once for all callers that wait at the same time.
