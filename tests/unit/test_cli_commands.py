@@ -86,7 +86,7 @@ def test_the_commands_are_those_of_the_operations_and_some_written_by_hand() -> 
 
 def test_the_summaries_of_the_commands_are_up_to_date() -> None:
     written = summarize.FILE.read_text(encoding="utf-8")
-    assert written == summarize.generated(), "run: python -m recallog_service.cli.summarize"
+    assert written == summarize.generated(), "run: make generate"
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

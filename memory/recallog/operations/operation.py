@@ -188,7 +188,7 @@ def operation(
             command=name.replace("_", "-") if command is None else command,
         )
         signature = inspect.signature(function)
-        positional = list(signature.parameters)[1:][: len(declared.positional)]
+        positional = declared.positional
         callbacks = declared.callbacks
 
         async def call(self: Self_, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:

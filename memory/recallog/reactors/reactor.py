@@ -24,7 +24,6 @@ from recallog_schemas.errors import (
     RecallogError,
     ReflectorFailed,
 )
-from recallog_schemas.invented_times import is_invented
 from recallog_schemas.views import (
     AgentSettingsView,
     BeliefsView,
@@ -33,6 +32,7 @@ from recallog_schemas.views import (
     Reaction,
     ReflectionView,
     are_dated,
+    shown_date,
 )
 from recallog_streams.concurrency import ended, gathered
 from recallog_streams.ledgers.ledger import Ledger, record_at
@@ -225,7 +225,7 @@ class Reactor:
                     kind=shown.event.kind,
                     text=shown.text,
                     importance=shown.importance,
-                    date=f"{shown.at:%Y-%m-%d}" if dated and not is_invented(shown.at) else None,
+                    date=shown_date(shown.at, dated=dated),
                 )
                 for shown in due.on
             ],

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.base import View as View
     from recallog_schemas.views.base import are_dated as are_dated
     from recallog_schemas.views.base import one_line as one_line
+    from recallog_schemas.views.base import shown_date as shown_date
     from recallog_schemas.views.context import ContextView as ContextView
     from recallog_schemas.views.dead_letters import DeadLetter as DeadLetter
     from recallog_schemas.views.dead_letters import DeadLetterDetail as DeadLetterDetail
@@ -80,6 +81,7 @@ else:
                 "View",
                 "are_dated",
                 "one_line",
+                "shown_date",
             ],
             "recallog_schemas.views.context": ["ContextView"],
             "recallog_schemas.views.dead_letters": [

@@ -189,12 +189,18 @@ class EventHead(Protocol):
     def agent(self) -> str: ...
 
 
+def shown_date(at: datetime, *, dated: bool) -> str | None:
+    """The date of an event that happened `at`; None if lines carry no dates, or if ingest invented the time."""
+    return f"{at:%Y-%m-%d}" if dated and not is_invented(at) else None
+
+
 def line_prefix(event: EventHead, reader: str | None, *, dated: bool, score: float | None = None) -> str:
     """What precedes the text of `event` in a line: `[turn 003, 2026-03-01][kind][author][sal=0.62] `."""
-    date = f", {event.at:%Y-%m-%d}" if dated and not is_invented(event.at) else ""
+    date = shown_date(event.at, dated=dated)
+    moment = f"turn {event.turn:03d}" if date is None else f"turn {event.turn:03d}, {date}"
     author = "" if event.agent == reader else f"[{event.agent}]"
     salience = "" if score is None else f"[sal={score:.2f}]"
-    return f"[turn {event.turn:03d}{date}][{event.kind}]{author}{salience} "
+    return f"[{moment}][{event.kind}]{author}{salience} "
 
 
 def are_dated(times: Iterable[datetime], dates: Dates) -> bool:

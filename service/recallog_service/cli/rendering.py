@@ -353,21 +353,21 @@ def _plans(plans: "views.RebuildPlans") -> None:
 
 def _dead_letters(letters: "views.DeadLettersView | views.RetryReport") -> None:
     if letters.items:
-        _table(
-            ("views", "position", "reason", "detail", "space", "kind", "id"),
-            [(x.views, x.position, x.reason, x.detail, x.space or "?", x.kind or "?", x.id or "?") for x in letters],
-        )
+        _letters(letters)
     else:
         terminal.print_lines("no dead letters")
 
 
 def _dead_letter(detail: "views.DeadLetterDetail") -> None:
-    letter = detail.letter
-    fields = ("views", "position", "reason", "detail", "space", "kind", "id")
-    _table(fields, [tuple(getattr(letter, name) or "?" for name in fields)])
+    _letters([detail.letter])
     terminal.print_lines(f"\n{detail.content}")
     if detail.first is not None:
         terminal.print_lines(f"\n{detail.first.format()}")
+
+
+def _letters(letters: Iterable["views.DeadLetter"]) -> None:
+    fields = ("views", "position", "reason", "detail", "space", "kind", "id")
+    _table(fields, [tuple(getattr(letter, name) or "?" for name in fields) for letter in letters])
 
 
 def _retried(report: "views.RetryReport") -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recallog import Memory, RecallogError
+from recallog import ListView, Memory, OfAgent, OfSpace, RecallogError
 
 _LISTED_MAX = 5
 """How many names are listed where none is similar."""
@@ -13,9 +13,15 @@ def may_be_unknown(answer: Any, given: Mapping[str, Any]) -> bool:
     """Whether an answer may be empty because a name in the arguments `given` is misspelt."""
     if given.get("space") is None:
         return False
-    if hasattr(answer, "known"):
-        return not answer.known and getattr(answer, "empty", True)
-    return hasattr(answer, "items") and not answer.items
+    match answer:
+        case OfAgent():
+            return not answer.known and answer.empty
+        case OfSpace():
+            return not answer.known
+        case ListView():
+            return not answer.items
+        case _:
+            return False
 
 
 async def unknown_name(memory: Memory, given: Mapping[str, Any]) -> str | None:
