@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Concatenate, ParamSpec, TypeVar, ge
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
 from recallog_schemas import codec, views
+from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.validation import first_problem
 
@@ -122,8 +123,7 @@ class Operation:
     def description(self) -> Sequence[str]:
         """The documentation in paragraphs, each as one line, without what only callers of Python need: the paragraph
         that begins with "Raises", and those after it."""
-        paragraphs = [" ".join(part.split()) for part in (inspect.getdoc(self.function) or "").split("\n\n")]
-        return list(takewhile(lambda part: not part.startswith("Raises"), paragraphs))
+        return list(takewhile(lambda part: not part.startswith("Raises"), paragraphs(self.function))) or [""]
 
     def validated(self, given: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
         """The arguments in the types that the method expects; only those that were given.

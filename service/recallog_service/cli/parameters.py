@@ -3,8 +3,9 @@
 import inspect
 import re
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import annotated_types
@@ -59,7 +60,7 @@ def flag(name: str) -> str:
 
 def spoken(text: str, operation: Operation) -> str:
     """Documentation in the words of the command line: options for parameters, commands for operations."""
-    commands = {each.name: each.command for each in all_operations(Memory).values() if each.command}
+    commands = _commands()
 
     def word(found: re.Match[str]) -> str:
         name = found[1]
@@ -69,6 +70,12 @@ def spoken(text: str, operation: Operation) -> str:
 
     without_markup = r"\\["
     return re.sub(r"\[(?=[a-z#/@])", without_markup, re.sub(r"`(\w+)`", word, text))
+
+
+@cache
+def _commands() -> Mapping[str, str]:
+    """The commands of operations, by the name of the operation."""
+    return {each.name: each.command for each in all_operations(Memory).values() if each.command}
 
 
 def _kind(annotation: Any) -> tuple[Any, bool]:
