@@ -59,10 +59,9 @@ bench: install ## measure the embedded form, print a table and write build/bench
 bench-cluster: install ## measure on a real Kafka and Redis, print a table and write build/bench-cluster.json
 	$(BIN)/python -m benchmarks.cluster
 
-eval: install ## measure recall on questions with known answers: make eval FILE=locomo.json
+eval: install ## measure recall on questions with known answers: make eval FILE="locomo.json realtalk.json"
 	@test -n "$(FILE)" || { echo "FILE is missing. Example: make eval FILE=locomo.json" >&2; exit 2; }
-	@test -f "$(FILE)" || { echo "$(FILE) does not exist" >&2; exit 2; }
-	@$(BIN)/recallog eval locomo "$(FILE)" $(ARGS)
+	@$(BIN)/recallog eval locomo $(FILE) $(ARGS)
 
 clean: ## remove everything that the targets have created
 	rm -rf .venv .venv-st .cluster build .pytest_cache .mypy_cache .ruff_cache .hypothesis

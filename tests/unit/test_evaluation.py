@@ -8,17 +8,18 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from recallog.retrieval.channels import DEFAULT_CHANNELS
+from recallog.retrieval.channels import DEFAULT_CHANNELS, Channel
 from recallog_schemas.errors import InvalidEvent, SettingsError
-from recallog_service.evaluation import locomo_questions, metrics, result
+from recallog_service.evaluation import baselines, locomo_questions, metrics, result
 from recallog_service.evaluation.locomo_questions import Misplaced, Question, Questions
-from recallog_service.evaluation.result import Answered, Elsewhere, Hit, Result, Used
+from recallog_service.evaluation.result import Answered, Comparison, Elsewhere, FileResult, Hit, Result, Run, Used
 from support import real_data
 from support.cli import recallog
+from support.toy_embedder import ToyEmbedder
 
 # Questions
 
@@ -183,16 +184,16 @@ def answers_of(questions: Sequence[Question] = QUESTIONS, **more: list[str]) -> 
     return asyncio.run(result.answers_of(questions, ask))
 
 
-def result_of(answers: tuple[Answered, ...], digest: str = "00") -> Result:
-    return Result(
-        file="locomo.json",
-        file_sha256=digest,
-        used=Used(recallog="1", index="embedded", channels=("keyword", "structure")),
-        skipped=2,
-        unresolved=1,
-        summary=result.summary_of(answers, ["no model"]),
-        answers=answers,
-    )
+USED = Used(recallog="1", index="embedded", channels=("keyword", "structure"))
+
+
+def run_of(answers: tuple[Answered, ...], name: str = "default") -> Run:
+    return Run(name=name, used=USED, summary=result.summary_of(answers, ["no model"]), answers=answers)
+
+
+def result_of(*runs: Run, digest: str = "00") -> Result:
+    file = FileResult(file="locomo.json", file_sha256=digest, skipped=2, unresolved=1, runs=runs)
+    return Result(files=(file,))
 
 
 def test_figures_are_means_over_questions_with_adversarial_ones_reported_separately() -> None:
@@ -291,20 +292,32 @@ def test_a_comparison_pairs_question_by_question() -> None:
     }
 
 
+def test_runs_are_compared_with_the_first_one_and_with_those_of_the_same_name_in_an_earlier_result() -> None:
+    nothing, everything = answers_of(conv_1=[], conv_2=[]), answers_of(conv_1=["c"], conv_2=["d"])
+    earlier = result_of(run_of(nothing), run_of(everything, "BM25")).files[0]
+    first, same, new = result.with_comparisons(
+        [run_of(answers_of(), "without keyword"), run_of(nothing, "BM25"), run_of(everything, "cosine")], earlier
+    )
+
+    def change(comparison: Comparison | None) -> float | None:
+        return None if comparison is None else comparison.overall["recall_at_5"].difference
+
+    assert (change(first.against_default), change(first.against_earlier)) == (None, pytest.approx(1 / 3))
+    assert (change(same.against_default), change(same.against_earlier)) == (
+        pytest.approx(-1 / 3),
+        pytest.approx(-2 / 3),
+    )
+    assert (change(new.against_default), change(new.against_earlier)) == (pytest.approx(1 / 3), None)
+
+
 def test_a_result_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     answers = answers_of()
-    ablation = result.Ablation(
-        name="without keyword",
-        used=Used(recallog="1", index="off", channels=None),
-        summary=result.summary_of(answers),
-        against_default=result.compared(answers, answers),
-    )
-    kept = result_of(answers).model_copy(update={"ablations": (ablation,)})
+    kept = result_of(*result.with_comparisons([run_of(answers), run_of(answers, "without keyword")], None))
     result.write(kept, tmp_path / "result.json")
     assert result.read(tmp_path / "result.json") == kept
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"version": 1}', '{"version": 2}'])
+@pytest.mark.parametrize("content", ["", "[]", '{"version": 2}', '{"version": 3}'])
 def test_a_file_that_is_no_result_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "result.json").write_text(content)
     with pytest.raises(SettingsError, match=r"result\.json is not a result of this version: "):
@@ -313,14 +326,63 @@ def test_a_file_that_is_no_result_is_refused(tmp_path: Path, content: str) -> No
         result.read(tmp_path / "absent.json")
 
 
-def test_a_result_is_compared_with_one_of_the_same_questions_only() -> None:
-    earlier = result_of(answers_of())
-    result.check_comparable(earlier, "00", QUESTIONS)
+def test_a_result_is_compared_with_one_of_the_same_questions_about_a_file_of_the_same_content_only() -> None:
+    earlier = result_of(run_of(answers_of()))
+    assert result.comparable(earlier, "renamed.json", "00", QUESTIONS) == earlier.files[0]
     with pytest.raises(SettingsError, match="is of another file"):
-        result.check_comparable(earlier, "11", QUESTIONS)
+        result.comparable(earlier, "locomo.json", "11", QUESTIONS)
     for others in (QUESTIONS[:3], QUESTIONS[::-1], (*QUESTIONS[:3], Question("conv-2", 2, "Cid", "else?", 5, ("e",)))):
         with pytest.raises(SettingsError, match="answers other questions"):
-            result.check_comparable(earlier, "00", others)
+            result.comparable(earlier, "locomo.json", "00", others)
+
+
+@pytest.mark.parametrize(
+    ("used", "unexpected"),
+    [
+        (None, False),
+        (USED, False),
+        (USED.model_copy(update={"channels": None}), True),
+        (USED.model_copy(update={"channels": ("semantic",)}), True),
+        (USED.model_copy(update={"channels": None, "index": "off"}), False),
+    ],
+)
+def test_a_run_by_words_is_unexpected_if_vectors_were_requested(used: Used | None, unexpected: bool) -> None:
+    assert result.unexpectedly_degraded(run_of(answers_of()).model_copy(update={"used": used})) is unexpected
+
+
+# Baselines
+
+
+TURNS = {
+    "conv-1": {"D1:1": "The red boat sank.", "D1:2": "A boat! A boat, a boat.", "D1:3": "Hello."},
+    "conv-2": {"D1:1": "The red car."},
+}
+
+
+def test_bm25_ranks_the_turns_of_a_conversation_by_the_terms_of_the_question() -> None:
+    ask = baselines.bm25(TURNS)
+    # Lengths are 3, 3 and 1 terms, on average 7/3; "boat" is in 2 of 3 turns, "red" in 1.
+    floor = 0.9 * (1 - 0.4 + 0.4 * 3 / (7 / 3))
+    assert math.log(1 + 1.5 / 2.5) * (3 * 1.9 / (3 + floor) - 1.9 / (1 + floor)) < (
+        math.log(1 + 2.5 / 1.5) * 1.9 / (1 + floor)
+    )
+    assert asyncio.run(ask("conv-1", "Ann", "Is the red boat a boat?")) == [Hit("D1:1"), Hit("D1:2")]
+    assert asyncio.run(ask("conv-1", "Ann", "Whose boat?")) == [Hit("D1:2"), Hit("D1:1")]
+    assert asyncio.run(ask("conv-2", "Cid", "Whose boat?")) == []
+
+
+def test_cosine_ranks_all_turns_of_a_conversation_by_their_vectors() -> None:
+    seen: list[tuple[int, int]] = []
+    embedder = ToyEmbedder()
+
+    async def best(question: str) -> list[Hit]:
+        ask = await baselines.cosine(TURNS, embedder, lambda done, total: seen.append((done, total)))
+        return list(await ask("conv-1", "Ann", question))
+
+    assert {hit.id for hit in asyncio.run(best("Hello."))} == set(TURNS["conv-1"])
+    for id_, text in TURNS["conv-1"].items():
+        assert asyncio.run(best(text))[0] == Hit(id_)
+    assert seen[:2] == [(3, 4), (4, 4)]
 
 
 # The command
@@ -343,7 +405,7 @@ def test_a_result_of_other_questions_is_refused_before_anything_is_asked(tmp_pat
         ("00", "is of another file"),
         (hashlib.sha256(file.read_bytes()).hexdigest(), "other questions"),
     ):
-        result.write(result_of(answers_of(), digest), tmp_path / "earlier.json")
+        result.write(result_of(run_of(answers_of()), digest=digest), tmp_path / "earlier.json")
         ended = recallog("eval", "locomo", file, "--against", tmp_path / "earlier.json", "--home", tmp_path / "home")
         assert (ended.code, ended.out) == (2, "")
         assert why in ended.err
@@ -360,6 +422,7 @@ def test_a_result_of_other_questions_is_refused_before_anything_is_asked(tmp_pat
         (["--without", "luck"], "luck"),
         (["--without", "temporal"], "temporal is not a default channel"),
         (["--limit", "0"], "limit"),
+        (["elsewhere/locomo.json"], "two files have the same name"),
     ],
 )
 def test_contradictory_options_are_a_usage_error(file: Path, options: list[str], why: str) -> None:
@@ -380,15 +443,48 @@ def test_a_run_is_reported_saved_and_compared_with_itself(tmp_path: Path, file: 
     kept, home = tmp_path / "result.json", tmp_path / "home"
     first = recallog("eval", "locomo", file, "--index", "off", "--json", "--out", kept, "--home", home)
     assert (first.code, first.err) == (0, "")
-    assert first.json["summary"]["overall"]["questions"] == len(result.read(kept).answers) == 2
-    assert {key: value for key, value in first.json.items() if key not in ("against", "summary")}.items() <= (
-        result.read(kept).model_dump(mode="json").items()
-    )
+    written = result.read(kept)
+    (of_file,) = first.json["files"]
+    (run,) = of_file["runs"]
+    assert (run["name"], run["summary"]["overall"]["questions"]) == ("index off", 2)
+    assert len(written.files[0].runs[0].answers) == 2
+    answers = {"files": {"__all__": {"runs": {"__all__": {"answers"}}}}}
+    assert first.json == written.model_dump(mode="json", exclude=answers)
     again = recallog("eval", "locomo", file, "--index", "off", "--against", kept, "--home", home)
     assert again.code == 0
     assert "1 multi-hop" in again.out
-    assert f"against {kept}" in again.out
     assert "+0.0 to +0.0" in again.out
+    assert f"from the same run in {kept}" in again.err
+
+
+def test_several_files_are_reported_in_one_table_each_with_a_memory_of_its_own(tmp_path: Path, file: Path) -> None:
+    other, kept, home = tmp_path / "other.json", tmp_path / "result.json", tmp_path / "home"
+    other.write_text(json.dumps([sample(asking(["D1:2"], 4, "Which word is number 1?"))]))
+    shown = recallog("eval", "locomo", other, file, "--index", "off", "--home", home, "--out", kept)
+    assert shown.code == 0
+    runs, *_ = shown.out.split("\n\n")
+    assert [line.split()[0] for line in runs.splitlines()[1:]] == ["other.json", "index", "locomo.json", "index"]
+    assert max(map(len, shown.out.splitlines())) <= 100
+    assert sorted(folder.name for folder in home.iterdir()) == ["locomo", "other"]
+    assert [each.file for each in result.read(kept).files] == ["other.json", "locomo.json"]
+    # In another order, and only one of them: files are matched by their content.
+    renamed = file.rename(tmp_path / "renamed.json")
+    again = recallog("eval", "locomo", renamed, "--index", "off", "--against", kept)
+    assert (again.code, again.out.count("+0.0 to +0.0")) == (0, 3)
+
+
+def test_ablations_and_baselines_are_runs_of_their_own(tmp_path: Path, file: Path) -> None:
+    shown = recallog("eval", "locomo", file, "--ablations", "--baselines", "--json", "--home", tmp_path / "home")
+    assert shown.code == 0, shown.err
+    (of_file,) = shown.json["files"]
+    assert [run["name"] for run in of_file["runs"]] == [
+        "default",
+        *(f"{'without' if channel in DEFAULT_CHANNELS else 'with'} {channel}" for channel in get_args(Channel)),
+        "index off",
+        "BM25",
+        "cosine",
+    ]
+    assert all(run["against_default"] for run in of_file["runs"][1:])
 
 
 def test_questions_are_asked_in_another_conversation_if_there_is_one(tmp_path: Path, file: Path) -> None:
@@ -399,8 +495,8 @@ def test_questions_are_asked_in_another_conversation_if_there_is_one(tmp_path: P
     kept = tmp_path / "result.json"
     shown = recallog("eval", "locomo", file, "--index", "off", "--elsewhere", "--out", kept)
     assert shown.code == 0
-    assert re.search(r"1 to 4, asked in another conversation +2 +50\.0%", shown.out)
-    found = result.read(kept).elsewhere
+    assert re.search(r"nothing close .*elsewhere .*\nlocomo.json +50\.0 +- +50\.0 +-", shown.out)
+    found = result.read(kept).files[0].elsewhere
     assert found == Elsewhere(questions=2, nothing_close=0.5, renamed=0, nothing_close_renamed=None)
 
 

@@ -2,8 +2,8 @@
 
 import hashlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -12,24 +12,23 @@ from typing import Annotated, Any, get_args
 import typer
 
 from recallog import Memory, Settings
-from recallog.retrieval.channels import DEFAULT_CHANNELS, LATE_INTERACTION, SEMANTIC, Channel
+from recallog.retrieval.channels import DEFAULT_CHANNELS, Channel
+from recallog_projections.index.embedders import registry
 from recallog_schemas.errors import InvalidEvent
-from recallog_schemas.views import View
-from recallog_service.cli import console, terminal
+from recallog_service.cli import evaluation_tables, terminal
 from recallog_service.cli.terminal import Json
-from recallog_service.evaluation import locomo_questions, result
-from recallog_service.evaluation.locomo_questions import ADVERSARIAL, CATEGORIES, Misplaced, Question
-from recallog_service.evaluation.metrics import HITS, Paired
+from recallog_service.evaluation import baselines, locomo_questions, result
+from recallog_service.evaluation.locomo_questions import Misplaced, Question, Questions
+from recallog_service.evaluation.metrics import HITS
 from recallog_service.evaluation.result import (
-    MEASURES,
-    Ablation,
+    EMBEDDED,
+    OFF,
     Answered,
-    Comparison,
-    Elsewhere,
-    Figures,
+    Ask,
+    FileResult,
     Hit,
     Result,
-    Summary,
+    Run,
     Used,
 )
 from recallog_service.formats import locomo
@@ -42,26 +41,36 @@ def register(app: typer.Typer) -> None:
     app.add_typer(_group, name="eval")
 
 
-OFF = "off"
-EMBEDDED = "embedded"
 _BATCH_EVENTS = 500
-_HEADINGS = ("R@5", "R@10", "R@20", "MRR")
 _CHANNELS: tuple[Channel, ...] = get_args(Channel)
 _DEFAULT_CHANNELS = tuple(channel for channel in _CHANNELS if channel in DEFAULT_CHANNELS)
 
 
-class Report(View):
-    """The JSON output of the command: a result without the single answers, which `--out` writes."""
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """A file of questions, and what is asked about it."""
 
-    file: str
-    file_sha256: str
-    used: Used
-    skipped: int
-    unresolved: int
-    summary: Summary
-    elsewhere: Elsewhere | None
-    against: Comparison | None
-    ablations: tuple[Ablation, ...]
+    name: str
+    text: bytes
+    sha256: str
+    questions: Questions
+    asked: tuple[Question, ...]
+    misplaced: tuple[Misplaced, ...]
+    earlier: FileResult | None
+    """The runs of an earlier result about the same questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """The options that determine the runs."""
+
+    index: str | None
+    channels: tuple[Channel, ...] | None
+    """None for the default channels."""
+    name: str
+    """The name of the requested run."""
+    ablations: bool
+    baselines: bool
 
 
 @dataclass(slots=True)
@@ -81,15 +90,17 @@ class _Asker:
 
 
 @_group.command(
-    "locomo", epilog="Example: recallog eval locomo locomo10.json --out today.json --against yesterday.json"
+    "locomo", epilog="Example: recallog eval locomo locomo10.json realtalk.json --out today.json --against before.json"
 )
 def locomo_command(
-    file: Annotated[Path, typer.Argument(help="File of LoCoMo conversations with questions.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Files of LoCoMo conversations with questions.")
+    ],
     home: Annotated[
         Path | None,
         typer.Option(
             "--home",
-            help="Folder of the memory, reused by the next run.",
+            help="Folder of the memory, reused by the next run; of several files, each has a folder of its name in it.",
             show_default="a temporary folder",
         ),
     ] = None,
@@ -102,7 +113,15 @@ def locomo_command(
         typer.Option(metavar="|".join(_DEFAULT_CHANNELS), help="Leave out this default channel; repeatable."),
     ] = None,
     ablations: Annotated[
-        bool, typer.Option("--ablations", help="Also run with one channel fewer or more, and without the index.")
+        bool,
+        typer.Option(
+            "--ablations",
+            help="Also run with one channel fewer or more, and without the index.",
+        ),
+    ] = False,
+    with_baselines: Annotated[
+        bool,
+        typer.Option("--baselines", help="Also rank single turns by BM25, and by the cosine of their vectors."),
     ] = False,
     elsewhere: Annotated[
         bool,
@@ -111,7 +130,9 @@ def locomo_command(
             help="Also ask each question in another conversation, where nothing is close: how often is that said?",
         ),
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Number of questions, spread evenly over the file.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Number of questions of each file, spread evenly over it.")
+    ] = None,
     index: Annotated[
         str | None,
         typer.Option(help="embedded, off, or the URL of a Qdrant server.", show_default="RECALLOG_INDEX"),
@@ -120,50 +141,62 @@ def locomo_command(
 ) -> None:
     """Measure how much of the evidence of LoCoMo's questions is recalled.
 
-    The file is ingested as by `recallog ingest --format locomo` into a separate
-    memory. One of the two speakers asks each question by `recall`. The report has
-    the mean fraction of the evidence (ids of turns) among the first 5, 10 and 20
-    hits, the mean reciprocal rank of the first one, the share of the evidence that
-    is marked as weak, and the latency of a query without indexing. The exit code is
-    1 if answers used keywords only although an index was requested.
+    Each file is ingested as by `recallog ingest --format locomo` into a separate
+    memory. One of the speakers asks each question by `recall`. The report has, for
+    each file and run, the mean fraction of the evidence (ids of turns) among the
+    first 5, 10 and 20 hits, the mean reciprocal rank of the first one, and their
+    change with its 95 % interval: from the default run, or with --against from the
+    same run of an earlier result. It also has the share of the evidence that is
+    marked as weak, and the latency of a query without indexing. The exit code is 1
+    if answers used keywords only although an index was requested.
     """
     channels = _default_channels_without(without) if without else None
     if ablations and (without or index == OFF):
         raise typer.BadParameter("--ablations cannot be combined with --without or --index off")
-    text = _bytes(file)
+    if len({file.stem for file in files}) < len(files):
+        raise typer.BadParameter("two files have the same name", param_hint="FILE")
+    texts = [_bytes(file) for file in files]
     if out is not None and not out.absolute().parent.is_dir():
         raise typer.BadParameter(f"the folder {out.absolute().parent} does not exist", param_hint="--out")
+    name = f"without {', '.join(without)}" if without else "default"
+    options = _Options(
+        index, channels, "index off" if index == OFF and not without else name, ablations, with_baselines
+    )
 
-    async def work() -> tuple[Result, Comparison | None]:
-        questions = locomo_questions.read(text)
-        asked = _spread(questions.asked, limit)
-        misplaced = locomo_questions.misplaced(asked, questions.speakers) if elsewhere else ()
-        if elsewhere and not misplaced:
-            raise InvalidEvent("--elsewhere needs a file of several conversations")
-        digest = hashlib.sha256(text).hexdigest()
+    async def work() -> Result:
         earlier = result.read(against) if against is not None else None
-        if earlier is not None:
-            result.check_comparable(earlier, digest, asked)
-        with _folder(home) as folder:
-            await _ingest(text, folder)
-            used, answers, summary, found, runs = await _all_runs(
-                asked, misplaced, folder, index, channels, ablations
-            )  # fmt: skip
-        done = Result(
-            file=file.name, file_sha256=digest, used=used, skipped=questions.skipped, unresolved=questions.unresolved,
-            summary=summary, elsewhere=found, answers=answers, ablations=runs,
-        )  # fmt: skip
+        inputs = [
+            _input(file.name, text, limit, earlier, elsewhere=elsewhere)
+            for file, text in zip(files, texts, strict=True)
+        ]  # fmt: skip
+        found = []
+        for file, given in zip(files, inputs, strict=True):
+            with _folder(home if home is None or len(files) == 1 else home / file.stem) as folder:
+                found.append(await _evaluated(given, folder, options))
+        done = Result(files=tuple(found))
         if out is not None:
             result.write(done, out)
-        return done, result.compared(earlier.answers, answers) if earlier is not None else None
+        return done
 
-    done, change = terminal.run(work, as_json=as_json)
+    done = terminal.run(work, as_json=as_json)
     if as_json:
-        shared = {name: getattr(done, name) for name in Report.model_fields if name != "against"}
-        terminal.print_json(Report(**shared, against=change))
+        answers = {"files": {"__all__": {"runs": {"__all__": {"answers"}}}}}
+        terminal.print_json(done.model_dump(mode="json", exclude=answers))
     else:
-        _print(done, change, against)
-    raise typer.Exit(1 if _unexpectedly_degraded(done.used, done.summary) else 0)
+        evaluation_tables.print_result(done, against)
+    raise typer.Exit(1 if any(result.unexpectedly_degraded(file.runs[0]) for file in done.files) else 0)
+
+
+def _input(name: str, text: bytes, limit: int | None, earlier: Result | None, *, elsewhere: bool) -> _Input:
+    """What is asked about a file. Raises `SettingsError` if `earlier` does not answer the same."""
+    questions = locomo_questions.read(text)
+    asked = _spread(name, questions.asked, limit)
+    misplaced = locomo_questions.misplaced(asked, questions.speakers) if elsewhere else ()
+    if elsewhere and not misplaced:
+        raise InvalidEvent(f"{name}: --elsewhere needs a file of several conversations")
+    digest = hashlib.sha256(text).hexdigest()
+    before = None if earlier is None else result.comparable(earlier, name, digest, asked)
+    return _Input(name, text, digest, questions, asked, misplaced, before)
 
 
 def _default_channels_without(names: Sequence[str]) -> tuple[Channel, ...]:
@@ -182,10 +215,10 @@ def _bytes(file: Path) -> bytes:
         raise typer.BadParameter(f"cannot read {file}: {error.strerror}", param_hint="FILE") from None
 
 
-def _spread(questions: Sequence[Question], limit: int | None) -> tuple[Question, ...]:
+def _spread(name: str, questions: Sequence[Question], limit: int | None) -> tuple[Question, ...]:
     """At most `limit` questions, spread evenly, so that a small run covers all conversations and categories."""
     if not questions:
-        raise InvalidEvent("no question of the file has evidence that is a turn")
+        raise InvalidEvent(f"{name}: no question of the file has evidence that is a turn")
     count = len(questions) if limit is None else min(limit, len(questions))
     return tuple(questions[index * len(questions) // count] for index in range(count))
 
@@ -208,193 +241,74 @@ def _settings(folder: Path, index: str | None) -> Settings:
     return Settings(**given)
 
 
-async def _ingest(text: bytes, folder: Path) -> None:
-    with terminal.bar("ingesting") as advance, terminal.bar("building views") as built:
+async def _evaluated(given: _Input, folder: Path, options: _Options) -> FileResult:
+    """All runs about one file."""
+    await _ingest(given, folder)
+    runs = []
+    with terminal.bar(f"{given.name}: building views") as advance:
+        async with Memory.open(settings := _settings(folder, options.index), progress=advance) as memory:
+            runs.append(await _run(given, options.name, _Asker(memory, options.channels), settings))
+            with terminal.bar(f"{given.name}: asking elsewhere", "questions") as asked:
+                elsewhere = await result.elsewhere_of(given.misplaced, _Asker(memory, options.channels).ask, asked)
+            for channel in _CHANNELS if options.ablations else ():
+                name = f"{'without' if channel in DEFAULT_CHANNELS else 'with'} {channel}"
+                changed = tuple(each for each in _CHANNELS if (each in DEFAULT_CHANNELS) != (each == channel))
+                runs.append(await _run(given, name, _Asker(memory, changed), settings))
+        if options.ablations:
+            async with Memory.open(settings := _settings(folder, OFF), progress=advance) as memory:
+                runs.append(await _run(given, "index off", _Asker(memory), settings))
+    if options.baselines:
+        runs += await _baselines(given, settings)
+    return FileResult(
+        file=given.name,
+        file_sha256=given.sha256,
+        skipped=given.questions.skipped,
+        unresolved=given.questions.unresolved,
+        elsewhere=elsewhere,
+        runs=result.with_comparisons(runs, given.earlier),
+    )
+
+
+async def _ingest(given: _Input, folder: Path) -> None:
+    with (
+        terminal.bar(f"{given.name}: ingesting") as advance,
+        terminal.bar(f"{given.name}: building views") as built,
+    ):
         async with Memory.open(_settings(folder, OFF), progress=built) as memory:
             done = await ingest(
-                memory, locomo.read(text), unit="conversation", batch=_BATCH_EVENTS, progress=advance
+                memory, locomo.read(given.text), unit="conversation", batch=_BATCH_EVENTS, progress=advance
             )  # fmt: skip
             if done.problems:
                 raise InvalidEvent(f"{done.problems[0].message}. Use another --home, or leave it out")
             await memory.catch_up()
 
 
-async def _all_runs(
-    questions: Sequence[Question],
-    misplaced: Sequence[Misplaced],
-    folder: Path,
-    index: str | None,
-    channels: tuple[Channel, ...] | None,
-    ablations: bool,
-) -> tuple[Used, tuple[Answered, ...], Summary, Elsewhere | None, tuple[Ablation, ...]]:
-    """The requested run, which also asks the `misplaced` questions; with `ablations` those with one channel fewer or
-    more and without the index."""
-    runs = []
-    with terminal.bar("building views") as advance:
-        settings = _settings(folder, index)
-        async with Memory.open(settings, progress=advance) as memory:
-            used = _used(settings, channels)
-            asker = _Asker(memory, channels)
-            answers, summary = await _run(asker, questions, "asking")
-            with terminal.bar("asking elsewhere", "questions") as asked:
-                elsewhere = await result.elsewhere_of(misplaced, asker.ask, asked)
-            for channel in _CHANNELS if ablations else ():
-                name = f"{'without' if channel in DEFAULT_CHANNELS else 'with'} {channel}"
-                changed = tuple(each for each in _CHANNELS if (each in DEFAULT_CHANNELS) != (each == channel))
-                found, figures = await _run(_Asker(memory, changed), questions, name)
-                runs.append(_ablation(name, _used(settings, changed), figures, answers, found))
-        if ablations:
-            settings = _settings(folder, OFF)
-            async with Memory.open(settings, progress=advance) as memory:
-                found, figures = await _run(_Asker(memory), questions, "index off")
-                runs.append(_ablation("index off", _used(settings, None), figures, answers, found))
-    return used, answers, summary, elsewhere, tuple(runs)
-
-
-async def _run(asker: _Asker, questions: Sequence[Question], label: str) -> tuple[tuple[Answered, ...], Summary]:
-    with terminal.bar("indexing") as advance:
+async def _run(given: _Input, name: str, asker: _Asker, settings: Settings) -> Run:
+    with terminal.bar(f"{given.name}: indexing") as advance:
         await asker.memory.catch_up_index(advance)
-    first = {question.space: question for question in reversed(questions)}
+    first = {question.space: question for question in reversed(given.asked)}
     for question in first.values():  # not measured: the first query loads the models
         await asker.ask(question.space, question.asker, question.text)
     asker.degraded.clear()
-    with terminal.bar(label, "questions") as advance:
-        answers = await result.answers_of(questions, asker.ask, advance)
-    return answers, result.summary_of(answers, asker.degraded)
+    answers = await _answers(given, name, asker.ask)
+    used = Used(recallog=version("recallog"), index=settings.index or EMBEDDED, channels=asker.channels)
+    return Run(name=name, used=used, summary=result.summary_of(answers, asker.degraded), answers=answers)
 
 
-def _used(settings: Settings, channels: tuple[Channel, ...] | None) -> Used:
-    return Used(recallog=version("recallog"), index=settings.index or EMBEDDED, channels=channels)
+async def _baselines(given: _Input, settings: Settings) -> list[Run]:
+    key = settings.embedder_api_key
+    with closing(
+        registry.embedder(settings.embedder, api_key=None if key is None else key.get_secret_value())
+    ) as embedder:
+        with terminal.bar(f"{given.name}: embedding turns", "turns") as advance:
+            cosine = await baselines.cosine(given.questions.turns, embedder, advance)
+        runs = []
+        for name, ask in (("BM25", baselines.bm25(given.questions.turns)), ("cosine", cosine)):
+            answers = await _answers(given, name, ask)
+            runs.append(Run(name=name, used=None, summary=result.summary_of(answers), answers=answers))
+        return runs
 
 
-def _ablation(
-    name: str, used: Used, summary: Summary, before: Sequence[Answered], after: Sequence[Answered]
-) -> Ablation:
-    return Ablation(name=name, used=used, summary=summary, against_default=result.compared(before, after))
-
-
-def _unexpectedly_degraded(used: Used, summary: Summary) -> bool:
-    """Whether answers used keywords only although an index and channels with vectors were requested."""
-    vectors = used.channels is None or not {SEMANTIC, LATE_INTERACTION}.isdisjoint(used.channels)
-    return summary.degraded > 0 and vectors and used.index != OFF
-
-
-# Output as text
-
-
-def _print(done: Result, change: Comparison | None, against: Path | None) -> None:
-    summary = done.summary
-    rows: list[tuple[str, Figures | None]] = []
-    rows += [(f"{category} {CATEGORIES[category]}", figures) for category, figures in summary.by_category.items()]
-    rows += [("1 to 4", summary.overall), (f"{ADVERSARIAL} {CATEGORIES[ADVERSARIAL]}", summary.adversarial)]
-    console.print_table(
-        ("category", "questions", *_HEADINGS),
-        [(name, f"{figures.questions:,}", *_cells(figures)) for name, figures in rows if figures is not None],
-    )
-    _print_weak(summary, done.elsewhere)
-    console.out.print(
-        f"\nlatency of a query: {summary.latency_ms_p50:,.1f} ms (p50), {summary.latency_ms_p95:,.1f} ms (p95)"
-    )
-    if done.skipped or done.unresolved:
-        terminal.note(
-            f"{done.skipped:,} questions without evidence among the turns were skipped; {done.unresolved:,} evidence "
-            "ids are not turns"
-        )
-    if change is not None:
-        _print_change(change, f"against {against}")
-    if done.ablations:
-        _print_ablations(done)
-    if change is not None or done.ablations:
-        terminal.note("* the 95 % interval of the change excludes 0 (paired bootstrap); R@k in percentage points")
-    if summary.degraded:
-        style = "red" if _unexpectedly_degraded(done.used, summary) else "dim"
-        console.err.print(
-            f"{summary.degraded:,} of {len(done.answers):,} answers used keywords only: {summary.degraded_because}",
-            style=style, markup=False,
-        )  # fmt: skip
-
-
-def _print_weak(summary: Summary, elsewhere: Elsewhere | None) -> None:
-    weak = summary.weak
-    console.out.print()
-    console.print_table(
-        ("weak evidence lost", *_HEADINGS[:3]),
-        [("1 to 4", *map(_percent, (weak.evidence_at_5, weak.evidence_at_10, weak.evidence_at_20)))],
-    )
-    asked: list[tuple[str, int, float | None]] = []
-    if summary.overall is not None:
-        asked.append(("1 to 4", summary.overall.questions, weak.nothing_close))
-    if summary.adversarial is not None:
-        name = f"{ADVERSARIAL} {CATEGORIES[ADVERSARIAL]}"
-        asked.append((name, summary.adversarial.questions, weak.nothing_close_adversarial))
-    if elsewhere is not None:
-        asked.append(("1 to 4, asked in another conversation", elsewhere.questions, elsewhere.nothing_close))
-        asked.append(("the same with its speakers' names", elsewhere.renamed, elsewhere.nothing_close_renamed))
-    console.out.print()
-    console.print_table(
-        ("nothing close", "questions", "said"), [(name, f"{count:,}", _percent(share)) for name, count, share in asked]
-    )
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.1%}"
-
-
-def _print_change(change: Comparison, title: str) -> None:
-    console.out.print()
-    console.print_table(
-        (f"1 to 4, {title}", "change", "95 % interval", "better", "worse"),
-        [
-            (heading, _points(paired, name), _interval(paired, name), f"{paired.wins:,}", f"{paired.losses:,}")
-            for name, heading in zip(MEASURES, _HEADINGS, strict=True)
-            if (paired := change.overall.get(name)) is not None
-        ],
-    )
-    console.out.print()
-    console.print_table(
-        ("category", *_HEADINGS),
-        [
-            (f"{category} {CATEGORIES[category]}", *(_points(paired[name], name) for name in MEASURES))
-            for category, paired in change.by_category.items()
-        ],
-    )
-
-
-def _print_ablations(done: Result) -> None:
-    rows: list[tuple[str, Summary, Mapping[str, Paired]]] = [("default", done.summary, {})]
-    rows += [(ablation.name, ablation.summary, ablation.against_default.overall) for ablation in done.ablations]
-    console.out.print()
-    console.print_table(
-        ("categories 1 to 4", *_HEADINGS, "p50 ms", "change of R@5", "R@10", "R@20", "MRR"),
-        [
-            (
-                name,
-                *_cells(summary.overall),
-                f"{summary.latency_ms_p50:,.1f}",
-                *(_points(change[name], name) if name in change else "" for name in MEASURES),
-            )
-            for name, summary, change in rows
-        ],
-    )
-
-
-def _cells(figures: Figures | None) -> tuple[str, ...]:
-    """Recall in percent, MRR as a fraction."""
-    if figures is None:
-        return ("-",) * len(MEASURES)
-    return (
-        f"{figures.recall_at_5:.1%}", f"{figures.recall_at_10:.1%}", f"{figures.recall_at_20:.1%}", f"{figures.mrr:.3f}"
-    )  # fmt: skip
-
-
-def _points(paired: Paired, measure: str) -> str:
-    return _signed(paired.difference, measure) + ("*" if paired.significant else "")
-
-
-def _interval(paired: Paired, measure: str) -> str:
-    return f"{_signed(paired.low, measure)} to {_signed(paired.high, measure)}"
-
-
-def _signed(value: float, measure: str) -> str:
-    """Recall in percentage points, MRR as a fraction."""
-    return f"{value:+.3f}" if measure == "mrr" else f"{value * 100:+.1f}"
+async def _answers(given: _Input, name: str, ask: Ask) -> tuple[Answered, ...]:
+    with terminal.bar(f"{given.name}: {name}", "questions") as advance:
+        return await result.answers_of(given.asked, ask, advance)

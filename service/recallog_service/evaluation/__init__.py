@@ -2,5 +2,6 @@
 
 locomo_questions   the questions of a LoCoMo file, each with its asker and the turns that answer it
 metrics            recall@k, reciprocal rank, percentiles, the paired bootstrap
+baselines          BM25 and cosine over single turns, for comparison
 result             answering all questions; result files and their comparison
 """

@@ -56,6 +56,8 @@ class Questions:
     """The questions of a file that can be measured, and how many cannot."""
 
     asked: tuple[Question, ...]
+    turns: Mapping[str, Mapping[str, str]]
+    """By conversation: the text of each turn by its id, in order."""
     speakers: Mapping[str, tuple[str, ...]]
     """By conversation that has questions: its agents, in order of their first turns."""
     skipped: int
@@ -96,7 +98,8 @@ def read(text: bytes) -> Questions:
                     sample["sample_id"], number, spoken[0].agent, given["question"], given["category"], evidence
                 )
             )  # fmt: skip
-    return Questions(tuple(asked), speakers, skipped, unresolved)
+    texts = {space: {turn.id: turn.text for turn in spoken} for space, spoken in turns.items()}
+    return Questions(tuple(asked), texts, speakers, skipped, unresolved)
 
 
 def misplaced(asked: Iterable[Question], speakers: Mapping[str, tuple[str, ...]]) -> tuple[Misplaced, ...]:

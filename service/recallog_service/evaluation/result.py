@@ -1,6 +1,7 @@
 """Results of an evaluation: every question with its hits, the figures, and the comparison with an earlier result.
 
-A result file is a `Result` as JSON. Two of them can be compared if they answer the same questions about the same file.
+A result file is a `Result` as JSON. It contains the runs of one or more files of questions. The runs of a file can be
+compared with those of an earlier result that answer the same questions about a file of the same content.
 """
 
 import time
@@ -10,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
+from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog_schemas import limits
 from recallog_schemas.errors import SettingsError
 from recallog_schemas.views import View
@@ -28,6 +30,8 @@ class Hit(NamedTuple):
 Ask = Callable[[str, str, str], Awaitable[Sequence[Hit]]]
 """Takes (space, agent, question) and returns the recalled events, best first."""
 
+OFF = "off"
+EMBEDDED = "embedded"
 MEASURES = ("recall_at_5", "recall_at_10", "recall_at_20", "mrr")
 
 
@@ -151,31 +155,56 @@ class Comparison(View):
     """Of each category that was asked, including 5."""
 
 
-class Ablation(View):
-    """A run of the same questions with one component changed, compared with the run that uses the defaults."""
+class Run(View):
+    """The answers to all questions of a file in one configuration, or by one baseline."""
 
     name: str
-    used: Used
+    """`default`, `without keyword`, `index off`, `BM25`, ... Unique within a file."""
+    used: Used | None
+    """None for a baseline, which ranks without Recallog."""
     summary: Summary
-    against_default: Comparison
+    against_default: Comparison | None = None
+    """The change from the first run of the file to this one; None for the first run itself."""
+    against_earlier: Comparison | None = None
+    """The change from the run of an earlier result to this one; None if there is none."""
+    answers: tuple[Answered, ...]
+
+
+class FileResult(View):
+    """All runs about one file of questions."""
+
+    file: str
+    file_sha256: str
+    skipped: int
+    """The number of questions that were not asked, because no turn is their evidence."""
+    unresolved: int
+    """The number of evidence ids that are not turns."""
+    elsewhere: Elsewhere | None = None
+    """By the first run; None if no question was asked in another conversation."""
+    runs: tuple[Run, ...]
+    """At least one. The first is the requested one, the others are its ablations and the baselines."""
+
+    def run(self, name: str) -> Run | None:
+        """The run with this name; None if there is none."""
+        return next((run for run in self.runs if run.name == name), None)
 
 
 class Result(View):
     """The content of a result file."""
 
-    version: Literal[2] = 2
-    file: str
-    file_sha256: str
-    used: Used
-    skipped: int
-    """The number of questions that were not asked, because no turn is their evidence."""
-    unresolved: int
-    """The number of evidence ids that are not turns."""
-    summary: Summary
-    elsewhere: Elsewhere | None = None
-    """None if no question was asked in another conversation."""
-    answers: tuple[Answered, ...]
-    ablations: tuple[Ablation, ...] = ()
+    version: Literal[3] = 3
+    files: tuple[FileResult, ...]
+
+    def file(self, sha256: str) -> FileResult | None:
+        """The runs about the file with this content; None if there are none."""
+        return next((file for file in self.files if file.file_sha256 == sha256), None)
+
+
+def unexpectedly_degraded(run: Run) -> bool:
+    """Whether answers used keywords only although an index and channels with vectors were requested."""
+    if run.used is None or run.used.index == OFF or not run.summary.degraded:
+        return False
+    return run.used.channels is None or not {SEMANTIC, LATE_INTERACTION}.isdisjoint(run.used.channels)
 
 
 async def answers_of(
@@ -262,19 +291,44 @@ def compared(before: Sequence[Answered], after: Sequence[Answered]) -> Compariso
     )
 
 
-def check_comparable(earlier: Result, file_sha256: str, questions: Sequence[Question]) -> None:
-    """Raise `SettingsError` unless `earlier` answers exactly these questions about exactly this file."""
-    if earlier.file_sha256 != file_sha256:
+def comparable(earlier: Result, file: str, file_sha256: str, questions: Sequence[Question]) -> FileResult:
+    """The runs of `earlier` that answer exactly these questions about exactly this file.
+
+    Raises `SettingsError` if there are none. `file` is the name of the file for the message.
+    """
+    found = earlier.file(file_sha256)
+    if found is None:
+        others = ", ".join(f"{each.file} (sha256 {each.file_sha256[:12]})" for each in earlier.files)
         raise SettingsError(
-            f"the earlier result is of another file ({earlier.file}, sha256 {earlier.file_sha256[:12]}, not "
-            f"{file_sha256[:12]}). Evaluate the same file, or create that result again with --out"
+            f"the earlier result is of another file: {others}, not {file} (sha256 {file_sha256[:12]}). Evaluate the "
+            "same file, or create that result again with --out"
         )
     asked = [(one.space, one.number, one.text, one.category, one.evidence) for one in questions]
-    if [answer.key() for answer in earlier.answers] != asked:
+    answered = [answer.key() for answer in found.runs[0].answers]
+    if answered != asked:
         raise SettingsError(
-            f"the earlier result answers other questions ({len(earlier.answers):,} of them, not these {len(asked):,}). "
-            "Run with the same --limit, or create that result again with --out"
+            f"the earlier result answers other questions about {file} ({len(answered):,} of them, not these "
+            f"{len(asked):,}). Run with the same --limit, or create that result again with --out"
         )
+    return found
+
+
+def with_comparisons(runs: Sequence[Run], earlier: FileResult | None) -> tuple[Run, ...]:
+    """The runs, each compared with the first one, and with the run of `earlier` that has its name.
+
+    The first run is compared with the first run of `earlier`, also if their configurations differ.
+    """
+    first, *others = runs
+    before = earlier.runs[0] if earlier is not None else None
+    found = [first.model_copy(update={"against_earlier": before and compared(before.answers, first.answers)})]
+    for run in others:
+        before = earlier.run(run.name) if earlier is not None else None
+        changes = {
+            "against_default": compared(first.answers, run.answers),
+            "against_earlier": before and compared(before.answers, run.answers),
+        }
+        found.append(run.model_copy(update=changes))
+    return tuple(found)
 
 
 def read(path: Path) -> Result:
@@ -291,7 +345,7 @@ def read(path: Path) -> Result:
 
 def write(result: Result, path: Path) -> None:
     """Write a result file. Raises `OSError`."""
-    path.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    path.write_text(result.model_dump_json() + "\n", encoding="utf-8")
 
 
 def _weak_hits(answers: Sequence[Answered]) -> WeakHits:

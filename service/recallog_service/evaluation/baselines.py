@@ -1,0 +1,90 @@
+"""Baselines: rankings of a conversation's turns that use nothing of Recallog's ranking.
+
+BM25 compares the terms of `recallog_projections.index.terms`, cosine the vectors of the embedder. Both compare a
+question with each turn's own text, without its author, date and neighbours.
+"""
+
+import asyncio
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from recallog_projections.index import terms
+from recallog_projections.index.embedders.embedder import Embedder, Passage
+from recallog_service.evaluation.metrics import HITS
+from recallog_service.evaluation.result import Ask, Hit
+
+K1 = 0.9
+B = 0.4
+
+_TEXTS_AT_ONCE = 64
+
+Turns = Mapping[str, Mapping[str, str]]
+"""By conversation: the text of each turn by its id."""
+
+
+class Bm25:
+    """BM25 over the texts of one conversation; idf in Lucene's form (Robertson and Zaragoza, 2009)."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._ids = list(texts)
+        counts = [Counter(terms.terms(text)) for text in texts.values()]
+        average = sum(count.total() for count in counts) / (len(counts) or 1) or 1.0
+        self._weights: dict[str, dict[int, float]] = {}
+        for index, count in enumerate(counts):
+            floor = K1 * (1 - B + B * count.total() / average)
+            for term, occurrences in count.items():
+                self._weights.setdefault(term, {})[index] = occurrences * (K1 + 1) / (occurrences + floor)
+
+    def best(self, question: str) -> list[str]:
+        """The ids of at most `HITS` texts that share a term with the question, best first, else in order."""
+        scores: defaultdict[int, float] = defaultdict(float)
+        for term in set(terms.terms(question)):
+            weights = self._weights.get(term, {})
+            idf = math.log(1 + (len(self._ids) - len(weights) + 0.5) / (len(weights) + 0.5))
+            for index, weight in weights.items():
+                scores[index] += idf * weight
+        return [self._ids[index] for index in sorted(scores, key=lambda index: (-scores[index], index))[:HITS]]
+
+
+def bm25(turns: Turns) -> Ask:
+    """Answers a question with the turns of its conversation that BM25 ranks highest."""
+    of_space = {space: Bm25(texts) for space, texts in turns.items()}
+
+    async def ask(space: str, agent: str, question: str) -> Sequence[Hit]:
+        return [Hit(id_) for id_ in of_space[space].best(question)]
+
+    return ask
+
+
+async def cosine(turns: Turns, embedder: Embedder, progress: Callable[[int, int], None] | None = None) -> Ask:
+    """Answers a question with the turns of its conversation whose vectors have the highest cosine.
+
+    All turns are embedded first; `progress` is called with (embedded, total). Raises `EmbedderUnavailable`.
+    """
+    total = sum(map(len, turns.values()))
+    vectors: dict[str, np.ndarray] = {}
+    done = 0
+    for space, texts in turns.items():
+        of_space: list[np.ndarray] = []
+        every = list(texts.values())
+        for first in range(0, len(every), _TEXTS_AT_ONCE):
+            of_space += await _embedded(embedder, every[first : first + _TEXTS_AT_ONCE])
+            if progress is not None:
+                progress(done + len(of_space), total)
+        done += len(of_space)
+        vectors[space] = np.array(of_space)
+
+    async def ask(space: str, agent: str, question: str) -> Sequence[Hit]:
+        ids = list(turns[space])
+        (asked,) = await _embedded(embedder, [question])
+        return [Hit(ids[index]) for index in np.argsort(-(vectors[space] @ asked), kind="stable")[:HITS]]
+
+    return ask
+
+
+async def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[np.ndarray]:
+    embeddings = await asyncio.to_thread(embedder.embed, [Passage(text) for text in texts])
+    return [embedding.vector for embedding in embeddings]
