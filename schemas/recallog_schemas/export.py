@@ -112,6 +112,7 @@ def _kind(kind: kinds.Kind) -> Schema:
         "importance": kind.importance,
         "shared": kind.shared,
         "bookkeeping": kind.bookkeeping,
+        "recalled": kind.recalled and not kind.bookkeeping,
         "schema_version": kind.schema_version,
         "role": kind.role,
         "text": kind.text.__name__,

@@ -231,6 +231,8 @@ class Kind:
     """Whether every agent of the space sees its events, unless the space sets it differently."""
     bookkeeping: bool = False
     """Whether its events are folded without becoming memories of any agent."""
+    recalled: bool = True
+    """Whether recall and search find its events. False for texts that only name or close a session."""
     schema_version: int = 1
     role: Role = MEMORY
 
@@ -258,13 +260,13 @@ CATALOGUE: Mapping[str, Kind] = {
         Kind("agent.configured", "Settings of its agent.", AgentConfigured, _NONE, 0.0, bookkeeping=True),
         Kind("space.configured", "Settings of its space.", SpaceConfigured, _NONE, 0.0, bookkeeping=True),
         Kind("tool.used", "An agent called a tool.", ToolUsed, text_rules.tool_text, 0.40, role=ACTION),
-        Kind("session.started", "A session begins.", SessionStarted, first_of("title"), 0.30),
-        Kind("session.ended", "A session ends.", SessionEnded, first_of("outcome"), 0.30),
+        Kind("session.started", "A session begins.", SessionStarted, first_of("title"), 0.30, recalled=False),
+        Kind("session.ended", "A session ends.", SessionEnded, first_of("outcome"), 0.30, recalled=False),
         Kind("clock.ticked", "Time passed: the turn of the space moves.", Payload, _NONE, 0.0, bookkeeping=True),
     )
 }
 
-CATALOGUE_VERSION = 4
+CATALOGUE_VERSION = 5
 """Raised whenever `digest` changes: of two versions of Recallog on one folder the older one then gives way."""
 
 DEFAULT_SHARED_KINDS = frozenset(name for name, kind in CATALOGUE.items() if kind.shared)
@@ -324,6 +326,7 @@ def digest() -> str:
             kind.importance,
             kind.shared,
             kind.bookkeeping,
+            kind.recalled,
             kind.schema_version,
             kind.role,
         ]

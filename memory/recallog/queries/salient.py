@@ -100,8 +100,7 @@ async def related(
         found = await retrieval.by_index.nearest(opened, question, limits.RECALL_CANDIDATES)
     except IndexUnavailable as error:
         return Related(None, f"{WORDS}: {error}")
-    known = {memory.offset for memory in snapshot.memories(space, agent)}
-    return Related(salience.by_rank([offset for offset in found if offset in known]), MEANING)
+    return Related(salience.by_rank(found, snapshot.memories(space, agent)), MEANING)
 
 
 def rank(snapshot: Snapshot, space: str, agent: str, query: SalienceQuery, related: Related, more: int = 0) -> Ranking:

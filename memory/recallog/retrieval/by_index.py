@@ -19,7 +19,7 @@ from recallog_projections.index.engines.engine import Hit, Search, Sparse
 from recallog_schemas import limits
 
 _ORDINAL = ("session", "ordinal")
-_FIELDS = ("offset", "agent", "kind", "session", "ordinal", "turn", "at", "importance", "is_question")
+_FIELDS = ("offset", "agent", "kind", "session", "ordinal", "turn", "at", "importance", "is_question", "text_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +213,7 @@ def _candidate(hit: Hit, worth: Mapping[int, float], *, meaning: bool) -> Candid
         importance=payload["importance"],
         at=payload["at"],
         is_question=payload["is_question"],
+        text_key=payload["text_key"],
         semantic=hit.score if meaning else None,
         keyword=sum(stored[number] * worth[number] for number in shared),
         coverage=sum(worth[number] for number in shared) / (sum(worth.values()) or 1.0),

@@ -10,7 +10,7 @@ from recallog.retrieval.ranking import Candidate
 from recallog.retrieval.term_cache import MemoryTerms, TermCache
 from recallog_projections.index import documents, points, terms
 from recallog_projections.views.episodic import RememberedEvent
-from recallog_schemas import codec
+from recallog_schemas import codec, kinds
 
 _BEHIND_THE_INDEX = 1 << 40
 """Added to the ordinals of memories that the index has not processed yet: the index counts the ordinals of a session in
@@ -70,6 +70,7 @@ def candidates(
                 importance=memory.importance,
                 at=about.at,
                 is_question=about.is_question,
+                text_key=about.text_key,
                 keyword=sum(idf[term] * weights[term] for term in matching),
                 coverage=sum(idf[term] for term in matching) / whole,
             )
@@ -85,9 +86,18 @@ def inverse_frequency(texts: int, holding: int) -> float:
 
 def _terms_of(memory: RememberedEvent, generation: str, cache: TermCache) -> MemoryTerms:
     event = codec.decode(memory.data)
-    text = documents.clean(memory.text if memory.text is not None else event.text)
+    recalled = kinds.kind_of(event.kind).recalled
+    text = documents.clean(memory.text if memory.text is not None else event.text) if recalled else ""
     at = micros(event.at)
     weights = terms.weights(points.terms_of(text, at)) if text else None
-    found = MemoryTerms(event.agent, event.kind, event.session or "", at, documents.is_question(text), weights)
+    found = MemoryTerms(
+        event.agent,
+        event.kind,
+        event.session or "",
+        at,
+        documents.is_question(text),
+        documents.text_key(text),
+        weights,
+    )
     cache.put(generation, memory.offset, found)
     return found

@@ -102,6 +102,8 @@ class Candidate:
     """From 0 to 1: the importance of its kind when it was published."""
     coverage: float = 0.0
     """0 to 1: the share of the query's idf that it contains."""
+    text_key: int | None = None
+    """The same for equal texts; None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +133,33 @@ class Ranked:
 
 
 def rank(candidates: Sequence[Candidate], query: RankingQuery) -> list[Ranked]:
-    """All candidates, best first; of equal scores the newer first."""
+    """All candidates, best first; of equal scores the newer first. Equal texts share the best score of them."""
     weights, used = _weights(candidates, query.channels)
     own = (_reciprocal_ranks if query.fusion == RRF else _weighted)(candidates, query, weights, used)
     parts = _with_structure(candidates, own, query, weights) if STRUCTURE in query.channels else own
-    ranked = [Ranked(each, sum(terms.values()), terms) for each, terms in zip(candidates, parts, strict=True)]
+    ranked = _with_equal_texts(
+        [Ranked(each, sum(terms.values()), terms) for each, terms in zip(candidates, parts, strict=True)]
+    )
     ranked.sort(key=lambda one: (-one.score, -one.candidate.offset))
     return ranked
+
+
+def _with_equal_texts(ranked: Sequence[Ranked]) -> list[Ranked]:
+    """Each with the best score of those that have its text, so that of equal texts the newest is first.
+
+    A text that was said again is found with its last occurrence, whatever stood around the earlier ones.
+    """
+    best: dict[int, float] = {}
+    for one in ranked:
+        key = one.candidate.text_key
+        if key is not None and one.score > best.get(key, -math.inf):
+            best[key] = one.score
+    return [
+        Ranked(one.candidate, most, {**one.parts, "equal_text": most - one.score})
+        if one.candidate.text_key is not None and (most := best[one.candidate.text_key]) > one.score
+        else one
+        for one in ranked
+    ]
 
 
 def _weights(candidates: Sequence[Candidate], channels: Collection[str]) -> tuple[RankingWeights, Sequence[str]]:

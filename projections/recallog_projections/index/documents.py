@@ -1,4 +1,4 @@
-"""The projection of the semantic index: one document for each memorable event with a text.
+"""The projection of the semantic index: one document for each memorable event with a text that recall may find.
 
 The store of the index turns documents into points of the engine.
 """
@@ -49,6 +49,8 @@ class Document(msgspec.Struct, frozen=True):
     before: str
     """The end of "author: text" of the previous document of its session that all its readers may see; "" without one.
     """
+    text_key: int
+    """`text_key` of its text."""
     importance: float = kinds.DEFAULT_IMPORTANCE
     """From 0 to 1, that of its kind when the event was folded."""
     text: str | None = None
@@ -79,14 +81,14 @@ SESSIONS = Table("index.session", Session)
 
 
 class Index:
-    """Fold of every memorable event with a text into a document.
+    """Fold of every memorable event with a text, whose kind is recalled, into a document.
 
     A document's `before` is text that all its readers may see, so that no vector depends on an event that one of them
     must not see.
     """
 
     name: ClassVar[str] = "index"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     tables = (DOCUMENTS, SESSIONS)
 
     def __init__(self, made_with: Mapping[str, Any]) -> None:
@@ -104,7 +106,7 @@ class Index:
         event = record.event
         space = rows.get(settings.SPACES, event.space)
         kind = settings.kind_of(space, event.kind)
-        words = clean(kind.text(event.payload))
+        words = clean(kind.text(event.payload)) if kind.recalled else ""
         if not words:
             return
         readers = _readers(event, space)
@@ -125,6 +127,7 @@ class Index:
             before=_before(session, readers),
             importance=kind.importance,
             text=settings.declared_text(space, event),
+            text_key=text_key(words),
         )
         rows.put(DOCUMENTS, document, "", key=point_id(event.space, name, session.documents))
         end = f"{event.agent}: {words[-limits.INDEX_BEFORE_CHARS :]}"[-limits.INDEX_BEFORE_CHARS :]
@@ -134,6 +137,11 @@ class Index:
 def clean(text: str) -> str:
     """`text` without leading and trailing white space, and with "?" for lone surrogates, which JSON can contain."""
     return text.encode("utf-8", "replace").decode().strip()
+
+
+def text_key(words: str) -> int:
+    """63 bits of the digest of a cleaned text, by which equal texts are found."""
+    return int.from_bytes(hashlib.blake2b(words.encode(), digest_size=8).digest(), "big") >> 1
 
 
 def is_question(words: str) -> bool:

@@ -140,9 +140,24 @@ def _weighted(relevance: float, recency: float, importance: float, weights: Weig
     return weights.relevance * relevance + weights.recency * recency + weights.importance * importance
 
 
-def by_rank(offsets: Sequence[int]) -> dict[int, float]:
-    """The relevance by offset of n search results, best first: (n - i) / n for index i, so from 1.0 down to 1/n.
+def by_rank(offsets: Sequence[int], memories: Iterable[RememberedEvent]) -> dict[int, float]:
+    """The relevance by offset of those of `memories` that are search results (`offsets`, best first).
 
-    It is the ledger-view memory document's relevance for an index, since scores of an index have no common scale.
+    It is (n - i) / n for index i, so from 1.0 down to 1/n: the ledger-view memory document's relevance for an index,
+    since scores of an index have no common scale. Equal texts have one rank, that of the best of them, and n counts
+    them once: a vector depends on the text before its own too, and must not place an older event above its repetition.
     """
-    return {offset: (len(offsets) - list_index) / len(offsets) for list_index, offset in enumerate(offsets)}
+    wanted = frozenset(offsets)
+    texts: dict[int, str] = {}
+    short: list[tuple[int, str]] = []
+    for memory in memories:
+        if memory.offset in wanted:
+            texts[memory.offset] = _text(memory)
+        elif memory.text is not None:
+            short.append((memory.offset, memory.text))
+    ranks: dict[str, int] = {}
+    for offset in offsets:
+        if offset in texts:
+            ranks.setdefault(texts[offset], len(ranks))
+    found = (*texts.items(), *(pair for pair in short if pair[1] in ranks))
+    return {offset: (len(ranks) - ranks[text]) / len(ranks) for offset, text in found}

@@ -21,6 +21,8 @@ class KindView(View):
     """Whether every agent of the space sees its events, unless they are addressed to some."""
     bookkeeping: bool
     """Whether its events are folded without becoming memories of any agent."""
+    recalled: bool
+    """Whether recall and search find its events."""
     role: Role
     """Where a prompt shows it besides memory: "action" (ACTION HISTORY), "visitor" (VISITOR), or "memory" (nowhere)."""
     text: str
@@ -45,6 +47,7 @@ class KindView(View):
             importance=kind.importance,
             shared=shared,
             bookkeeping=kind.bookkeeping,
+            recalled=kind.recalled and not kind.bookkeeping,
             role=kind.role,
             text=kind.text.__name__,
             schema_version=kind.schema_version,

@@ -12,6 +12,8 @@ from recallog_service.reference.markdown import bounds, code, docstring, section
 from recallog_service.reference.signatures import type_text, value_text
 from recallog_service.reference.views import contained
 
+_NOT_RECALLED = " and ".join(f"`{kind.name}`" for kind in CATALOGUE.values() if not kind.recalled)
+
 _INTRODUCTION = f"""\
 The kind of an event determines who sees it, how much it weighs, and what its text is. Kinds are an open set. One that
 is not listed here is private, has importance {DEFAULT_IMPORTANCE}, and its text is the first of `text`, `belief`,
@@ -23,7 +25,8 @@ is not listed here is private, has importance {DEFAULT_IMPORTANCE}, and its text
   their agent and audience. `space.configured` changes which kinds a space shares: see [privacy](../privacy.md).
   Bookkeeping is no memory of any agent.
 - *Section* is where a prompt shows events of the kind besides YOUR MEMORY.
-- *Text* names the payload fields that the text consists of."""
+- *Text* names the payload fields that the text consists of. Recall and search find every memory with a text, except
+  those of {_NOT_RECALLED}, which only name or close a session."""
 
 _SECTIONS = {MEMORY: "", ACTION: "ACTION HISTORY", VISITOR: "VISITOR"}
 
