@@ -33,6 +33,7 @@ VILLAGE = {
     "activity.agents": "9e797da2275c4933",
     "activity.sessions": "236f97dcab2fedcf",
     "activity.kinds": "9bde5b4d1ef7ce38",
+    "outline.space": "4f0317b83a20b2ed",
     "settings.space": "cf818b47d5b2032e",
     "settings.agent": "785698b3ba4f45e4",
 }
@@ -50,6 +51,7 @@ DOCUMENT_000 = {
     "activity.agents": "187c256e5a169857",
     "activity.sessions": "4d93b9f436393d78",
     "activity.kinds": "24c044e2a7da0aee",
+    "outline.space": "438e325b4c3e4406",
     "identity.size": "157a7e2e0b4212ea",
     "identity.bucket": "fdea8779fcdc859c",
 }

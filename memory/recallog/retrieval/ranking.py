@@ -63,6 +63,7 @@ class RankingWeights:
     question: float = 0.05
     """Subtracted from questions, which seldom contain the answer."""
     author: float = 0.3
+    person: float = 0.3
     session: float = 0.0
     """Share of the query's idf that its whole session contains."""
 
@@ -112,6 +113,8 @@ class RankingQuery:
 
     authors: Collection[str] = ()
     """Agents that the query names."""
+    persons: Collection[str] = ()
+    """Agents that "I" or "you" of the query mean."""
     sessions: Mapping[str, float] = field(default_factory=dict)
     """By session: the summed idf of the query's terms that occur in it."""
     idf: Mapping[str, float] = field(default_factory=dict)
@@ -256,6 +259,8 @@ def _with_structure(
             more["question"] = -min(weights.question * scale, sum(terms.values()) / 2)
         if each.agent in query.authors:
             more["author"] = weights.author * scale
+        if each.agent in query.persons:
+            more["person"] = weights.person * scale
         if query.sessions.get(each.session):
             more["session"] = weights.session * scale * query.sessions[each.session] / most
         found.append(more)

@@ -11,14 +11,14 @@ from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.reading.subject import of_agent
-from recallog.retrieval import by_index, by_words, closeness, ranking
+from recallog.retrieval import by_index, by_words, closeness, persons, ranking
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, micros, possible_names, query_terms
 from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery
 from recallog.retrieval.reranker import Reranker
 from recallog.retrieval.term_cache import TermCache
 from recallog_projections.tables import LogName, RowKey
-from recallog_projections.views import activity, episodic, salience, settings
+from recallog_projections.views import activity, episodic, outline, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Position, codec, limits
 from recallog_schemas.errors import IndexLost, IndexUnavailable
@@ -84,12 +84,14 @@ async def _recalled(
 ) -> RecallView:
     names = possible_names(query.text)
     rows = [RowKey(activity.AGENTS.name, query.space, name) for name in names]
-    rows += [RowKey(salience.CLOCK.name, query.space), RowKey(settings.AGENTS.name, query.space, query.agent)]
+    rows += [RowKey(salience.CLOCK.name, query.space), RowKey(outline.OUTLINES.name, query.space)]
+    rows += [RowKey(settings.AGENTS.name, query.space, query.agent)]
     logs = episodic.logs(query.space, query.agent, log_events)
     # The logs have thousands of entries, and few queries need them while the index is served.
     own = LogName(episodic.OWN.name, query.space, query.agent)
     snapshot = await reading.snapshot(rows, logs if index is None else [(own, 0)])
     words = query_terms(query.text, [name for name in names if snapshot.row(activity.AGENTS, query.space, name)])
+    space = snapshot.row(outline.OUTLINES, query.space)
     gathered = await _from_index(snapshot, index, query, words)
     if query.text.strip() and gathered.index_checkpoint < snapshot.processed:
         if index is not None:
@@ -99,6 +101,7 @@ async def _recalled(
     turn = snapshot.row(salience.CLOCK, query.space)
     context = RankingQuery(
         authors=words.authors,
+        persons=persons.meant(query.text, query.agent, words.authors, space.participants) if space else (),
         sessions=gathered.sessions,
         idf=gathered.idf,
         channels=query.channels,

@@ -6,13 +6,14 @@ from recallog_projections.projection import Projection
 from recallog_projections.views.activity import Activity
 from recallog_projections.views.beliefs import Beliefs
 from recallog_projections.views.episodic import Episodic
+from recallog_projections.views.outline import OutlineProjection
 from recallog_projections.views.reflection import Reflection
 from recallog_projections.views.salience import Salience
 from recallog_projections.views.scene import Scene
 from recallog_projections.views.settings import SettingsProjection
 from recallog_schemas import limits
 
-_BUILTIN = Episodic | Salience | Reflection | Beliefs | Scene | Activity | SettingsProjection
+_BUILTIN = Episodic | Salience | Reflection | Beliefs | Scene | Activity | OutlineProjection | SettingsProjection
 
 
 def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
@@ -21,7 +22,10 @@ def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
     Reflection follows episodic, whose log totals it reads. Settings come last, so that the others apply the settings
     before the record.
     """
-    return [Episodic(log_events), Salience(), Reflection(), Beliefs(), Scene(), Activity(), SettingsProjection()]
+    return [
+        Episodic(log_events), Salience(), Reflection(), Beliefs(), Scene(), Activity(), OutlineProjection(),
+        SettingsProjection(),
+    ]  # fmt: skip
 
 
 def all_builtin(projections: Sequence[Projection]) -> bool:

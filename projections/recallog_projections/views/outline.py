@@ -1,0 +1,97 @@
+"""Outline view: of each space, the agents that have taken part in it and its first and newest sessions.
+
+Recall reads it to know who "you" of a question is, which agents its words name, and which session "our first
+conversation" was.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar
+
+import msgspec
+
+from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey, Table
+from recallog_projections.views import settings
+from recallog_schemas import Record, kinds, limits
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Participant(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An agent with a memorable event."""
+
+    name: str
+    visitor: bool
+    """Whether an event of a kind with the role `visitor` is by it: a person, such as a user."""
+
+
+class SessionStart(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A session, "" for events without one, and the time of its first event in microseconds since 1970."""
+
+    session: str
+    at: int
+
+
+class Outline(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One space, by its memorable events."""
+
+    participants: tuple[Participant, ...]
+    """In the order of their first events; at most `limits.OUTLINE_PARTICIPANTS`."""
+    first: SessionStart
+    newest: SessionStart
+    """The session of the newest event."""
+    previous: SessionStart | None
+    """The other session that was the newest before it."""
+
+
+OUTLINES = Table("outline.space", Outline)
+
+
+class OutlineProjection:
+    """Fold of every memorable event into one row per space, which changes only with a new agent or session."""
+
+    name: ClassVar[str] = "outline"
+    version: ClassVar[int] = 1
+    tables = (OUTLINES,)
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        if record.memorable:
+            yield RowKey(settings.SPACES.name, record.event.space)
+            yield RowKey(OUTLINES.name, record.event.space)
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        if not record.memorable:
+            return
+        event = record.event
+        kind = settings.kind_of(rows.get(settings.SPACES, event.space), event.kind)
+        visitor = kind.role == kinds.VISITOR
+        start = SessionStart(event.session or "", (event.at - _EPOCH) // timedelta(microseconds=1))
+        before = rows.get(OUTLINES, event.space)
+        if before is None:
+            after = Outline((Participant(event.agent, visitor),), start, start, None)
+        else:
+            after = _with_session(_with_participant(before, event.agent, visitor=visitor), start)
+        if after is not before:
+            rows.put(OUTLINES, after, event.space)
+
+
+def _with_participant(outline: Outline, agent: str, *, visitor: bool) -> Outline:
+    known = outline.participants
+    for number, each in enumerate(known):
+        if each.name == agent:
+            if not visitor or each.visitor:
+                return outline
+            known = (*known[:number], Participant(agent, visitor=True), *known[number + 1 :])
+            return msgspec.structs.replace(outline, participants=known)
+    if len(known) >= limits.OUTLINE_PARTICIPANTS:
+        return outline
+    return msgspec.structs.replace(outline, participants=(*known, Participant(agent, visitor)))
+
+
+def _with_session(outline: Outline, start: SessionStart) -> Outline:
+    if start.session == outline.newest.session:
+        return outline
+    back = outline.previous is not None and outline.previous.session == start.session
+    newest = outline.previous if back else start
+    return msgspec.structs.replace(outline, newest=newest, previous=outline.newest)

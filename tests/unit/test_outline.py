@@ -1,0 +1,48 @@
+"""The outline of a space: who took part in it, and its first and newest sessions."""
+
+from datetime import UTC, datetime
+
+from recallog.testing import ProjectionDriver
+from recallog_projections.views.outline import OUTLINES, Outline, OutlineProjection, Participant, SessionStart
+from recallog_schemas import Event, limits
+
+DAY = 86_400_000_000
+
+
+def event(number: int, agent: str, session: str | None = None, kind: str = "agent.spoke") -> Event:
+    at = datetime(1970, 1, 1 + number, tzinfo=UTC)
+    return Event(
+        id=f"e-{number}-{agent}", space="village", agent=agent, kind=kind, session=session, at=at, payload={"text": "x"}
+    )
+
+
+def outline(*events: Event) -> Outline | None:
+    driver = ProjectionDriver(OutlineProjection())
+    driver.given(*events)
+    driver.check()
+    return driver.row(OUTLINES, "village")
+
+
+def test_participants_are_listed_once_in_order_and_visitors_are_marked() -> None:
+    found = outline(event(0, "miller"), event(1, "baker"), event(2, "miller"), event(3, "baker", kind="user.injected"))
+    assert found is not None
+    assert found.participants == (Participant("miller", False), Participant("baker", True))
+
+
+def test_bookkeeping_does_not_make_a_participant() -> None:
+    configured = Event(space="village", agent="narrator", kind="space.configured", payload={"shared_kinds": []})
+    assert outline(configured) is None
+
+
+def test_the_first_and_the_two_newest_sessions_are_known_with_their_beginnings() -> None:
+    found = outline(*(event(day, "baker", session) for day, session in enumerate(("a", "a", "b", "c", "b"))))
+    assert found is not None
+    assert found.first == SessionStart("a", 0)
+    assert found.newest == SessionStart("b", 2 * DAY)
+    assert found.previous == SessionStart("c", 3 * DAY)
+
+
+def test_the_number_of_participants_is_bounded() -> None:
+    found = outline(*(event(0, f"agent-{number}") for number in range(limits.OUTLINE_PARTICIPANTS + 1)))
+    assert found is not None
+    assert [each.name for each in found.participants[-2:]] == ["agent-254", "agent-255"]
