@@ -54,7 +54,7 @@ async def _speed(setup: Setup) -> list[Measure]:
         for batch in batches(talk(count), _APPENDED_AT_ONCE):
             await memory.publish_many(batch)
     model = OnnxEmbedder(threads=_THREADS)
-    model.embed([Passage("the first call loads the model", 0)])
+    model.embed([Passage("the first call loads the model")])
     recording = _RecordingEmbedder(model)
     with without_garbage_collection():
         taken = await interleaved(

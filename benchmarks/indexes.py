@@ -90,7 +90,7 @@ class AveragedEmbedder(Embedder):
         random.Random(8).shuffle(words)
         texts = [" ".join(words[n : n + _LEARNT_AT_ONCE]) for n in range(0, len(words), _LEARNT_AT_ONCE)]
         learnt: dict[str, np.ndarray] = {}
-        for text, embedding in zip(texts, model.embed([Passage(text, 0) for text in texts]), strict=True):
+        for text, embedding in zip(texts, model.embed([Passage(text) for text in texts]), strict=True):
             for (start, end), vector in zip(embedding.token_spans, embedding.token_vectors, strict=True):
                 learnt.setdefault(text[start:end], vector)
         self._numbers = {word: number for number, word in enumerate(learnt)}
@@ -107,7 +107,7 @@ class AveragedEmbedder(Embedder):
         first = zlib.crc32(passage.text.encode()) % (len(self._noise) - len(words))
         noise = self._noise[first : first + len(words)]
         vectors = unit(self._vectors[[self._numbers[word.group()] for word in words]] + noise)
-        start = len(passage.text) if passage.tokens_from is None else passage.tokens_from
+        start = passage.tokens_from
         tokens = [number for number, word in enumerate(words) if word.start() >= start]
         return Embedding(unit(vectors.mean(axis=0)), [words[number].span() for number in tokens], vectors[tokens])
 

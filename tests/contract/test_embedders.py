@@ -62,7 +62,7 @@ class WordsEmbedder(Embedder):
     def _embedding(self, passage: Passage) -> Embedding:
         words = list(WORD.finditer(passage.text))
         vector = self._direction("") + sum(self._direction(word[0].lower()) for word in words)
-        requested = [word for word in words if passage.tokens_from is not None and word.start() >= passage.tokens_from]
+        requested = [word for word in words if word.start() >= passage.tokens_from]
         states = [self._direction(word[0].lower()) for word in requested]
         return Embedding(
             (vector / np.linalg.norm(vector)).astype(np.float32),
@@ -204,7 +204,7 @@ class TestContract:
         another.close()
 
     def test_a_very_long_text_has_a_vector(self, embedder: Embedder) -> None:
-        (embedding,) = embedder.embed([Passage("The miller hid the key. " * 11_000, 0)])
+        (embedding,) = embedder.embed([Passage("The miller hid the key. " * 11_000)])
         assert np.linalg.norm(embedding.vector) == pytest.approx(1, abs=1e-4)
 
     def test_texts_of_similar_meaning_or_words_are_nearer(self, embedder: Embedder) -> None:
@@ -214,7 +214,7 @@ class TestContract:
         assert requested @ near > requested @ far + 0.1
 
     def test_tokens_lie_within_their_text_and_each_has_a_vector(self, embedder: Embedder) -> None:
-        embeddings = embedder.embed([Passage(text, 0) for text in TEXTS])
+        embeddings = embedder.embed([Passage(text) for text in TEXTS])
         for text, embedding in zip(TEXTS, embeddings, strict=True):
             assert embedding.token_vectors.shape == (len(embedding.token_spans), embedder.dimension)
             assert embedding.token_vectors.dtype == np.float32
@@ -224,20 +224,19 @@ class TestContract:
 
     def test_tokens_are_those_of_the_requested_part(self, embedder: Embedder) -> None:
         text = "  🥖 baker: the miller hid the key"
-        whole, part, none = embedder.embed([Passage(text, 0), Passage(text, text.index("the")), Passage(text)])
+        whole, part = embedder.embed([Passage(text), Passage(text, text.index("the"))])
         if not embedder.token_vectors:
-            assert [len(one.token_spans) for one in (whole, part, none)] == [0, 0, 0]
+            assert [len(one.token_spans) for one in (whole, part)] == [0, 0]
             return
         assert [text[slice(*span)] for span in part.token_spans] == ["the", "miller", "hid", "the", "key"]
         assert part.token_spans == whole.token_spans[-5:]
         assert np.allclose(part.token_vectors, whole.token_vectors[-5:], atol=1e-3)
-        assert not none.token_spans
         assert part.vector @ whole.vector > 0.999
 
     def test_a_token_vector_does_not_depend_on_the_other_passages_of_the_call(self, embedder: Embedder) -> None:
-        together = embedder.embed([Passage(text, 0) for text in TEXTS])
+        together = embedder.embed([Passage(text) for text in TEXTS])
         for text, embedding in zip(TEXTS, together, strict=True):
-            (alone,) = embedder.embed([Passage(text, 0)])
+            (alone,) = embedder.embed([Passage(text)])
             assert alone.token_spans == embedding.token_spans
             assert ((alone.token_vectors * embedding.token_vectors).sum(axis=1) > 0.999).all()
 
@@ -257,9 +256,21 @@ def test_the_default_is_named_by_its_weights_and_is_local() -> None:
     assert not default.leaves_machine
 
 
+def test_the_default_says_of_each_passage_whether_it_can_read_its_own_text() -> None:
+    passages = [Passage("The miller hid the key."), Passage("粉屋は石の下に鍵を隠した。"), Passage("粉屋は石\nmill", 5)]
+    assert [embedding.readable for embedding in OnnxEmbedder().embed(passages)] == [True, False, True]
+
+
+def test_an_endpoint_is_believed_to_read_everything() -> None:
+    with EmbeddingServer() as server:
+        endpoint = EndpointEmbedder(server.url, "small")
+        assert all(embedding.readable for embedding in endpoint.embed([Passage(text) for text in TEXTS]))
+        endpoint.close()
+
+
 def test_a_text_is_cut_at_256_tokens() -> None:
     embedder = OnnxEmbedder()
-    long, longer = embedder.embed([Passage("wood " * words + "key", 0) for words in (400, 40_000)])
+    long, longer = embedder.embed([Passage("wood " * words + "key") for words in (400, 40_000)])
     assert len(long.token_vectors) == 256 - 2
     assert np.allclose(long.vector, longer.vector, atol=1e-5)
 
@@ -281,8 +292,8 @@ def test_a_folder_configures_pooling_and_the_number_of_tokens(tmp_path: Path, co
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(config))
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 8}')
-    (by_first,) = OnnxEmbedder(folder).embed([Passage("wood " * 20, 0)])
-    (by_mean,) = OnnxEmbedder().embed([Passage("wood " * 20, 0)])
+    (by_first,) = OnnxEmbedder(folder).embed([Passage("wood " * 20)])
+    (by_mean,) = OnnxEmbedder().embed([Passage("wood " * 20)])
     assert len(by_first.token_vectors) == 8 - 2
     assert by_first.vector @ by_mean.vector < 0.99
 
@@ -577,10 +588,11 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
 def test_the_default_gives_the_vectors_of_sentence_transformers() -> None:
     reference = sentence_transformers_embedder()
     default = OnnxEmbedder()
-    passages = [Passage(text, 0) for text in TEXTS]
+    passages = [Passage(text) for text in TEXTS]
     for one, other in zip(default.embed(passages), reference.embed(passages), strict=True):
         assert one.vector @ other.vector > 0.99
         assert one.token_spans == other.token_spans
+        assert one.readable == other.readable
         assert ((one.token_vectors * other.token_vectors).sum(axis=1) > 0.95).all()
     reference.close()
 

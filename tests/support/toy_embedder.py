@@ -38,11 +38,7 @@ class ToyEmbedder(Embedder):
         found = list(re.finditer(r"\w+", passage.text))
         vectors = np.array([self._word(word.group().lower()) for word in found]).reshape(-1, DIMENSION)
         whole = vectors.sum(axis=0) if found else self._word("")
-        asked = [
-            number
-            for number, word in enumerate(found)
-            if passage.tokens_from is not None and word.start() >= passage.tokens_from
-        ]
+        asked = [number for number, word in enumerate(found) if word.start() >= passage.tokens_from]
         spans = [found[number].span() for number in asked]
         return Embedding(_unit(whole), spans, vectors[asked].astype(np.float32))
 

@@ -49,7 +49,7 @@ async def find(index: IndexSnapshot, query: RecallQuery, words: QueryTerms) -> I
 
 async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms) -> Embedding:
     """The query's embedding, with token vectors of its content words only, like those of memories."""
-    (embedding,) = await asyncio.to_thread(index.embedder.embed, [Passage(query.text, 0)])
+    (embedding,) = await asyncio.to_thread(index.embedder.embed, [Passage(query.text)])
     used = [
         number
         for number, (start, end) in enumerate(embedding.token_spans)
@@ -57,7 +57,7 @@ async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms)
     ]
     vectors = embedding.token_vectors[used]
     spans = [embedding.token_spans[number] for number in used]
-    return Embedding(points.blended(embedding.vector, vectors), spans, vectors)
+    return Embedding(points.blended(embedding.vector, vectors), spans, vectors, embedding.readable)
 
 
 async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> list[int]:

@@ -41,18 +41,15 @@ def text_of(document: Document) -> str:
     return documents.clean(text)
 
 
-def passage(document: Document, *, token_vectors: bool) -> Passage:
-    """The passage to embed for a document: `before`, a line break, and "author: text".
-
-    With `token_vectors` the tokens of its own text are requested too.
-    """
+def passage(document: Document) -> Passage:
+    """The passage to embed for a document: `before`, a line break, and "author: text"."""
     lead = f"{document.before}\n{document.agent}: " if document.before else f"{document.agent}: "
-    return Passage(lead + text_of(document), len(lead) if token_vectors else None)
+    return Passage(lead + text_of(document), len(lead))
 
 
 def point(key: str, document: Document, embedding: Embedding, *, with_token_vectors: bool) -> Point:
     """The point `key` of a document. Without `with_token_vectors` tokens only contribute to the dense vector."""
-    text = passage(document, token_vectors=True).text
+    text = passage(document).text
     token_vectors = embedding.token_vectors[list(_content_tokens(text, embedding))]
     return _point(
         key,
@@ -80,7 +77,7 @@ def can_reuse(stored: StoredPoint, document: Document) -> bool:
         before = documents.from_payload(stored.payload)
     except msgspec.ValidationError:
         return False  # the payload is of an older version
-    return passage(before, token_vectors=False) == passage(document, token_vectors=False)
+    return passage(before) == passage(document)
 
 
 def reuse(stored: StoredPoint, document: Document) -> Point:

@@ -177,9 +177,7 @@ class IndexStore(Store):
         await self._engine.upsert(collection_of(generation), written)
 
     def _embed(self, added: Sequence[Document]) -> list[Embedding]:
-        return self._embedder.embed(
-            [points.passage(document, token_vectors=self._embedder.token_vectors) for document in added]
-        )
+        return self._embedder.embed([points.passage(document) for document in added])
 
     async def _reusable(self, generation: Generation, added: dict[str, Document]) -> dict[str, Point]:
         """The points whose vectors the active generation has, computed from the same passage by the same model."""

@@ -17,11 +17,11 @@ Vectors: TypeAlias = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text to embed, and the part of it whose tokens are requested."""
+    """A text to embed, which may begin with other text for context."""
 
     text: str
-    tokens_from: int | None = None
-    """The first character of that part, which extends to the end; None requests no tokens."""
+    tokens_from: int = 0
+    """The first character of its own text, which extends to the end: its tokens have vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,12 @@ class Embedding:
     vector: Vectors
     """(dimension,), of length 1."""
     token_spans: Sequence[tuple[int, int]]
-    """The (start, end) of each requested token in characters of the passage's text, end exclusive."""
+    """The (start, end) of each token of its own text in characters of the passage's text, end exclusive; none without
+    token vectors."""
     token_vectors: Vectors
     """(len(token_spans), dimension): the last layer's state of each, of length 1."""
+    readable: bool = True
+    """Whether the model can read the passage's own text. If not, its vectors have no meaning."""
 
 
 class Embedder(ABC):

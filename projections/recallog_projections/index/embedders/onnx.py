@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, Vectors
+from recallog_projections.index.embedders.readability import own_text_readable
 from recallog_schemas.errors import EmbedderUnavailable, SettingsError
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class _Model:
     dimension: int
     token_vectors: bool
     pad_id: int
+    unknown_id: int | None
+    """The token of text that the vocabulary cannot express; None if it can express all."""
     chars_max: int
     batch_texts_max: int
 
@@ -117,14 +120,14 @@ class OnnxEmbedder(Embedder):
         if not passages:
             return []
         model = self._model()
-        encodings = [model.tokenizer.encode(_readable(passage.text, model.chars_max)) for passage in passages]
+        encodings = [model.tokenizer.encode(_encodable(passage.text, model.chars_max)) for passage in passages]
         embeddings: dict[int, Embedding] = {}
         for batch in _batches([len(encoding.ids) for encoding in encodings], model.batch_texts_max):
             vectors, states = self._run(model, [encodings[index] for index in batch])
             for row, index in enumerate(batch):
                 # Padding follows each text.
                 own = None if states is None else states[row, : len(encodings[index].ids)]
-                embeddings[index] = _embedding(vectors[row], own, encodings[index], passages[index].tokens_from)
+                embeddings[index] = _embedding(model, vectors[row], own, encodings[index], passages[index])
         return [embeddings[index] for index in range(len(passages))]
 
     def close(self) -> None:
@@ -185,6 +188,16 @@ def spans_from(
             rows.append(row)
             spans.append((start + shift, end + shift))
     return rows, spans
+
+
+def unknown_id(tokenizer: "Tokenizer") -> int | None:
+    """The id of a tokenizer's token for text that its vocabulary cannot express; None if there is none."""
+    token = getattr(tokenizer.model, "unk_token", None)
+    if token is not None:
+        return tokenizer.token_to_id(token)
+    # Only the file of a unigram model tells.
+    found: int | None = json.loads(tokenizer.to_str())["model"].get("unk_id")
+    return found
 
 
 def package_folder(package: str, needed_for: str) -> Path:
@@ -337,6 +350,7 @@ def _model(files: _Files, session: Any, tokenizer: "Tokenizer", pad_id: int) -> 
         dimension=width,
         token_vectors=states is not None and outputs[states][-1] == width,
         pad_id=pad_id,
+        unknown_id=unknown_id(tokenizer),
         chars_max=files.tokens_max * _CHARS_PER_TOKEN_MAX,
         batch_texts_max=1 if one_by_one else _BATCH_TEXTS_MAX,
     )
@@ -351,7 +365,7 @@ def _contains(path: Path, names: Iterable[bytes]) -> bool:
         return any(content.find(name) >= 0 for name in names)
 
 
-def _readable(text: str, chars_max: int) -> str:
+def _encodable(text: str, chars_max: int) -> str:
     """The text for the tokenizer: the same characters, with "?" for lone surrogates."""
     return text[:chars_max].encode("utf-8", "replace").decode()
 
@@ -367,14 +381,20 @@ def _batches(lengths: Sequence[int], texts_max: int) -> Iterator[list[int]]:
     yield batch
 
 
-def _embedding(vector: Vectors, states: Vectors | None, encoding: "Encoding", tokens_from: int | None) -> Embedding:
-    rows: list[int] = []
-    spans: list[tuple[int, int]] = []
-    if states is not None and tokens_from is not None:
-        rows, spans = spans_from(tokens_from, encoding.offsets, encoding.special_tokens_mask)
+def _embedding(
+    model: _Model, vector: Vectors, states: Vectors | None, encoding: "Encoding", passage: Passage
+) -> Embedding:
+    rows, spans = spans_from(passage.tokens_from, encoding.offsets, encoding.special_tokens_mask)
+    if states is None:
+        rows, spans = [], []
     token_vectors = unit(states[rows]) if states is not None and rows else np.zeros((0, len(vector)), np.float32)
+    pieces = [
+        (start, end, token == model.unknown_id)
+        for token, (start, end), added in zip(encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True)
+        if not added
+    ]
     # A copy, since a row references the array of its whole batch.
-    return Embedding(vector.copy(), spans, token_vectors)
+    return Embedding(vector.copy(), spans, token_vectors, own_text_readable(passage, pieces))
 
 
 def _one_line(error: Exception) -> str:

@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
-from recallog_projections.index.embedders.onnx import file_sha256, package_folder, pinned, spans_from, unit
+from recallog_projections.index.embedders.onnx import (
+    file_sha256,
+    package_folder,
+    pinned,
+    spans_from,
+    unit,
+    unknown_id,
+)
+from recallog_projections.index.embedders.readability import own_text_readable
 from recallog_schemas.errors import SettingsError
 
 MINILM = "all-MiniLM-L6-v2"
@@ -43,6 +51,8 @@ class _Model:
     chars_max: int
     prompt: str
     """Prepended to every text."""
+    unknown_id: int | None
+    """The token of text that the vocabulary cannot express."""
 
 
 class SentenceTransformersEmbedder(Embedder):
@@ -110,7 +120,7 @@ class SentenceTransformersEmbedder(Embedder):
             except Exception as error:
                 reason = " ".join(str(error).split())[:200]
                 raise SettingsError(f"the model in {folder} cannot be loaded: {reason}") from error
-        token_vectors = bool(getattr(transformer.tokenizer, "is_fast", False))
+        token_vectors = is_fast = bool(getattr(transformer.tokenizer, "is_fast", False))
         (row,) = _encoded(transformer, ["probe"], token_vectors)
         dimension = len(row["sentence_embedding"])
         if token_vectors:
@@ -122,13 +132,13 @@ class SentenceTransformersEmbedder(Embedder):
             token_vectors,
             chars_max=_CHARS_PER_TOKEN_MAX * (transformer.max_seq_length or 8192),
             prompt=transformer.prompts.get(transformer.default_prompt_name) or "",
+            unknown_id=unknown_id(transformer.tokenizer.backend_tokenizer) if is_fast else None,
         )
 
     def _embeddings(self, model: _Model, passages: Sequence[Passage]) -> list[Embedding]:
         # Only some versions strip white space. It is stripped here, and spans are shifted accordingly.
         texts = [passage.text[: model.chars_max].encode("utf-8", "replace").decode() for passage in passages]
-        with_states = model.token_vectors and any(passage.tokens_from is not None for passage in passages)
-        rows = _encoded(model.transformer, [text.strip() for text in texts], with_states)
+        rows = _encoded(model.transformer, [text.strip() for text in texts], model.token_vectors)
         return [
             self._embedding(model, row, text, passage) for row, text, passage in zip(rows, texts, passages, strict=True)
         ]
@@ -136,9 +146,9 @@ class SentenceTransformersEmbedder(Embedder):
     @staticmethod
     def _embedding(model: _Model, row: dict[str, Any], text: str, passage: Passage) -> Embedding:
         vector = unit(row["sentence_embedding"].float().numpy())
-        without_tokens = Embedding(vector, [], np.zeros((0, len(vector)), np.float32))
-        if not model.token_vectors or passage.tokens_from is None:
-            return without_tokens
+        no_vectors = np.zeros((0, len(vector)), np.float32)
+        if not getattr(model.transformer.tokenizer, "is_fast", False):
+            return Embedding(vector, [], no_vectors)
         split = model.transformer.tokenizer(
             model.prompt + text.strip(),
             truncation=True,
@@ -148,11 +158,22 @@ class SentenceTransformersEmbedder(Embedder):
         )
         # From offsets in the stripped text after the prompt to characters of the passage.
         shift = len(text) - len(text.lstrip()) - len(model.prompt)
-        first = max(passage.tokens_from, shift + len(model.prompt))
+        text_from = shift + len(model.prompt)
+        pieces = [
+            (start + shift, end + shift, token == model.unknown_id)
+            for token, (start, end), added in zip(
+                split["input_ids"], split["offset_mapping"], split["special_tokens_mask"], strict=True
+            )
+            if not added and start + shift >= text_from
+        ]
+        readable = own_text_readable(passage, pieces)
+        if not model.token_vectors:
+            return Embedding(vector, [], no_vectors, readable)
+        first = max(passage.tokens_from, text_from)
         indexes, spans = spans_from(first, split["offset_mapping"], split["special_tokens_mask"], shift)
         # Some tokenizers pad in front.
         states = row["token_embeddings"][row["attention_mask"].bool()].float().numpy()
-        return Embedding(vector, spans, unit(states[indexes])) if indexes else without_tokens
+        return Embedding(vector, spans, unit(states[indexes]) if indexes else no_vectors, readable)
 
 
 def _encoded(transformer: Any, texts: list[str], with_states: bool) -> list[dict[str, Any]]:
