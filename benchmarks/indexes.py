@@ -44,7 +44,7 @@ class RecordingEngine(EdgeEngine):
         for point in points:
             ids, vectors = self._recorded.setdefault(point.payload["space"], ([], []))
             ids.append(point.id)
-            vectors.append(point.dense)
+            vectors.append(point.dense[0])
 
     def vectors_of(self, space: str) -> tuple[list[str], np.ndarray]:
         """The ids of the points of a space and a matrix of their vectors, row by row. No point may be written later."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from recallog_projections.index.engines.engine import Hit as Hit
     from recallog_projections.index.engines.engine import Point as Point
     from recallog_projections.index.engines.engine import Search as Search
-    from recallog_projections.index.engines.engine import Shape as Shape
     from recallog_projections.index.engines.engine import Sparse as Sparse
     from recallog_projections.index.engines.engine import StoredPoint as StoredPoint
     from recallog_projections.projection import Projection as Projection
@@ -72,7 +71,6 @@ else:
                 "Hit",
                 "Point",
                 "Search",
-                "Shape",
                 "Sparse",
                 "StoredPoint",
             ],

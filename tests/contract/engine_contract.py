@@ -27,7 +27,6 @@ from recallog_projections.index.engines.engine import (
     Hit,
     Point,
     Search,
-    Shape,
     Sparse,
     StoredPoint,
 )
@@ -35,14 +34,12 @@ from recallog_schemas.errors import IndexLost
 from support.events import one_loop, run
 
 DIMENSION = 32
-SHAPE = Shape(DIMENSION, token_vectors=True)
 NOON = 1_772_366_400_000_000
 """Microseconds since 1970: as large as they are, no bound may be rounded."""
 
 AGENTS = ["baker", "miller", "Zoë 🥖"]
 KINDS = ["agent.spoke", "agent.thought"]
 SESSIONS = ["", "one", "two"]
-NOTHING = np.empty((0, DIMENSION), np.float32)
 
 _spaces = count(1)
 
@@ -63,7 +60,7 @@ def point(
     seed: int = 0,
     *,
     id: str = "",  # noqa: A002
-    token_vectors: int = 2,
+    passages: int = 1,
     sparse: Sparse | None = None,
     **payload: Any,
 ) -> Point:
@@ -72,9 +69,8 @@ def point(
     fields = {"space": space, "readers": [EVERYBODY], **defaults, **payload}
     return Point(
         id or str(uuid4()),
-        unit(seed),
+        unit(seed, passages),
         sparse or Sparse([seed, 2**32 - 1], [1.0, 0.5]),
-        unit(seed + 1_000, token_vectors),
         fields,
     )
 
@@ -117,14 +113,9 @@ def passes(wanted: Filter, point: Point) -> bool:
 def score(search: Search, point: Point, points: Sequence[Point]) -> float | None:
     """The score of `point` among `points`; None if it cannot be a hit."""
     if search.dense is not None:
-        return float(search.dense @ point.dense)
-    if search.token_vectors is not None:
-        return (
-            float((search.token_vectors @ point.token_vectors.T).max(axis=1).sum())
-            if len(point.token_vectors)
-            else None
-        )
-    assert search.sparse is not None
+        return float((point.dense @ search.dense).max()) if len(point.dense) else None
+    if search.sparse is None:
+        return 0.0
     assert search.corpus is not None
     corpus = [set(other.sparse.indices) for other in points if passes(search.corpus, other)]
     weights = dict(zip(point.sparse.indices, point.sparse.values, strict=True))
@@ -139,6 +130,7 @@ def score(search: Search, point: Point, points: Sequence[Point]) -> float | None
 
 def scores(search: Search, points: Sequence[Point]) -> dict[str, float]:
     """The scores of all points that can be hits."""
+    assert search.filter is not None
     found = {point.id: score(search, point, points) for point in points if passes(search.filter, point)}
     return {id_: number for id_, number in found.items() if number is not None}
 
@@ -167,7 +159,7 @@ def crowd(space: str, size: int, seed: int) -> list[Point]:
         point(
             space,
             chance.randrange(1_000),
-            token_vectors=chance.randrange(4),
+            passages=chance.randrange(4),
             sparse=weights(),
             readers=chance.sample([EVERYBODY, EVERYBODY, *AGENTS], chance.randint(1, 3)),
             agent=chance.choice(AGENTS),
@@ -210,11 +202,10 @@ def cases(draw: st.DrawFn) -> Case:
     corpus = draw(st.just(wanted) | st.just(everything(space)) | filters(space, points))
     limit = draw(st.integers(1, 50))
     terms = draw(st.dictionaries(st.sampled_from(TERMS), st.floats(0.125, 3, width=32), min_size=1))
-    weights = np.array(draw(st.lists(st.floats(0.125, 1, width=32), min_size=1, max_size=3)), np.float32)
     searches = [
         Search(wanted, limit, dense=unit(draw(seeds))),
         Search(wanted, limit, sparse=Sparse(list(terms), list(terms.values())), corpus=corpus),
-        Search(wanted, limit, token_vectors=unit(draw(seeds), len(weights)) * weights[:, None]),
+        Search(wanted, limit),
     ]
     return Case(points, wanted, searches)
 
@@ -222,10 +213,8 @@ def cases(draw: st.DrawFn) -> Case:
 class EngineContract(ABC):
     """Collections, points, filters and scores."""
 
-    error_max: ClassVar[float] = 1e-4
-    """Of a score by dense or sparse."""
-    error_of_pieces_max: ClassVar[float] = 1e-2
-    """The tolerance of a score by token vectors, which are stored with fewer bits."""
+    error_max: ClassVar[float] = 1e-3
+    """Of a score by dense vectors, which are stored in half precision, and of their numbers."""
 
     @classmethod
     @abstractmethod
@@ -246,13 +235,13 @@ class EngineContract(ABC):
     @classmethod
     def shared(cls, engine: Engine) -> str:
         """A collection to which every test adds points of its own space."""
-        run(engine.create("shared", SHAPE))
+        run(engine.create("shared", DIMENSION))
         return "shared"
 
     @pytest.fixture
     def collection(self, engine: Engine) -> Iterator[str]:
         """A collection of the test's own."""
-        run(engine.create("own", SHAPE))
+        run(engine.create("own", DIMENSION))
         yield "own"
         run(engine.drop("own"))
 
@@ -265,14 +254,14 @@ class EngineContract(ABC):
 
     def test_creating_a_collection_again_keeps_its_points(self, engine: Engine, collection: str) -> None:
         run(engine.upsert(collection, [point("village")]))
-        run(engine.create(collection, SHAPE))
+        run(engine.create(collection, DIMENSION))
         assert run(engine.count(collection)) == 1
 
     def test_a_dropped_collection_is_gone_and_a_new_one_is_empty(self, engine: Engine, collection: str) -> None:
         run(engine.upsert(collection, [point("village")]))
         run(engine.drop(collection))
         assert collection not in run(engine.collections())
-        run(engine.create(collection, SHAPE))
+        run(engine.create(collection, DIMENSION))
         assert run(engine.count(collection)) == 0
 
     def test_dropping_a_missing_collection_is_no_error(self, engine: Engine) -> None:
@@ -291,7 +280,7 @@ class EngineContract(ABC):
             lambda: engine.upsert("lost", [point("village")]),
             lambda: engine.upsert("lost", []),
             lambda: engine.search("lost", [Search(wanted, 1, dense=unit(0))]),
-            lambda: engine.search("lost", [Search(wanted, 1, token_vectors=NOTHING)]),
+            lambda: engine.search("lost", [Search(wanted, 0)]),
             lambda: engine.retrieve("lost", [str(UUID(int=1))]),
             lambda: engine.scroll("lost", None, 1),
             lambda: engine.count("lost"),
@@ -300,14 +289,6 @@ class EngineContract(ABC):
                 run(call())
         assert "lost" not in run(engine.collections())
 
-    def test_a_collection_without_token_vectors_is_searched_by_the_other_vectors(self, engine: Engine) -> None:
-        run(engine.create("plain", Shape(DIMENSION, token_vectors=False)))
-        written = point("village", token_vectors=0)
-        run(engine.upsert("plain", [written]))
-        (hits,) = run(engine.search("plain", [Search(everything("village"), 5, dense=written.dense)]))
-        assert ids(hits) == [written.id]
-        run(engine.drop("plain"))
-
     # Points.
 
     def test_a_point_is_read_as_it_was_written(self, engine: Engine, shared: str) -> None:
@@ -315,37 +296,37 @@ class EngineContract(ABC):
         run(engine.upsert(shared, [written]))
         found = run(engine.retrieve(shared, [written.id], vectors=True))[written.id]
         assert found.payload == written.payload
-        np.testing.assert_allclose(found.dense, written.dense, atol=1e-6)
-        np.testing.assert_allclose(found.token_vectors, written.token_vectors, atol=self.error_of_pieces_max)
+        np.testing.assert_allclose(found.dense, written.dense, atol=self.error_max)
         assert found.sparse is not None
         assert dict(zip(found.sparse.indices, found.sparse.values, strict=True)) == {3: 1.0, 2**32 - 1: 0.5}
 
-    def test_a_point_that_is_read_and_written_again_keeps_its_token_vectors(self, engine: Engine, shared: str) -> None:
-        written = point(new_space())
+    def test_a_point_that_is_read_and_written_again_keeps_its_vectors(self, engine: Engine, shared: str) -> None:
+        written = point(new_space(), passages=3)
         run(engine.upsert(shared, [written]))
-        first = run(engine.retrieve(shared, [written.id], vectors=True))[written.id].token_vectors
+        first = run(engine.retrieve(shared, [written.id], vectors=True))[written.id].dense
         assert first is not None
-        run(engine.upsert(shared, [replace(written, token_vectors=first)]))
-        again = run(engine.retrieve(shared, [written.id], vectors=True))[written.id].token_vectors
+        assert first.shape == (3, DIMENSION)
+        run(engine.upsert(shared, [replace(written, dense=first)]))
+        again = run(engine.retrieve(shared, [written.id], vectors=True))[written.id].dense
         np.testing.assert_allclose(again, first, atol=1e-5)
 
     def test_writing_a_point_again_replaces_all_of_it(self, engine: Engine, shared: str) -> None:
         space = new_space()
-        old, new = point(space, 1, session="old"), point(space, 2, agent="miller", token_vectors=0)
+        old, new = point(space, 1, session="old"), point(space, 2, agent="miller", passages=0)
         run(engine.upsert(shared, [old]))
         run(engine.upsert(shared, [replace(new, id=old.id)]))
         found = run(engine.retrieve(shared, [old.id], vectors=True))[old.id]
         assert found.payload == new.payload
-        assert found.token_vectors is None
+        assert found.dense is None
         wanted = everything(space)
         assert run(engine.count(shared, wanted)) == 1
-        by_old_terms, by_old_pieces = run(
+        by_old_terms, by_old_vector = run(
             engine.search(
                 shared,
-                [Search(wanted, 5, sparse=Sparse([1], [1.0])), Search(wanted, 5, token_vectors=old.token_vectors)],
+                [Search(wanted, 5, sparse=Sparse([1], [1.0])), Search(wanted, 5, dense=old.dense[0])],
             )
         )
-        assert (by_old_terms, by_old_pieces) == ([], [])
+        assert (by_old_terms, by_old_vector) == ([], [])
 
     def test_the_last_of_two_writes_of_a_point_in_one_call_wins(self, engine: Engine, shared: str) -> None:
         space = new_space()
@@ -379,14 +360,13 @@ class EngineContract(ABC):
         assert run(engine.scroll(collection, written[-1].id, 10)) == []
 
     def test_a_scroll_returns_vectors_on_request(self, engine: Engine, collection: str) -> None:
-        written = point("village", token_vectors=0)
+        written = point("village")
         run(engine.upsert(collection, [written]))
         (bare,) = run(engine.scroll(collection, None, 10))
         (full,) = run(engine.scroll(collection, None, 10, vectors=True))
         assert bare == StoredPoint(written.id, written.payload)
         assert full.dense is not None
         assert full.sparse is not None
-        assert full.token_vectors is None
 
     # Searches.
 
@@ -419,8 +399,9 @@ class EngineContract(ABC):
         assert len(expected) < 40
         assert (len(expected) > 0) == (condition != {"agents": []})
         assert run(engine.count(shared, wanted)) == len(expected)
-        (hits,) = run(engine.search(shared, [Search(wanted, 100, dense=unit(0))]))
-        assert set(ids(hits)) == expected
+        every, by_vector = run(engine.search(shared, [Search(wanted, 100), Search(wanted, 100, dense=unit(0))]))
+        assert set(ids(every)) == expected
+        assert set(ids(by_vector)) == {point.id for point in points if point.id in expected and len(point.dense)}
 
     @pytest.mark.parametrize(
         "condition",
@@ -455,14 +436,17 @@ class EngineContract(ABC):
         run(engine.upsert(shared, case.points))
         assert run(engine.count(shared, case.wanted)) == sum(passes(case.wanted, point) for point in case.points)
         for search, hits in zip(case.searches, run(engine.search(shared, case.searches)), strict=True):
-            error = self.error_max if search.token_vectors is None else self.error_of_pieces_max
             expected = scores(search, case.points)
-            best = sorted(expected.values(), reverse=True)[: search.limit]
-            np.testing.assert_allclose([hit.score for hit in hits], best, atol=error, rtol=1e-4)
-            np.testing.assert_allclose(
-                [hit.score for hit in hits], [expected[hit.id] for hit in hits], atol=error, rtol=1e-4
-            )
             assert len(set(ids(hits))) == len(hits)
+            if search.dense is None and search.sparse is None:
+                assert set(ids(hits)) <= expected.keys()
+                assert len(hits) == min(search.limit, len(expected))
+                continue
+            best = sorted(expected.values(), reverse=True)[: search.limit]
+            np.testing.assert_allclose([hit.score for hit in hits], best, atol=self.error_max, rtol=1e-4)
+            np.testing.assert_allclose(
+                [hit.score for hit in hits], [expected[hit.id] for hit in hits], atol=self.error_max, rtol=1e-4
+            )
 
     def test_points_that_only_other_readers_may_see_are_not_found(self, engine: Engine, shared: str) -> None:
         space = new_space()
@@ -471,9 +455,9 @@ class EngineContract(ABC):
         others = point(space, 3, readers=["miller", "Zoë 🥖"])
         run(engine.upsert(shared, [public, own, others]))
         searches = [
-            Search(everything(space, "baker"), 9, dense=others.dense),
+            Search(everything(space, "baker"), 9, dense=others.dense[0]),
             Search(everything(space, "baker"), 9, sparse=Sparse([1, 2, 3], [1.0] * 3), corpus=everything(space)),
-            Search(everything(space, "baker"), 9, token_vectors=others.token_vectors),
+            Search(everything(space, "baker"), 9),
         ]
         for hits in run(engine.search(shared, searches)):
             assert set(ids(hits)) == {public.id, own.id}
@@ -488,50 +472,50 @@ class EngineContract(ABC):
         written = [point(space, n) for n in range(10)]
         run(engine.upsert(shared, written))
         named = replace(everything(space), ids=ids(written[2:5]))
-        (hits,) = run(engine.search(shared, [Search(named, 9, token_vectors=written[0].token_vectors)]))
+        (hits,) = run(engine.search(shared, [Search(named, 9, dense=written[0].dense[0])]))
         assert set(ids(hits)) == set(ids(written[2:5]))
 
-    def test_the_weights_of_a_querys_token_vectors_count(self, engine: Engine, shared: str) -> None:
+    def test_the_best_passage_of_a_point_counts(self, engine: Engine, shared: str) -> None:
         space = new_space()
-        one, other = point(space, 1, token_vectors=1), point(space, 2, token_vectors=1)
-        run(engine.upsert(shared, [one, other]))
-        both = np.concatenate([one.token_vectors * 0.2, other.token_vectors * 0.9])
-        (hits,) = run(engine.search(shared, [Search(everything(space), 9, token_vectors=both)]))
-        assert ids(hits) == [other.id, one.id]
-        assert hits[0].score == pytest.approx(
-            0.9 + 0.2 * float(one.token_vectors[0] @ other.token_vectors[0]), abs=1e-2
-        )
+        long, short = point(space, 1, passages=3), point(space, 2)
+        run(engine.upsert(shared, [long, short]))
+        for passage in long.dense:
+            (hits,) = run(engine.search(shared, [Search(everything(space), 9, dense=passage)]))
+            assert ids(hits) == [long.id, short.id]
+            assert hits[0].score == pytest.approx(1.0, abs=self.error_max)
 
-    def test_a_point_without_token_vectors_is_found_by_its_other_vectors(self, engine: Engine, shared: str) -> None:
+    def test_a_point_without_passages_is_found_by_its_terms_and_its_id(self, engine: Engine, shared: str) -> None:
         space = new_space()
-        bare = point(space, 1, token_vectors=0)
+        bare = point(space, 1, passages=0)
         run(engine.upsert(shared, [bare]))
         wanted = everything(space)
         searches = [
-            Search(wanted, 9, dense=bare.dense),
+            Search(wanted, 9, dense=unit(1)),
             Search(wanted, 9, sparse=Sparse([1], [1.0]), corpus=wanted),
-            Search(wanted, 9, token_vectors=unit(1, 1)),
+            Search(replace(wanted, ids=[bare.id]), 9),
         ]
-        assert [ids(hits) for hits in run(engine.search(shared, searches))] == [[bare.id], [bare.id], []]
+        assert [ids(hits) for hits in run(engine.search(shared, searches))] == [[], [bare.id], [bare.id]]
 
     def test_a_point_without_terms_is_found_by_its_other_vectors(self, engine: Engine, shared: str) -> None:
         space = new_space()
         silent = point(space, 1, sparse=Sparse([], []))
         run(engine.upsert(shared, [silent]))
         wanted = everything(space)
-        searches = [Search(wanted, 9, dense=silent.dense), Search(wanted, 9, sparse=Sparse([1], [1.0]), corpus=wanted)]
+        searches = [
+            Search(wanted, 9, dense=silent.dense[0]),
+            Search(wanted, 9, sparse=Sparse([1], [1.0]), corpus=wanted),
+        ]
         assert [ids(hits) for hits in run(engine.search(shared, searches))] == [[silent.id], []]
 
-    def test_a_search_without_vectors_finds_nothing(self, engine: Engine, shared: str) -> None:
+    def test_a_search_without_terms_or_with_limit_0_finds_nothing(self, engine: Engine, shared: str) -> None:
         space = new_space()
         run(engine.upsert(shared, [point(space)]))
         wanted = everything(space)
         searches = [
             Search(wanted, 9, sparse=Sparse([], []), corpus=wanted),
-            Search(wanted, 9, token_vectors=NOTHING),
             Search(wanted, 0, dense=unit(0)),
         ]
-        assert run(engine.search(shared, searches)) == [[], [], []]
+        assert run(engine.search(shared, searches)) == [[], []]
         assert run(engine.search(shared, [])) == []
 
     def test_words_of_another_space_do_not_change_weights(self, engine: Engine, shared: str) -> None:
@@ -544,6 +528,15 @@ class EngineContract(ABC):
         before = [hit.score for hit in run(engine.search(shared, [search]))[0]]
         run(engine.upsert(shared, crowd))
         assert [hit.score for hit in run(engine.search(shared, [search]))[0]] == before
+
+    def test_a_search_without_a_filter_tells_the_idf_of_a_corpus(self, engine: Engine, shared: str) -> None:
+        space, other = new_space(), new_space()
+        term = 2**30
+        run(engine.upsert(shared, [point(space, n, sparse=Sparse([n], [1.0])) for n in range(5)]))
+        run(engine.upsert(shared, [point(other, sparse=Sparse([term], [0.5]))]))
+        search = Search(None, 1, sparse=Sparse([term], [1.0]), corpus=everything(space))
+        ((hit,),) = run(engine.search(shared, [search]))
+        assert hit.score == pytest.approx(0.5 * math.log(1 + 5.5 / 0.5), abs=1e-4)
 
     def test_without_a_corpus_all_points_of_the_collection_count(self, engine: Engine, collection: str) -> None:
         written = [point(space, n, sparse=Sparse([7, 10 + n], [1.0, 1.0])) for n, space in enumerate("aabbb")]
@@ -561,8 +554,8 @@ class EngineContract(ABC):
             engine.search(
                 shared,
                 [
-                    Search(wanted, 1, dense=written.dense),
-                    Search(wanted, 1, dense=written.dense, payload=["offset", "agent"], with_sparse=True),
+                    Search(wanted, 1, dense=written.dense[0]),
+                    Search(wanted, 1, dense=written.dense[0], payload=["offset", "agent"], with_sparse=True),
                 ],
             )
         )
@@ -572,7 +565,7 @@ class EngineContract(ABC):
         assert sorted(full[0].sparse.indices) == [5, 2**32 - 1]
 
     def test_two_thousand_points_are_all_found(self, engine: Engine, collection: str) -> None:
-        written = [point("village", n, id=str(UUID(int=n)), token_vectors=1) for n in range(2_000)]
+        written = [point("village", n, id=str(UUID(int=n))) for n in range(2_000)]
         run(engine.upsert(collection, written))
         wanted = everything("village")
         assert run(engine.count(collection, wanted)) == 2_000
@@ -580,9 +573,9 @@ class EngineContract(ABC):
         every, exact = run(
             engine.search(
                 collection,
-                [Search(wanted, 5_000, dense=unit(0)), Search(wanted, 10, dense=written[7].dense, exact=True)],
+                [Search(wanted, 5_000, dense=unit(0)), Search(wanted, 10, dense=written[7].dense[0], exact=True)],
             )
         )
         assert len(every) == 2_000
-        nearest = np.argsort(-(np.stack([point.dense for point in written]) @ written[7].dense))[:10]
+        nearest = np.argsort(-(np.concatenate([point.dense for point in written]) @ written[7].dense[0]))[:10]
         assert ids(exact) == [written[n].id for n in nearest]

@@ -18,10 +18,10 @@ from uuid import UUID, uuid4
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from contract.engine_contract import SHAPE, EngineContract, everything, ids, pages, point, unit
+from contract.engine_contract import DIMENSION, EngineContract, everything, ids, pages, point, unit
 from recallog_projections.index.engines import edge
 from recallog_projections.index.engines.edge import EdgeEngine, collections_in
-from recallog_projections.index.engines.engine import Search
+from recallog_projections.index.engines.engine import Search, Sparse
 from recallog_projections.index.engines.server import ServerEngine
 from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolation, SettingsError
 from support.cli import environment_of
@@ -74,11 +74,11 @@ def test_a_missing_folder_has_no_collections(engine: EdgeEngine, folder: Path) -
 
 
 def test_a_reopened_collection_answers_the_same(engine: EdgeEngine, folder: Path) -> None:
-    run(engine.create("memories", SHAPE))
+    run(engine.create("memories", DIMENSION))
     run(engine.upsert("memories", [point("village", n) for n in range(60)]))
     searches = [
         Search(everything("village"), 60, dense=unit(3)),
-        Search(everything("village"), 60, token_vectors=unit(4, 2)),
+        Search(everything("village"), 60, sparse=Sparse([2**32 - 1], [1.0])),
     ]
     before = run(engine.search("memories", searches)), pages(engine, "memories", 20)
     run(engine.close())
@@ -90,7 +90,7 @@ def test_a_reopened_collection_answers_the_same(engine: EdgeEngine, folder: Path
 def test_a_collection_that_another_process_has_open_is_unavailable_and_not_lost(
     engine: EdgeEngine, folder: Path
 ) -> None:
-    run(engine.create("memories", SHAPE))
+    run(engine.create("memories", DIMENSION))
     run(engine.upsert("memories", [point("village")]))
     other = EdgeEngine(folder)
     assert run(other.collections()) == {"memories"} == collections_in(folder)
@@ -103,29 +103,29 @@ def test_a_collection_that_another_process_has_open_is_unavailable_and_not_lost(
 
 
 def test_a_collection_that_is_deleted_while_open_is_lost_until_it_is_created(engine: EdgeEngine, folder: Path) -> None:
-    run(engine.create("memories", SHAPE))
+    run(engine.create("memories", DIMENSION))
     run(engine.upsert("memories", [point("village")]))
     shutil.rmtree(folder / "memories")
     with pytest.raises(IndexLost):
         run(engine.upsert("memories", [point("village")]))
-    run(engine.create("memories", SHAPE))
+    run(engine.create("memories", DIMENSION))
     assert run(engine.count("memories")) == 0
 
 
 def test_an_error_about_a_damaged_collection_says_what_to_delete(engine: EdgeEngine, folder: Path) -> None:
-    run(engine.create("memories", SHAPE))
+    run(engine.create("memories", DIMENSION))
     (folder / "memories" / "edge_config.json").write_text("{")
     with pytest.raises(IndexUnavailable, match="Delete that folder"):
         run(engine.count("memories"))
 
 
 def test_leftovers_of_a_crash_while_creating_or_dropping_are_removed(engine: EdgeEngine, folder: Path) -> None:
-    run(engine.create("memories", SHAPE))
+    run(engine.create("memories", DIMENSION))
     shutil.copytree(folder / "memories", folder / "half.new")
     (folder / "half.new" / "edge_config.json").unlink()
     shutil.copytree(folder / "memories", folder / "gone.dropped")
     assert run(engine.collections()) == {"memories"}
-    run(engine.create("half", SHAPE))
+    run(engine.create("half", DIMENSION))
     run(engine.upsert("half", [point("village")]))
     assert sorted(path.name for path in folder.iterdir() if path.is_dir()) == ["half", "memories"]
 
@@ -133,7 +133,7 @@ def test_leftovers_of_a_crash_while_creating_or_dropping_are_removed(engine: Edg
 def test_a_full_disk_is_detected_before_it_kills_the_process(
     engine: EdgeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(engine.create("memories", SHAPE))
+    run(engine.create("memories", DIMENSION))
     monkeypatch.setattr(edge, "FREE_BYTES_MIN", 2**62)
     with pytest.raises(IndexUnavailable, match="free some space"):
         run(engine.upsert("memories", [point("village")]))
@@ -149,7 +149,7 @@ def test_a_search_is_answered_while_many_points_are_written(engine: EdgeEngine) 
         await writing
         return found, was_writing
 
-    run(engine.create("memories", SHAPE))
+    run(engine.create("memories", DIMENSION))
     found, was_writing = run(both())
     assert was_writing
     assert found < 400
@@ -161,11 +161,9 @@ def test_the_log_stays_bounded_while_many_points_are_written(
 ) -> None:
     """Without flushes the log would keep every point."""
     monkeypatch.setattr(edge, "FLUSH_POINTS", 100)
-    run(engine.create("memories", SHAPE))
+    run(engine.create("memories", DIMENSION))
     for n in range(0, 2_000, 100):
-        run(
-            engine.upsert("memories", [point("village", n + i, text="x" * 50_000, token_vectors=0) for i in range(100)])
-        )
+        run(engine.upsert("memories", [point("village", n + i, text="x" * 50_000) for i in range(100)]))
     log = sum(path.stat().st_blocks * 512 for path in (folder / "memories" / "wal").iterdir())
     assert log < 80 * 1024 * 1024  # two segments of 32 MiB are always kept
 
@@ -181,7 +179,7 @@ def test_a_closed_engine_raises_an_error(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["", "..", "a/b", "a.new"])
 def test_a_collection_name_outside_the_folder_violates_an_invariant(engine: EdgeEngine, name: str) -> None:
     with pytest.raises(InvariantViolation):
-        run(engine.create(name, SHAPE))
+        run(engine.create(name, DIMENSION))
 
 
 # Crashes.
@@ -206,7 +204,7 @@ asyncio.run(main(*sys.argv[1:]))
 _CHURN = """
 import asyncio, sys
 from pathlib import Path
-from contract.engine_contract import SHAPE
+from contract.engine_contract import DIMENSION
 from recallog_projections.index.engines.edge import EdgeEngine
 
 async def main(folder):
@@ -214,7 +212,7 @@ async def main(folder):
     while True:
         await engine.drop("memories")
         print("dropped", flush=True)
-        await engine.create("memories", SHAPE)
+        await engine.create("memories", DIMENSION)
         print("created", flush=True)
 
 asyncio.run(main(*sys.argv[1:]))
@@ -242,7 +240,7 @@ def kill(process: "subprocess.Popen[str]", after_lines: int, after_seconds: floa
 
 
 def test_every_acknowledged_point_survives_a_kill_while_writing(engine: EdgeEngine, folder: Path) -> None:
-    run(engine.create("memories", SHAPE))
+    run(engine.create("memories", DIMENSION))
     run(engine.close())
     chance = random.Random(7)
     acknowledged = 0
@@ -258,13 +256,12 @@ def test_every_acknowledged_point_survives_a_kill_while_writing(engine: EdgeEngi
             again.search(
                 "memories",
                 [
-                    Search(everything("village"), 1, dense=last.dense),
+                    Search(everything("village"), 1, dense=last.dense[0]),
                     Search(everything("village"), 1, sparse=last.sparse),
-                    Search(everything("village"), 1, token_vectors=last.token_vectors),
                 ],
             )
         )
-        assert [ids(found) for found in hits] == [[str(UUID(int=acknowledged - 1))]] * 3
+        assert [ids(found) for found in hits] == [[str(UUID(int=acknowledged - 1))]] * 2
         run(again.close())
     assert acknowledged > 20
 
@@ -275,8 +272,8 @@ def test_collections_can_be_created_and_dropped_after_a_kill_while_creating_and_
         kill(start(_CHURN, folder), chance.randrange(1, 3), chance.random() / 3)
         with one_loop():
             engine = EdgeEngine(folder)
-            run(engine.create("memories", SHAPE))
-            written = point("village", token_vectors=0)
+            run(engine.create("memories", DIMENSION))
+            written = point("village")
             run(engine.upsert("memories", [written]))
             assert ids(pages(engine, "memories", 10)) == [written.id]
             run(engine.drop("memories"))
@@ -390,7 +387,7 @@ COUNT = "/collections/recallog.memories/points/count"
 def test_a_server_that_weighs_words_by_other_tenants_is_refused(qdrant: Qdrant, version: str) -> None:
     qdrant.replies["/"] = 200, f'{{"title": "", "version": "{version}"}}'
     for ask in (
-        lambda engine: engine.create("memories", SHAPE),
+        lambda engine: engine.create("memories", DIMENSION),
         lambda engine: engine.upsert("memories", [point("village")]),
         lambda engine: engine.search("memories", [Search(everything("village"), 1, dense=unit(0))]),
     ):

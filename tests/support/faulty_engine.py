@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from recallog_projections.index.engines.engine import Engine, Filter, Hit, Point, Search, Shape, StoredPoint
+from recallog_projections.index.engines.engine import Engine, Filter, Hit, Point, Search, StoredPoint
 
 
 class FaultyEngine(Engine):
@@ -27,9 +27,9 @@ class FaultyEngine(Engine):
         if call in faults:
             raise faults[call]
 
-    async def create(self, collection: str, shape: Shape) -> None:
+    async def create(self, collection: str, dimension: int) -> None:
         self._fails(self.before, "create")
-        await self.engine.create(collection, shape)
+        await self.engine.create(collection, dimension)
         self._fails(self.after, "create")
 
     async def collections(self) -> set[str]:

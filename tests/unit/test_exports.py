@@ -52,7 +52,7 @@ EXTENDING = [
     "Batch", "Changes", "Checkpoint", "Chunk", "Components", "Embedder", "Embedding", "Engine", "Evidence", "Filter",
     "Generation", "Hit", "Ledger", "Lock", "Log", "LogName", "Manifest", "MemoryLedger", "MemoryStore", "Outcome",
     "Passage", "Point", "Pointer", "Projection", "ReadResult", "Record", "ReflectionAnswer", "ReflectionRequest",
-    "Reflector", "Reranker", "RowKey", "Rows", "Search", "Shape", "Sparse", "SqliteLedger", "SqliteStore", "Store",
+    "Reflector", "Reranker", "RowKey", "Rows", "Search", "Sparse", "SqliteLedger", "SqliteStore", "Store",
     "StoredPoint", "StoredRow", "Table", "Tail", "Vectors", "assemble", "check_append", "check_repeat", "is_beyond",
     "ordinal_key", "outcome_of",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 
 from recallog.settings import Settings
 from recallog_projections.index.embedders.embedder import Passage
-from recallog_projections.index.engines.engine import Filter, Point, Search, Shape
+from recallog_projections.index.engines.engine import Filter, Point, Search
 from recallog_schemas.errors import EmbedderUnavailable, IndexLost, IndexUnavailable, RecallogError, SettingsError
 
 LENGTH_BYTES = 4
@@ -71,7 +71,7 @@ class Embed(msgspec.Struct, tag=True):
 
 class Create(msgspec.Struct, tag=True):
     collection: str
-    shape: Shape
+    dimension: int
 
 
 class Drop(msgspec.Struct, tag=True):

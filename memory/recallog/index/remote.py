@@ -25,7 +25,6 @@ from recallog_projections.index.engines.engine import (
     Hit,
     Point,
     Search,
-    Shape,
     StoredPoint,
     closed_error,
 )
@@ -260,8 +259,8 @@ class RemoteEngine(Engine):
                 abandoned.close()
             raise
 
-    async def create(self, collection: str, shape: Shape) -> None:
-        await self._call(messages.Create(collection, shape), None)
+    async def create(self, collection: str, dimension: int) -> None:
+        await self._call(messages.Create(collection, dimension), None)
 
     async def collections(self) -> set[str]:
         return await asyncio.to_thread(collections_in, self._home / layout.INDEX_ENGINE)

@@ -153,8 +153,8 @@ class Service:
                 return await self._engine.count(collection, filter)
             case messages.Upsert(collection, points):
                 return await self._engine.upsert(collection, points)
-            case messages.Create(collection, shape):
-                return await self._engine.create(collection, shape)
+            case messages.Create(collection, dimension):
+                return await self._engine.create(collection, dimension)
             case messages.Drop(collection):
                 return await self._engine.drop(collection)
             case messages.Health():

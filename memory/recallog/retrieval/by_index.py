@@ -1,8 +1,10 @@
 """Candidates from the index: the best by vector and by keyword, and their neighbours in the conversation."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from recallog.retrieval.by_words import inverse_frequency
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, query_terms
 from recallog.retrieval.ranking import Candidate
-from recallog_projections.index import points, terms
+from recallog_projections.index import points, terms, token_codec
 from recallog_projections.index.documents import point_id
 from recallog_projections.index.embedders.embedder import Embedding, Passage
 from recallog_projections.index.engines.engine import Hit, Search, Sparse
@@ -47,9 +49,14 @@ async def find(index: IndexSnapshot, query: RecallQuery, words: QueryTerms) -> I
     return IndexCandidates(await _scored(index, query, ids, embedding, late_interaction, idf), idf)
 
 
-async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms) -> Embedding:
-    """The query's embedding, with token vectors of its content words only, like those of memories."""
+async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms) -> Embedding | None:
+    """The query's embedding, with token vectors of its content words only, like those of memories.
+
+    None if the model cannot read the query.
+    """
     (embedding,) = await asyncio.to_thread(index.embedder.embed, [Passage(query.text)])
+    if not embedding.readable:
+        return None
     used = [
         number
         for number, (start, end) in enumerate(embedding.token_spans)
@@ -57,12 +64,17 @@ async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms)
     ]
     vectors = embedding.token_vectors[used]
     spans = [embedding.token_spans[number] for number in used]
-    return Embedding(points.blended(embedding.vector, vectors), spans, vectors, embedding.readable)
+    return Embedding(points.blended(embedding.vector, vectors), spans, vectors)
 
 
 async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> list[int]:
-    """Offsets of the memories with the highest cosine, best first, and newest first if it is equal."""
+    """Offsets of the memories with the highest cosine, best first, and newest first if it is equal.
+
+    None are returned if the model cannot read the query.
+    """
     embedding = await _embedded(index, query, query_terms(query.text, ()))
+    if embedding is None:
+        return []
     search = Search(query.wanted(), limit, dense=embedding.vector, payload=("offset",))
     (hits,) = await index.engine.search(index.collection, [search])
     best_first = sorted(hits, key=lambda hit: (-hit.score, -hit.payload["offset"]))
@@ -81,66 +93,38 @@ async def _seeds(
     """The best hits of each channel, and the idf of each term of the query."""
     wanted, visible = query.wanted(), query.visible()
     best_of_each = max(limits.RECALL_CANDIDATES, query.top_k)
-    searches = []
+    # One search for each term tells its idf: the engine computes document frequencies but does not return them. No
+    # filter is needed, which would be checked for each memory with the term: the idf is that of the corpus.
+    searches = [Search(None, 1, sparse=_sparse([term]), corpus=visible, with_sparse=True) for term in words.terms]
     if embedding is not None:
         searches.append(Search(wanted, best_of_each, dense=embedding.vector, payload=_ORDINAL))
     if words.terms:
-        whole = _sparse(words.terms)
-        searches.append(Search(wanted, best_of_each, sparse=whole, corpus=visible, payload=_ORDINAL, with_sparse=True))
-    hits = await index.engine.search(index.collection, searches) if searches else []
-    idf = await _frequencies(index, query, words, hits[-1]) if words.terms else {}
-    return [hit for of_channel in hits for hit in of_channel], idf
+        searches.append(Search(wanted, best_of_each, sparse=_sparse(words.terms), corpus=visible, payload=_ORDINAL))
+    hits = await index.engine.search(index.collection, searches)
+    idf = await _frequencies(index, query, words.terms, hits)
+    return [hit for of_channel in hits[len(words.terms) :] for hit in of_channel], idf
 
 
 async def _frequencies(
-    index: IndexSnapshot, query: RecallQuery, words: QueryTerms, found: Sequence[Hit]
+    index: IndexSnapshot, query: RecallQuery, searched: Sequence[str], best: Sequence[Sequence[Hit]]
 ) -> dict[str, float]:
-    """The idf of each term of the query among the memories that the agent may see.
+    """The idf of each of the terms `searched` among the memories that the agent may see.
 
-    The engine computes document frequencies while it searches but does not return them. A hit's score is the sum of
-    weight times idf over the terms that it has; the weights are known, so most idf values follow from the scores. For
-    the terms that remain, one search each; a term that no memory has gets the idf of frequency 0.
+    `best` has the best hit of each term, whose score is the term's weight in that memory times its idf. A term that the
+    whole collection does not have gets the idf of frequency 0.
     """
-    idf = _solved(words.terms, found)
-    unknown = [term for term in words.terms if term not in idf]
-    if not unknown:
-        return idf
-    visible = query.visible()
-    searches = [Search(visible, 1, sparse=_sparse([term]), corpus=visible, with_sparse=True) for term in unknown]
-    for term, best in zip(unknown, await index.engine.search(index.collection, searches), strict=True):
-        idf |= _solved([term], best)
-    unused = [term for term in unknown if term not in idf]
-    if unused:
-        idf |= dict.fromkeys(unused, inverse_frequency(await index.engine.count(index.collection, visible), 0))
-    return idf
-
-
-def _solved(searched: Sequence[str], found: Sequence[Hit]) -> dict[str, float]:
-    """The idf values that follow from the scores of hits of a search for the terms `searched`."""
-    idf: dict[str, float] = {}
-    left = [(hit.score, _weights(hit, searched)) for hit in found]
-    while left:
-        still = []
-        for score, weights in left:
-            unknown = [term for term in weights if term not in idf]
-            if len(unknown) == 1:
-                known = sum(weight * idf[term] for term, weight in weights.items() if term in idf)
-                idf[unknown[0]] = max(0.0, score - known) / weights[unknown[0]]
-            elif unknown:
-                still.append((score, weights))
-        if len(still) == len(left):
-            break
-        left = still
-    return idf
-
-
-def _weights(hit: Hit, searched: Sequence[str]) -> dict[str, float]:
-    """The stored weight of each of the terms `searched` that a hit has."""
-    stored = _stored(hit)
-    return {term: stored[dimension] for term in searched if (dimension := terms.dimension(term)) in stored}
+    idf = {}
+    for term, hits in zip(searched, best, strict=False):
+        for hit in hits:
+            idf[term] = hit.score / _stored(hit)[terms.dimension(term)]
+    unused = 0.0
+    if len(idf) < len(searched):
+        unused = inverse_frequency(await index.engine.count(index.collection, query.visible()), 0)
+    return {term: idf.get(term, unused) for term in searched}
 
 
 def _stored(hit: Hit) -> dict[int, float]:
+    """The stored weights of a hit by dimension."""
     if hit.sparse is None:
         raise ValueError("the search was made without `with_sparse`")
     return dict(zip(hit.sparse.indices, hit.sparse.values, strict=True))
@@ -176,29 +160,48 @@ async def _scored(
 ) -> list[Candidate]:
     """The points `ids` that the agent may see, scored by every channel."""
     these = replace(query.visible(), ids=ids)
-    # Without a vector of the query any vector will do: the points and their weights are needed, not the cosine.
-    dense = embedding.vector if embedding is not None else np.zeros(index.embedder.dimension, np.float32)
-    searches = [Search(these, len(ids), dense=dense, exact=True, payload=_FIELDS, with_sparse=True)]
-    # One search for each token of the query, so that scores of neighbours can be combined token by token.
-    searches += [
-        Search(these, len(ids), token_vectors=token[None, :])
-        for token in (late_interaction if late_interaction is not None else ())
-    ]
-    hits = await index.engine.search(index.collection, searches)
+    fields = _FIELDS if late_interaction is None else (*_FIELDS, points.TOKENS, points.TOKEN_COUNTS)
+    searches = [Search(these, len(ids), payload=fields, with_sparse=True)]
+    if embedding is not None and SEMANTIC in query.channels:
+        searches.append(Search(these, len(ids), dense=embedding.vector, exact=True))
+    found, *by_vector = await index.engine.search(index.collection, searches)
+    cosines = {hit.id: hit.score for hits in by_vector for hit in hits}
     worth = {terms.dimension(term): weight for term, weight in idf.items()}
-    found = {hit.id: _candidate(hit, worth, meaning=SEMANTIC in query.channels) for hit in hits[0]}
+    candidates = [_candidate(hit, worth, cosines.get(hit.id)) for hit in found]
     if late_interaction is not None:
-        scores = {key: [0.0] * len(late_interaction) for key in found}
-        for number, of_token in enumerate(hits[1:]):
-            for hit in of_token:
-                if hit.id in scores:
-                    scores[hit.id][number] = max(0.0, hit.score)
-        for key, each in found.items():
-            each.late_interaction = scores[key]
-    return list(found.values())
+        payloads = [hit.payload for hit in found]
+        for each, of_tokens in zip(candidates, _late_interactions(payloads, late_interaction), strict=True):
+            each.late_interaction = of_tokens
+    return candidates
 
 
-def _candidate(hit: Hit, worth: Mapping[int, float], *, meaning: bool) -> Candidate:
+def _late_interactions(
+    payloads: Sequence[Mapping[str, Any]], late_interaction: np.ndarray
+) -> Iterator[list[float] | None]:
+    """For each point, the highest dot product of each vector of `late_interaction` with one of the point's tokens.
+
+    They are those of the passage with the highest sum. None for a point without readable passages.
+    """
+    tokens = token_codec.decode([payload[points.TOKENS] for payload in payloads], late_interaction.shape[1])
+    similarities = np.maximum(tokens @ late_interaction.T, 0.0)
+    counts = [[count for count in payload[points.TOKEN_COUNTS] if count is not None] for payload in payloads]
+    of_passages = iter(_maxima(similarities, list(chain.from_iterable(counts))))
+    for of_point in counts:
+        passages = list(islice(of_passages, len(of_point)))
+        yield max(passages, key=sum).tolist() if passages else None
+
+
+def _maxima(rows: np.ndarray, counts: Sequence[int]) -> np.ndarray:
+    """The maximum of each column over consecutive groups of `rows` with `counts` rows; 0 for a group without rows."""
+    maxima = np.zeros((len(counts), rows.shape[1]), rows.dtype)
+    filled = np.array(counts, np.int64) > 0
+    if filled.any():
+        starts = np.cumsum([0, *counts[:-1]])
+        maxima[filled] = np.maximum.reduceat(rows, starts[filled])
+    return maxima
+
+
+def _candidate(hit: Hit, worth: Mapping[int, float], cosine: float | None) -> Candidate:
     """A candidate from a hit; `worth` maps the dimension of each term of the query to its idf."""
     payload, stored = hit.payload, _stored(hit)
     shared = [number for number in worth if number in stored]
@@ -214,7 +217,7 @@ def _candidate(hit: Hit, worth: Mapping[int, float], *, meaning: bool) -> Candid
         at=payload["at"],
         is_question=payload["is_question"],
         text_key=payload["text_key"],
-        semantic=hit.score if meaning else None,
+        semantic=cosine,
         keyword=sum(stored[number] * worth[number] for number in shared),
         coverage=sum(worth[number] for number in shared) / (sum(worth.values()) or 1.0),
     )

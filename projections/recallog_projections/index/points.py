@@ -1,20 +1,24 @@
-"""The point of a document: the passage to embed, its vectors, and the weights of its terms."""
+"""The point of a document: the passages to embed, their vectors, and the weights of its terms."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 import numpy as np
 
-from recallog_projections.index import documents, terms
+from recallog_projections.index import documents, terms, token_codec
 from recallog_projections.index.documents import Document
 from recallog_projections.index.embedders.embedder import Embedding, Passage, Vectors
 from recallog_projections.index.engines.engine import Point, StoredPoint
 from recallog_schemas import codec
 
-VERSION = 3
+VERSION = 4
 """To be raised whenever the same document would give another point. The index is then rebuilt."""
+
+TOKENS, TOKEN_COUNTS = "tokens", "token_counts"
+"""Fields of the payload besides those of the document: the vectors of tokens, and how many each passage has."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = (
@@ -41,22 +45,37 @@ def text_of(document: Document) -> str:
     return documents.clean(text)
 
 
-def passage(document: Document) -> Passage:
-    """The passage to embed for a document: `before`, a line break, and "author: text"."""
+@dataclass(frozen=True, slots=True)
+class TokenVectors:
+    """The vectors of the tokens of a point's content words."""
+
+    text: str
+    """As `token_codec.encode` writes them, passage by passage."""
+    counts: Sequence[int | None]
+    """The number of tokens of each passage; None for a passage that the model cannot read."""
+
+
+def passages(document: Document) -> list[Passage]:
+    """The passages to embed for a document. There is one: `before`, a line break, and "author: text"."""
     lead = f"{document.before}\n{document.agent}: " if document.before else f"{document.agent}: "
-    return Passage(lead + text_of(document), len(lead))
+    return [Passage(lead + text_of(document), len(lead))]
 
 
-def point(key: str, document: Document, embedding: Embedding, *, with_token_vectors: bool) -> Point:
-    """The point `key` of a document. Without `with_token_vectors` tokens only contribute to the dense vector."""
-    text = passage(document).text
-    token_vectors = embedding.token_vectors[list(_content_tokens(text, embedding))]
-    return _point(
-        key,
-        document,
-        blended(embedding.vector, token_vectors),
-        token_vectors if with_token_vectors else token_vectors[:0],
-    )
+def point(key: str, document: Document, embeddings: Sequence[Embedding], *, with_token_vectors: bool) -> Point:
+    """The point `key` of a document, from the embeddings of its `passages`; unreadable ones give no vectors.
+
+    Without `with_token_vectors` tokens only contribute to the dense vectors.
+    """
+    read = [
+        (embedding.vector, embedding.token_vectors[list(_content_tokens(passage.text, embedding))])
+        if embedding.readable
+        else None
+        for passage, embedding in zip(passages(document), embeddings, strict=True)
+    ]
+    dense = [blended(vector, tokens) for vector, tokens in filter(None, read)]
+    written = [token_codec.encode(tokens) if with_token_vectors else "" for _, tokens in filter(None, read)]
+    counts = [(len(one[1]) if with_token_vectors else 0) if one is not None else None for one in read]
+    return _point(key, document, np.array(dense, np.float32), TokenVectors("".join(written), counts))
 
 
 def blended(vector: Vectors, token_vectors: Vectors) -> Vectors:
@@ -77,17 +96,16 @@ def can_reuse(stored: StoredPoint, document: Document) -> bool:
         before = documents.from_payload(stored.payload)
     except msgspec.ValidationError:
         return False  # the payload is of an older version
-    return passage(before) == passage(document)
+    return passages(before) == passages(document)
 
 
 def reuse(stored: StoredPoint, document: Document) -> Point:
     """The point of a document with the vectors of a stored point, which must have been read with its vectors."""
-    if stored.dense is None:
+    tokens = TokenVectors(stored.payload[TOKENS], stored.payload[TOKEN_COUNTS])
+    dense = stored.dense if stored.dense is not None else np.empty((0, 0), np.float32)
+    if stored.sparse is None:
         raise ValueError(f"the vectors of {stored.id} were not read")
-    token_vectors = stored.token_vectors
-    if token_vectors is None:
-        token_vectors = np.empty((0, len(stored.dense)), np.float32)
-    return _point(stored.id, document, stored.dense, token_vectors)
+    return _point(stored.id, document, dense, tokens)
 
 
 def terms_of(text: str, at: int) -> list[str]:
@@ -121,5 +139,6 @@ def _content_tokens(text: str, embedding: Embedding) -> Iterator[int]:
             yield number
 
 
-def _point(key: str, document: Document, dense: np.ndarray, token_vectors: np.ndarray) -> Point:
-    return Point(key, dense, terms.sparse(weights_of(document)), token_vectors, documents.payload(document))
+def _point(key: str, document: Document, dense: np.ndarray, tokens: TokenVectors) -> Point:
+    payload = documents.payload(document) | {TOKENS: tokens.text, TOKEN_COUNTS: list(tokens.counts)}
+    return Point(key, dense, terms.sparse(weights_of(document)), payload)

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar
 
 import msgspec
@@ -17,7 +18,7 @@ import msgspec
 from recallog_projections.index import documents, points
 from recallog_projections.index.documents import DOCUMENTS, Document, Index
 from recallog_projections.index.embedders.embedder import Embedder, Embedding
-from recallog_projections.index.engines.engine import Engine, Point, Shape, StoredPoint
+from recallog_projections.index.engines.engine import Engine, Point, StoredPoint
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import (
     Checkpoint,
@@ -74,7 +75,7 @@ class IndexStore(Store):
         self._rows = rows
         self._engine = engine
         self._embedder = embedder
-        self._shape = Shape(embedder.dimension, token_vectors and embedder.token_vectors)
+        self._with_token_vectors = token_vectors and embedder.token_vectors
         self.counts = DocumentCounts()
 
     async def remember_manifest(self, manifest: bytes) -> bytes:
@@ -86,7 +87,7 @@ class IndexStore(Store):
     async def create(self, generation: Generation, replaces: Generation | None = None) -> Pointer:
         if (pointer := await self._rows.pointer(generation.partition)) != Pointer(active=replaces):
             return pointer
-        await self._engine.create(collection_of(generation), self._shape)
+        await self._engine.create(collection_of(generation), self._embedder.dimension)
         pointer = await self._rows.create(generation, replaces)
         if generation not in (pointer.building, pointer.active):
             await self._engine.drop(collection_of(generation))
@@ -169,15 +170,18 @@ class IndexStore(Store):
         embedded = dict(zip(new, embeddings, strict=True))
         self.counts.embedded += len(new)
         self.counts.reused += len(reused)
-        with_tokens = self._shape.token_vectors
+        with_tokens = self._with_token_vectors
         written = [
             reused.get(key) or points.point(key, document, embedded[key], with_token_vectors=with_tokens)
             for key, document in added.items()
         ]
         await self._engine.upsert(collection_of(generation), written)
 
-    def _embed(self, added: Sequence[Document]) -> list[Embedding]:
-        return self._embedder.embed([points.passage(document) for document in added])
+    def _embed(self, added: Sequence[Document]) -> list[list[Embedding]]:
+        """The embeddings of the passages of each document."""
+        passages = [points.passages(document) for document in added]
+        embeddings = iter(self._embedder.embed([passage for of_document in passages for passage in of_document]))
+        return [list(islice(embeddings, len(of_document))) for of_document in passages]
 
     async def _reusable(self, generation: Generation, added: dict[str, Document]) -> dict[str, Point]:
         """The points whose vectors the active generation has, computed from the same passage by the same model."""
@@ -189,9 +193,7 @@ class IndexStore(Store):
         except IndexLost:
             return {}
         return {
-            key: points.reuse(point, added[key])
-            for key, point in stored.items()
-            if point.dense is not None and points.can_reuse(point, added[key])
+            key: points.reuse(point, added[key]) for key, point in stored.items() if points.can_reuse(point, added[key])
         }
 
 

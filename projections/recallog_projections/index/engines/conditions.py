@@ -64,10 +64,8 @@ def conditions(filter: Filter) -> Iterator[AnyOf | Between | IdIn]:  # noqa: A00
 
 
 def finds_nothing(search: Search) -> bool:
-    """Whether the search is empty (a limit of 0, no terms, or no tokens). Engines fail or differ on these."""
-    if search.limit <= 0 or (search.sparse is not None and not len(search.sparse.indices)):
-        return True
-    return search.token_vectors is not None and not len(search.token_vectors)
+    """Whether the search is empty (a limit of 0 or no terms). Engines fail or differ on these."""
+    return search.limit <= 0 or (search.sparse is not None and not len(search.sparse.indices))
 
 
 def hit(point: Any) -> Hit:
@@ -78,13 +76,12 @@ def hit(point: Any) -> Hit:
 def stored(record: Any) -> StoredPoint:
     """The `StoredPoint` of a record of either library."""
     vectors = _vectors(record)
-    dense, token_vectors = vectors.get("dense"), vectors.get("token_vectors")
+    dense = vectors.get("dense")
     return StoredPoint(
         str(record.id),
         record.payload or {},
         None if dense is None else np.asarray(dense, np.float32),
         _sparse(vectors.get("terms")),
-        None if token_vectors is None else np.asarray(token_vectors, np.float32),
     )
 
 

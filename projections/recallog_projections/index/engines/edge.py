@@ -42,7 +42,6 @@ from recallog_projections.index.engines.engine import (
     Hit,
     Point,
     Search,
-    Shape,
     Sparse,
     StoredPoint,
     closed_error,
@@ -65,11 +64,11 @@ FREE_BYTES_MIN = 256 * 1024 * 1024
 """The library writes through memory maps: on a full disk the system kills the process."""
 
 READ_AHEAD_BYTES_MAX = 2 * 1024 * 1024 * 1024
-"""Token vectors and payloads of about 300,000 memories."""
+"""Payloads, which include token vectors, of about 500,000 memories."""
 
 _ADVISED_BYTES = 128 * 1024
 """Per call of posix_fadvise; of a longer range Linux reads no more than the disk's read-ahead."""
-_READ_AHEAD = ("vector_storage-token_vectors", "payload_storage")
+_READ_AHEAD = ("payload_storage",)
 
 Result = TypeVar("Result")
 
@@ -114,8 +113,8 @@ class EdgeEngine(Engine):
         self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recallog-index")
 
-    async def create(self, collection: str, shape: Shape) -> None:
-        await self._run(self._create, collection, shape)
+    async def create(self, collection: str, dimension: int) -> None:
+        await self._run(self._create, collection, dimension)
 
     async def collections(self) -> set[str]:
         return await self._run(collections_in, self._folder)
@@ -168,7 +167,7 @@ class EdgeEngine(Engine):
 
     # The methods below run in the thread.
 
-    def _create(self, collection: str, shape: Shape) -> None:
+    def _create(self, collection: str, dimension: int) -> None:
         with self._locked():
             path = self._path(collection)
             if path.exists():
@@ -176,7 +175,7 @@ class EdgeEngine(Engine):
             self._delete_leftovers()
             new = self._folder / f"{collection}.new"
             new.mkdir()
-            shard = qdrant.EdgeShard.create(str(new), _config(shape))
+            shard = qdrant.EdgeShard.create(str(new), _config(dimension))
             for field in KEYWORD_FIELDS:
                 keyword = qdrant.KeywordIndexParams(is_tenant=field == "space")
                 shard.update(qdrant.UpdateOperation.create_field_index(field, keyword))
@@ -369,29 +368,24 @@ def _sync_file(path: Path) -> None:
         os.close(file)
 
 
-def _config(shape: Shape) -> qdrant.EdgeConfig:
-    # The embedder's vectors have length 1, so that the dot product is the cosine.
-    vectors = {"dense": qdrant.EdgeVectorParams(size=shape.dimension, distance=qdrant.Distance.Dot)}
-    if shape.token_vectors:
-        # Dot and not Cosine, which would remove the weights of the query's tokens. 8 bits per number: half the disk
-        # space of float16, with an error of 1e-3 in a sum over eight tokens. Cold: read on demand, not when opened.
-        vectors["token_vectors"] = qdrant.EdgeVectorParams(
-            size=shape.dimension,
-            distance=qdrant.Distance.Dot,
-            multivector_config=qdrant.MultiVectorConfig(qdrant.MultiVectorComparator.MaxSim),
-            datatype=qdrant.VectorStorageDatatype.Turbo8,
-            hnsw_config=qdrant.HnswIndexConfig(m=0, ef_construct=4, full_scan_threshold=10_000),
-            memory=qdrant.Memory.Cold,
-        )
+def _config(dimension: int) -> qdrant.EdgeConfig:
+    # The embedder's vectors have length 1, so that the dot product is the cosine. Float16 moves it by less than 1e-4.
+    dense = qdrant.EdgeVectorParams(
+        size=dimension,
+        distance=qdrant.Distance.Dot,
+        datatype=qdrant.VectorStorageDatatype.Float16,
+        multivector_config=qdrant.MultiVectorConfig(qdrant.MultiVectorComparator.MaxSim),
+    )
     terms = qdrant.EdgeSparseVectorParams(modifier=qdrant.Modifier.Idf)
-    return qdrant.EdgeConfig(vectors=vectors, sparse_vectors={"terms": terms})
+    return qdrant.EdgeConfig(vectors={"dense": dense}, sparse_vectors={"terms": terms})
 
 
 def _written(point: Point) -> qdrant.Point:
-    # Lists, as the library takes twice as long over two-dimensional arrays.
-    vectors: dict[str, Any] = {"dense": point.dense.tolist(), "terms": _sparse_vector(point.sparse)}
-    if len(point.token_vectors):  # an empty multivector is refused, a missing one is not
-        vectors["token_vectors"] = point.token_vectors.tolist()
+    vectors: dict[str, Any] = {"terms": _sparse_vector(point.sparse)}
+    if len(point.dense):  # an empty multivector is refused, a missing one is not
+        vectors["dense"] = (
+            point.dense.tolist()
+        )  # a list, as the library takes twice as long over two-dimensional arrays
     return qdrant.Point(point.id, vectors, dict(point.payload))
 
 
@@ -418,21 +412,17 @@ class _Filters:
 
 
 def _request(search: Search, filters: _Filters) -> qdrant.QueryRequest:
-    vector: Any
+    query, idf = None, None
     if search.dense is not None:
-        using, vector = "dense", search.dense.tolist()
+        query = qdrant.Query.Nearest([search.dense.tolist()], using="dense")
     elif search.sparse is not None:
-        using, vector = "terms", _sparse_vector(search.sparse)
-    elif search.token_vectors is not None:
-        using, vector = "token_vectors", search.token_vectors.tolist()
-    else:
-        raise InvariantViolation("a search needs one of dense, sparse and token_vectors")
-    idf = None if search.corpus is None else qdrant.IdfParams(corpus=filters.of(search.corpus))
+        query = qdrant.Query.Nearest(_sparse_vector(search.sparse), using="terms")
+        idf = None if search.corpus is None else qdrant.IdfParams(corpus=filters.of(search.corpus))
     return qdrant.QueryRequest(
         limit=search.limit,
-        query=qdrant.Query.Nearest(vector, using=using),
-        filter=filters.of(search.filter),
-        params=qdrant.SearchParams(exact=search.exact, idf=idf if using == "terms" else None),
+        query=query,
+        filter=None if search.filter is None else filters.of(search.filter),
+        params=qdrant.SearchParams(exact=search.exact, idf=idf),
         with_payload=list(search.payload) or False,
         with_vector=["terms"] if search.with_sparse else False,
     )

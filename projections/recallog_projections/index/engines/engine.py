@@ -23,15 +23,6 @@ INTEGER_FIELDS = ("offset", "at")
 """Fields of the payload that filters use. The engine indexes them, `space` as the tenant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The vectors of the points of a collection. A collection's shape never changes."""
-
-    dimension: int
-    token_vectors: bool
-    """Whether points also have a vector for each token (a multivector, for late interaction)."""
-
-
 class Sparse(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A sparse vector: distinct dimensions and their weights."""
 
@@ -47,13 +38,11 @@ class Point:
     id: str
     """A UUID."""
     dense: NDArray[np.float32]
-    """(dimension,), of length 1."""
+    """(passages, dimension), each of length 1. Without passages no search by `dense` finds the point."""
     sparse: Sparse
     """Term weights. The engine multiplies them by the idf over the corpus of a search."""
-    token_vectors: NDArray[np.float32]
-    """(n, dimension), each of length 1; n may be 0."""
     payload: Mapping[str, Any]
-    """Strings, integers, booleans, and `readers`, a list of strings."""
+    """Strings, numbers, booleans, and lists of them; `readers` is a list of strings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +67,17 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One search of a batch: by exactly one of `dense`, `sparse` and `token_vectors`."""
+    """One search of a batch: by `dense` or by `sparse`. With neither, the hits are points of the filter in any order,
+    and their scores mean nothing."""
 
-    filter: Filter
+    filter: Filter | None
+    """None matches all points of the collection."""
     limit: int
     dense: NDArray[np.float32] | None = None
-    """(dimension,): the score is the dot product. Exact below the engine's threshold, else by its graph."""
+    """(dimension,): the score is the highest dot product with a passage of the point. Exact below the engine's
+    threshold, else by its graph."""
     sparse: Sparse | None = None
     """The score is the sum over shared dimensions of weight * weight * idf, with the idf over `corpus`."""
-    token_vectors: NDArray[np.float32] | None = None
-    """(n, dimension): the score is the sum over these of the highest dot product with a token of the point."""
     corpus: Filter | None = None
     """The points over which idf = ln(1 + (N - df + 0.5) / (df + 0.5)) is computed; None means all of the collection."""
     exact: bool = False
@@ -114,8 +104,8 @@ class StoredPoint:
     id: str
     payload: Mapping[str, Any]
     dense: NDArray[np.float32] | None = None
+    """(passages, dimension); None also for a point without passages."""
     sparse: Sparse | None = None
-    token_vectors: NDArray[np.float32] | None = None
 
 
 def closed_error() -> IndexUnavailable:
@@ -127,8 +117,8 @@ class Engine(ABC):
     """Stores and searches collections. Every method may raise `IndexUnavailable`, which is retryable."""
 
     @abstractmethod
-    async def create(self, collection: str, shape: Shape) -> None:
-        """Create an empty collection unless it exists."""
+    async def create(self, collection: str, dimension: int) -> None:
+        """Create an empty collection for dense vectors of this length unless it exists."""
 
     @abstractmethod
     async def collections(self) -> set[str]:

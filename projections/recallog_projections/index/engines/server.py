@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
+import msgspec
 from qdrant_client import AsyncQdrantClient
 from qdrant_client import models as qdrant
 from qdrant_client.common.client_exceptions import QdrantException
@@ -32,24 +33,22 @@ from recallog_projections.index.engines.engine import (
     Hit,
     Point,
     Search,
-    Shape,
     Sparse,
     StoredPoint,
     closed_error,
 )
-from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolation, SettingsError
+from recallog_schemas.errors import IndexLost, IndexUnavailable, SettingsError
 
 VERSION_MIN = (1, 19)
 """The first version that computes idf over the points of a filter. Older ones use the points of all tenants."""
 
-VERSION_OF_TURBO8 = (1, 20)
-"""The first version that stores vectors with 8 bits per number. On older ones token vectors take twice the disk space.
-"""
-
 REPLY_SECONDS = 15
 
-UPSERT_NUMBERS = 500_000
-"""Numbers of vectors in one request: 11 MB of JSON, and a server accepts 32 MB."""
+UPSERT_BYTES = 8 * 1024 * 1024
+"""JSON of one request, by an estimate; a server accepts 32 MB."""
+
+_NUMBER_BYTES = 22
+"""A float of a vector in JSON."""
 
 _PREFIX = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ADDRESS = "write https://host:6333, with ?api_key=… at the end if the server needs a key, percent-encoded"
@@ -76,7 +75,7 @@ class ServerEngine(Engine):
         else:
             self._address = url
         self._client = client
-        self._version: tuple[int, int] | None = None
+        self._is_checked = False
         self._closed = False
 
     def _connected(self, url: str) -> AsyncQdrantClient:
@@ -95,16 +94,16 @@ class ServerEngine(Engine):
             prefix=parsed.path.rstrip("/") or None,
             api_key=self._secret or None,
             timeout=REPLY_SECONDS,
-            check_compatibility=False,  # it would query the server now, in a thread; `_checked` does so later
+            check_compatibility=False,  # it would query the server now, in a thread; `_check` does so later
         )
 
-    async def create(self, collection: str, shape: Shape) -> None:
+    async def create(self, collection: str, dimension: int) -> None:
         """As in `Engine`. A second call completes an interrupted one."""
         name = self._name(collection)
-        version = await self._checked()
+        await self._check()
         if not await self._run(lambda: self._client.collection_exists(name)):
             try:
-                await self._run(lambda: self._client.create_collection(name, **_parameters(shape, version)))
+                await self._run(lambda: self._client.create_collection(name, **_parameters(dimension)))
             except IndexUnavailable:
                 # Another process may have created it meanwhile.
                 if not await self._run(lambda: self._client.collection_exists(name)):
@@ -126,7 +125,7 @@ class ServerEngine(Engine):
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         name = self._name(collection)
-        await self._checked()
+        await self._check()
         if not points:
             await self._require(name)
         for part in _requests(points):
@@ -134,7 +133,7 @@ class ServerEngine(Engine):
 
     async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         name = self._name(collection)
-        await self._checked()
+        await self._check()
         numbers = [number for number, search in enumerate(searches) if not finds_nothing(search)]
         requests = [_request(searches[number]) for number in numbers]
         found: list[list[Hit]] = [[] for _ in searches]
@@ -191,9 +190,9 @@ class ServerEngine(Engine):
         if not await self._run(lambda: self._client.collection_exists(name)):
             raise self._lost()
 
-    async def _checked(self) -> tuple[int, int]:
-        """The server's version, requested once. Raises `SettingsError` if it is too old."""
-        if self._version is None:
+    async def _check(self) -> None:
+        """Raise `SettingsError` if the server's version, which is requested once, is too old."""
+        if not self._is_checked:
             reported = (await self._run(self._client.info)).version
             found = re.match(r"(\d+)\.(\d+)", reported)
             version = (int(found[1]), int(found[2])) if found else (0, 0)
@@ -202,8 +201,7 @@ class ServerEngine(Engine):
                     f"the Qdrant at {self._address} is {reported}; the semantic index needs {VERSION_MIN[0]}."
                     f"{VERSION_MIN[1]} or later, which computes idf per space: upgrade the server"
                 )
-            self._version = version
-        return self._version
+            self._is_checked = True
 
     async def _run(self, call: Callable[[], Awaitable[Result]]) -> Result:
         """The result of `call`, which is repeated once after a network error: idle connections break unnoticed."""
@@ -259,29 +257,18 @@ class ServerEngine(Engine):
         return text.replace(self._secret, "***").replace(quote(self._secret), "***") if self._secret else text
 
 
-def _parameters(shape: Shape, version: tuple[int, int]) -> dict[str, Any]:
+def _parameters(dimension: int) -> dict[str, Any]:
     # A graph for each space and none over all, since every search is within one space. Small spaces are searched
     # exactly. The embedder's vectors have length 1, so that the dot product is the cosine.
-    vectors = {
-        "dense": qdrant.VectorParams(
-            size=shape.dimension,
-            distance=qdrant.Distance.DOT,
-            hnsw_config=qdrant.HnswConfigDiff(m=0, payload_m=16),
-        )
-    }
-    if shape.token_vectors:
-        # Dot and not Cosine, which would remove the weights of the query's tokens. They only rank some hundred points
-        # that other searches found, so that they need no graph and no memory.
-        vectors["token_vectors"] = qdrant.VectorParams(
-            size=shape.dimension,
-            distance=qdrant.Distance.DOT,
-            multivector_config=qdrant.MultiVectorConfig(comparator=qdrant.MultiVectorComparator.MAX_SIM),
-            datatype=qdrant.Datatype.TURBO8 if version >= VERSION_OF_TURBO8 else qdrant.Datatype.FLOAT16,
-            hnsw_config=qdrant.HnswConfigDiff(m=0, payload_m=0),
-            memory=qdrant.Memory.COLD,
-        )
+    dense = qdrant.VectorParams(
+        size=dimension,
+        distance=qdrant.Distance.DOT,
+        datatype=qdrant.Datatype.FLOAT16,
+        multivector_config=qdrant.MultiVectorConfig(comparator=qdrant.MultiVectorComparator.MAX_SIM),
+        hnsw_config=qdrant.HnswConfigDiff(m=0, payload_m=16),
+    )
     terms = qdrant.SparseVectorParams(modifier=qdrant.Modifier.IDF)
-    return {"vectors_config": vectors, "sparse_vectors_config": {"terms": terms}}
+    return {"vectors_config": {"dense": dense}, "sparse_vectors_config": {"terms": terms}}
 
 
 def _payload_indexes() -> dict[str, qdrant.KeywordIndexParams | qdrant.IntegerIndexParams]:
@@ -301,45 +288,42 @@ def _payload_indexes() -> dict[str, qdrant.KeywordIndexParams | qdrant.IntegerIn
 
 
 def _requests(points: Sequence[Point]) -> Iterator[list[qdrant.PointStruct]]:
-    """The points in parts of at most `UPSERT_NUMBERS` numbers, or of a single larger point."""
+    """The points in parts of at most `UPSERT_BYTES`, or of a single larger point."""
     part: list[qdrant.PointStruct] = []
-    numbers = 0
+    part_bytes = 0
     for point in points:
-        size = point.dense.size + point.token_vectors.size
-        if part and numbers + size > UPSERT_NUMBERS:
+        size = point.dense.size * _NUMBER_BYTES + len(msgspec.json.encode(point.payload))
+        if part and part_bytes + size > UPSERT_BYTES:
             yield part
-            part, numbers = [], 0
+            part, part_bytes = [], 0
         part.append(_written(point))
-        numbers += size
+        part_bytes += size
     if part:
         yield part
 
 
 def _written(point: Point) -> qdrant.PointStruct:
-    vectors: dict[str, Any] = {"dense": point.dense.tolist(), "terms": _sparse_vector(point.sparse)}
-    if len(point.token_vectors):  # an empty multivector is refused, a missing one is not
-        vectors["token_vectors"] = point.token_vectors.tolist()
+    vectors: dict[str, Any] = {"terms": _sparse_vector(point.sparse)}
+    if len(point.dense):  # an empty multivector is refused, a missing one is not
+        vectors["dense"] = point.dense.tolist()
     return qdrant.PointStruct(id=point.id, vector=vectors, payload=dict(point.payload))
 
 
 def _request(search: Search) -> qdrant.QueryRequest:
-    vector: Any
+    vector: Any = None
+    using = None
     params = qdrant.SearchParams(exact=True) if search.exact else None
     if search.dense is not None:
-        using, vector = "dense", search.dense.tolist()
+        using, vector = "dense", [search.dense.tolist()]
     elif search.sparse is not None:
         using, vector = "terms", _sparse_vector(search.sparse)
         if search.corpus is not None:
             corpus = qdrant.IdfCorpusParams(corpus=_filter(search.corpus))
             params = qdrant.SearchParams(exact=search.exact, idf=corpus)
-    elif search.token_vectors is not None:
-        using, vector = "token_vectors", search.token_vectors.tolist()
-    else:
-        raise InvariantViolation("a search needs one of dense, sparse and token_vectors")
     return qdrant.QueryRequest(
-        query=qdrant.NearestQuery(nearest=vector),
+        query=None if vector is None else qdrant.NearestQuery(nearest=vector),
         using=using,
-        filter=_filter(search.filter),
+        filter=None if search.filter is None else _filter(search.filter),
         params=params,
         limit=search.limit,
         with_payload=list(search.payload) or False,
