@@ -1,12 +1,13 @@
 """The operators' part of the facade: status, verification, rebuilds, dead letters, records of the ledger."""
 
-from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from recallog import composition, queries
 from recallog.components import Components
+from recallog.index.served_index import ServedIndex
 from recallog.operations import parameters
-from recallog.operations.operation import Facade, Scope, operation
+from recallog.operations.operation import Facade, Operation, Scope, operation
 from recallog.reading.projection_group import INDEX
 from recallog.settings import Settings
 from recallog_schemas import Event, Position, codec, views
@@ -34,6 +35,17 @@ class Admin(Facade):
         """`progress` is called with (done, total) while an operation has to build the views first."""
         self._components = components
         self._progress = progress
+
+    async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
+        """Execute an operation: what is done with the embedded index, in the process that serves it."""
+        index = self._components.index
+        if not isinstance(index, ServedIndex) or not operation.uses_index or _what(operation, valid) != INDEX:
+            return await super()._perform(operation, valid, callbacks)
+        await index.start()
+        answer = await index.perform(
+            operation.qualified_name, valid, self._components.log_events, callbacks.get("progress")
+        )
+        return operation.from_json(answer)
 
     async def ledger_ends(self) -> list[int]:
         """The next offset of each partition."""
@@ -77,12 +89,17 @@ class Admin(Facade):
         """The size and progress of the views, dead letters, and due reflections. Folds nothing."""
         return await queries.status.status(self._components)
 
-    @operation(example="recallog verify --json", scope=Scope.OPERATE, idempotent=True)
-    async def verify(self, *, progress: parameters.Report = None) -> "VerifyReport":
+    @operation(example="recallog verify --json", scope=Scope.OPERATE, idempotent=True, uses_index=True)
+    async def verify(self, what: parameters.Verified = None, *, progress: parameters.Report = None) -> "VerifyReport":
         """Fold the ledger again and compare every row of every view with the result."""
-        return await queries.verification.verify(self._components, progress)
+        if what is not None:
+            return await queries.verification.verify(self._components, what, progress)
+        reports = [await self.verify("views", progress=progress)]
+        if self._components.index is not None and self._components.index.exists():
+            reports.append(await self.verify("index", progress=progress))
+        return queries.verification.combined(reports)
 
-    @operation(example="recallog rebuild", scope=Scope.OPERATE)
+    @operation(example="recallog rebuild", scope=Scope.OPERATE, uses_index=True)
     async def rebuild(
         self,
         what: parameters.Rebuilt = "views",
@@ -101,19 +118,29 @@ class Admin(Facade):
         reports = await queries.rebuilds.rebuild(self._components, what, progress, accept=accept)
         return views.RebuildReports(items=tuple(reports))
 
-    @operation(example="recallog rebuild --dry-run", scope=Scope.OPERATE, idempotent=True, command="rebuild --dry-run")
+    @operation(
+        example="recallog rebuild --dry-run",
+        scope=Scope.OPERATE,
+        idempotent=True,
+        command="rebuild --dry-run",
+        uses_index=True,
+    )
     async def plan_rebuild(self, what: parameters.Rebuilt = "views") -> "RebuildPlans":
         """Show what `rebuild` would do now. Changes nothing."""
         return views.RebuildPlans(items=tuple(await queries.rebuilds.plan_rebuild(self._components, what)))
 
     @operation(
-        example="recallog rebuild index --abort", scope=Scope.OPERATE, idempotent=True, command="rebuild --abort"
+        example="recallog rebuild index --abort",
+        scope=Scope.OPERATE,
+        idempotent=True,
+        command="rebuild --abort",
+        uses_index=True,
     )
     async def abort_rebuild(self, what: parameters.Rebuilt = "views") -> "AbortReport":
         """Cancel rebuilds that are in progress."""
         return views.AbortReport(aborted=tuple(await queries.rebuilds.abort_rebuild(self._components, what)))
 
-    @operation(example="recallog reindex --model sentence-transformers", scope=Scope.OPERATE)
+    @operation(example="recallog reindex --model sentence-transformers", scope=Scope.OPERATE, uses_index=True)
     async def reindex(self, *, model: parameters.Model, progress: parameters.Report = None) -> "RebuildReports":
         """Rebuild the semantic index with another model, which computes all vectors again.
 
@@ -123,7 +150,13 @@ class Admin(Facade):
         reports = await queries.rebuilds.reindex(self._components, model, progress)
         return views.RebuildReports(items=tuple(reports))
 
-    @operation(example="recallog reindex --abort", scope=Scope.OPERATE, idempotent=True, command="reindex --abort")
+    @operation(
+        example="recallog reindex --abort",
+        scope=Scope.OPERATE,
+        idempotent=True,
+        command="reindex --abort",
+        uses_index=True,
+    )
     async def abort_reindex(self) -> "AbortReport":
         """Cancel the change of the model that is in progress."""
         return views.AbortReport(aborted=tuple(await queries.rebuilds.abort_rebuild(self._components, INDEX)))
@@ -167,3 +200,10 @@ class Admin(Facade):
         A rebuild applies all records in order. The exit code of the command is 1 if dead letters remain.
         """
         return await queries.dead_letters.retry_dead_letters(self._components, progress)
+
+
+def _what(operation: Operation, valid: Mapping[str, Any]) -> str | None:
+    """What an operation that may concern the index works on, by its argument."""
+    parameter = operation.parameters.get("what")
+    what: str | None = INDEX if parameter is None else valid.get("what", parameter.default)
+    return what

@@ -20,7 +20,8 @@ from pydantic import SecretStr
 
 from recallog import layout
 from recallog.components import Components, Lock
-from recallog.index.semantic_index import SemanticIndex
+from recallog.index.semantic_index import IndexInProcess, SemanticIndex
+from recallog.index.served_index import ServedIndex
 from recallog.reading.projection_group import BUILT_IN, INDEX, ProjectionGroup
 from recallog.reading.view_access import CatchUpOnRead, ViewAccess, WaitForWorkers
 from recallog.settings import Settings
@@ -36,7 +37,6 @@ from recallog_streams.projector import ProcessedBatch, Projector
 
 if TYPE_CHECKING:
     from recallog.index.indexer import Indexer
-    from recallog.index.remote import RemoteService
     from recallog.reactors.reflector import Reflector
     from recallog_streams.ledgers.kafka.address import KafkaAddress
 
@@ -270,7 +270,7 @@ def _index(settings: Settings, ledger: Ledger, stores: Namespaced) -> SemanticIn
     if url == "embedded":
         if not in_folder:
             raise SettingsError("RECALLOG_INDEX=embedded is for a memory in a folder; a cluster's is a Qdrant server")
-        return _embedded_index(settings, ledger, stores)
+        return ServedIndex(settings, ledger, lambda: stores(INDEX))
     scheme = scheme_of(url)
     factory = None if scheme in ("http", "https") else plugins.load(plugins.ENGINES, scheme)
     if scheme not in ("http", "https") and factory is None:
@@ -295,31 +295,7 @@ def _index(settings: Settings, ledger: Ledger, stores: Namespaced) -> SemanticIn
             _index_lock(settings),
         )
 
-    return SemanticIndex(indexer)
-
-
-def _embedded_index(settings: Settings, ledger: Ledger, stores: Namespaced) -> SemanticIndex:
-    """The index in a memory's folder, served by a process of its own."""
-
-    def indexer() -> "Indexer":
-        from recallog.index.indexer import Indexer
-        from recallog.index.remote import RemoteEmbedder, RemoteEngine
-
-        return Indexer(
-            ledger,
-            stores(INDEX),
-            RemoteEngine(settings.home),
-            lambda name: RemoteEmbedder(settings.home, name),
-            settings.embedder,
-            settings.index_token_vectors,
-        )
-
-    def service() -> "RemoteService":
-        from recallog.index.remote import RemoteService
-
-        return RemoteService(settings)
-
-    return SemanticIndex(indexer, service)
+    return IndexInProcess(indexer)
 
 
 def _index_lock(settings: Settings) -> Callable[[int], AbstractAsyncContextManager[Any]]:

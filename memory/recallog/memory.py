@@ -1,23 +1,25 @@
 """The facade: publish events, and query what agents remember. `Memory.admin` operates the ledger and the views."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property
+from copy import copy
+from functools import cached_property, partial
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, Unpack
 
 import msgspec
 
 from recallog import composition, queries, reactors, retrieval
 from recallog.admin import Admin
 from recallog.components import Components
+from recallog.index.served_index import ServedIndex
 from recallog.operations import parameters
-from recallog.operations.operation import Facade, Scope, operation
+from recallog.operations.operation import Facade, Operation, Scope, operation
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.query_router import QueryRouter
 from recallog.reading.read_session import ReadSession
-from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED
+from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED, Fusion
 from recallog.retrieval.term_cache import TermCache
 from recallog.settings import Settings
 from recallog_projections.projection import Projection
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=msgspec.Struct)
 Result = TypeVar("Result")
 
+_RERANKED = frozenset({"recall", "search"})
+"""The operations whose answer a reranker orders, which is called in this process."""
 INDEX_WAIT_SECONDS = 60.0
 """How long `catch_up_index` waits for an index that makes no progress."""
 
@@ -186,6 +190,24 @@ class Memory(Facade):
     def admin(self) -> Admin:
         """The operators' part: status, verification, rebuilds, dead letters, records."""
         return Admin(self._components, self._progress)
+
+    async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
+        """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
+        index = self._components.index
+        is_here = self._reranker is not None and operation.name in _RERANKED
+        if not operation.uses_index or is_here or not isinstance(index, ServedIndex):
+            return await super()._perform(operation, valid, callbacks)
+        if valid.get("wait_index"):
+            await self.catch_up_index(partition=await self.admin.partition_of(valid["space"]))
+            valid = {**valid, "wait_index": False}
+        here = partial(super()._perform, operation, valid, callbacks)
+
+        async def served() -> Any:
+            return operation.from_json(
+                await index.perform(operation.qualified_name, valid, self._log_events, self._progress)
+            )
+
+        return await index.answer(served, here)
 
     # Producers
 
@@ -324,7 +346,7 @@ class Memory(Facade):
         scope = self._scope(space, agent, options)
         return await self._of_space(space, lambda reading: queries.previews.around(reading, scope, request), options)
 
-    @operation(example='recallog salient village baker "who owes the miller?" --top-k 5')
+    @operation(example='recallog salient village baker "who owes the miller?" --top-k 5', uses_index=True)
     async def salient(
         self,
         space: parameters.Space,
@@ -347,7 +369,7 @@ class Memory(Facade):
             options,
         )
 
-    @operation(example='recallog recall village baker "who owes the miller?" --explain')
+    @operation(example='recallog recall village baker "who owes the miller?" --explain', uses_index=True)
     async def recall(
         self,
         space: parameters.Space,
@@ -367,7 +389,7 @@ class Memory(Facade):
         """
         return await self._recall(space, agent, query, top_k, fusion, wait_index, options)
 
-    @operation(example='recallog search village baker "who owes the miller?" --limit 50')
+    @operation(example='recallog search village baker "who owes the miller?" --limit 50', uses_index=True)
     async def search(
         self,
         space: parameters.Space,
@@ -387,8 +409,19 @@ class Memory(Facade):
         return queries.previews.page(found, limit)
 
     async def _recall(
-        self, space: str, agent: str, query: str, top_k: int, fusion: str, wait_index: bool, options: RecallOptions
+        self, space: str, agent: str, query: str, top_k: int, fusion: Fusion, wait_index: bool, options: RecallOptions
     ) -> "RecallView":
+        if self._reranker is not None:
+            found = await self._without_reranker().recall(
+                space,
+                agent,
+                query,
+                top_k=max(top_k, limits.RERANKED_MEMORIES),
+                fusion=fusion,
+                wait_index=wait_index,
+                **options,
+            )
+            return await retrieval.reranker.reranked(self._reranker, found, top_k)
         channels = options.get("channels")
         recall_query = retrieval.query.RecallQuery.create(
             space,
@@ -405,14 +438,12 @@ class Memory(Facade):
             fusion=fusion,
             channels=DEFAULT_CHANNELS if channels is None else frozenset(channels),
         )
-        index, reranker = self._components.index, self._reranker
+        index = self._components.index
         if wait_index:
             await self.catch_up_index(partition=await self.admin.partition_of(space))
         return await self._of_space(
             space,
-            lambda reading: retrieval.recall.recall(
-                reading, index, self._term_cache, recall_query, self._log_events, reranker
-            ),
+            lambda reading: retrieval.recall.recall(reading, index, self._term_cache, recall_query, self._log_events),
             options,
         )
 
@@ -483,7 +514,7 @@ class Memory(Facade):
         """
         return await self._of_space(space, lambda reading: queries.context.scene_of(reading, space), at)
 
-    @operation(example="recallog context village baker --budget-tokens 2000 > prompt.txt")
+    @operation(example="recallog context village baker --budget-tokens 2000 > prompt.txt", uses_index=True)
     async def context(
         self,
         space: parameters.Space,
@@ -519,7 +550,7 @@ class Memory(Facade):
             options,
         )
 
-    @operation(example='recallog explain village e-17 baker --query "who owes the miller?"')
+    @operation(example='recallog explain village e-17 baker --query "who owes the miller?"', uses_index=True)
     async def explain(
         self,
         space: parameters.Space,
@@ -631,6 +662,11 @@ class Memory(Facade):
 
         codec.check_name(space)
         return await self._router.of_space(space, query, after, views=self._views_of(log))
+
+    def _without_reranker(self) -> Self:
+        plain = copy(self)
+        plain._reranker = None
+        return plain
 
     async def _of_space(self, space: str, query: Callable[[ReadSession], Awaitable[Result]], at: At) -> Result:
         after, as_of = parameters.position(at.get("after")), parameters.past_moment(at.get("as_of"))

@@ -20,8 +20,9 @@ from qdrant_client import AsyncQdrantClient
 
 from contract.engine_contract import DIMENSION, EngineContract, everything, ids, pages, point, unit
 from recallog_projections.index.engines import edge
-from recallog_projections.index.engines.edge import EdgeEngine, collections_in
+from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.index.engines.engine import Search, Sparse
+from recallog_projections.index.engines.folder import collections_in
 from recallog_projections.index.engines.server import ServerEngine
 from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolation, SettingsError
 from support.cli import environment_of

@@ -22,13 +22,14 @@ from recallog import Memory, layout
 from recallog.components import Components
 from recallog.composition import compose
 from recallog.index import messages, remote
-from recallog.index.remote import RemoteEngine, RemoteService
+from recallog.index.remote import ServiceProcess
 from recallog.settings import Settings
-from recallog_projections.index.engines import edge
+from recallog_projections.index.engines import edge, folder
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.sqlite_file import SqliteFile
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_schemas.errors import IndexUnavailable, StorageError
+from recallog_streams.concurrency import ended
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from support.events import event, run
 
@@ -61,6 +62,8 @@ class BusyService:
 
     def __init__(self) -> None:
         self.held: list[messages.Call] = []
+        self.cancelled = 0
+        """The calls whose client has disconnected."""
         self.released = asyncio.Event()
 
     @asynccontextmanager
@@ -75,74 +78,64 @@ class BusyService:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while length := int.from_bytes(await reader.readexactly(messages.LENGTH_BYTES), "big"):
-                call = messages.decode(await reader.readexactly(length), messages.Call)
-                value: object = None
-                if not isinstance(call, messages.Handshake):
-                    self.held.append(call)
-                    await self.released.wait()
-                    value = "" if isinstance(call, messages.Health) else 7
-                data = messages.answer(value)
-                writer.write(len(data).to_bytes(messages.LENGTH_BYTES, "big") + data)
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # the client hung up
+            await self._received(reader)
+            self.held.append(messages.call(await self._received(reader)))
+            released, disconnected = self.released.wait(), reader.read(1)
+            done, left = await asyncio.wait(
+                {asyncio.create_task(released), gone := asyncio.create_task(disconnected)},
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            await ended(*left)
+            if gone in done:
+                self.cancelled += 1
+                return
+            writer.write(messages.framed(messages.Result(msgspec.json.encode(messages.HealthReport("all is well")))))
+            await writer.drain()
         finally:
             writer.close()
 
+    async def _received(self, reader: asyncio.StreamReader) -> bytes:
+        length = int.from_bytes(await reader.readexactly(messages.LENGTH_BYTES), "big")
+        return await reader.readexactly(length)
 
-def test_a_cancelled_call_to_the_index_process_frees_its_caller_and_the_next_call_does_not_wait_for_it(
-    tmp_path: Path,
-) -> None:
+
+def test_a_cancelled_call_to_the_index_process_frees_its_caller_and_is_cancelled_there(tmp_path: Path) -> None:
     async def work() -> None:
-        service, engine = BusyService(), RemoteEngine(tmp_path)
+        service = BusyService()
         async with service.serving(tmp_path):
-            call = asyncio.create_task(engine.count("memories"))
+            call = asyncio.create_task(remote.call(tmp_path, messages.Health()))
             await until(lambda: len(service.held) == 1)
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
             assert not service.released.is_set()
-            following = asyncio.create_task(engine.count("memories"))
-            await until(lambda: len(service.held) == 2)  # answered before the first one
-            service.released.set()
-            assert await following == 7
-            await engine.close()
+            await until(lambda: service.cancelled == 1)
 
     run(work())
 
 
-def test_a_cancelled_call_does_not_disturb_the_call_it_waits_for(tmp_path: Path) -> None:
+def test_a_call_to_the_index_process_does_not_wait_for_another_one(tmp_path: Path) -> None:
     async def work() -> None:
-        service, engine = BusyService(), RemoteEngine(tmp_path)
+        service = BusyService()
         async with service.serving(tmp_path):
-            call = asyncio.create_task(engine.count("memories"))
-            await until(lambda: len(service.held) == 1)
-            waiting = asyncio.create_task(engine.count("others"))
-            await asyncio.sleep(0)
-            waiting.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await waiting
+            calls = [asyncio.create_task(remote.call(tmp_path, messages.Health())) for _ in range(3)]
+            await until(lambda: len(service.held) == 3)  # although none is answered
             service.released.set()
-            assert await call == 7
-            assert len(service.held) == 1
-            await engine.close()
+            assert {msgspec.json.decode(await call)["problem"] for call in calls} == {"all is well"}
 
     run(work())
 
 
-def test_closing_the_engine_ends_a_call_that_the_index_process_does_not_answer(tmp_path: Path) -> None:
+def test_an_index_process_that_says_nothing_is_not_waited_for_forever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "SILENCE_SECONDS", 0.1)
+
     async def work() -> None:
-        service, engine = BusyService(), RemoteEngine(tmp_path)
+        service = BusyService()
         async with service.serving(tmp_path):
-            call = asyncio.create_task(engine.count("memories"))
-            await until(lambda: len(service.held) == 1)
-            await engine.close()
-            assert not service.released.is_set()
-            with pytest.raises(IndexUnavailable):
-                await call
-            with pytest.raises(IndexUnavailable, match="is closed"):
-                await engine.count("memories")
+            with pytest.raises(IndexUnavailable, match="has said nothing for"):
+                await remote.call(tmp_path, messages.Health())
 
     run(work())
 
@@ -152,10 +145,10 @@ def test_the_loop_is_not_blocked_while_the_index_process_does_not_report_its_hea
         service = BusyService()
         async with compose_embedded(tmp_path) as components, service.serving(tmp_path):
             assert components.index is not None
-            asking = asyncio.create_task(components.index.problem())
+            asking = asyncio.create_task(components.index.health())
             await until(lambda: len(service.held) == 1)
             service.released.set()
-            assert await asking == ""
+            assert (await asking).problem == "all is well"
 
     run(work())
 
@@ -178,7 +171,7 @@ def test_the_loop_is_not_blocked_while_the_index_process_ends(tmp_path: Path) ->
     os.mkfifo(pipe)
 
     async def work() -> None:
-        service = RemoteService(Settings(home=tmp_path))
+        service = ServiceProcess(Settings(home=tmp_path))
         process = subprocess.Popen([sys.executable, "-c", _LINGERING, str(pipe)], stdin=subprocess.PIPE)
         service._process = process
         closing = asyncio.create_task(service.close())
@@ -200,7 +193,7 @@ def test_a_cancelled_close_still_ends_the_index_process(tmp_path: Path) -> None:
     os.mkfifo(pipe)
 
     async def work() -> None:
-        service = RemoteService(Settings(home=tmp_path))
+        service = ServiceProcess(Settings(home=tmp_path))
         process = subprocess.Popen([sys.executable, "-c", _LINGERING, str(pipe)], stdin=subprocess.PIPE)
         service._process = process
         closing = asyncio.create_task(service.close())
@@ -218,9 +211,10 @@ def test_a_cancelled_close_still_ends_the_index_process(tmp_path: Path) -> None:
 
 def test_the_loop_is_not_blocked_while_a_folder_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
+        index = compose(Settings(home=tmp_path / "memory", index="embedded")).index
+        assert index is not None
         for module, name, measure in (
-            (remote, "disk_bytes", RemoteEngine(tmp_path).size_bytes),
-            (remote, "collections_in", RemoteEngine(tmp_path).collections),
+            (folder, "disk_bytes", index.size_bytes),
             (edge, "disk_bytes", EdgeEngine(tmp_path / "engine").size_bytes),
             (SqliteFile, "_size_bytes", SqliteStore(tmp_path / "views.db").size_bytes),
             (SqliteFile, "_size_bytes", SqliteLedger(tmp_path / "ledger.db").size_bytes),

@@ -20,10 +20,10 @@ import msgspec
 import pytest
 
 from recallog import Memory, layout
-from recallog.index.messages import Address, encode_settings
-from recallog.index.remote import ServiceConnection
+from recallog.index import remote
+from recallog.index.messages import Address, Health, encode_settings
 from recallog.settings import Settings
-from recallog_projections.index.engines.edge import collections_in
+from recallog_projections.index.engines.folder import collections_in
 from recallog_projections.index.store import made_with
 from recallog_schemas import Event
 from recallog_schemas.errors import IndexUnavailable
@@ -222,7 +222,7 @@ async def _is_served_after_a_query(memory: Memory, home: Path) -> bool:
 
 async def _has_come_to(moment: str, memory: Memory, home: Path) -> bool:
     assert memory._components.index is not None
-    rows = memory._components.index.indexer.rows
+    rows = memory._components.index.rows
     pointer = await rows.pointer(0)
     generation = pointer.active or pointer.building
     if moment == "listening":
@@ -268,7 +268,7 @@ def test_a_second_service_of_a_folder_exits_at_once_and_the_first_continues(home
         async with Memory.open(settings(home)) as memory:
             before = await memory.recall("village", "baker", QUESTION, wait_index=True)
             first = address(home)
-            command = [sys.executable, "-m", "recallog.index"]
+            command = [sys.executable, "-m", "recallog.index_service"]
             with subprocess.Popen(command, env=environment_of(), stdin=subprocess.PIPE) as second:
                 assert second.stdin is not None
                 second.stdin.write(encode_settings(settings(home)))
@@ -291,7 +291,7 @@ def test_a_client_with_a_wrong_token_gets_no_answer(home: Path) -> None:
             for token in ("0" * 32, "", right.token[:-1], right.token.upper() + "ü"):
                 (wrong / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(Address(right.port, token, right.pid)))
                 with pytest.raises(IndexUnavailable, match="not being served"):
-                    await asyncio.to_thread(ServiceConnection(wrong).call, _health(), str)
+                    await remote.call(wrong, Health())
             reader, writer = await asyncio.open_connection("127.0.0.1", right.port)
             writer.write((5).to_bytes(4, "big") + b"hello")
             assert await reader.read() == b""
@@ -300,12 +300,6 @@ def test_a_client_with_a_wrong_token_gets_no_answer(home: Path) -> None:
             assert (await memory.recall("village", "baker", QUESTION)).degraded is None
 
     run(work())
-
-
-def _health() -> Any:
-    from recallog.index.messages import Health
-
-    return Health()
 
 
 def test_a_folder_with_a_long_name_and_spaces_in_it_is_served(tmp_path: Path) -> None:
@@ -363,7 +357,7 @@ def test_the_service_builds_the_index_with_the_settings_of_its_memory(home: Path
         async with Memory.open(settings(home, index_token_vectors=False)) as memory:
             await memory.recall("village", "baker", QUESTION, wait_index=True)
             assert memory._components.index is not None
-            active = (await memory._components.index.indexer.rows.pointer(0)).active
+            active = (await memory._components.index.rows.pointer(0)).active
             assert active is not None
             return made_with(active.code).token_vectors
 
@@ -399,7 +393,7 @@ def test_an_index_is_finished_after_the_ingest_that_began_it_has_ended(tmp_path:
             end = (await memory.admin.ledger_ends())[0]
         async with Memory.open(settings(home)) as memory:
             assert memory._components.index is not None
-            rows = memory._components.index.indexer.rows
+            rows = memory._components.index.rows
 
             async def all_is_indexed() -> bool:
                 active = (await rows.pointer(0)).active

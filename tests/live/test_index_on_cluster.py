@@ -13,7 +13,7 @@ from live.support import Cluster
 from recallog import Event, Memory
 from recallog.composition import compose
 from recallog.index.indexer import INDEX, Indexer
-from recallog.index.semantic_index import SemanticIndex
+from recallog.index.semantic_index import IndexInProcess
 from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.stores.redis import RedisStore
 from recallog_schemas import codec
@@ -57,7 +57,7 @@ def memory_of(cluster: Cluster, toy: ToyEmbedder, client: AsyncQdrantClient) -> 
             "toy",
             lock=lambda partition: RedisLock(url, f"recallog:index:{partition}", 0)(),
         )
-        memory = Memory(replace(components, index=SemanticIndex(lambda: indexer)))
+        memory = Memory(replace(components, index=IndexInProcess(lambda: indexer)))
         try:
             yield memory
         finally:

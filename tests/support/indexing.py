@@ -9,7 +9,7 @@ from pathlib import Path
 from recallog import Memory
 from recallog.composition import compose
 from recallog.index.indexer import Indexer
-from recallog.index.semantic_index import SemanticIndex
+from recallog.index.semantic_index import IndexInProcess
 from recallog.settings import Settings
 from recallog_projections.index.engines.engine import Engine
 from recallog_projections.index.store import collection_of
@@ -74,4 +74,4 @@ def memory_with(home: Path, index: Callable[[Ledger], Indexer]) -> Memory:
     """A memory in `home` with an index in this process."""
     components = compose(Settings(home=home, index="off"))
     indexer = index(components.ledger)
-    return Memory(replace(components, index=SemanticIndex(lambda: indexer)))
+    return Memory(replace(components, index=IndexInProcess(lambda: indexer)))

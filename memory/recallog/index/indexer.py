@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from recallog.index.building import not_built
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.view_access import CatchUpOnRead
 from recallog_projections.index import points
@@ -71,10 +72,12 @@ class Indexer:
     token_vectors: bool = True
     lock: Callable[[int], AbstractAsyncContextManager[Any]] = lambda partition: nullcontext()
     """Held while a partition is indexed, so that processes that share an index do not compute vectors twice."""
+    load_for_queries: Callable[[str], Embedder] | None = None
+    """Loads another embedder of a name for queries, which then do not wait for a batch. None: queries use the same."""
 
     def __post_init__(self) -> None:
         self._views: dict[MadeWith, ProjectionGroup] = {}
-        self._embedders: dict[str, Embedder] = {}
+        self._embedders: dict[tuple[str, Callable[[str], Embedder]], Embedder] = {}
         self._loading = Lock()
         self._closed = False
         self._checked_at = -CHECK_SECONDS
@@ -83,19 +86,28 @@ class Indexer:
         self.at_end = False
         """Whether the last round found nothing to index."""
 
+    @property
+    def indexed(self) -> int:
+        """How many texts this process has indexed, also those of a batch that is not committed yet."""
+        stores = [group.store for group in self._views.values() if isinstance(group.store, IndexStore)]
+        return sum(store.counts.embedded + store.counts.reused for store in stores)
+
     async def embedder(self, name: str) -> Embedder:
         """The embedder `name`, which the first call loads. Raises `IndexUnavailable`, or `SettingsError`."""
-        known = self._embedders.get(name)
-        return known if known is not None else await asyncio.to_thread(self._loaded, name)
+        return await self._embedder(name, self.load)
 
-    def _loaded(self, name: str) -> Embedder:
+    async def _embedder(self, name: str, load: Callable[[str], Embedder]) -> Embedder:
+        known = self._embedders.get((name, load))
+        return known if known is not None else await asyncio.to_thread(self._loaded, name, load)
+
+    def _loaded(self, name: str, load: Callable[[str], Embedder]) -> Embedder:
         with self._loading:
-            if name not in self._embedders:
-                loaded = self._embedders[name] = self.load(name)
+            if (name, load) not in self._embedders:
+                loaded = self._embedders[name, load] = load(name)
                 if self._closed:
                     self.close()
                 return loaded
-            return self._embedders[name]
+            return self._embedders[name, load]
 
     def close(self) -> None:
         """Unload the models; a model that is being loaded is unloaded afterwards. May block: call it in a thread."""
@@ -105,18 +117,16 @@ class Indexer:
 
     async def open(self, partition: int) -> IndexSnapshot:
         """The active generation. Raises `IndexUnavailable` if there is none yet, or if its model differs here."""
-        pointer = await self.rows.pointer(partition)
-        active = pointer.active
+        active = (await self.rows.pointer(partition)).active
         if active is None:
-            done = await self.rows.checkpoint(pointer.building) if pointer.building is not None else None
-            end = (await self.ledger.ends())[partition]
-            share = 100 * ((done.offset if done else -1) + 1) // max(1, end)
-            raise IndexUnavailable(f"the index is being built, {share} % are done; try again")
+            if self.problem:
+                raise IndexUnavailable(f"the index cannot be built: {self.problem}")
+            raise await not_built(self.ledger, self.rows, partition)
         checkpoint = await self.rows.checkpoint(active)
         if checkpoint is None:
             raise IndexUnavailable("the index is lost and will be rebuilt; try again")
         made = made_with(active.code)
-        embedder = await self.embedder(made.embedder)
+        embedder = await self._embedder(made.embedder, self.load_for_queries or self.load)
         check_model(embedder, made)
         return IndexSnapshot(
             self.engine, collection_of(active), embedder, made.token_vectors, active.id, checkpoint.offset

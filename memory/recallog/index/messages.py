@@ -1,29 +1,25 @@
-"""The protocol between the index service of a folder and its clients: the calls of two ports, as msgpack.
+"""The protocol between the service of a folder's index and its clients, as msgpack.
 
-A message is its length (4 bytes, big-endian) and its bytes. Vectors are sent as float32.
+A message is its length (4 bytes, big-endian) and its bytes. A connection serves one call: the client sends a
+`Handshake` and a `Call`, and the service answers with frames, of which the last is a `Result`, a `Failed` or a `Gone`.
+A client that disconnects before cancels its call.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 
+from recallog import errors
 from recallog.settings import Settings
-from recallog_projections.index.embedders.embedder import Passage
-from recallog_projections.index.engines.engine import Filter, Point, Search
-from recallog_schemas.errors import EmbedderUnavailable, IndexLost, IndexUnavailable, RecallogError, SettingsError
+from recallog.version import __version__
+from recallog_schemas.errors import IndexUnavailable, RecallogError
 
 LENGTH_BYTES = 4
 MESSAGE_BYTES_MAX = 512 * 1024 * 1024
+BUFFER_BYTES = 1024 * 1024
+"""How much of a message a reader buffers before it has taken any of it."""
 HANDSHAKE_BYTES_MAX = 1024
 """Maximum size of the first message: a client without the token may not send more."""
-
-
-class Handshake(msgspec.Struct, tag=True):
-    """The first message of a connection. The token is in a file of the folder that only its owner may read."""
-
-    token: str
 
 
 class Address(msgspec.Struct):
@@ -32,6 +28,115 @@ class Address(msgspec.Struct):
     port: int
     token: str
     pid: int
+
+
+class Handshake(msgspec.Struct, tag=True):
+    """The first message of a connection. The token is in a file of the folder that only its owner may read."""
+
+    token: str
+    version: str = __version__
+    """A service of another version ends, so that the client starts one of its own version."""
+
+
+class Perform(msgspec.Struct, tag=True):
+    """Execute an operation of the memory. -> its view as JSON"""
+
+    operation: str
+    """The qualified name, for example `recall` or `admin.rebuild`."""
+    arguments: bytes
+    """A JSON object."""
+    log_events: int
+    """How many events the views of the client's memory retain: views with another value are other views."""
+
+
+class Health(msgspec.Struct, tag=True):
+    """-> HealthReport as JSON"""
+
+
+Call = Perform | Health
+
+
+class HealthReport(msgspec.Struct):
+    """Whether the index follows the ledger."""
+
+    problem: str = ""
+    """Why it does not, in one sentence; "" if it does."""
+    indexed: int = 0
+    """How many texts have been indexed since the service started, also those of a batch that is not committed yet."""
+
+
+class Working(msgspec.Struct, tag=True):
+    """The call is being executed. Sent every few seconds: a client can tell slow work from a service that hangs."""
+
+
+class Progressed(msgspec.Struct, tag=True):
+    """How far the call is."""
+
+    done: int
+    total: int
+
+
+class Result(msgspec.Struct, tag=True):
+    """What the call returned, as JSON."""
+
+    value: bytes
+
+
+class Failed(msgspec.Struct, tag=True):
+    """The error that the call raised."""
+
+    error: str
+    """The name of its class."""
+    message: str
+    fields: dict[str, Any]
+    """What the error says besides its message."""
+
+
+class Gone(msgspec.Struct, tag=True):
+    """The service ends, and has not executed the call: the files of its folder were replaced."""
+
+
+Frame = Working | Progressed | Result | Failed | Gone
+
+_calls: msgspec.msgpack.Decoder[Call] = msgspec.msgpack.Decoder(Call)
+_handshakes = msgspec.msgpack.Decoder(Handshake)
+_frames: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
+
+
+def framed(message: Handshake | Call | Frame) -> bytes:
+    """The bytes that are sent for a message."""
+    data = msgspec.msgpack.encode(message)
+    return len(data).to_bytes(LENGTH_BYTES, "big") + data
+
+
+def handshake(data: bytes) -> Handshake:
+    """Raises `msgspec.MsgspecError`."""
+    return _handshakes.decode(data)
+
+
+def call(data: bytes) -> Call:
+    """Raises `msgspec.MsgspecError`."""
+    return _calls.decode(data)
+
+
+def frame(data: bytes) -> Frame:
+    """Raises `msgspec.MsgspecError`."""
+    return _frames.decode(data)
+
+
+def failure(error: Exception) -> Failed:
+    """The answer to a call that raised `error`. An error of another tree becomes `IndexUnavailable`."""
+    if isinstance(error, RecallogError):
+        return Failed(type(error).__name__, str(error), vars(error))
+    return Failed(IndexUnavailable.__name__, f"{type(error).__name__}: {error}", {})
+
+
+def error_of(failed: Failed) -> RecallogError:
+    """The error of a call, as the service raised it."""
+    kind = getattr(errors, failed.error, IndexUnavailable)
+    error: RecallogError = kind.__new__(kind, failed.message)
+    vars(error).update(failed.fields)
+    return error
 
 
 def encode_settings(settings: Settings) -> bytes:
@@ -54,135 +159,3 @@ def encode_settings(settings: Settings) -> bytes:
 def decode_settings(line: bytes) -> Settings:
     """The settings that a service was started with."""
     return Settings(ledger=None, views=None, index="embedded", **msgspec.json.decode(line))
-
-
-class Model(msgspec.Struct, tag=True):
-    """-> EmbedderInfo"""
-
-    embedder: str
-
-
-class Embed(msgspec.Struct, tag=True):
-    """-> list[Embedding]"""
-
-    embedder: str
-    passages: Sequence[Passage]
-
-
-class Create(msgspec.Struct, tag=True):
-    collection: str
-    dimension: int
-
-
-class Drop(msgspec.Struct, tag=True):
-    collection: str
-
-
-class Upsert(msgspec.Struct, tag=True):
-    collection: str
-    points: Sequence[Point]
-
-
-class SearchAll(msgspec.Struct, tag=True):
-    """-> list[list[Hit]]"""
-
-    collection: str
-    searches: Sequence[Search]
-
-
-class Retrieve(msgspec.Struct, tag=True):
-    """-> dict[str, StoredPoint]"""
-
-    collection: str
-    ids: Sequence[str]
-    payload: Sequence[str] | None
-    vectors: bool
-
-
-class Scroll(msgspec.Struct, tag=True):
-    """-> list[StoredPoint]"""
-
-    collection: str
-    after: str | None
-    limit: int
-    vectors: bool
-
-
-class CountPoints(msgspec.Struct, tag=True):
-    """-> int"""
-
-    collection: str
-    filter: Filter | None
-
-
-class Health(msgspec.Struct, tag=True):
-    """-> str: why the index does not follow the ledger; "" if it does"""
-
-
-Call = Handshake | Model | Embed | Create | Drop | Upsert | SearchAll | Retrieve | Scroll | CountPoints | Health
-
-
-class EmbedderInfo(msgspec.Struct):
-    """The properties of an embedder."""
-
-    model: str
-    dimension: int
-    token_vectors: bool
-    leaves_machine: bool
-
-
-class Failed(msgspec.Struct):
-    """The error of a call that raised."""
-
-    error: str
-    message: str
-
-
-class Response(msgspec.Struct):
-    """What a call returned, or the error that it raised."""
-
-    value: msgspec.Raw = msgspec.Raw(b"\xc0")
-    failed: Failed | None = None
-
-
-_ERRORS: dict[str, type[RecallogError]] = {
-    kind.__name__: kind for kind in (IndexUnavailable, IndexLost, EmbedderUnavailable, SettingsError)
-}
-
-
-def encode(message: object) -> bytes:
-    return msgspec.msgpack.encode(message, enc_hook=_plain)
-
-
-def answer(value: object) -> bytes:
-    return encode(Response(value=msgspec.Raw(encode(value))))
-
-
-def failure(error: Exception) -> bytes:
-    """The response of a call that raised. Errors of other types become `IndexUnavailable`."""
-    name = type(error).__name__
-    message = str(error) if isinstance(error, RecallogError) else f"{name}: {error}"
-    return encode(Response(failed=Failed(name if name in _ERRORS else IndexUnavailable.__name__, message)))
-
-
-def decode(data: bytes, kind: Any) -> Any:
-    """The message of type `kind`. Raises `msgspec.MsgspecError`."""
-    return msgspec.msgpack.decode(data, type=kind, dec_hook=_array)
-
-
-def value_of(data: bytes, kind: Any) -> Any:
-    """What the call returned. Raises the error that the call raised."""
-    answered: Response = decode(data, Response)
-    if answered.failed is not None:
-        raise _ERRORS[answered.failed.error](answered.failed.message)
-    return decode(bytes(answered.value), kind)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, np.ndarray):
-        return {"shape": value.shape, "data": np.ascontiguousarray(value, np.float32).tobytes()}
-    raise NotImplementedError(type(value))
-
-
-def _array(_: type, value: Any) -> object:
-    return np.frombuffer(value["data"], np.float32).reshape(value["shape"])

@@ -4,13 +4,12 @@ import difflib
 import inspect
 import reprlib
 import sys
-import typing
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, update_wrapper
 from itertools import takewhile
-from typing import Annotated, Any, ClassVar, Concatenate, ParamSpec, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
@@ -59,6 +58,8 @@ class Operation:
     command: str
     """The words of its command: its name, or a group and a name. A last word such as `--abort` is an option of another
     operation's command, which selects this operation. "" if it has no command."""
+    uses_index: bool = False
+    """Whether the answer may need the semantic index. If a process serves the index, it executes the operation."""
     group: str = ""
     """The attribute of the main facade that has the operation, such as `admin`; "" for the main facade itself."""
 
@@ -109,10 +110,10 @@ class Operation:
         """The type of the answer."""
         declared = self.function.__annotations__["return"]
         if not isinstance(declared, str):
-            return typing.cast("type[Any]", declared)
+            return cast("type[Any]", declared)
         # A module of operations imports the types of answers for type checkers only: no call needs all of them.
         known = vars(sys.modules[self.function.__module__])
-        return typing.cast("type[Any]", known[declared] if declared in known else getattr(views, declared))
+        return cast("type[Any]", known[declared] if declared in known else getattr(views, declared))
 
     @property
     def summary(self) -> str:
@@ -147,11 +148,20 @@ class Operation:
 
     async def invoke(self, facade: "Facade", valid: Mapping[str, Any], **callbacks: Any) -> Any:
         """The answer to validated arguments; `facade` is the main one."""
-        return await self.function(getattr(facade, self.group) if self.group else facade, **valid, **callbacks)
+        owner: Facade = getattr(facade, self.group) if self.group else facade
+        return await owner._perform(self, valid, callbacks)
 
     def to_json(self, answer: Any) -> bytes:
         """The answer as one JSON document."""
-        return TypeAdapter(self.answer).dump_json(answer)
+        return self._answers.dump_json(answer)
+
+    def from_json(self, data: bytes) -> Any:
+        """The answer in a document of `to_json`."""
+        return self._answers.validate_json(data)
+
+    @cached_property
+    def _answers(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.answer)
 
     def _invalid(self, error: ValidationError) -> InvalidArgument:
         problem = first_problem(error, with_value=True)
@@ -170,11 +180,13 @@ def operation(
     idempotent: bool | None = None,
     destructive: bool = False,
     command: str | None = None,
+    uses_index: bool = False,
 ) -> Callable[[Method[Self_, Parameters, Answer]], Method[Self_, Parameters, Answer]]:
     """Declare a method of a `Facade` as an operation. It keeps its type, and checks its arguments when it is called.
 
     The method takes what JSON can say, and callbacks that are marked with `IN_PROCESS`; it returns a view. `example` is
-    a command line. `idempotent` defaults to whether the scope is READ, and `command` to the name with dashes.
+    a command line. `idempotent` defaults to whether the scope is READ, and `command` to the name with dashes. With
+    `uses_index` the process that serves the index may execute it, so that its callbacks are called with (done, total).
     """
 
     def declare(function: Method[Self_, Parameters, Answer]) -> Method[Self_, Parameters, Answer]:
@@ -186,6 +198,7 @@ def operation(
             idempotent=scope is Scope.READ if idempotent is None else idempotent,
             destructive=destructive,
             command=name.replace("_", "-") if command is None else command,
+            uses_index=uses_index,
         )
         signature = inspect.signature(function)
         positional = declared.positional
@@ -195,10 +208,9 @@ def operation(
             given: dict[str, Any] = {**dict(zip(positional, args, strict=False)), **kwargs}
             if len(given) != len(args) + len(kwargs):
                 signature.bind(self, *args, **kwargs)  # raises Python's own TypeError
-            if not callbacks:
-                return await function(self, **declared.validated(given, strict=True))  # type: ignore[call-arg]
             called = {name: given.pop(name) for name in callbacks & given.keys()}
-            return await function(self, **declared.validated(given, strict=True), **called)  # type: ignore[call-arg]
+            valid = declared.validated(given, strict=True)
+            return cast("Answer", await cast("Facade", self)._perform(declared, valid, called))
 
         update_wrapper(call, function)
         vars(call)["__signature__"] = _as_shown(signature, declared.signature)
@@ -215,6 +227,10 @@ class Facade:
     """By name."""
     facades: ClassVar[Mapping[str, type["Facade"]]] = {}
     """Further facades, by the attribute of this one that has them."""
+
+    async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
+        """Execute an operation of this facade. Every call comes through here, with validated arguments."""
+        return await operation.function(self, **valid, **callbacks)
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)

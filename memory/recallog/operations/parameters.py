@@ -225,6 +225,9 @@ SkipReflectionLoops = Annotated[
     bool, Field(description="Leave triggers pending whose newest events are all reflections: for calls in a loop.")
 ]
 Rebuilt = Annotated[Literal["views", "index"], Field(description="The views or the semantic index.")]
+Verified = Annotated[
+    Literal["views", "index"] | None, Field(description="Only the views, or only the semantic index; default: both.")
+]
 Accept = Annotated[bool, Field(description="Cut over even if there are new dead letters.")]
 Model = Annotated[
     str, Field(description="minilm, sentence-transformers[:FOLDER], onnx:FOLDER or http(s)://host/v1#model.")

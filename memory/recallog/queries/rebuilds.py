@@ -3,9 +3,10 @@
 from functools import partial
 
 from recallog.components import Components
+from recallog.index.semantic_index import IndexInProcess
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog_projections.stores.store import Generation
-from recallog_schemas.errors import SettingsError
+from recallog_schemas.errors import InvariantViolation, SettingsError
 from recallog_schemas.views import RebuildPlan, RebuildReport
 from recallog_streams import generations
 from recallog_streams import rebuild as rebuilding
@@ -17,7 +18,7 @@ async def plan_rebuild(components: Components, what: str) -> list[RebuildPlan]:
     """What a rebuild would do now. Changes nothing."""
     ends = await components.ledger.ends()
     plans = []
-    for views in await _groups(components, what):
+    for views in await groups(components, what):
         concerned = await rebuilding.concerned(views.builder, range(len(ends)))
         plans += [
             RebuildPlan(
@@ -40,17 +41,14 @@ async def rebuild(
     """Rebuild all views, or the index. Processes that rebuild at the same time share the partitions."""
     return [
         report
-        for views in await _groups(components, what)
+        for views in await groups(components, what)
         for report in await rebuilding.rebuild(views.name, views.builder, progress, accept=accept)
     ]
 
 
 async def reindex(components: Components, model: str, progress: Progress | None) -> list[RebuildReport]:
     """Build the index with another embedder beside the live one, then cut over."""
-    await index_group(components)
-    if components.index is None:
-        return []
-    moved = await components.index.indexer.moved(model)
+    moved = await _index(components).indexer.moved(model)
     return await rebuilding.rebuild(moved.name, moved.builder, progress, accept=False)
 
 
@@ -59,23 +57,19 @@ async def abort_rebuild(components: Components, what: str) -> list[str]:
     generations."""
     partitions = range(len(await components.ledger.ends()))
     aborted: list[Generation | None] = []
-    for views in await _groups(components, what):
+    for views in await groups(components, what):
         aborted += await gathered(partial(generations.abort, views.builder), partitions)
     return [generation.id for generation in aborted if generation is not None]
 
 
-async def index_group(components: Components, *, optional: bool = False) -> list[ProjectionGroup]:
-    """The group of the index, once it is served. Raises `SettingsError` if it is off, and `IndexUnavailable`.
+async def groups(components: Components, what: str) -> list[ProjectionGroup]:
+    """The groups of the views, or that of the index. Raises `SettingsError` if the index is off, `IndexUnavailable`."""
+    return [await _index(components).indexer.views()] if what == INDEX else components.groups()
 
-    With `optional`, an index that is off or was never used gives an empty list.
-    """
-    if optional and (components.index is None or not components.index.exists()):
-        return []
+
+def _index(components: Components) -> IndexInProcess:
     if components.index is None:
         raise SettingsError("the index is off. Leave RECALLOG_INDEX unset, or name a Qdrant server: http://host:6333")
-    await components.index.start()
-    return [await components.index.indexer.views()]
-
-
-async def _groups(components: Components, what: str) -> list[ProjectionGroup]:
-    return await index_group(components) if what == INDEX else components.groups()
+    if not isinstance(components.index, IndexInProcess):
+        raise InvariantViolation("the process that serves the index executes this operation")
+    return components.index

@@ -44,7 +44,7 @@ async def status(components: Components) -> Status:
                 pending += due
                 unreflected += silent
     if components.index is not None and components.index.exists():
-        partitions += [row for row, _ in await _of_partitions(INDEX, components.index.indexer.rows, ends)]
+        partitions += [row for row, _ in await _of_partitions(INDEX, components.index.rows, ends)]
         index_bytes = await components.index.size_bytes()
     pending.sort(key=lambda trigger: (trigger.space, trigger.agent))
     unreflected.sort(key=lambda agent: (agent.space, agent.agent))

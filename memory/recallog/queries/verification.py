@@ -1,9 +1,10 @@
 """Verification: every table of every view compared with a fresh fold of the ledger."""
 
 import hashlib
+from collections.abc import Sequence
 
 from recallog.components import Components
-from recallog.queries.rebuilds import index_group
+from recallog.queries.rebuilds import groups
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.read_session import position
 from recallog_projections.stores.store import Generation
@@ -15,17 +16,27 @@ from recallog_streams.verify import TableComparison
 from recallog_streams.verify import verify as compare
 
 
-async def verify(components: Components, progress: Progress | None) -> VerifyReport:
-    """Compare every view with a fresh fold of the ledger."""
+async def verify(components: Components, what: str, progress: Progress | None) -> VerifyReport:
+    """Compare the views, or the index, with a fresh fold of the ledger."""
     checks: list[TableCheck] = []
     ends = await components.ledger.ends()
-    for views in [*components.groups(), *await index_group(components, optional=True)]:
+    for views in await groups(components, what):
         overall = CombinedProgress(progress, dict(enumerate(ends)))
         for partition in range(len(ends)):  # one at a time: the fresh fold of a partition is held in memory
             active, compared = await _compared(views, partition, overall.of(partition))
             checks += [_check(views, active, table) for table in compared]
+    return _report(sum(ends), checks)
+
+
+def combined(reports: Sequence[VerifyReport]) -> VerifyReport:
+    """One report of several, in their order."""
+    records = max(report.records for report in reports)
+    return _report(records, [check for report in reports for check in report.tables])
+
+
+def _report(records: int, checks: Sequence[TableCheck]) -> VerifyReport:
     whole = hashlib.sha256("\n".join(check.digest for check in checks).encode()).hexdigest()
-    return VerifyReport(records=sum(ends), tables=tuple(checks), digest=whole)
+    return VerifyReport(records=records, tables=tuple(checks), digest=whole)
 
 
 async def _compared(

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from recallog.retrieval import by_index as by_index
     from recallog.retrieval import query as query
     from recallog.retrieval import recall as recall
+    from recallog.retrieval import reranker as reranker
 else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
         {},
-        submodules=["by_index", "query", "recall"],
+        submodules=["by_index", "query", "recall", "reranker"],
     )

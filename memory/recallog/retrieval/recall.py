@@ -3,7 +3,6 @@
 Candidates come from the index and, for records that the index has not processed yet, from the words of the views.
 """
 
-import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +14,6 @@ from recallog.retrieval import by_index, by_words, closeness, persons, ranking
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, micros, possible_names, query_terms
 from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery
-from recallog.retrieval.reranker import Reranker
 from recallog.retrieval.term_cache import TermCache
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity, episodic, outline, salience, settings
@@ -53,7 +51,6 @@ async def recall(
     cache: TermCache,
     query: RecallQuery,
     log_events: int,
-    reranker: Reranker | None = None,
 ) -> RecallView:
     """The memories that answer the query best. `index` is None if the index is off; the result is then not degraded.
 
@@ -62,13 +59,13 @@ async def recall(
     failed: IndexUnavailable | None = None
     for _ in range(_TRIES if index is not None else 0):
         try:
-            return await _recalled(reading, index, cache, query, log_events, reranker)
+            return await _recalled(reading, index, cache, query, log_events)
         except IndexLost as error:
             failed = error  # another generation was activated meanwhile
         except IndexUnavailable as error:
             failed = error
             break
-    view = await _recalled(reading, None, cache, query, log_events, reranker)
+    view = await _recalled(reading, None, cache, query, log_events)
     if failed is None:
         return view
     return view.model_copy(update={"degraded": f"only words were compared: {failed}"})
@@ -80,7 +77,6 @@ async def _recalled(
     cache: TermCache,
     query: RecallQuery,
     log_events: int,
-    reranker: Reranker | None,
 ) -> RecallView:
     names = possible_names(query.text)
     rows = [RowKey(activity.AGENTS.name, query.space, name) for name in names]
@@ -113,17 +109,15 @@ async def _recalled(
     least = query.min_similarity
     if least is not None:
         ranked = [one for one in ranked if one.candidate.semantic is None or one.candidate.semantic >= least]
-    first = max(query.top_k, limits.RERANKED_MEMORIES if reranker else 0)
-    hits = await _hits(snapshot.partition, gathered, ranked[:first], _weak(gathered, ranked, words, first))
-    if reranker is not None and hits:
-        hits = await _reranked(reranker, query, hits, gathered)
+    weak = _weak(gathered, ranked, words, query.top_k)
+    hits = await _hits(snapshot.partition, gathered, ranked[: query.top_k], weak)
     return RecallView(
         **await of_agent(reading, snapshot, query.space, query.agent),
         query=query.text,
         top_k=query.top_k,
         channels=_used(gathered.candidates, query),
         fusion=query.fusion,
-        hits=tuple(hits[: query.top_k]),
+        hits=tuple(hits),
         considered=len(gathered.candidates),
         index=gathered.index.generation if gathered.index else None,
         index_checkpoint=position(snapshot.partition, gathered.index.checkpoint) if gathered.index else None,
@@ -210,20 +204,6 @@ async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked], wea
             )
         )
     return hits
-
-
-async def _reranked(
-    reranker: Reranker, query: RecallQuery, hits: Sequence[RecallHit], gathered: _Gathered
-) -> list[RecallHit]:
-    """The hits in the reranker's order; unchanged, with the reason in `degraded`, if it fails."""
-    try:
-        scores = await asyncio.to_thread(reranker.score, query.text, [hit.text for hit in hits])
-        scored = list(zip(scores, hits, strict=True))
-    except Exception as error:  # noqa: BLE001 - a user's model may raise anything
-        gathered.degraded = f"the reranker failed: {type(error).__name__}: {error}"
-        return list(hits)
-    scored.sort(key=lambda pair: -pair[0])
-    return [hit.model_copy(update={"score": score, "parts": {"reranker": score}}) for score, hit in scored]
 
 
 def _used(candidates: Sequence[Candidate], query: RecallQuery) -> tuple[str, ...]:

@@ -3,8 +3,11 @@
 It costs one pass of its model per memory, at query time. The index does not change.
 """
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+
+from recallog_schemas.views import RecallView
 
 
 class Reranker(ABC):
@@ -15,3 +18,16 @@ class Reranker(ABC):
         """One score per text, in order; higher is better, on any scale.
 
         If it raises, recall returns the hits in their order without it, and `degraded` says why."""
+
+
+async def reranked(reranker: Reranker, found: RecallView, top_k: int) -> RecallView:
+    """The best `top_k` of `found` in the reranker's order; in their own, with the reason in `degraded`, if it fails."""
+    try:
+        scores = await asyncio.to_thread(reranker.score, found.query, [hit.text for hit in found.hits])
+        scored = sorted(zip(scores, found.hits, strict=True), key=lambda pair: -pair[0])
+    except Exception as error:  # noqa: BLE001 - a user's model may raise anything
+        why = f"the reranker failed: {type(error).__name__}: {error}"
+        degraded = why if found.degraded is None else f"{found.degraded}; {why}"
+        return found.model_copy(update={"top_k": top_k, "hits": found.hits[:top_k], "degraded": degraded})
+    hits = [hit.model_copy(update={"score": score, "parts": {"reranker": score}}) for score, hit in scored[:top_k]]
+    return found.model_copy(update={"top_k": top_k, "hits": tuple(hits)})

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from recallog import composition
+from recallog.index.semantic_index import IndexInProcess
 from recallog_schemas.errors import SettingsError
 from recallog_service.cli import terminal
 from recallog_streams.stop_signal import StopSignal
@@ -68,7 +69,7 @@ def indexer_command() -> None:
         settings = terminal.settings(None)
         made = composition.compose(settings)
         try:
-            if made.index is None or not (settings.index or "").startswith("http"):
+            if not isinstance(made.index, IndexInProcess) or not (settings.index or "").startswith("http"):
                 raise SettingsError(
                     "an indexer maintains an index on a Qdrant server: set RECALLOG_INDEX=http://host:6333. An index "
                     "in a folder is maintained by a process that recall starts"

@@ -1,6 +1,5 @@
 """Code shared by the adapters of Qdrant: names, the conditions of a filter, empty searches, conversion of results."""
 
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -8,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from recallog_projections.index.engines.engine import Filter, Hit, Search, Sparse, StoredPoint
+from recallog_projections.index.engines.folder import NAME
 from recallog_schemas.errors import InvariantViolation
-
-NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
-"""The names of collections."""
 
 
 def check_name(collection: str) -> None:

@@ -24,7 +24,6 @@ import qdrant_edge as qdrant
 from filelock import FileLock, Timeout
 
 from recallog_projections.index.engines.conditions import (
-    NAME,
     AnyOf,
     Between,
     IdIn,
@@ -46,6 +45,7 @@ from recallog_projections.index.engines.engine import (
     StoredPoint,
     closed_error,
 )
+from recallog_projections.index.engines.folder import collections_in, disk_bytes
 from recallog_projections.threads import run_last
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolation
@@ -82,22 +82,6 @@ class _OpenShard:
     """Of its folder, to detect that the folder was deleted or replaced."""
     unflushed_points: int = FLUSH_POINTS
     """The first write after opening flushes, since the log may hold points from before a crash."""
-
-
-def disk_bytes(folder: Path) -> int:
-    """The blocks that a folder takes on disk, in bytes. Its files are sparse."""
-    size = 0
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # threads of the library rename and delete files
-            size += path.lstat().st_blocks * 512
-    return size
-
-
-def collections_in(folder: Path) -> set[str]:
-    """The names of the collections in a folder, also of those that another process has open."""
-    if not folder.exists():
-        return set()
-    return {entry.name for entry in folder.iterdir() if entry.is_dir() and NAME.fullmatch(entry.name)}
 
 
 class EdgeEngine(Engine):

@@ -15,7 +15,6 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
 from recallog_projections.index.engines.conditions import (
-    NAME,
     AnyOf,
     Between,
     IdIn,
@@ -37,6 +36,7 @@ from recallog_projections.index.engines.engine import (
     StoredPoint,
     closed_error,
 )
+from recallog_projections.index.engines.folder import NAME
 from recallog_schemas.errors import IndexLost, IndexUnavailable, SettingsError
 
 VERSION_MIN = (1, 19)

@@ -1,0 +1,304 @@
+"""The index service of a folder: `python -m recallog.index_service`.
+
+The embedded engine holds the interpreter lock during each call, and only one process can open it. It therefore runs in
+a process of its own, together with the model, the ledger and the views. This process follows the ledger, and executes
+the operations that need the index for all processes of the folder: one message, one answer. It listens on a local port,
+which a file in the folder names.
+
+With `index_idle_seconds` the service outlives the process that started it: it ends when it has indexed everything and
+has executed no call for so long, or when its folder is gone. Without, it ends with the process that started it, which
+it notices by the end of its standard input.
+"""
+
+import asyncio
+import hmac
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any, cast
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from recallog import layout
+from recallog.composition import compose
+from recallog.index import messages
+from recallog.index.indexer import Indexer
+from recallog.index.remote import WORKING_SECONDS
+from recallog.index.semantic_index import IndexInProcess
+from recallog.memory import Memory
+from recallog.operations.operation import all_operations
+from recallog.settings import Settings
+from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
+from recallog_projections.index.embedders.registry import embedder
+from recallog_projections.index.engines.edge import EdgeEngine
+from recallog_projections.stores.sqlite import SqliteStore
+from recallog_schemas.errors import RecallogError, StorageReplaced
+from recallog_streams.concurrency import ended
+from recallog_streams.ledgers.sqlite import SqliteLedger
+from recallog_streams.projector import Progress
+from recallog_streams.stop_signal import StopSignal
+
+INDEXING_NICENESS = 10
+HANDSHAKE_SECONDS = 10.0
+"""How long a client may take to send its call."""
+_IDLE_CHECK_SECONDS = 0.5
+
+_log = logging.getLogger("recallog.index")
+_progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
+"""Where the call that is being executed reports how far it is."""
+
+
+class Service:
+    """Serves one folder."""
+
+    def __init__(self, settings: Settings, stopping: StopSignal) -> None:
+        home = settings.home
+        self._settings = settings
+        self._stopping = stopping
+        self._address = home / layout.INDEX_ADDRESS
+        self._token = secrets.token_hex(16)
+        self._idle_seconds = settings.index_idle_seconds
+        self._calls = 0
+        """The calls in progress."""
+        self._active_at = time.monotonic()
+        """When the last call was answered, or the last batch was indexed."""
+        self._operations = all_operations(Memory)
+        self._memories: dict[int, Memory] = {}
+        """By the number of events that their views retain."""
+        key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
+        self._ledger = SqliteLedger(home / layout.LEDGER, settings.lock_wait_seconds)
+        self._indexer = Indexer(
+            self._ledger,
+            SqliteStore(home / layout.INDEX_ROWS, settings.lock_wait_seconds),
+            EdgeEngine(home / layout.INDEX_ENGINE),
+            lambda name: _in_own_thread(embedder(name, api_key=key, threads=1), niceness=INDEXING_NICENESS),
+            settings.embedder,
+            settings.index_token_vectors,
+            # One model for queries and one for indexing: a query must not wait for a batch of texts.
+            load_for_queries=lambda name: _in_own_thread(embedder(name, api_key=key)),
+        )
+        self._index = IndexInProcess(lambda: self._indexer)
+
+    async def run(self) -> None:
+        """Serve, and follow the ledger, until `stopping` is set; with `index_idle_seconds` also until it is idle."""
+        async with AsyncExitStack() as closing:
+            closing.push_async_callback(self._ledger.close)
+            closing.push_async_callback(self._index.close)
+            server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=messages.BUFFER_BYTES)
+            closing.callback(server.close)
+            closing.callback(self._leave_folder)
+            closing.push_async_callback(self._close_memories)
+            address = messages.Address(server.sockets[0].getsockname()[1], self._token, os.getpid())
+            aside = self._address.with_suffix(".new")
+            aside.touch(mode=0o600)
+            aside.write_bytes(msgspec.json.encode(address))
+            aside.replace(self._address)
+            await asyncio.gather(self._indexer.run(self._stopping, self._indexed), self._end_when_idle())
+
+    async def _close_memories(self) -> None:
+        for memory in self._memories.values():
+            await memory.close()
+
+    async def _end_when_idle(self) -> None:
+        while self._idle_seconds is not None and not self._stopping:
+            await self._stopping.pause(_IDLE_CHECK_SECONDS)
+            is_idle = not self._calls and time.monotonic() - self._active_at > self._idle_seconds
+            if not self._is_in_folder() or (is_idle and (self._indexer.at_end or self._indexer.problem)):
+                self._stop()
+
+    def _stop(self) -> None:
+        """End, after clients can no longer find this service: the next one starts another process."""
+        self._leave_folder()
+        self._stopping.set()
+
+    def _leave_folder(self) -> None:
+        if self._is_in_folder():
+            self._address.unlink()
+
+    def _is_in_folder(self) -> bool:
+        """Whether the folder names this process as its service. It does not if it was deleted, or copied over."""
+        try:
+            return msgspec.json.decode(self._address.read_bytes(), type=messages.Address).pid == os.getpid()
+        except (OSError, msgspec.MsgspecError):
+            return False
+
+    def _indexed(self, done: int, total: int) -> None:
+        self._active_at = time.monotonic()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Execute the call of one connection."""
+        try:
+            call = await self._call(reader)
+            if call is not None:
+                with self._in_use():
+                    await self._execute(call, reader, writer)
+        except (EOFError, OSError, msgspec.MsgspecError) as error:
+            _log.info("a connection ended early: %r", error)  # by the client, or it does not use this protocol
+        except asyncio.CancelledError:
+            return  # the service ends, and the connection with it
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def _call(self, reader: asyncio.StreamReader) -> messages.Call | None:
+        """The call of a client that has the token and is of this version; None of another one."""
+        async with asyncio.timeout(HANDSHAKE_SECONDS):
+            data = await _received(reader, messages.HANDSHAKE_BYTES_MAX)
+            shaken = messages.handshake(data)
+            if not hmac.compare_digest(shaken.token.encode(), self._token.encode()):
+                return None
+            if shaken.version != messages.Handshake("").version:
+                self._stop()
+                return None
+            return messages.call(await _received(reader, messages.MESSAGE_BYTES_MAX))
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
+            self._active_at = time.monotonic()
+
+    async def _execute(self, call: messages.Call, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Send the answer to `call`, unless the client disconnects before: then the call is cancelled."""
+
+        def report(done: int, total: int) -> None:
+            writer.write(messages.framed(messages.Progressed(done, total)))
+
+        executing = asyncio.create_task(self._answer(call, report))
+        disconnected = asyncio.create_task(reader.read(1))  # a client sends nothing after its call
+        try:
+            while not executing.done() and not disconnected.done():
+                await asyncio.wait(
+                    {executing, disconnected}, timeout=WORKING_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+                if not executing.done():
+                    writer.write(messages.framed(messages.Working()))
+            if executing.done():
+                writer.write(messages.framed(executing.result()))
+                await writer.drain()
+        finally:
+            await ended(executing, disconnected)
+
+    async def _answer(self, call: messages.Call, report: Progress) -> messages.Frame:
+        try:
+            if isinstance(call, messages.Health):
+                health = messages.HealthReport(self._indexer.problem, self._indexer.indexed)
+                return messages.Result(msgspec.json.encode(health))
+            return messages.Result(await self._performed(call, report))
+        except StorageReplaced:
+            self._stop()
+            return messages.Gone()
+        except Exception as error:  # noqa: BLE001 - the caller gets the error, and the service continues
+            if not isinstance(error, RecallogError):
+                _log.exception("%s failed", call)
+            return messages.failure(error)
+
+    async def _performed(self, call: messages.Perform, report: Progress) -> bytes:
+        """The answer to an operation. Raises `IndexUnavailable` if it is a query and the index cannot answer: the
+        client then answers without it."""
+        operation = self._operations[call.operation]
+        valid = operation.validated(msgspec.json.decode(call.arguments), strict=False)
+        memory = self._memory(call.log_events)
+        if not operation.group:
+            await self._index.open(await memory.admin.partition_of(valid["space"]))
+        _progress.set(report)
+        answer = await operation.invoke(memory, valid, **dict.fromkeys(operation.callbacks, report))
+        return operation.to_json(answer)
+
+    def _memory(self, log_events: int) -> Memory:
+        if log_events not in self._memories:
+            without_index = self._settings.model_copy(update={"index": "off", "log_events": log_events})
+            components = replace(compose(without_index), index=self._index)
+            self._memories[log_events] = Memory(components, progress=_report)
+        return self._memories[log_events]
+
+
+def _report(done: int, total: int) -> None:
+    report = _progress.get()
+    if report is not None:
+        report(done, total)
+
+
+async def _received(reader: asyncio.StreamReader, bytes_max: int) -> bytes:
+    """The next message. Raises `ConnectionError` if it is longer than `bytes_max`."""
+    length = int.from_bytes(await reader.readexactly(messages.LENGTH_BYTES), "big")
+    if length > bytes_max:
+        raise ConnectionError(f"a message of {length:,} bytes; the limit is {bytes_max:,}")
+    return await reader.readexactly(length)
+
+
+class _InOwnThread:
+    """An embedder whose calls run one at a time, in a thread of their own with a priority of its own."""
+
+    def __init__(self, embedder: Embedder, niceness: int) -> None:
+        self._embedder = embedder
+        self._thread = ThreadPoolExecutor(
+            1, thread_name_prefix="recallog-embedding", initializer=_set_priority, initargs=(niceness,)
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._embedder, name)
+
+    def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
+        return self._thread.submit(self._embedder.embed, passages).result()
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        self._embedder.close()
+
+
+def _in_own_thread(embedder: Embedder, niceness: int = 0) -> Embedder:
+    return cast("Embedder", _InOwnThread(embedder, niceness))
+
+
+def _set_priority(niceness: int) -> None:
+    """Set the thread's priority. Indexing has a low one: publishing, folding and queries come first."""
+    with suppress(AttributeError, OSError):  # only Linux has priorities of threads
+        if niceness:
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
+
+
+async def _serve(settings: Settings) -> None:
+    stopping, loop = StopSignal(), asyncio.get_running_loop()
+
+    def starter_ended() -> None:
+        if not os.read(0, 1024):
+            loop.remove_reader(0)
+            stopping.set()
+
+    if settings.index_idle_seconds is None:
+        loop.add_reader(0, starter_ended)
+    await Service(settings, stopping).run()
+
+
+def main() -> None:
+    """Serve the folder that standard input names; return at once if another process serves it."""
+    settings = messages.decode_settings(_line(0))
+    (settings.home / layout.INDEX).mkdir(parents=True, exist_ok=True)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs each request
+    try:
+        with FileLock(settings.home / layout.INDEX_LOCK, timeout=0):
+            asyncio.run(_serve(settings))
+    except Timeout:
+        return
+
+
+def _line(descriptor: int) -> bytes:
+    """The first line, read without a buffer, so that `starter_ended` sees the end of the input."""
+    line = bytearray()
+    while not line.endswith(b"\n") and (byte := os.read(descriptor, 1)):
+        line += byte
+    return bytes(line)

@@ -1,0 +1,24 @@
+"""The folder of the embedded engine as any process may look at it: its collections and its size."""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+"""The names of collections."""
+
+
+def disk_bytes(folder: Path) -> int:
+    """The blocks that a folder takes on disk, in bytes. Its files are sparse."""
+    size = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # threads of the library rename and delete files
+            size += path.lstat().st_blocks * 512
+    return size
+
+
+def collections_in(folder: Path) -> set[str]:
+    """The names of the collections in a folder, also of those that another process has open."""
+    if not folder.exists():
+        return set()
+    return {entry.name for entry in folder.iterdir() if entry.is_dir() and NAME.fullmatch(entry.name)}
