@@ -103,7 +103,7 @@ async def _indexed(
         views = await index.views()
         generation = await generations.current(views.builder, 0, progress)
         setup.report(f"recall: comparing searches with exact ones, {size.words}")
-        vectors = model.embed([Passage(question) for _, question in asked])
+        vectors = model.embed([Passage(question, is_query=True) for _, question in asked])
         shares = []
         for (space, _), embedding in zip(asked, vectors, strict=True):
             search = Search(Filter(space, (ASKER, EVERYBODY)), _NEAREST, dense=embedding.vector)

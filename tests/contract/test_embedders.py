@@ -1,14 +1,12 @@
 """Embedders: the contract of the port for each adapter, and their errors with remedies."""
 
 import json
-import os
 import re
 import socket
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from recallog_projections.index.embedders.sentence_transformers import SentenceT
 from recallog_schemas.errors import EmbedderUnavailable, SettingsError
 from support import chat_server
 from support.chat_server import ChatServer, Reply, Request, status
+from support.models import sentence_transformers_embedder
 
 KEY = "sk-very-secret"
 WORD = re.compile(r"\w+")
@@ -110,15 +109,6 @@ def minilm_folder(folder: Path) -> Path:
     (folder / "onnx" / "model.onnx").symlink_to(files.model)
     (folder / "tokenizer.json").symlink_to(files.tokenizer)
     return folder
-
-
-def sentence_transformers_embedder(name: str | None = None) -> SentenceTransformersEmbedder:
-    if find_spec("sentence_transformers") is None:
-        if os.environ.get("RECALLOG_TEST_SENTENCE_TRANSFORMERS") == "1":
-            pytest.fail("the extra sentence-transformers is not installed", pytrace=False)
-        pytest.skip("NOT TESTED: sentence-transformers is not installed; `make test-sentence-transformers` tests it")
-    # One thread: torch waits by spinning, and on a busy machine two were ten times slower than one.
-    return SentenceTransformersEmbedder(name, threads=1)
 
 
 @pytest.fixture(scope="module", autouse=True)

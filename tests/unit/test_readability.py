@@ -144,13 +144,6 @@ def test_a_passage_is_judged_by_its_own_text() -> None:
         assert found == (own != CHINESE)
 
 
-def test_a_passage_whose_own_text_was_cut_off_is_judged_by_the_rest() -> None:
-    before = CHINESE + "\n"
-    passage = Passage(before + CHINESE, len(before))
-    assert not own_text_readable(passage, pieces(minilm(), before))
-    assert own_text_readable(Passage("Who has it?\n" + CHINESE, 12), pieces(minilm(), "Who has it?"))
-
-
 def test_what_was_cut_off_does_not_count() -> None:
     english = "The miller hid the key under the stone. "
     assert readable(english + CHINESE * 9, pieces(minilm(), english))

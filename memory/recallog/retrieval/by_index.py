@@ -54,7 +54,7 @@ async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms)
 
     None if the model cannot read the query.
     """
-    (embedding,) = await asyncio.to_thread(index.embedder.embed, [Passage(query.text)])
+    (embedding,) = await asyncio.to_thread(index.embedder.embed, [Passage(query.text, is_query=True)])
     if not embedding.readable:
         return None
     used = [

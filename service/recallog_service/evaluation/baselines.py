@@ -71,7 +71,8 @@ async def cosine(turns: Turns, embedder: Embedder, progress: Callable[[int, int]
         of_space: list[np.ndarray] = []
         every = list(texts.values())
         for first in range(0, len(every), _TEXTS_AT_ONCE):
-            of_space += await _embedded(embedder, every[first : first + _TEXTS_AT_ONCE])
+            passages = [Passage(text) for text in every[first : first + _TEXTS_AT_ONCE]]
+            of_space += await _embedded(embedder, passages)
             if progress is not None:
                 progress(done + len(of_space), total)
         done += len(of_space)
@@ -79,12 +80,12 @@ async def cosine(turns: Turns, embedder: Embedder, progress: Callable[[int, int]
 
     async def ask(space: str, agent: str, question: str) -> Sequence[Hit]:
         ids = list(turns[space])
-        (asked,) = await _embedded(embedder, [question])
+        (asked,) = await _embedded(embedder, [Passage(question, is_query=True)])
         return [Hit(ids[index]) for index in np.argsort(-(vectors[space] @ asked), kind="stable")[:HITS]]
 
     return ask
 
 
-async def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[np.ndarray]:
-    embeddings = await asyncio.to_thread(embedder.embed, [Passage(text) for text in texts])
+async def _embedded(embedder: Embedder, passages: Sequence[Passage]) -> list[np.ndarray]:
+    embeddings = await asyncio.to_thread(embedder.embed, passages)
     return [embedding.vector for embedding in embeddings]

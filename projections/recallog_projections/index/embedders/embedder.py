@@ -22,6 +22,8 @@ class Passage:
     text: str
     tokens_from: int = 0
     """The first character of its own text, which extends to the end: its tokens have vectors."""
+    is_query: bool = False
+    """Whether it is a question. Some models need other prefixes for these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,9 @@ class Embedder(ABC):
 
     @abstractmethod
     def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
-        """One embedding per passage, in order. A text that is too long for the model is cut at its end.
+        """One embedding per passage, in order. Of a text that is too long for the model, the other text at its
+        beginning is cut first, from the left, and then its own text at the end. The prefix of a model is no part of the
+        passage.
 
         A passage has the same vector whatever the other passages are, except for rounding (cosine > 0.999). Raises
         `EmbedderUnavailable`, which is retryable.

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from recallog_projections.endpoint_url import endpoint_url
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, Vectors
 from recallog_projections.index.embedders.onnx import unit
+from recallog_projections.index.embedders.prefixes import Prefixes, model_prefixes
 from recallog_schemas import limits
 from recallog_schemas.errors import EmbedderUnavailable, SettingsError
 
@@ -69,9 +70,9 @@ class EndpointEmbedder(Embedder):
     - a base path, for example `https://api.example.com/v1`: requests go to that path + `/embeddings`;
     - a full path that ends in `/embeddings`. A query string, such as `?api-version=…`, is always sent.
 
-    `dimension` is the length of the model's vectors; without it, one request determines it. `timeout_seconds` is the
-    limit of each request. Redirects are not followed, so that the key and the texts go to the named host only. The
-    caller closes a `client` that it passes.
+    `prefixes` replaces those that the model's name tells. `dimension` is the length of the model's vectors; without it,
+    one request determines it. `timeout_seconds` is the limit of each request. Redirects are not followed, so that the
+    key and the texts go to the named host only. The caller closes a `client` that it passes.
 
     A text is cut to 8,000 characters, and while the endpoint refuses it, to half its length, down to 256. An error in
     the configuration raises `SettingsError`. No error shows the key.
@@ -86,6 +87,7 @@ class EndpointEmbedder(Embedder):
         model_name: str,
         api_key: str | None = None,
         *,
+        prefixes: Prefixes | None = None,
         dimension: int | None = None,
         timeout_seconds: float = 30.0,
         client: httpx.Client | None = None,
@@ -102,7 +104,9 @@ class EndpointEmbedder(Embedder):
                 f"the setting names no model for {self._shown}; give the name of a model that it serves"
             )
         self._model_name = model_name.strip()
-        self.model = f"{self._model_name}@{self._url.netloc.decode()}"
+        self._prefixes = model_prefixes(prefixes, {}, [self._model_name])
+        suffix = "" if prefixes is None else prefixes.identity()
+        self.model = f"{self._model_name}@{self._url.netloc.decode()}{suffix}"
         self._dimension = dimension
         self._timeout_seconds = timeout_seconds
         self._api_key = SecretStr((api_key or "").strip())
@@ -126,7 +130,7 @@ class EndpointEmbedder(Embedder):
         return self._dimension or self._vectors(["dimension"]).shape[1]
 
     def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
-        texts = [_sendable(passage.text) for passage in passages]
+        texts = [self._prefixes.of(passage) + _sendable(passage.text) for passage in passages]
         embeddings: list[Embedding] = []
         for start in range(0, len(texts), _TEXTS_MAX):
             vectors = self._vectors(texts[start : start + _TEXTS_MAX])

@@ -9,15 +9,16 @@ import importlib.util
 import json
 import mmap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, Vectors
+from recallog_projections.index.embedders.prefixes import CONFIG, NO_PREFIXES, Prefixes, model_prefixes
 from recallog_projections.index.embedders.readability import own_text_readable
 from recallog_schemas.errors import EmbedderUnavailable, SettingsError
 
@@ -40,6 +41,18 @@ _QUANTISES_BATCHES = (b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul", b"Dyna
 """Operators that scale by the largest value of the whole batch: a text's vector then depends on the others in it."""
 
 
+class Located(NamedTuple):
+    """A token of a passage."""
+
+    row: int
+    """Its index among the tokens that the model reads."""
+    start: int
+    """Its first character in the passage's text."""
+    end: int
+    """Exclusive."""
+    is_unknown: bool
+
+
 @dataclass(frozen=True, slots=True)
 class _Files:
     """The files and settings of a model."""
@@ -51,6 +64,7 @@ class _Files:
     tokens_max: int
     modules: tuple[str, ...] = ()
     """The modules that sentence-transformers would run, by the last part of each type's name; () if unknown."""
+    prefixes: Prefixes = NO_PREFIXES
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +87,16 @@ class _Model:
     """The token of text that the vocabulary cannot express; None if it can express all."""
     chars_max: int
     batch_texts_max: int
+    prefixes: Prefixes
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoded:
+    """A passage in the form that the model reads."""
+
+    ids: list[int]
+    tokens: list[Located]
+    """The tokens of the passage, without those of the prefix and special ones."""
 
 
 class OnnxEmbedder(Embedder):
@@ -82,21 +106,25 @@ class OnnxEmbedder(Embedder):
       (`last_hidden_state`), a pooled `sentence_embedding`, or both among its outputs;
     - `tokenizer.json`;
     - optional files of sentence-transformers: `1_Pooling/config.json` (mean, else cls),
-      `sentence_bert_config.json` (`max_seq_length`, else 256) and `modules.json`.
+      `sentence_bert_config.json` (`max_seq_length`, else 256), `config_sentence_transformers.json` (`prompts`) and
+      `modules.json`.
 
+    `prefixes` replaces the prefixes of the folder's model.
     `threads` is the number of threads of one call, 1 by default, since a call waits for the slowest. The model is
     loaded at the first call, or when `dimension` or `token_vectors` of a folder's model is read, and again after
     `close`. Loading, and reading the `model` of a folder, raise `SettingsError` for files that are missing, damaged, or
     differ from the pinned ones.
     """
 
-    def __init__(self, folder: Path | str | None = None, *, threads: int | None = None) -> None:
+    def __init__(
+        self, folder: Path | str | None = None, *, prefixes: Prefixes | None = None, threads: int | None = None
+    ) -> None:
         """Raises `SettingsError` for a folder without a usable model, and for fewer than 1 thread."""
         if threads is not None and threads < 1:
             raise SettingsError(f"an embedder needs at least one thread, not {threads}")
         self._threads = threads or 1
         self._folder = None if folder is None else Path(folder).expanduser()
-        self._of_folder = None if self._folder is None else _files_in(self._folder)
+        self._of_folder = None if self._folder is None else _files_in(self._folder, prefixes)
         self._loaded: _Model | None = None
 
     def __repr__(self) -> str:
@@ -120,14 +148,14 @@ class OnnxEmbedder(Embedder):
         if not passages:
             return []
         model = self._model()
-        encodings = [model.tokenizer.encode(_encodable(passage.text, model.chars_max)) for passage in passages]
+        encoded = [_encoded(model, passage) for passage in passages]
         embeddings: dict[int, Embedding] = {}
-        for batch in _batches([len(encoding.ids) for encoding in encodings], model.batch_texts_max):
-            vectors, states = self._run(model, [encodings[index] for index in batch])
+        for batch in _batches([len(each.ids) for each in encoded], model.batch_texts_max):
+            vectors, states = self._run(model, [encoded[index].ids for index in batch])
             for row, index in enumerate(batch):
                 # Padding follows each text.
-                own = None if states is None else states[row, : len(encodings[index].ids)]
-                embeddings[index] = _embedding(model, vectors[row], own, encodings[index], passages[index])
+                own = None if states is None else states[row, : len(encoded[index].ids)]
+                embeddings[index] = _embedding(passages[index], encoded[index].tokens, vectors[row], own)
         return [embeddings[index] for index in range(len(passages))]
 
     def close(self) -> None:
@@ -138,16 +166,16 @@ class OnnxEmbedder(Embedder):
             self._loaded = _load(self._of_folder or _minilm(), self._threads)
         return self._loaded
 
-    def _run(self, model: _Model, encodings: Sequence["Encoding"]) -> tuple[Vectors, Vectors | None]:
+    def _run(self, model: _Model, texts: Sequence[list[int]]) -> tuple[Vectors, Vectors | None]:
         """(texts, dimension), of length 1; and the last layer (texts, longest, dimension), if it is an output."""
         # A text without tokens has one token of padding.
-        width = max(1, *(len(encoding.ids) for encoding in encodings))
-        ids = np.full((len(encodings), width), model.pad_id, np.int64)
+        width = max(1, *map(len, texts))
+        ids = np.full((len(texts), width), model.pad_id, np.int64)
         mask = np.zeros_like(ids)
         mask[:, 0] = 1
-        for row, encoding in enumerate(encodings):
-            ids[row, : len(encoding.ids)] = encoding.ids
-            mask[row, : len(encoding.ids)] = 1
+        for row, tokens in enumerate(texts):
+            ids[row, : len(tokens)] = tokens
+            mask[row, : len(tokens)] = 1
         feed = {"input_ids": ids, "attention_mask": mask}
         if "token_type_ids" in model.inputs:
             feed["token_type_ids"] = np.zeros_like(ids)
@@ -175,19 +203,41 @@ def unit(vectors: NDArray[Any]) -> Vectors:
     return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
 
-def spans_from(
-    tokens_from: int, offsets: Iterable[tuple[int, int]], special: Iterable[int], shift: int = 0
-) -> tuple[list[int], list[tuple[int, int]]]:
-    """The indexes and the (start, end) spans of the tokens at or after character `tokens_from` of the text.
+def located(
+    text: str,
+    offsets: Iterable[tuple[int, int]],
+    special: Iterable[int],
+    is_unknown: Iterable[bool],
+    *,
+    shift: int = 0,
+    begin: int = 0,
+) -> list[Located]:
+    """The tokens that have a character of `text` at or after `begin`.
 
-    `offsets` are relative to character `shift` of the text; `special` is 1 for tokens that the tokenizer has added.
+    `offsets` are relative to character `shift` of the text, which is negative if a prefix precedes it; `special` is 1
+    for tokens that the tokenizer has added. Some tokenizers count the space before a word to its first token; spans do
+    not include it.
     """
-    rows, spans = [], []
-    for row, ((start, end), added) in enumerate(zip(offsets, special, strict=True)):
-        if not added and start < end and start + shift >= tokens_from:
-            rows.append(row)
-            spans.append((start + shift, end + shift))
-    return rows, spans
+    found = []
+    for row, ((start, end), added, unknown) in enumerate(zip(offsets, special, is_unknown, strict=True)):
+        first, last = max(start + shift, begin), end + shift
+        while first < last and text[first].isspace():
+            first += 1
+        if not added and first < last:
+            found.append(Located(row, first, last, unknown))
+    return found
+
+
+def context_cut(passage: Passage, tokens: Sequence[Located], room: int) -> int:
+    """The character at which a passage must begin so that of its `tokens` at most `room` remain.
+
+    Only the text before its own can be cut: if its own text has more, the answer is where that begins.
+    """
+    before = sum(token.start < passage.tokens_from for token in tokens)
+    excess = len(tokens) - room
+    if excess <= 0:
+        return 0
+    return tokens[excess].start if excess < before else passage.tokens_from
 
 
 def unknown_id(tokenizer: "Tokenizer") -> int | None:
@@ -235,7 +285,7 @@ def _minilm() -> _Files:
     return _Files(pinned(model, MINILM_SHA256), pinned(tokenizer, TOKENIZER_SHA256), "mean", TOKENS_MAX)
 
 
-def _files_in(folder: Path) -> _Files:
+def _files_in(folder: Path, given: Prefixes | None) -> _Files:
     if not folder.is_dir():
         raise SettingsError(f"there is no folder {folder}; name one with a model.onnx and a tokenizer.json")
     model = _first(folder, "model.onnx", "onnx/model.onnx")
@@ -243,7 +293,15 @@ def _files_in(folder: Path) -> _Files:
     tokens_max = _config(folder / "sentence_bert_config.json").get("max_seq_length")
     if not isinstance(tokens_max, int) or tokens_max < 3:
         tokens_max = TOKENS_MAX
-    return _Files(model, tokenizer, _pooling(folder / "1_Pooling" / "config.json"), tokens_max, _modules(folder))
+    modules = _modules(folder)
+    return _Files(
+        model,
+        tokenizer,
+        _pooling(folder, modules),
+        tokens_max,
+        tuple(kind for kind, _ in modules),
+        folder_prefixes(folder, given),
+    )
 
 
 def _first(folder: Path, *names: str) -> Path:
@@ -270,9 +328,12 @@ def _json(path: Path) -> Any:
         raise SettingsError(f"{path} cannot be read ({error}); download it again from the model's publisher") from error
 
 
-def _pooling(path: Path) -> str:
+def _pooling(folder: Path, modules: Sequence[tuple[str, str]]) -> str:
     """The pooling in either form of sentence-transformers: `pooling_mode`, or a flag per mode before version 6."""
+    path = folder / next((where for kind, where in modules if kind == "Pooling"), "1_Pooling") / "config.json"
     config = _config(path)
+    if config.get("include_prompt", True) is not True:
+        raise SettingsError(f"{path} leaves prefixes out of the pooling, which is not supported")
     prefix = "pooling_mode_"
     legacy = [name.removeprefix(prefix) for name, on in config.items() if name.startswith(prefix) and on is True]
     named = config.get("pooling_mode", legacy or "mean")
@@ -283,18 +344,26 @@ def _pooling(path: Path) -> str:
     return known[modes[0]]
 
 
-def _modules(folder: Path) -> tuple[str, ...]:
+def folder_prefixes(folder: Path, given: Prefixes | None) -> Prefixes:
+    """The prefixes of the model in a folder, which its files or the folder's name tell, unless they are `given`."""
+    names = (folder.resolve().name, str(_config(folder / "config.json").get("_name_or_path", "")))
+    return model_prefixes(given, _config(folder / CONFIG), names)
+
+
+def _modules(folder: Path) -> list[tuple[str, str]]:
+    """The last part of the type's name of each module, and its folder."""
     found = _json(folder / "modules.json") or []
     if not isinstance(found, list) or not all(isinstance(module, dict) for module in found):
         raise SettingsError(f"{folder / 'modules.json'} is not a list of objects; download it again")
-    return tuple(str(module.get("type", "")).rpartition(".")[2] for module in found)
+    return [(str(module.get("type", "")).rpartition(".")[2], str(module.get("path", ""))) for module in found]
 
 
 def _identity(files: _Files) -> str:
     """12 hexadecimal digits of all files and settings that determine a vector, including weights beside the model."""
     weights = sorted(files.model.parent.glob(f"{files.model.name}?*"))
     digests = [file_sha256(path) for path in (files.model, *weights, files.tokenizer)]
-    return hashlib.sha256(json.dumps([*digests, files.pooling, files.tokens_max]).encode()).hexdigest()[:12]
+    parts = [*digests, files.pooling, files.tokens_max, *astuple(files.prefixes)]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 
 def _load(files: _Files, threads: int) -> _Model:
@@ -353,6 +422,7 @@ def _model(files: _Files, session: Any, tokenizer: "Tokenizer", pad_id: int) -> 
         unknown_id=unknown_id(tokenizer),
         chars_max=files.tokens_max * _CHARS_PER_TOKEN_MAX,
         batch_texts_max=1 if one_by_one else _BATCH_TEXTS_MAX,
+        prefixes=files.prefixes,
     )
 
 
@@ -381,20 +451,31 @@ def _batches(lengths: Sequence[int], texts_max: int) -> Iterator[list[int]]:
     yield batch
 
 
-def _embedding(
-    model: _Model, vector: Vectors, states: Vectors | None, encoding: "Encoding", passage: Passage
-) -> Embedding:
-    rows, spans = spans_from(passage.tokens_from, encoding.offsets, encoding.special_tokens_mask)
-    if states is None:
-        rows, spans = [], []
-    token_vectors = unit(states[rows]) if states is not None and rows else np.zeros((0, len(vector)), np.float32)
-    pieces = [
-        (start, end, token == model.unknown_id)
-        for token, (start, end), added in zip(encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True)
-        if not added
-    ]
+def _encoded(model: _Model, passage: Passage) -> _Encoded:
+    text = _encodable(passage.text, model.chars_max)
+    prefix = model.prefixes.of(passage)
+    encoding = model.tokenizer.encode(prefix + text)
+    tokens = _located(model, text, encoding, shift=-len(prefix))
+    if encoding.overflowing and passage.tokens_from:
+        rest = [token for part in encoding.overflowing for token in _located(model, text, part, shift=-len(prefix))]
+        begin = context_cut(passage, [*tokens, *rest], len(tokens))
+        encoding = model.tokenizer.encode(prefix + text[begin:])
+        tokens = _located(model, text, encoding, shift=begin - len(prefix), begin=begin)
+    return _Encoded(encoding.ids, tokens)
+
+
+def _located(model: _Model, text: str, encoding: "Encoding", *, shift: int, begin: int = 0) -> list[Located]:
+    is_unknown = (token == model.unknown_id for token in encoding.ids)
+    return located(text, encoding.offsets, encoding.special_tokens_mask, is_unknown, shift=shift, begin=begin)
+
+
+def _embedding(passage: Passage, tokens: Sequence[Located], vector: Vectors, states: Vectors | None) -> Embedding:
+    readable = own_text_readable(passage, [(token.start, token.end, token.is_unknown) for token in tokens])
+    own = [] if states is None else [token for token in tokens if token.start >= passage.tokens_from]
+    rows = [token.row for token in own]
+    token_vectors = unit(states[rows]) if states is not None and own else np.zeros((0, len(vector)), np.float32)
     # A copy, since a row references the array of its whole batch.
-    return Embedding(vector.copy(), spans, token_vectors, own_text_readable(passage, pieces))
+    return Embedding(vector.copy(), [(token.start, token.end) for token in own], token_vectors, readable)
 
 
 def _one_line(error: Exception) -> str:

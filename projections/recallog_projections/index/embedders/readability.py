@@ -48,16 +48,10 @@ def readable(text: str, pieces: Iterable[tuple[int, int, bool]]) -> bool:
     return in_unread_scripts < _TEXT_UNREAD_MIN * counts.total()
 
 
-def own_text_readable(passage: Passage, pieces: Sequence[tuple[int, int, bool]]) -> bool:
-    """Whether a model can read the own text of a passage, whose whole text its tokenizer splits into `pieces`.
-
-    If the own text has been cut off, the text before it decides, which is of the same conversation.
-    """
-    own = passage.text[passage.tokens_from :]
-    moved = [(start - passage.tokens_from, end - passage.tokens_from, is_unknown) for start, end, is_unknown in pieces]
-    if own.strip() and all(end <= 0 for _, end, _ in moved):
-        return readable(passage.text, pieces)
-    return readable(own, moved)
+def own_text_readable(passage: Passage, pieces: Iterable[tuple[int, int, bool]]) -> bool:
+    """Whether a model can read the own text of a passage, whose whole text its tokenizer splits into `pieces`."""
+    first = passage.tokens_from
+    return readable(passage.text[first:], ((start - first, end - first, unknown) for start, end, unknown in pieces))
 
 
 def _words(text: str) -> list[tuple[str, list[int]]]:

@@ -2,6 +2,7 @@
 
 from recallog_projections import plugins
 from recallog_projections.index.embedders.embedder import Embedder
+from recallog_projections.index.embedders.prefixes import split_name
 from recallog_schemas.errors import SettingsError
 
 _SPELLINGS = """\
@@ -11,7 +12,9 @@ _SPELLINGS = """\
   sentence-transformers:<folder or name>  a sentence-transformers model on this machine
   https://<host>/v1#<model>               an OpenAI-compatible embeddings endpoint (http:// as well)
   <scheme>[:<anything>]                   an adapter that an installed package registers in the entry points
-                                          recallog.embedders"""
+                                          recallog.embedders
+A folder, a name or a <model> may be followed by the prefixes of questions and of passages, as in
+onnx:<folder>?query=query:+&passage=passage:+ (spelt as in the query of a URL)."""
 _OWN_SCHEMES = frozenset({"minilm", "onnx", "sentence-transformers"})
 
 
@@ -22,17 +25,18 @@ def embedder(name: str, *, api_key: str | None = None, threads: int | None = Non
     for an unknown name, a folder without a model, and an invalid URL or key.
     """
     name = name.strip()
-    kind, separator, where = name.partition(":")
+    kind, separator, rest = name.partition(":")
     if kind in ("http", "https"):
         return _endpoint(name, api_key)
+    where, prefixes = split_name(rest) if kind in _OWN_SCHEMES else (rest, None)
     if name == "minilm" or (kind == "onnx" and where):
         from recallog_projections.index.embedders.onnx import OnnxEmbedder
 
-        return OnnxEmbedder(where or None, threads=threads)
+        return OnnxEmbedder(where or None, prefixes=prefixes, threads=threads)
     if kind == "sentence-transformers" and bool(separator) == bool(where):
         from recallog_projections.index.embedders.sentence_transformers import SentenceTransformersEmbedder
 
-        return SentenceTransformersEmbedder(where or None, threads=threads)
+        return SentenceTransformersEmbedder(where or None, prefixes=prefixes, threads=threads)
     factory = None if kind in _OWN_SCHEMES else plugins.load(plugins.EMBEDDERS, kind)
     if factory is None:
         raise SettingsError(f"{name!r} is not an embedder. It must be one of\n{_SPELLINGS}")
@@ -43,10 +47,11 @@ def embedder(name: str, *, api_key: str | None = None, threads: int | None = Non
 def _endpoint(name: str, api_key: str | None) -> Embedder:
     from recallog_projections.index.embedders.endpoint import EndpointEmbedder
 
-    url, _, model_name = name.partition("#")
+    url, _, fragment = name.partition("#")
+    model_name, prefixes = split_name(fragment)
     if not model_name:
         # The URL is not repeated: it may hold a key.
         raise SettingsError(
             f"an endpoint's URL must end with # and the model's name. An embedder is one of\n{_SPELLINGS}"
         )
-    return EndpointEmbedder(url, model_name, api_key)
+    return EndpointEmbedder(url, model_name, api_key, prefixes=prefixes)

@@ -17,13 +17,17 @@ import numpy as np
 
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.embedders.onnx import (
+    Located,
+    context_cut,
     file_sha256,
+    folder_prefixes,
+    located,
     package_folder,
     pinned,
-    spans_from,
     unit,
     unknown_id,
 )
+from recallog_projections.index.embedders.prefixes import Prefixes
 from recallog_projections.index.embedders.readability import own_text_readable
 from recallog_schemas.errors import SettingsError
 
@@ -49,8 +53,7 @@ class _Model:
     dimension: int
     token_vectors: bool
     chars_max: int
-    prompt: str
-    """Prepended to every text."""
+    prefixes: Prefixes
     unknown_id: int | None
     """The token of text that the vocabulary cannot express."""
 
@@ -58,16 +61,19 @@ class _Model:
 class SentenceTransformersEmbedder(Embedder):
     """Runs all-MiniLM-L6-v2, or the model `name`: a folder, or a model in Hugging Face's cache.
 
-    `threads` sets torch's number of threads for the whole process; by default torch chooses it. The model is loaded at
-    the first call, or when `dimension` or `token_vectors` of a named model is read, and again after `close`. Loading,
-    and reading the `model` of a named one, raise `SettingsError` for a missing package or model, and for weights that
-    differ from the pinned ones.
+    `prefixes` replaces those of a named model. `threads` sets torch's number of threads for the whole process; by
+    default torch chooses it. The model is loaded at the first call, or when `dimension` or `token_vectors` of a named
+    model is read, and again after `close`. Loading, and reading the `model` of a named one, raise `SettingsError` for a
+    missing package or model, and for weights that differ from the pinned ones.
     """
 
-    def __init__(self, name: str | None = None, *, threads: int | None = None) -> None:
+    def __init__(
+        self, name: str | None = None, *, prefixes: Prefixes | None = None, threads: int | None = None
+    ) -> None:
         if threads is not None and threads < 1:
             raise SettingsError(f"an embedder needs at least one thread, not {threads}")
         self._name = name
+        self._prefixes = prefixes
         self._threads = threads
         self._loaded: _Model | None = None
 
@@ -78,11 +84,12 @@ class SentenceTransformersEmbedder(Embedder):
     def model(self) -> str:  # type: ignore[override]
         if self._name is None:
             return f"{MINILM}@{MINILM_SHA256[:8]}"
+        suffix = "" if self._prefixes is None else self._prefixes.identity()
         folder = Path(self._name).expanduser()
         if folder.is_dir():
-            return f"{folder.resolve().name}@{_identity(folder)}"
+            return f"{folder.resolve().name}@{_identity(folder)}{suffix}"
         # The folder of a cached model is named by its commit.
-        return f"{self._name}@{_cached(self._name).name[:12]}"
+        return f"{self._name}@{_cached(self._name).name[:12]}{suffix}"
 
     @cached_property
     def dimension(self) -> int:  # type: ignore[override]
@@ -120,65 +127,108 @@ class SentenceTransformersEmbedder(Embedder):
             except Exception as error:
                 reason = " ".join(str(error).split())[:200]
                 raise SettingsError(f"the model in {folder} cannot be loaded: {reason}") from error
-        token_vectors = is_fast = bool(getattr(transformer.tokenizer, "is_fast", False))
-        (row,) = _encoded(transformer, ["probe"], token_vectors)
+        token_vectors = is_fast = _is_fast(transformer)
+        (row,) = _encoded(transformer, ["probe"], "", token_vectors)
         dimension = len(row["sentence_embedding"])
         if token_vectors:
             states = row.get("token_embeddings")
             token_vectors = states is not None and states.shape[-1] == dimension
+        # Such pooling changes the mask that tells tokens from padding.
+        token_vectors &= all(getattr(module, "include_prompt", True) for module in transformer)
         return _Model(
             transformer,
             dimension,
             token_vectors,
             chars_max=_CHARS_PER_TOKEN_MAX * (transformer.max_seq_length or 8192),
-            prompt=transformer.prompts.get(transformer.default_prompt_name) or "",
+            prefixes=folder_prefixes(folder, self._prefixes),
             unknown_id=unknown_id(transformer.tokenizer.backend_tokenizer) if is_fast else None,
         )
 
     def _embeddings(self, model: _Model, passages: Sequence[Passage]) -> list[Embedding]:
-        # Only some versions strip white space. It is stripped here, and spans are shifted accordingly.
-        texts = [passage.text[: model.chars_max].encode("utf-8", "replace").decode() for passage in passages]
-        rows = _encoded(model.transformer, [text.strip() for text in texts], model.token_vectors)
-        return [
-            self._embedding(model, row, text, passage) for row, text, passage in zip(rows, texts, passages, strict=True)
-        ]
+        embeddings: dict[int, Embedding] = {}
+        for prefix in {model.prefixes.of(passage) for passage in passages}:
+            chosen = [index for index, passage in enumerate(passages) if model.prefixes.of(passage) == prefix]
+            texts = [_text(model, passages[index], prefix) for index in chosen]
+            rows = _encoded(model.transformer, [text.stripped for text in texts], prefix, model.token_vectors)
+            for index, row, text in zip(chosen, rows, texts, strict=True):
+                embeddings[index] = self._embedding(model, row, text, passages[index], prefix)
+        return [embeddings[index] for index in range(len(passages))]
 
     @staticmethod
-    def _embedding(model: _Model, row: dict[str, Any], text: str, passage: Passage) -> Embedding:
+    def _embedding(model: _Model, row: dict[str, Any], text: "_Text", passage: Passage, prefix: str) -> Embedding:
         vector = unit(row["sentence_embedding"].float().numpy())
         no_vectors = np.zeros((0, len(vector)), np.float32)
-        if not getattr(model.transformer.tokenizer, "is_fast", False):
+        if not _is_fast(model.transformer):
             return Embedding(vector, [], no_vectors)
-        split = model.transformer.tokenizer(
-            model.prompt + text.strip(),
-            truncation=True,
-            max_length=model.transformer.max_seq_length,
-            return_offsets_mapping=True,
-            return_special_tokens_mask=True,
-        )
-        # From offsets in the stripped text after the prompt to characters of the passage.
-        shift = len(text) - len(text.lstrip()) - len(model.prompt)
-        text_from = shift + len(model.prompt)
-        pieces = [
-            (start + shift, end + shift, token == model.unknown_id)
-            for token, (start, end), added in zip(
-                split["input_ids"], split["offset_mapping"], split["special_tokens_mask"], strict=True
-            )
-            if not added and start + shift >= text_from
-        ]
-        readable = own_text_readable(passage, pieces)
-        if not model.token_vectors:
+        tokens = _located(model, text, prefix, cut=True)
+        readable = own_text_readable(passage, [(token.start, token.end, token.is_unknown) for token in tokens])
+        own = [token for token in tokens if token.start >= passage.tokens_from] if model.token_vectors else []
+        if not own:
             return Embedding(vector, [], no_vectors, readable)
-        first = max(passage.tokens_from, text_from)
-        indexes, spans = spans_from(first, split["offset_mapping"], split["special_tokens_mask"], shift)
         # Some tokenizers pad in front.
         states = row["token_embeddings"][row["attention_mask"].bool()].float().numpy()
-        return Embedding(vector, spans, unit(states[indexes]) if indexes else no_vectors, readable)
+        spans = [(token.start, token.end) for token in own]
+        return Embedding(vector, spans, unit(states[[token.row for token in own]]), readable)
 
 
-def _encoded(transformer: Any, texts: list[str], with_states: bool) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """The text of a passage for the library. Only some of its versions strip white space; it is stripped here."""
+
+    whole: str
+    """That of the passage, cut to the characters that may count."""
+    begin: int
+    """The first character in `whole` that the model reads."""
+
+    @property
+    def stripped(self) -> str:
+        return self.whole[self.begin :].strip()
+
+
+def _text(model: _Model, passage: Passage, prefix: str) -> _Text:
+    whole = passage.text[: model.chars_max].encode("utf-8", "replace").decode()
+    begin = len(whole) - len(whole.lstrip())
+    if not passage.tokens_from or not _is_fast(model.transformer):
+        return _Text(whole, begin)
+    room = len(_located(model, _Text(whole, begin), prefix, cut=True))
+    tokens = _located(model, _Text(whole, begin), prefix, cut=False)
+    begin = max(begin, context_cut(passage, tokens, room))
+    return _Text(whole, begin + len(whole[begin:]) - len(whole[begin:].lstrip()))
+
+
+def _located(model: _Model, text: _Text, prefix: str, *, cut: bool) -> list[Located]:
+    """The tokens of a text, all of them or those that the model reads."""
+    split = model.transformer.tokenizer(
+        prefix + text.stripped,
+        truncation=cut,
+        max_length=model.transformer.max_seq_length if cut else None,
+        return_offsets_mapping=True,
+        return_special_tokens_mask=True,
+        verbose=False,
+    )
+    return located(
+        text.whole,
+        split["offset_mapping"],
+        split["special_tokens_mask"],
+        (token == model.unknown_id for token in split["input_ids"]),
+        shift=text.begin - len(prefix),
+        begin=text.begin,
+    )
+
+
+def _is_fast(transformer: Any) -> bool:
+    """Whether its tokenizer gives the spans of tokens."""
+    return bool(getattr(transformer.tokenizer, "is_fast", False))
+
+
+def _encoded(transformer: Any, texts: list[str], prefix: str, with_states: bool) -> list[dict[str, Any]]:
     """For each text its "sentence_embedding" as a tensor, with states also "token_embeddings" and "attention_mask"."""
-    settings = {"batch_size": _BATCH_TEXTS_MAX, "show_progress_bar": False, "convert_to_numpy": False}
+    settings = {
+        "prompt": prefix,
+        "batch_size": _BATCH_TEXTS_MAX,
+        "show_progress_bar": False,
+        "convert_to_numpy": False,
+    }
     if with_states:
         return list(transformer.encode(texts, output_value=None, **settings))
     return [{"sentence_embedding": vector} for vector in transformer.encode(texts, **settings)]
