@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recallog.testing import ProjectionDriver
 from recallog_projections.index import documents
-from recallog_projections.index.documents import DOCUMENTS, Document, Index, is_question, point_id
+from recallog_projections.index.documents import DOCUMENTS, Document, Index, point_id
 from recallog_projections.views import builtin
 from recallog_schemas import Event, limits
 from support.events import event
@@ -114,21 +114,6 @@ def test_a_time_is_stored_to_the_microsecond(microsecond: int) -> None:
 def test_every_time_is_stored_to_the_microsecond(at: datetime) -> None:
     kept = documents_of([bytes_of_an_event(random.Random(0), at=at.isoformat())])[0].at
     assert kept == (at - EPOCH) // timedelta(microseconds=1)
-
-
-# Questions.
-
-
-@pytest.mark.parametrize(
-    "text", ["Who?", "Who? ", "Who? [shares a photo of a mill]", "Really?? [a] ", "Wer?\n[one\ntwo]", "?"]
-)
-def test_a_text_that_ends_in_a_question_mark_is_a_question_whatever_is_appended(text: str) -> None:
-    assert is_question(documents.clean(text))
-
-
-@pytest.mark.parametrize("text", ["Who? I.", "[is it a photo?]", "Who?)", "", "He asked [who?]", "Yes. [photo]"])
-def test_a_text_without_a_final_question_mark_is_no_question(text: str) -> None:
-    assert not is_question(text)
 
 
 # Ordinals and ids.

@@ -9,6 +9,7 @@ from recallog.retrieval.query import micros
 from recallog.retrieval.ranking import Candidate
 from recallog.retrieval.term_cache import MemoryTerms, TermCache
 from recallog_projections.index import documents, points, terms
+from recallog_projections.index.language import questions
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import codec, kinds
 
@@ -95,7 +96,7 @@ def _terms_of(memory: RememberedEvent, generation: str, cache: TermCache) -> Mem
         event.kind,
         event.session or "",
         at,
-        documents.is_question(text),
+        questions.is_question(text),
         documents.text_key(text),
         weights,
     )

@@ -91,4 +91,4 @@ def _near(each: Candidate, ordinals: Collection[tuple[str, int]]) -> bool:
 
 def _in_pairs(searched: Collection[str]) -> bool:
     """Whether most of the terms are pairs of characters."""
-    return 2 * sum(map(terms.is_pair, searched)) > len(searched)
+    return 2 * sum(map(terms.is_ngram, searched)) > len(searched)

@@ -9,7 +9,7 @@ from typing import Any, Self
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED
 from recallog.retrieval.ranking import Candidate
-from recallog_projections.index import documents, points, terms
+from recallog_projections.index import documents, terms
 from recallog_projections.index.engines.engine import EVERYBODY, Filter
 from recallog_schemas import Position, limits
 
@@ -107,10 +107,11 @@ def query_terms(query: str, agents: Iterable[str]) -> QueryTerms:
     named = {agent: _named(agent, query) for agent in agents}
     authors = frozenset(agent for agent, spans in named.items() if spans)
     names = [span for agent in authors for span in named[agent]]
-    term_spans = []
-    for start, end, word in points.content_words(query):
-        if not any(first <= start < last for first, last in names):
-            term_spans += [(start, end, term) for term in terms.terms(word)]
+    term_spans = [
+        (start, end, term)
+        for start, end, term in terms.occurrences(query)
+        if not any(first <= start < last for first, last in names)
+    ]
     distinct = tuple(dict.fromkeys(term for _, _, term in term_spans))[: limits.RECALL_TERMS_MAX]
     return QueryTerms(authors, distinct, tuple(term_spans))
 

@@ -4,7 +4,6 @@ The store of the index turns documents into points of the engine.
 """
 
 import hashlib
-import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -13,6 +12,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from recallog_projections.index.engines.engine import EVERYBODY
+from recallog_projections.index.language import questions
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings, visibility
@@ -22,8 +22,6 @@ from recallog_schemas import Event, Record, kinds, limits
 SHARED = (EVERYBODY,)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-_TRAILING_BRACKETS = re.compile(r"\s*\[[^\]]*\]\s*$")
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -119,7 +117,7 @@ class Index:
             readers=readers,
             session=name,
             ordinal=session.documents,
-            is_question=is_question(words),
+            is_question=questions.is_question(words),
             turn=event.turn,
             at=(event.at - _EPOCH) // timedelta(microseconds=1),  # exact, as floats are not
             offset=record.offset,
@@ -142,11 +140,6 @@ def clean(text: str) -> str:
 def text_key(words: str) -> int:
     """63 bits of the digest of a cleaned text, by which equal texts are found."""
     return int.from_bytes(hashlib.blake2b(words.encode(), digest_size=8).digest(), "big") >> 1
-
-
-def is_question(words: str) -> bool:
-    """Whether `words` end with a question mark. A last part in brackets, such as a shared image, is ignored."""
-    return _TRAILING_BRACKETS.sub("", words).endswith("?")
 
 
 def point_id(space: str, session: str, ordinal: int) -> str:

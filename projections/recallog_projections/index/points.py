@@ -36,7 +36,6 @@ _MONTHS = (
     "December",
 )  # not those of the locale: the same document must have the same terms on every machine
 _AUTHOR = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._@/-]*: ")
-_WORD = re.compile(r"[^\W_]+")
 
 
 def text_of(document: Document) -> str:
@@ -120,17 +119,9 @@ def weights_of(document: Document) -> dict[str, float]:
     return terms.repeated_term_discount(terms.weights(terms_of(text_of(document), document.at)), preceding)
 
 
-def content_words(text: str) -> Iterator[tuple[int, int, str]]:
-    """The content words of `text` as (start, end, word in lower case), in characters, end exclusive."""
-    for found in _WORD.finditer(text):
-        word = found.group().lower()
-        if word not in terms.FUNCTION_WORDS:
-            yield found.start(), found.end(), word
-
-
 def _content_tokens(text: str, embedding: Embedding) -> Iterator[int]:
     """The indexes of the tokens that belong to content words."""
-    words = content_words(text)
+    words = terms.content_words(text)
     word = next(words, None)
     for number, (start, end) in enumerate(embedding.token_spans):
         while word is not None and word[1] <= start:

@@ -6,85 +6,63 @@ The engine computes the idf for each query. Stored weights must not depend on ot
 a constant; with a low b it has little influence.
 """
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import lru_cache
 from hashlib import blake2b
-from threading import local
-
-import Stemmer
 
 from recallog_projections.index.engines.engine import Sparse
+from recallog_projections.index.language import stems, stop_words
+from recallog_projections.index.language.words import HAN, LATIN, UNSPACED, Word, ascii_words, words
 
 K1 = 0.9
 B = 0.4
 AVERAGE_TERMS = 25.0
 REPEATED_TERM_DISCOUNT = 0.6
 """The share of its weight that a term loses if the preceding text has it too."""
+CHARACTER_WEIGHT = 0.5
+"""The weight of a single Chinese character, as a share of that of a pair."""
 
-# Function words, including question words and the parts of "don't" and "it'll".
-FUNCTION_WORDS = frozenset(
-    """
-    a an the this that these those such same other another each every either neither both all any some no none
-    i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she her hers
-    herself it its itself they them their theirs themselves one ones someone somebody something anyone anybody anything
-    everyone everybody everything nobody nothing who whom whose which what when where why how whoever whatever whichever
-    whenever wherever there here
-    am is are was were be been being do does did doing done have has had having can could shall should will would
-    might must ought
-    and or but nor so yet if then else than as because since although though while until unless whether
-    of at by for with about against between into through during before after above below to from up down in out on off
-    over under again further once upon within without toward towards across along among around behind beside besides
-    beyond near onto per via
-    not only own too very just also even ever never still already almost quite rather really yes no oh well ok okay
-    s t d m ll re ve don didn doesn isn aren wasn weren hasn haven hadn won wouldn couldn shouldn can cannot ain let
-    """.split()  # noqa: SIM905 - a page of quoted words is harder to read
-)
-
-_WORD = re.compile(r"[^\W_]+")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f]{2,}")
-"""Runs of scripts without spaces between words. Each pair of adjacent characters is a term."""
-
-_threads = local()
+FUNCTION_WORDS = stop_words.stop_words(stop_words.ENGLISH)
 
 
 def terms(text: str) -> list[str]:
     """The content terms of `text` in order, with repetitions."""
-    found: list[str] = []
-    for word in _WORD.findall(text.lower()):
-        if word.isascii():
-            if word not in FUNCTION_WORDS:
-                found.append(stem(word))
-        else:
-            found += _of_other_script(word)
-    return found
+    plain = ascii_words(text)
+    if plain is not None and stop_words.language_of(plain, text) == stop_words.ENGLISH:
+        return [stems.english(word) for word in plain if word not in FUNCTION_WORDS]  # most texts: a third of the time
+    return [term for _, _, term in occurrences(text)]
 
 
-def is_pair(term: str) -> bool:
-    """Whether a term is a pair of characters of a script without spaces between words."""
-    return _UNSPACED.fullmatch(term) is not None
+def occurrences(text: str) -> Iterator[tuple[int, int, str]]:
+    """The content terms of `text` as (start, end, term), in characters of `text`, end exclusive."""
+    found, language = _read(text)
+    persian = stems.is_persian(text)
+    for word in found:
+        for part in stems.content(word, language):
+            yield from stems.terms_of(part, language, persian=persian)
 
 
-def _of_other_script(word: str) -> Iterable[str]:
-    end = 0
-    for run in _UNSPACED.finditer(word):
-        if run.start() > end:
-            yield stem(word[end : run.start()])
-        for start in range(run.start(), run.end() - 1):
-            yield word[start : start + 2]
-        end = run.end()
-    if end < len(word):
-        yield stem(word[end:])
+def content_words(text: str) -> Iterator[tuple[int, int, str]]:
+    """The content words of `text` as (start, end, folded word), in characters of `text`, end exclusive.
+
+    In scripts without spaces between words, all characters between two function words are one word.
+    """
+    found, language = _read(text)
+    for word in found:
+        for part in stems.content(word, language):
+            yield part.start, part.end, part.folded
 
 
-@lru_cache(maxsize=65_536)
-def stem(word: str) -> str:
-    """The Snowball stem of a lower-case word."""
-    stemmer = getattr(_threads, "stemmer", None)
-    if stemmer is None:
-        stemmer = _threads.stemmer = Stemmer.Stemmer("english", 0)  # a stemmer is not thread-safe
-    return str(stemmer.stemWord(word))
+def is_ngram(term: str) -> bool:
+    """Whether a term is a part of a word of a script without spaces between words, mostly a pair of characters."""
+    return UNSPACED.fullmatch(term) is not None
+
+
+def _read(text: str) -> tuple[list[Word], str]:
+    """The words of a text, and the language of those in Latin letters."""
+    found = list(words(text))
+    return found, stop_words.language_of([word.folded for word in found if word.script == LATIN], text)
 
 
 @lru_cache(maxsize=65_536)
@@ -97,7 +75,11 @@ def weights(found: Iterable[str]) -> dict[str, float]:
     """The BM25 weight of each distinct term of a text, without idf."""
     counts = Counter(found)
     floor = K1 * (1 - B + B * counts.total() / AVERAGE_TERMS)
-    return {term: count * (K1 + 1) / (count + floor) for term, count in counts.items()}
+    return {term: _share(term) * count * (K1 + 1) / (count + floor) for term, count in counts.items()}
+
+
+def _share(term: str) -> float:
+    return CHARACTER_WEIGHT if len(term) == 1 and HAN.match(term) else 1.0
 
 
 def repeated_term_discount(weighted: Mapping[str, float], preceding: Set[str]) -> dict[str, float]:

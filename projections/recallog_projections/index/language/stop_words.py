@@ -1,0 +1,145 @@
+"""Function words by language, and the language of a text in Latin letters.
+
+`stop_words/<language>.txt` has the function words of one language, question words included, separated by white space.
+`english_lookalikes.txt` has those of other languages that English texts have too: they are no evidence.
+The language of a text is the one that has most of them. That is enough for sentences; a text of a few content words
+counts as English.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from recallog_projections.index.language.words import fold, without_accents
+
+ENGLISH: Final = "en"
+VIETNAMESE: Final = "vi"
+LATIN_LANGUAGES: Final = (
+    "de",
+    "fr",
+    "es",
+    "pt",
+    "it",
+    "nl",
+    "sv",
+    "da",
+    "no",
+    "fi",
+    "pl",
+    "cs",
+    "ro",
+    "hu",
+    "tr",
+    "id",
+    "vi",
+)
+"""The languages in Latin letters besides English. If two have the same evidence, the first one counts."""
+_OTHER_ALPHABETS = ("ru", "el", "hy", "ar", "fa", "he", "hi", "bn", "ta")
+_UNSPACED = ("zh", "ja", "th")
+
+_FOLDER = Path(__file__).with_name("stop_words")
+
+_LETTERS: Mapping[str, tuple[str, ...]] = {
+    "ß": ("de",),
+    "ä": ("de", "sv", "fi"),
+    "ö": ("de", "sv", "fi", "tr", "hu"),
+    "ü": ("de", "tr", "hu"),
+    "ñ": ("es",),
+    "¿": ("es",),
+    "¡": ("es",),
+    "ã": ("pt",),
+    "õ": ("pt",),
+    "ç": ("fr", "pt", "tr"),
+    "œ": ("fr",),
+    "ê": ("fr", "pt"),
+    "è": ("fr", "it"),
+    "ò": ("it",),
+    "ù": ("it", "fr"),
+    "å": ("sv", "no", "da"),
+    "ø": ("da", "no"),
+    "æ": ("da", "no"),
+    "ł": ("pl",),
+    "ą": ("pl",),
+    "ę": ("pl",),
+    "ś": ("pl",),
+    "ż": ("pl",),
+    "ř": ("cs",),
+    "ě": ("cs",),
+    "ů": ("cs",),
+    "ă": ("ro",),
+    "ș": ("ro",),
+    "ț": ("ro",),
+    "ő": ("hu",),
+    "ű": ("hu",),
+    "ğ": ("tr",),
+    "ş": ("tr",),
+    "ı": ("tr",),
+    "ơ": ("vi",),
+    "ư": ("vi",),
+    "đ": ("vi",),
+    "ạ": ("vi",),
+    "ế": ("vi",),
+    "ộ": ("vi",),
+}
+"""Letters and signs that are evidence of a language."""
+
+
+@lru_cache(maxsize=64)
+def stop_words(language: str) -> frozenset[str]:
+    """The function words of a language, folded; those of Latin languages also without accents, as many people type."""
+    folded = {fold(word) for word in (_FOLDER / f"{language}.txt").read_text("utf-8").split()}
+    if language in LATIN_LANGUAGES and language != VIETNAMESE:
+        folded |= {without_accents(word) for word in folded}
+    return frozenset(folded)
+
+
+@lru_cache(maxsize=1)
+def of_other_alphabets() -> frozenset[str]:
+    """The function words of the languages in other alphabets, together: few words of one occur in another one."""
+    return frozenset().union(*map(stop_words, _OTHER_ALPHABETS))
+
+
+def language_of(words: Collection[str], text: str) -> str:
+    """The language of the Latin `words` of a text, folded: one of `LATIN_LANGUAGES`, or `ENGLISH` without evidence."""
+    if text.isascii() and _markers().keys().isdisjoint(words):
+        return ENGLISH
+    distinct = set(words)
+    evidence = Counter(language for word in _markers().keys() & distinct for language in _markers()[word])
+    if not text.isascii():
+        letters = _LETTERS.keys() & set(text.casefold())
+        evidence.update(language for letter in letters for language in _LETTERS[letter])
+    if not evidence:
+        return ENGLISH
+    language = max(LATIN_LANGUAGES, key=evidence.__getitem__)  # the first of equal ones
+    english = (stop_words(ENGLISH) - stop_words(language)) & distinct
+    return language if evidence[language] > len(english) else ENGLISH
+
+
+@lru_cache(maxsize=1)
+def _markers() -> Mapping[str, tuple[str, ...]]:
+    """Function words that are evidence, each with its languages."""
+    languages: dict[str, list[str]] = {}
+    english = stop_words(ENGLISH) | stop_words("english_lookalikes")
+    for language in LATIN_LANGUAGES:
+        for word in stop_words(language) - english:
+            if len(word) > 1:
+                languages.setdefault(word, []).append(language)
+    return {word: tuple(of_word) for word, of_word in languages.items()}
+
+
+@lru_cache(maxsize=1)
+def single_characters() -> frozenset[str]:
+    """Function words of Chinese and Japanese of one character. Pairs with other characters may still be words."""
+    return frozenset(word for language in ("zh", "ja") for word in stop_words(language) if len(word) == 1)
+
+
+@lru_cache(maxsize=1)
+def unspaced() -> re.Pattern[str]:
+    """The function words of scripts without spaces, the longest first; kana particles between other characters."""
+    found = {word for language in _UNSPACED for word in stop_words(language) if len(word) > 1}
+    alternatives = "|".join(map(re.escape, sorted(found, key=lambda word: (-len(word), word))))
+    thai_marks = "[\u0e30-\u0e3a\u0e45\u0e47-\u0e4e]"
+    return re.compile(f"(?:{alternatives})(?!{thai_marks})|を|(?<![ぁ-ゟ])[はがにでともへのや](?![ぁ-ゟ])")
