@@ -235,6 +235,8 @@ class Kind:
     """Whether recall and search find its events. False for texts that only name or close a session."""
     schema_version: int = 1
     role: Role = MEMORY
+    details: TextRule | None = None
+    """A longer form of the text, whose exact strings, such as paths and errors, recall finds too; None: the text."""
 
 
 _ANY_TEXT = first_of("text", "belief", "summary", "goal")
@@ -259,7 +261,15 @@ CATALOGUE: Mapping[str, Kind] = {
         Kind("reflection.failed", "A due reflection was not written.", ReflectionFailed, _NONE, 0.0, bookkeeping=True),
         Kind("agent.configured", "Settings of its agent.", AgentConfigured, _NONE, 0.0, bookkeeping=True),
         Kind("space.configured", "Settings of its space.", SpaceConfigured, _NONE, 0.0, bookkeeping=True),
-        Kind("tool.used", "An agent called a tool.", ToolUsed, text_rules.tool_text, 0.40, role=ACTION),
+        Kind(
+            "tool.used",
+            "An agent called a tool.",
+            ToolUsed,
+            text_rules.tool_text,
+            0.40,
+            role=ACTION,
+            details=text_rules.tool_details,
+        ),
         Kind("session.started", "A session begins.", SessionStarted, first_of("title"), 0.30, recalled=False),
         Kind("session.ended", "A session ends.", SessionEnded, first_of("outcome"), 0.30, recalled=False),
         Kind("clock.ticked", "Time passed: the turn of the space moves.", Payload, _NONE, 0.0, bookkeeping=True),
@@ -329,6 +339,7 @@ def digest() -> str:
             kind.recalled,
             kind.schema_version,
             kind.role,
+            kind.details.__name__ if kind.details is not None else "",
         ]
         for kind in (*CATALOGUE.values(), _UNKNOWN)
     ]

@@ -15,6 +15,7 @@ PAYLOAD_DEPTH_MAX = 64
 TOOL_TEXT_CHARS_MAX = 800  # of the text of a tool call: its name, its arguments and its outcome
 TOOL_NAME_CHARS_MAX = 100  # of them for the name
 TOOL_ARGUMENTS_CHARS = 400  # of them for the arguments; they and the outcome may use what the other leaves
+TOOL_DETAILS_CHARS_MAX = 8_000  # of a tool call, whose exact strings are indexed
 WEIGHT_MAX = 1_000.0  # weight of a term of salience: the sum of three terms stays finite and readable
 
 # Appending and reading.
@@ -79,6 +80,7 @@ BELIEF_CHARS_MAX = 2_000
 INDEX_BEFORE_CHARS = 400
 INDEX_OTHERS_KEPT = 8
 INDEX_BATCH_RECORDS = 256
+INDEX_DETAIL_TERMS_MAX = 256  # of the details of one memory, 8 bytes each
 
 # Recall.
 RECALL_HITS = 5

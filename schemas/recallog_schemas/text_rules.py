@@ -40,21 +40,30 @@ def tool_text(payload: Mapping[str, Any]) -> str:
     failed call says so: `tool(arguments): failed: error`. A call that succeeded without a result says `ok`. Long
     arguments lose their end, and a long outcome its middle, since errors and summaries are often last.
     """
+    return _tool_text(payload, limits.TOOL_TEXT_CHARS_MAX, limits.TOOL_ARGUMENTS_CHARS)
+
+
+def tool_details(payload: Mapping[str, Any]) -> str:
+    """The same, at most 8,000 characters."""
+    return _tool_text(payload, limits.TOOL_DETAILS_CHARS_MAX, limits.TOOL_DETAILS_CHARS_MAX // 2)
+
+
+def _tool_text(payload: Mapping[str, Any], chars_max: int, arguments_chars: int) -> str:
     tool = _beginning(payload["tool"], limits.TOOL_NAME_CHARS_MAX)
-    arguments, outcome = _arguments(payload.get("arguments")), _outcome(payload)
-    left = limits.TOOL_TEXT_CHARS_MAX - len(tool)
+    arguments, outcome = _arguments(payload.get("arguments"), chars_max), _outcome(payload, chars_max)
+    left = chars_max - len(tool)
     if arguments is not None:
         left -= len("()")
         outcome_chars = len(": ") + len(outcome) if outcome else 0
-        arguments = _beginning(arguments, max(limits.TOOL_ARGUMENTS_CHARS, left - outcome_chars))
+        arguments = _beginning(arguments, max(arguments_chars, left - outcome_chars))
         tool, left = f"{tool}({arguments})", left - len(arguments)
     return f"{tool}: {_both_ends(outcome, left - len(': '))}" if outcome else tool
 
 
-tool_text.__name__ = "{tool}({arguments}): {result}"
+tool_text.__name__ = tool_details.__name__ = "{tool}({arguments}): {result}"
 
 
-def _arguments(arguments: object) -> str | None:
+def _arguments(arguments: object, chars_max: int) -> str | None:
     """The arguments of a tool call, for readers; None if there are none. JSON in a string is read as JSON."""
     if arguments is None:
         return None
@@ -64,12 +73,14 @@ def _arguments(arguments: object) -> str | None:
         if len(arguments) == 1 and "command" in arguments:
             command = arguments["command"]
             return (
-                " ".join([_plain(word) for word in command]) if isinstance(command, list | tuple) else _plain(command)
+                " ".join([_plain(word, chars_max) for word in command])
+                if isinstance(command, list | tuple)
+                else _plain(command, chars_max)
             )
-        return ", ".join([f"{name}={_plain(value)}" for name, value in arguments.items()])
+        return ", ".join([f"{name}={_plain(value, chars_max)}" for name, value in arguments.items()])
     if isinstance(arguments, list | tuple):
-        return ", ".join([_plain(value) for value in arguments])
-    return _plain(arguments)
+        return ", ".join([_plain(value, chars_max) for value in arguments])
+    return _plain(arguments, chars_max)
 
 
 def _parsed(arguments: str) -> object:
@@ -81,24 +92,27 @@ def _parsed(arguments: str) -> object:
     return value if isinstance(value, dict | list) else arguments
 
 
-def _outcome(payload: Mapping[str, Any]) -> str:
+def _outcome(payload: Mapping[str, Any], chars_max: int) -> str:
     """What a tool call led to; "" if that is unknown."""
     ok, error, result = payload.get("ok"), payload.get("error"), payload.get("result")
-    said = "" if result is None else _plain(result).strip()
+    said = "" if result is None else _plain(result, chars_max).strip()
     if error is not None:
-        said = f"{_plain(error)}\n{said}".strip()
+        said = f"{_plain(error, chars_max)}\n{said}".strip()
     if ok is False or (ok is None and error):
         return f"failed: {said}" if said else "failed"
     return said or ("ok" if ok else "")
 
 
-def _plain(value: object) -> str:
-    """A string as it is; anything else as JSON whose strings are not escaped, so that their words can be searched."""
+def _plain(value: object, chars_max: int) -> str:
+    """A string as it is; anything else as JSON whose strings are not escaped, so that their words can be searched.
+
+    At most `2 * chars_max` characters of the JSON are returned.
+    """
     if isinstance(value, str):
         return value
     if type(value) is int:
         return str(value)
-    written = json.dumps(value, ensure_ascii=False)[: 2 * limits.TOOL_TEXT_CHARS_MAX]
+    written = json.dumps(value, ensure_ascii=False)[: 2 * chars_max]
     return _ESCAPED.sub(lambda found: _ESCAPES[found[1]], written)
 
 

@@ -1,7 +1,7 @@
 """Candidates from the index: the best by vector and by keyword, and their neighbours in the conversation."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
@@ -14,7 +14,7 @@ from recallog.retrieval.by_words import inverse_frequency
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, query_terms
 from recallog.retrieval.ranking import Candidate
-from recallog_projections.index import points, terms, token_codec
+from recallog_projections.index import identifiers, points, terms, token_codec
 from recallog_projections.index.documents import point_id
 from recallog_projections.index.embedders.embedder import Embedding, Passage
 from recallog_projections.index.engines.engine import Hit, Search, Sparse
@@ -167,7 +167,8 @@ async def _scored(
     found, *by_vector = await index.engine.search(index.collection, searches)
     cosines = {hit.id: hit.score for hits in by_vector for hit in hits}
     worth = {terms.dimension(term): weight for term, weight in idf.items()}
-    candidates = [_candidate(hit, worth, cosines.get(hit.id)) for hit in found]
+    exact = frozenset(terms.dimension(term) for term in idf if identifiers.is_exact(term))
+    candidates = [_candidate(hit, worth, exact, cosines.get(hit.id)) for hit in found]
     if late_interaction is not None:
         payloads = [hit.payload for hit in found]
         for each, of_tokens in zip(candidates, _late_interactions(payloads, late_interaction), strict=True):
@@ -201,8 +202,9 @@ def _maxima(rows: np.ndarray, counts: Sequence[int]) -> np.ndarray:
     return maxima
 
 
-def _candidate(hit: Hit, worth: Mapping[int, float], cosine: float | None) -> Candidate:
-    """A candidate from a hit; `worth` maps the dimension of each term of the query to its idf."""
+def _candidate(hit: Hit, worth: Mapping[int, float], exact: Set[int], cosine: float | None) -> Candidate:
+    """A candidate from a hit. `worth` maps the dimension of each term of the query to its idf; `exact` has those of
+    exact strings."""
     payload, stored = hit.payload, _stored(hit)
     shared = [number for number in worth if number in stored]
     return Candidate(
@@ -219,8 +221,15 @@ def _candidate(hit: Hit, worth: Mapping[int, float], cosine: float | None) -> Ca
         text_key=payload["text_key"],
         semantic=cosine,
         keyword=sum(stored[number] * worth[number] for number in shared),
-        coverage=sum(worth[number] for number in shared) / (sum(worth.values()) or 1.0),
+        coverage=_share(worth, shared, worth.keys() - exact),
+        exact=_share(worth, shared, exact),
     )
+
+
+def _share(worth: Mapping[int, float], shared: Iterable[int], of: Set[int]) -> float:
+    """The share of the idf of the terms `of` that the terms `shared` have."""
+    whole = sum(worth[number] for number in of)
+    return sum(worth[number] for number in shared if number in of) / whole if whole else 0.0
 
 
 def _sparse(searched: Sequence[str]) -> Sparse:

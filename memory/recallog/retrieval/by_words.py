@@ -9,6 +9,7 @@ from recallog.retrieval.query import micros
 from recallog.retrieval.ranking import Candidate
 from recallog.retrieval.term_cache import MemoryTerms, TermCache
 from recallog_projections.index import documents, points, terms
+from recallog_projections.index.identifiers import is_exact
 from recallog_projections.index.language import questions
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import codec, kinds
@@ -48,7 +49,8 @@ def candidates(
     ]
     frequency = Counter(term for _, _, _, matching in worded for term in matching)
     idf = {term: inverse_frequency(len(worded), frequency[term]) for term in searched}
-    whole = sum(idf.values()) or 1.0
+    whole = sum(weight for term, weight in idf.items() if not is_exact(term)) or 1.0
+    exact = sum(weight for term, weight in idf.items() if is_exact(term)) or 1.0
     ordinals: Counter[str] = Counter()
     found = KeywordCandidates([], {}, idf, {})
     spoken: dict[str, set[str]] = {}
@@ -73,7 +75,8 @@ def candidates(
                 is_question=about.is_question,
                 text_key=about.text_key,
                 keyword=sum(idf[term] * weights[term] for term in matching),
-                coverage=sum(idf[term] for term in matching) / whole,
+                coverage=sum(idf[term] for term in matching if not is_exact(term)) / whole,
+                exact=sum(idf[term] for term in matching if is_exact(term)) / exact,
             )
         )
     found.sessions = {session: sum(idf[term] for term in matched) for session, matched in spoken.items()}
@@ -90,7 +93,10 @@ def _terms_of(memory: RememberedEvent, generation: str, cache: TermCache) -> Mem
     recalled = kinds.kind_of(event.kind).recalled
     text = documents.clean(memory.text if memory.text is not None else event.text) if recalled else ""
     at = micros(event.at)
-    weights = terms.weights(points.terms_of(text, at)) if text else None
+    weights = None
+    if text:
+        of_text = points.terms_of(text, at)
+        weights = terms.weights([*of_text, *points.detail_terms(event, of_text)])
     found = MemoryTerms(
         event.agent,
         event.kind,

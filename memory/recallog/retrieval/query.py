@@ -110,7 +110,7 @@ def query_terms(query: str, agents: Iterable[str]) -> QueryTerms:
     term_spans = [
         (start, end, term)
         for start, end, term in terms.occurrences(query)
-        if not any(first <= start < last for first, last in names)
+        if not any(first < end and start < last for first, last in names)
     ]
     distinct = tuple(dict.fromkeys(term for _, _, term in term_spans))[: limits.RECALL_TERMS_MAX]
     return QueryTerms(authors, distinct, tuple(term_spans))

@@ -64,6 +64,8 @@ class RankingWeights:
     """Subtracted from questions, which seldom contain the answer."""
     author: float = 0.3
     person: float = 0.3
+    exact: float = 0.5
+    """For a memory that has all exact strings of the query."""
     session: float = 0.0
     """Share of the query's idf that its whole session contains."""
 
@@ -102,7 +104,9 @@ class Candidate:
     importance: float = kinds.DEFAULT_IMPORTANCE
     """From 0 to 1: the importance of its kind when it was published."""
     coverage: float = 0.0
-    """0 to 1: the share of the query's idf that it contains."""
+    """0 to 1: the share of the idf of the query's words that it contains."""
+    exact: float = 0.0
+    """0 to 1: the share of the idf of the query's exact strings (paths, flags, identifiers) that it contains."""
     text_key: int | None = None
     """The same for equal texts; None if it is unknown."""
 
@@ -140,11 +144,29 @@ def rank(candidates: Sequence[Candidate], query: RankingQuery) -> list[Ranked]:
     weights, used = _weights(candidates, query.channels)
     own = (_reciprocal_ranks if query.fusion == RRF else _weighted)(candidates, query, weights, used)
     parts = _with_structure(candidates, own, query, weights) if STRUCTURE in query.channels else own
+    if KEYWORD in used:
+        parts = _with_exact(candidates, parts, query, weights)
     ranked = _with_equal_texts(
         [Ranked(each, sum(terms.values()), terms) for each, terms in zip(candidates, parts, strict=True)]
     )
     ranked.sort(key=lambda one: (-one.score, -one.candidate.offset))
     return ranked
+
+
+def _with_exact(
+    candidates: Sequence[Candidate], parts: Sequence[dict[str, float]], query: RankingQuery, weights: RankingWeights
+) -> list[dict[str, float]]:
+    """The terms of the score, and that of the query's exact strings: no channel tells two similar paths apart."""
+    scale = _scale(query)
+    return [
+        {**terms, "exact": weights.exact * scale * each.exact} if each.exact else terms
+        for each, terms in zip(candidates, parts, strict=True)
+    ]
+
+
+def _scale(query: RankingQuery) -> float:
+    """The factor of all terms that are not shares of other scores: reciprocal ranks are small."""
+    return 1 / (RRF_K + 1) if query.fusion == RRF else 1.0
 
 
 def _with_equal_texts(ranked: Sequence[Ranked]) -> list[Ranked]:
@@ -231,7 +253,7 @@ def _reciprocal_ranks(
 def _with_structure(
     candidates: Sequence[Candidate], own: Sequence[Mapping[str, float]], query: RankingQuery, weights: RankingWeights
 ) -> list[dict[str, float]]:
-    scale = 1 / (RRF_K + 1) if query.fusion == RRF else 1.0  # so that structure does not drown the ranks
+    scale = _scale(query)
     scores = [sum(terms.values()) for terms in own]
     floor = weights.floor * max(scores, default=0.0)
     scores = [max(score - floor, 0.0) for score in scores]

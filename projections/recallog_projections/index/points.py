@@ -1,18 +1,18 @@
 """The point of a document: the passages to embed, their vectors, and the weights of its terms."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 import numpy as np
 
-from recallog_projections.index import documents, terms, token_codec
+from recallog_projections.index import documents, identifiers, terms, token_codec
 from recallog_projections.index.documents import Document
 from recallog_projections.index.embedders.embedder import Embedding, Passage, Vectors
 from recallog_projections.index.engines.engine import Point, StoredPoint
-from recallog_schemas import codec
+from recallog_schemas import Event, codec, kinds, limits
 
 VERSION = 4
 """To be raised whenever the same document would give another point. The index is then rebuilt."""
@@ -114,9 +114,27 @@ def terms_of(text: str, at: int) -> list[str]:
 
 
 def weights_of(document: Document) -> dict[str, float]:
-    """The BM25 weight of each term of a document, discounted for terms that the preceding text has too."""
+    """The BM25 weight of each term of a document, discounted for words that the preceding text has too."""
     preceding = frozenset(terms.terms(_AUTHOR.sub("", document.before)))
-    return terms.repeated_term_discount(terms.weights(terms_of(text_of(document), document.at)), preceding)
+    found = terms_of(text_of(document), document.at)
+    if kinds.kind_of(document.kind).details is not None:
+        found += detail_terms(codec.decode(document.event.encode()), found)
+    return terms.repeated_term_discount(terms.weights(found), preceding)
+
+
+def detail_terms(event: Event, known: Iterable[str]) -> list[str]:
+    """The exact strings in the details of an event that are not among the `known` terms of its text.
+
+    If there are too many, those of the beginning and of the end.
+    """
+    details = kinds.kind_of(event.kind).details
+    if details is None:
+        return []
+    found = dict.fromkeys(term for _, _, term in identifiers.occurrences(details(event.payload)))
+    before = frozenset(known)
+    more = [term for term in found if identifiers.is_exact(term) and term not in before]
+    half = limits.INDEX_DETAIL_TERMS_MAX // 2
+    return more if len(more) <= 2 * half else more[:half] + more[-half:]
 
 
 def _content_tokens(text: str, embedding: Embedding) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""The terms of a text for the channel `keyword`: stems of its content words, and their BM25 weights.
+"""The terms of a text for the channel `keyword`: stems of its content words, its exact strings, and their BM25 weights.
 
 BM25 (Robertson and Zaragoza, 2009): a term that occurs tf times in a text has the weight
 tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average length)), times its idf among the texts that the agent may see.
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import lru_cache
 from hashlib import blake2b
 
+from recallog_projections.index import identifiers
 from recallog_projections.index.engines.engine import Sparse
 from recallog_projections.index.language import stems, stop_words
 from recallog_projections.index.language.words import HAN, LATIN, UNSPACED, Word, ascii_words, words
@@ -30,17 +31,35 @@ def terms(text: str) -> list[str]:
     """The content terms of `text` in order, with repetitions."""
     plain = ascii_words(text)
     if plain is not None and stop_words.language_of(plain, text) == stop_words.ENGLISH:
-        return [stems.english(word) for word in plain if word not in FUNCTION_WORDS]  # most texts: a third of the time
-    return [term for _, _, term in occurrences(text)]
+        of_words = [
+            stems.english(word) for word in plain if word not in FUNCTION_WORDS
+        ]  # most texts: a third of the time
+    else:
+        of_words = [term for _, _, term in _of_words(text)]
+    return [*of_words, *(term for _, _, term in _of_strings(text))]
 
 
 def occurrences(text: str) -> Iterator[tuple[int, int, str]]:
     """The content terms of `text` as (start, end, term), in characters of `text`, end exclusive."""
+    yield from _of_words(text)
+    yield from _of_strings(text)
+
+
+def _of_words(text: str) -> Iterator[tuple[int, int, str]]:
     found, language = _read(text)
     persian = stems.is_persian(text)
     for word in found:
         for part in stems.content(word, language):
             yield from stems.terms_of(part, language, persian=persian)
+
+
+def _of_strings(text: str) -> Iterator[tuple[int, int, str]]:
+    """The terms of exact strings, and the stems of the words of names in camel case."""
+    for start, end, term in identifiers.occurrences(text):
+        if identifiers.is_exact(term):
+            yield start, end, term
+        elif term not in FUNCTION_WORDS:
+            yield start, end, stems.english(term)
 
 
 def content_words(text: str) -> Iterator[tuple[int, int, str]]:
@@ -72,9 +91,10 @@ def dimension(term: str) -> int:
 
 
 def weights(found: Iterable[str]) -> dict[str, float]:
-    """The BM25 weight of each distinct term of a text, without idf."""
+    """The BM25 weight of each distinct term of a text, without idf. Exact strings do not count as length."""
     counts = Counter(found)
-    floor = K1 * (1 - B + B * counts.total() / AVERAGE_TERMS)
+    length = sum(count for term, count in counts.items() if not identifiers.is_exact(term))
+    floor = K1 * (1 - B + B * length / AVERAGE_TERMS)
     return {term: _share(term) * count * (K1 + 1) / (count + floor) for term, count in counts.items()}
 
 
@@ -83,9 +103,9 @@ def _share(term: str) -> float:
 
 
 def repeated_term_discount(weighted: Mapping[str, float], preceding: Set[str]) -> dict[str, float]:
-    """The weights, reduced by `REPEATED_TERM_DISCOUNT` for terms that the preceding text has too."""
+    """The weights, reduced by `REPEATED_TERM_DISCOUNT` for words that the preceding text has too."""
     return {
-        term: weight * (1 - REPEATED_TERM_DISCOUNT) if term in preceding else weight
+        term: weight * (1 - REPEATED_TERM_DISCOUNT) if term in preceding and not identifiers.is_exact(term) else weight
         for term, weight in weighted.items()
     }
 
