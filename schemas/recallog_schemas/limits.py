@@ -76,10 +76,11 @@ REFLECTOR_WAIT_SECONDS_MAX = 60.0
 BELIEF_CHARS_MAX = 2_000
 
 # The semantic index: the preceding text of the session in a document's embedding, the messages with restricted readers
-# that a session remembers for it, and the records of one commit.
+# that a session remembers for it, and the records and bytes of one commit.
 INDEX_BEFORE_CHARS = 400
 INDEX_OTHERS_KEPT = 8
 INDEX_BATCH_RECORDS = 256
+INDEX_BATCH_BYTES = 128 * 1024  # about 256 turns of people chatting, or 40 long replies: embedded in some seconds
 INDEX_DETAIL_TERMS_MAX = 256  # of the details of one memory, 8 bytes each
 
 # Recall.

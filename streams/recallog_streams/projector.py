@@ -69,8 +69,9 @@ class Projector:
         lock: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
         processed: Callable[[ProcessedBatch], None] | None = None,
         batch_records: int | None = None,
+        batch_bytes: int | None = None,
     ) -> None:
-        """`batch_records` is the maximum number of records per commit; None means the ledger's batches."""
+        """`batch_records` and `batch_bytes` are the maxima of a commit; None means those of the ledger's batches."""
         self.ledger = ledger
         self.store = store
         self.fold = Fold(
@@ -84,6 +85,7 @@ class Projector:
         self._lock = lock
         self._on_processed = processed
         self._batch_records = batch_records
+        self._batch_bytes = batch_bytes
         self._caches: dict[str, _Cache] = {}
         """By generation, in the order of their last commits."""
         self._verified: set[str] = set()
@@ -108,7 +110,8 @@ class Projector:
             batches = self.ledger.read(generation.partition, checkpoint.offset + 1, until, space=self._space)
             async with aclosing(batches):  # type: ignore[type-var]
                 async for batch in batches:
-                    if not await self._process_all(generation, parts_of(batch, self._batch_records), until, progress):
+                    parts = parts_of(batch, self._batch_records, self._batch_bytes)
+                    if not await self._process_all(generation, parts, until, progress):
                         break
 
     async def _process_all(

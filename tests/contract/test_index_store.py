@@ -68,6 +68,18 @@ class GatedEmbedder(ToyEmbedder):
         return super().embed(passages)
 
 
+class CountedEmbedder(ToyEmbedder):
+    """An embedder that remembers each call: the characters, and the number of passages embedded before it."""
+
+    def __init__(self, model: str = "toy") -> None:
+        super().__init__(model)
+        self.calls: list[tuple[int, int]] = []
+
+    def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
+        self.calls.append((sum(len(passage.text) for passage in passages), self.embedded))
+        return super().embed(passages)
+
+
 @dataclass
 class Village:
     memory: Memory
@@ -140,6 +152,43 @@ def test_a_document_for_each_event_with_words_is_in_the_engine_and_verify_is_cle
         assert await found.differences() == []
 
     in_a_village(tmp_path, work)
+
+
+def test_a_commit_of_long_texts_is_embedded_in_parts_that_are_counted(tmp_path: Path) -> None:
+    toy = CountedEmbedder()
+    long = [event(payload={"text": f"{number} loaves. " + "The mill burns. " * 120}) for number in range(40)]
+
+    async def work(found: Village) -> None:
+        store = await found.store()
+        counted: list[int] = []
+        embed = toy.embed
+
+        def noticing(passages: Sequence[Passage]) -> list[Embedding]:
+            counted.append(store.counts.embedded)
+            return embed(passages)
+
+        toy.embed = noticing  # type: ignore[method-assign]
+        await catch_up(found.indexing)
+        assert store.counts.embedded == len(long)
+        assert len(counted) > 4
+        assert counted == sorted(set(counted))
+        assert max(chars for chars, _ in toy.calls) <= 16_384
+        assert await found.differences() == []
+
+    in_a_village(tmp_path, work, events=long, more={"toy": toy}, indexed=False)
+
+
+def test_a_commit_is_bounded_by_the_size_of_its_records(tmp_path: Path) -> None:
+    long = [event(payload={"text": f"{number} loaves. " + "The mill burns. " * 1_250}) for number in range(20)]
+
+    async def work(found: Village) -> None:
+        reached: list[int] = []
+        builder = (await found.indexing.views()).builder
+        generation = await builder.first_generation(0, len(long))
+        await builder.catch_up(generation, len(long), lambda done, _: reached.append(done))
+        assert reached == [6, 12, 18, 20]
+
+    in_a_village(tmp_path, work, events=long, indexed=False)
 
 
 def test_points_are_written_before_the_checkpoint_and_a_crash_in_between_changes_nothing(tmp_path: Path) -> None:

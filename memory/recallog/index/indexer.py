@@ -216,7 +216,13 @@ class Indexer:
             check_model(embedder, made)
             store = IndexStore(self.rows, self.engine, embedder, token_vectors=made.token_vectors)
             projections: list[Projection] = [Index(msgspec.structs.asdict(made)), SettingsProjection()]
-            projector = Projector(self.ledger, store, projections, batch_records=limits.INDEX_BATCH_RECORDS)
+            projector = Projector(
+                self.ledger,
+                store,
+                projections,
+                batch_records=limits.INDEX_BATCH_RECORDS,
+                batch_bytes=limits.INDEX_BATCH_BYTES,
+            )
             self._views[made] = ProjectionGroup(INDEX, store, projections, projector, CatchUpOnRead(projector))
         return self._views[made]
 

@@ -8,7 +8,7 @@ as lost and is rebuilt.
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
@@ -17,7 +17,7 @@ import msgspec
 
 from recallog_projections.index import documents, points
 from recallog_projections.index.documents import DOCUMENTS, Document, Index
-from recallog_projections.index.embedders.embedder import Embedder, Embedding
+from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.engines.engine import Engine, Point, StoredPoint
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import (
@@ -32,6 +32,10 @@ from recallog_projections.stores.store import (
 )
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas.errors import IndexLost, Rebuilding, StorageCorrupt
+
+_EMBEDDED_CHARS = 16_384
+"""Characters of one call of the embedder, so that progress shows while a commit is prepared: about 50 turns of people
+chatting with the text before them, which all-MiniLM-L6-v2 embeds in less than a second."""
 
 
 class MadeWith(msgspec.Struct, frozen=True):
@@ -165,11 +169,8 @@ class IndexStore(Store):
 
     async def _add(self, generation: Generation, added: dict[str, Document]) -> None:
         reused = await self._reusable(generation, added)
-        new = {key: document for key, document in added.items() if key not in reused}
-        embeddings = await asyncio.to_thread(self._embed, list(new.values())) if new else []
-        embedded = dict(zip(new, embeddings, strict=True))
-        self.counts.embedded += len(new)
         self.counts.reused += len(reused)
+        embedded = await self._embedded({key: document for key, document in added.items() if key not in reused})
         with_tokens = self._with_token_vectors
         written = [
             reused.get(key) or points.point(key, document, embedded[key], with_token_vectors=with_tokens)
@@ -177,11 +178,15 @@ class IndexStore(Store):
         ]
         await self._engine.upsert(collection_of(generation), written)
 
-    def _embed(self, added: Sequence[Document]) -> list[list[Embedding]]:
-        """The embeddings of the passages of each document."""
-        passages = [points.passages(document) for document in added]
-        embeddings = iter(self._embedder.embed([passage for of_document in passages for passage in of_document]))
-        return [list(islice(embeddings, len(of_document))) for of_document in passages]
+    async def _embedded(self, new: dict[str, Document]) -> dict[str, list[Embedding]]:
+        """The embeddings of the passages of each document, counted as they are made."""
+        embedded: dict[str, list[Embedding]] = {}
+        for part in _parts({key: points.passages(document) for key, document in new.items()}):
+            passages = [passage for of_document in part.values() for passage in of_document]
+            embeddings = iter(await asyncio.to_thread(self._embedder.embed, passages))
+            embedded |= {key: list(islice(embeddings, len(of_document))) for key, of_document in part.items()}
+            self.counts.embedded += len(part)
+        return embedded
 
     async def _reusable(self, generation: Generation, added: dict[str, Document]) -> dict[str, Point]:
         """The points whose vectors the active generation has, computed from the same passage by the same model."""
@@ -195,6 +200,21 @@ class IndexStore(Store):
         return {
             key: points.reuse(point, added[key]) for key, point in stored.items() if points.can_reuse(point, added[key])
         }
+
+
+def _parts(passages: Mapping[str, Sequence[Passage]]) -> Iterator[dict[str, Sequence[Passage]]]:
+    """The passages of documents in parts of `_EMBEDDED_CHARS`, or of one document that has more."""
+    part: dict[str, Sequence[Passage]] = {}
+    chars = 0
+    for key, of_document in passages.items():
+        more = sum(len(passage.text) for passage in of_document)
+        if part and chars + more > _EMBEDDED_CHARS:
+            yield part
+            part, chars = {}, 0
+        part[key] = of_document
+        chars += more
+    if part:
+        yield part
 
 
 def _item(point: StoredPoint, checkpoint: Checkpoint) -> StoredRow | None:

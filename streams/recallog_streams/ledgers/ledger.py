@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
+from itertools import pairwise
 from typing import ClassVar
 
 import msgspec
@@ -106,17 +107,27 @@ def check_append(events: Sequence[Event]) -> None:
         )
 
 
-def parts_of(batch: Batch, records: int | None) -> list[Batch]:
-    """`batch` in consecutive parts of at most `records` records; None: one part."""
-    if records is None or len(batch.records) <= records:
-        return [batch]
+def parts_of(batch: Batch, records: int | None, size_bytes: int | None = None) -> list[Batch]:
+    """`batch` in consecutive parts of at most `records` records and `size_bytes` bytes, or one larger record.
+
+    None means no limit.
+    """
+    ends: list[int] = []
+    first = held_bytes = 0
+    for index, (_, data) in enumerate(batch.records):
+        held_bytes += len(data)
+        many = records is not None and index - first >= records
+        large = size_bytes is not None and index > first and held_bytes > size_bytes
+        if many or large:
+            ends.append(index)
+            first, held_bytes = index, len(data)
     parts, start = [], batch.start
-    for first in range(0, len(batch.records), records):
-        held = batch.records[first : first + records]
-        last = first + records >= len(batch.records)
-        keys = None if batch.keys is None else batch.keys[first : first + records]
-        parts.append(Batch(batch.partition, start, batch.next if last else held[-1][0] + 1, held, keys))
-        start = parts[-1].next
+    for begin, end in pairwise([0, *ends, len(batch.records)]):
+        held = batch.records[begin:end]
+        keys = None if batch.keys is None else batch.keys[begin:end]
+        following = batch.next if end == len(batch.records) else held[-1][0] + 1
+        parts.append(Batch(batch.partition, start, following, held, keys))
+        start = following
     return parts
 
 
