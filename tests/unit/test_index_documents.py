@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recallog.testing import ProjectionDriver
-from recallog_projections.index import documents
+from recallog_projections.index import documents, points
 from recallog_projections.index.documents import DOCUMENTS, Document, Index, point_id
 from recallog_projections.views import builtin
 from recallog_schemas import Event, limits
@@ -117,6 +117,44 @@ def test_every_time_is_stored_to_the_microsecond(at: datetime) -> None:
 
 
 # Ordinals and ids.
+
+
+def weights(*events: Event) -> dict[str, float]:
+    """The weights of the terms of the last of some events."""
+    return points.weights_of(indexed(*events)[-1])
+
+
+def test_a_word_of_the_text_before_counts_less() -> None:
+    assert (
+        weights(spoke("Fresh bread!"), spoke("bread"))["bread"] < weights(spoke("Good day!"), spoke("bread"))["bread"]
+    )
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_the_words_of_an_action_count_in_full_although_they_were_announced(declared: bool) -> None:
+    kinds = {"shell.ran": {"role": "action"}}
+    settings = [event("space.configured", payload={"kinds": kinds})] if declared else []
+    tool = event("tool.used", payload={"tool": "shell", "arguments": {"command": "pytest -x"}, "result": "3 passed"})
+    action = spoke("pytest -x", kind="shell.ran") if declared else tool
+    announced = weights(*settings, spoke("Now I run pytest -x."), action)
+    assert announced == weights(*settings, spoke("Good day!"), action)
+
+
+def test_exact_strings_of_the_details_of_a_tool_call_are_terms() -> None:
+    output = [f"{number} passed" for number in range(600)]
+    output[300] = "KeyError in src/orders/prices.py"
+    tool = event("tool.used", payload={"tool": "shell", "arguments": {"command": "make"}, "result": "\n".join(output)})
+    (document,) = indexed(tool)
+    assert "prices" not in points.text_of(document)
+    found = points.weights_of(document)
+    assert {"=src/orders/prices.py", "=prices.py", "=keyerror"} <= found.keys()
+    assert "prices" not in found
+
+
+def test_the_terms_of_details_are_bounded() -> None:
+    names = " ".join(f"{number:04x}_x" for number in range(5_000))
+    tool = event("tool.used", payload={"tool": "shell", "result": f"{'.' * 500} {names} {'.' * 500}"})
+    assert len(weights(tool)) <= limits.INDEX_DETAIL_TERMS_MAX + 10
 
 
 def test_ordinals_count_by_session_and_events_without_session_by_space() -> None:

@@ -36,6 +36,8 @@ class Document(msgspec.Struct, frozen=True):
     """The session's id, "" without one: the documents of a space without a session form one session."""
     ordinal: int
     """Its ordinal among the documents of its session."""
+    is_action: bool
+    """Whether its kind has the role `action`, for example a tool call."""
     is_question: bool
     """Whether its text is a question: the next document is likely the answer."""
     turn: int
@@ -117,6 +119,7 @@ class Index:
             readers=readers,
             session=name,
             ordinal=session.documents,
+            is_action=kind.role == kinds.ACTION,
             is_question=questions.is_question(words),
             turn=event.turn,
             at=(event.at - _EPOCH) // timedelta(microseconds=1),  # exact, as floats are not

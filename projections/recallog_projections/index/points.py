@@ -114,8 +114,11 @@ def terms_of(text: str, at: int) -> list[str]:
 
 
 def weights_of(document: Document) -> dict[str, float]:
-    """The BM25 weight of each term of a document, discounted for words that the preceding text has too."""
-    preceding = frozenset(terms.terms(_AUTHOR.sub("", document.before)))
+    """The BM25 weight of each term of a document, discounted for words that the preceding text has too.
+
+    The words of an action count in full: it is what the text before it announced.
+    """
+    preceding = frozenset() if document.is_action else frozenset(terms.terms(_AUTHOR.sub("", document.before)))
     found = terms_of(text_of(document), document.at)
     if kinds.kind_of(document.kind).details is not None:
         found += detail_terms(codec.decode(document.event.encode()), found)
