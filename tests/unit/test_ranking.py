@@ -333,3 +333,37 @@ def test_a_question_that_shares_a_word_with_the_query_is_a_hit_even_if_weak() ->
         [one(0, 0.4, True), one(1, 9.0, False)], RankingQuery(idf={"mill": 5.0, "the common word": 0.2, "c": 5.0})
     )[1]
     assert weak.score > 0
+
+
+# Long texts.
+
+
+def test_a_long_text_ranks_below_a_short_one_that_matches_as_well() -> None:
+    long, short = candidate(0, keyword=2.0, length=3000), candidate(1, keyword=2.0, length=300)
+    assert offsets(rank([long, short], RankingQuery(idf={"mill": 2.0}))) == [1, 0]
+    assert parts([long], 0, channels={KEYWORD}, idf={"mill": 2.0}) == {
+        KEYWORD: pytest.approx(ranking.BY_WORDS.keyword * 5**-ranking.LONG_TEXT_DISCOUNT)
+    }
+
+
+def test_texts_of_one_passage_have_the_same_scores_whatever_their_length() -> None:
+    assert scores([candidate(0, keyword=2.0, length=600)]) == scores([candidate(0, keyword=2.0)])
+
+
+def test_a_long_text_takes_less_from_the_turns_around_it() -> None:
+    def added(length: int) -> Mapping[str, float]:
+        question = candidate(0, ordinal=0, keyword=2.0, semantic=0.5, late_interaction=[0.5, 0.1], is_question=True)
+        own = candidate(1, ordinal=1, semantic=0.0, late_interaction=[0.0, 0.0], length=length)
+        return parts([question, own], 1, idf={"mill": 2.0})
+
+    short, long = added(600), added(2400)
+    for name in ("neighbours", "around", "answer"):
+        assert long[name] == pytest.approx(short[name] / 4)
+        assert short[name] > 0
+
+
+def test_a_long_text_that_ends_with_a_question_loses_less() -> None:
+    (short,), (long,) = (
+        [parts([candidate(0, keyword=2.0, is_question=True, length=length)], 0)["question"]] for length in (600, 2400)
+    )
+    assert long == pytest.approx(short / 4)

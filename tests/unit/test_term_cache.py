@@ -19,7 +19,7 @@ from support.events import event, numbered, run
 def of(agent: str, words: int = 20) -> MemoryTerms:
     """Terms that share no text with those of other calls; the size depends only on the number of words."""
     weights = {f"{random.getrandbits(64):016x}": random.random() for _ in range(words)}
-    return MemoryTerms(agent, "agent.spoke", f"session of {agent}", 0, False, 0, weights or None)
+    return MemoryTerms(agent, "agent.spoke", f"session of {agent}", 0, False, 0, 0, weights or None)
 
 
 ONE = of("baker").size_bytes

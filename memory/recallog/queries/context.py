@@ -252,7 +252,7 @@ def _prompt(
     beliefs = [line(event) for event in shown.beliefs]
     memories = [line(event) for event in memory.events]
     in_order = sorted(recalled, key=lambda hit: hit.position.offset)
-    further = [line(hit) for hit in in_order]
+    further = [replace(line(hit), text=one_line(hit.quote)) for hit in in_order]
     actions = [line(event) for event in shown.actions]
     visitors = [line(event) for event in shown.visitors]
     extra = [Line(request.extra)] if request.extra else []

@@ -59,7 +59,12 @@ def page(found: RecallView, limit: int) -> SearchPage:
     """The hits of recall as previews."""
     shared = {name: getattr(found, name) for name in SearchPage.model_fields if name not in ("limit", "hits")}
     hits = tuple(
-        SearchHit(**_short(hit, limits.PREVIEW_CHARS), score=round(hit.score, 4), weak=hit.weak) for hit in found.hits
+        SearchHit(
+            **{**_short(hit, limits.PREVIEW_CHARS), "preview": shortened(hit.quote)},
+            score=round(hit.score, 4),
+            weak=hit.weak,
+        )
+        for hit in found.hits
     )
     return SearchPage(**shared, limit=limit, hits=hits)
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from recallog_projections.index.engines.engine import Hit, Search, Sparse
 from recallog_schemas import limits
 
 _ORDINAL = ("session", "ordinal")
-_FIELDS = ("offset", "agent", "kind", "session", "ordinal", "turn", "at", "importance", "is_question", "text_key")
+_FIELDS = (*_ORDINAL, "offset", "agent", "kind", "turn", "at", "importance", "is_question", "length", "text_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,25 +171,29 @@ async def _scored(
     candidates = [_candidate(hit, worth, exact, cosines.get(hit.id)) for hit in found]
     if late_interaction is not None:
         payloads = [hit.payload for hit in found]
-        for each, of_tokens in zip(candidates, _late_interactions(payloads, late_interaction), strict=True):
-            each.late_interaction = of_tokens
+        for each, best in zip(candidates, _late_interactions(payloads, late_interaction), strict=True):
+            if best is not None:
+                each.passage, each.late_interaction = best
     return candidates
 
 
 def _late_interactions(
     payloads: Sequence[Mapping[str, Any]], late_interaction: np.ndarray
-) -> Iterator[list[float] | None]:
+) -> Iterator[tuple[int, list[float]] | None]:
     """For each point, the highest dot product of each vector of `late_interaction` with one of the point's tokens.
 
-    They are those of the passage with the highest sum. None for a point without readable passages.
+    They are those of the passage with the highest sum, whose number is returned too. None for a point without readable
+    passages.
     """
     tokens = token_codec.decode([payload[points.TOKENS] for payload in payloads], late_interaction.shape[1])
     similarities = np.maximum(tokens @ late_interaction.T, 0.0)
-    counts = [[count for count in payload[points.TOKEN_COUNTS] if count is not None] for payload in payloads]
-    of_passages = iter(_maxima(similarities, list(chain.from_iterable(counts))))
+    counts = [payload[points.TOKEN_COUNTS] for payload in payloads]
+    of_passages = iter(_maxima(similarities, [count for of_point in counts for count in of_point if count is not None]))
     for of_point in counts:
-        passages = list(islice(of_passages, len(of_point)))
-        yield max(passages, key=sum).tolist() if passages else None
+        readable = [number for number, count in enumerate(of_point) if count is not None]
+        scored = list(zip(readable, islice(of_passages, len(readable)), strict=True))
+        best = max(scored, key=lambda passage: float(passage[1].sum()), default=None)
+        yield None if best is None else (best[0], best[1].tolist())
 
 
 def _maxima(rows: np.ndarray, counts: Sequence[int]) -> np.ndarray:
@@ -218,6 +222,7 @@ def _candidate(hit: Hit, worth: Mapping[int, float], exact: Set[int], cosine: fl
         importance=payload["importance"],
         at=payload["at"],
         is_question=payload["is_question"],
+        length=payload["length"],
         text_key=payload["text_key"],
         semantic=cosine,
         keyword=sum(stored[number] * worth[number] for number in shared),

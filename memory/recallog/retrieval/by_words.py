@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from recallog.retrieval.query import micros
 from recallog.retrieval.ranking import Candidate
 from recallog.retrieval.term_cache import MemoryTerms, TermCache
-from recallog_projections.index import documents, points, terms
+from recallog_projections.index import documents, passages, points, terms
 from recallog_projections.index.identifiers import is_exact
 from recallog_projections.index.language import questions
 from recallog_projections.views.episodic import RememberedEvent
@@ -73,6 +73,7 @@ def candidates(
                 importance=memory.importance,
                 at=about.at,
                 is_question=about.is_question,
+                length=about.length,
                 text_key=about.text_key,
                 keyword=sum(idf[term] * weights[term] for term in matching),
                 coverage=sum(idf[term] for term in matching if not is_exact(term)) / whole,
@@ -103,6 +104,7 @@ def _terms_of(memory: RememberedEvent, generation: str, cache: TermCache) -> Mem
         event.session or "",
         at,
         questions.is_question(text),
+        passages.length(text),
         documents.text_key(text),
         weights,
     )

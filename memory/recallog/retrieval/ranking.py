@@ -2,8 +2,8 @@
 
 A candidate's own score is the weighted sum of its channels. Conversation structure is added: neighbouring turns of its
 session, whether it follows a question, whether the query names its author, and how many of the query's terms its
-session has. The weights were tuned on three public conversations and are not sensitive; `docs/recall.md` lists what
-each term is worth.
+session has. Texts of several passages count less, so that an assistant's essay does not outrank the sentence that it
+answers. `docs/recall.md` lists what each term is worth, and how the weights were found.
 """
 
 import math
@@ -21,6 +21,7 @@ from recallog.retrieval.channels import (
     TEMPORAL,
     WEIGHTED,
 )
+from recallog_projections.index.passages import PASSAGE_LENGTH
 from recallog_projections.views import salience
 from recallog_schemas import kinds
 
@@ -31,6 +32,10 @@ LATE_IDF_POWER = 1.5
 
 AROUND = 2
 """How many turns before and after are matched together with a memory in late interaction."""
+
+LONG_TEXT_DISCOUNT = 0.1
+"""Exponent on the number of passages of a memory, by which its scores are divided: the best of many passages is close
+to a query by chance, and a long text has many words."""
 
 _LIKELY = 0.6
 """The assumed vector score of a memory that is not indexed yet and has all words of the query, so that memories
@@ -109,6 +114,15 @@ class Candidate:
     """0 to 1: the share of the idf of the query's exact strings (paths, flags, identifiers) that it contains."""
     text_key: int | None = None
     """The same for equal texts; None if it is unknown."""
+    length: int = 0
+    """`passages.length` of its text."""
+    passage: int | None = None
+    """The number, from 0, of the best of its embedded passages; None if it is unknown."""
+
+    @property
+    def passages(self) -> float:
+        """The length of its text in passages; at least 1."""
+        return max(1.0, self.length / PASSAGE_LENGTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,20 +228,36 @@ def _weighted(
 
 def _values(candidates: Sequence[Candidate], channel: str, query: RankingQuery) -> list[float]:
     """The scores of one channel, by candidate."""
-    if channel == KEYWORD:
-        return [each.keyword for each in candidates]
-    if channel == SEMANTIC:
-        return [_likely(each) if each.semantic is None else max(each.semantic, 0.0) for each in candidates]
-    if channel == LATE_INTERACTION:
-        return [_likely(each) if each.late_interaction is None else sum(each.late_interaction) for each in candidates]
+    if channel in _OF_TEXT:
+        return [_OF_TEXT[channel](each) * _discount(each) for each in candidates]
     if channel == TEMPORAL:
         span = _HALF_LIFE_DAYS * _DAY
         return [math.exp(-math.log(2) * max(0, query.now - each.at) / span) for each in candidates]
     return [_salience(each, query) for each in candidates]
 
 
+def _discount(each: Candidate) -> float:
+    return math.pow(each.passages, -LONG_TEXT_DISCOUNT)
+
+
 def _likely(each: Candidate) -> float:
     return _LIKELY * each.coverage
+
+
+def _semantic(each: Candidate) -> float:
+    return _likely(each) if each.semantic is None else max(each.semantic, 0.0)
+
+
+def _late_interaction(each: Candidate) -> float:
+    return _likely(each) if each.late_interaction is None else sum(each.late_interaction)
+
+
+_OF_TEXT: Mapping[str, Callable[[Candidate], float]] = {
+    KEYWORD: lambda each: each.keyword,
+    SEMANTIC: _semantic,
+    LATE_INTERACTION: _late_interaction,
+}
+"""The channels that compare texts."""
 
 
 def _salience(each: Candidate, query: RankingQuery) -> float:
@@ -270,15 +300,17 @@ def _with_structure(
         for step, worth in away:
             one, other = at(each.ordinal - step), at(each.ordinal + step)
             around += worth * max(0.0 if one is None else scores[one], 0.0 if other is None else scores[other])
-        more["neighbours"] = around
+        # A long text speaks for itself: what stands around it adds to it in proportion to its brevity.
+        share = 1 / each.passages
+        more["neighbours"] = share * around
         if weights.around and query.fusion != RRF:
-            more["around"] = weights.around * _around(each, candidates, at)
+            more["around"] = weights.around * _around(each, candidates, at, share)
         before = at(each.ordinal - 1)
         if before is not None and candidates[before].is_question:
-            more["answer"] = weights.answer * scores[before]
+            more["answer"] = share * weights.answer * scores[before]
         if each.is_question:
             # At most half of its score: a question may still contain a part of the answer.
-            more["question"] = -min(weights.question * scale, sum(terms.values()) / 2)
+            more["question"] = -min(share * weights.question * scale, sum(terms.values()) / 2)
         if each.agent in query.authors:
             more["author"] = weights.author * scale
         if each.agent in query.persons:
@@ -289,15 +321,19 @@ def _with_structure(
     return found
 
 
-def _around(each: Candidate, candidates: Sequence[Candidate], at: Callable[[int], int | None]) -> float:
-    """Late interaction with a candidate and its neighbours; `at` maps an ordinal to a list index."""
+def _around(each: Candidate, candidates: Sequence[Candidate], at: Callable[[int], int | None], share: float) -> float:
+    """Late interaction with a candidate and its neighbours, of whose addition only `share` counts.
+
+    `at` maps an ordinal to a list index.
+    """
+    own = _late_interaction(each)
     if each.late_interaction is None:
-        return _likely(each)
+        return own
     numbers = (at(ordinal) for ordinal in range(each.ordinal - AROUND, each.ordinal + AROUND + 1))
     texts = [
         late_interaction
         for number in numbers
         if number is not None and (late_interaction := candidates[number].late_interaction)
     ]
-    covered: float = sum(map(max, zip(*texts, strict=True)))
-    return covered
+    together: float = sum(map(max, zip(*texts, strict=True)))
+    return own * _discount(each) + share * (together - own)

@@ -10,7 +10,7 @@ from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.reading.subject import of_agent
-from recallog.retrieval import by_index, by_words, closeness, persons, ranking
+from recallog.retrieval import by_index, by_words, closeness, persons, quoting, ranking
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, micros, possible_names, query_terms
 from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery
@@ -191,15 +191,17 @@ async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked], wea
             memory = gathered.memories[each.offset]
             data, text = memory.data, memory.text
         event = codec.decode(data)
+        shown = event.text if text is None else text
         hits.append(
             RecallHit.model_construct(
                 position=Position(partition, each.offset),
                 event=event,
-                text=event.text if text is None else text,
+                text=shown,
                 score=one.score,
                 parts=dict(one.parts),
                 similarity=each.semantic,
                 source="index" if each.id else "views",
+                passage=quoting.quoted(shown, each.passage, gathered.idf),
                 weak=each.offset in weak,
             )
         )

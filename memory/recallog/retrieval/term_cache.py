@@ -19,6 +19,7 @@ class MemoryTerms(NamedTuple):
     session: str
     at: int
     is_question: bool
+    length: int
     text_key: int
     weights: dict[str, float] | None
     """BM25 weights by term; None for a memory without text."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from recallog_projections.index import passages
 from recallog_projections.index.engines.engine import EVERYBODY
 from recallog_projections.index.language import questions
 from recallog_projections.rows import Rows
@@ -40,6 +41,8 @@ class Document(msgspec.Struct, frozen=True):
     """Whether its kind has the role `action`, for example a tool call."""
     is_question: bool
     """Whether its text is a question: the next document is likely the answer."""
+    length: int
+    """`passages.length` of its text."""
     turn: int
     at: int
     """Microseconds since 1970."""
@@ -121,6 +124,7 @@ class Index:
             ordinal=session.documents,
             is_action=kind.role == kinds.ACTION,
             is_question=questions.is_question(words),
+            length=passages.length(words),
             turn=event.turn,
             at=(event.at - _EPOCH) // timedelta(microseconds=1),  # exact, as floats are not
             offset=record.offset,

@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain, repeat
 
 import msgspec
 import numpy as np
 
-from recallog_projections.index import documents, identifiers, terms, token_codec
+from recallog_projections.index import documents, identifiers, passages, terms, token_codec
 from recallog_projections.index.documents import Document
 from recallog_projections.index.embedders.embedder import Embedding, Passage, Vectors
 from recallog_projections.index.engines.engine import Point, StoredPoint
@@ -54,14 +55,19 @@ class TokenVectors:
     """The number of tokens of each passage; None for a passage that the model cannot read."""
 
 
-def passages(document: Document) -> list[Passage]:
-    """The passages to embed for a document. There is one: `before`, a line break, and "author: text"."""
-    lead = f"{document.before}\n{document.agent}: " if document.before else f"{document.agent}: "
-    return [Passage(lead + text_of(document), len(lead))]
+def passages_of(document: Document) -> list[Passage]:
+    """The passages to embed for a document: each begins with the author, the first one also with `before`."""
+    text = text_of(document)
+    author = f"{document.agent}: "
+    leads = chain([f"{document.before}\n{author}" if document.before else author], repeat(author))
+    return [
+        Passage(lead + text[start:end], len(lead))
+        for lead, (start, end) in zip(leads, passages.embedded(text), strict=False)
+    ]
 
 
 def point(key: str, document: Document, embeddings: Sequence[Embedding], *, with_token_vectors: bool) -> Point:
-    """The point `key` of a document, from the embeddings of its `passages`; unreadable ones give no vectors.
+    """The point `key` of a document, from the embeddings of `passages_of` it; unreadable ones give no vectors.
 
     Without `with_token_vectors` tokens only contribute to the dense vectors.
     """
@@ -69,7 +75,7 @@ def point(key: str, document: Document, embeddings: Sequence[Embedding], *, with
         (embedding.vector, embedding.token_vectors[list(_content_tokens(passage.text, embedding))])
         if embedding.readable
         else None
-        for passage, embedding in zip(passages(document), embeddings, strict=True)
+        for passage, embedding in zip(passages_of(document), embeddings, strict=True)
     ]
     dense = [blended(vector, tokens) for vector, tokens in filter(None, read)]
     written = [token_codec.encode(tokens) if with_token_vectors else "" for _, tokens in filter(None, read)]
@@ -95,7 +101,7 @@ def can_reuse(stored: StoredPoint, document: Document) -> bool:
         before = documents.from_payload(stored.payload)
     except msgspec.ValidationError:
         return False  # the payload is of an older version
-    return passages(before) == passages(document)
+    return passages_of(before) == passages_of(document)
 
 
 def reuse(stored: StoredPoint, document: Document) -> Point:

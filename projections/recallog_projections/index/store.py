@@ -181,7 +181,7 @@ class IndexStore(Store):
     async def _embedded(self, new: dict[str, Document]) -> dict[str, list[Embedding]]:
         """The embeddings of the passages of each document, counted as they are made."""
         embedded: dict[str, list[Embedding]] = {}
-        for part in _parts({key: points.passages(document) for key, document in new.items()}):
+        for part in _parts({key: points.passages_of(document) for key, document in new.items()}):
             passages = [passage for of_document in part.values() for passage in of_document]
             embeddings = iter(await asyncio.to_thread(self._embedder.embed, passages))
             embedded |= {key: list(islice(embeddings, len(of_document))) for key, of_document in part.items()}

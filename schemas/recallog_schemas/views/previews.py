@@ -39,7 +39,7 @@ class Preview(View):
 
 
 class SearchHit(Preview):
-    """The preview of a memory that matches a query."""
+    """The preview of a memory that matches a query: the beginning of the passage that matches best."""
 
     score: float
     """Rounded to four decimals; comparable within one result only."""

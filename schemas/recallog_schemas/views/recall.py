@@ -1,6 +1,7 @@
 """Results of recall: whole memories with their scores."""
 
 from recallog_schemas.event import Position
+from recallog_schemas.shortening import MARK
 from recallog_schemas.views.base import OfAgent, Remembered
 
 
@@ -15,8 +16,20 @@ class RecallHit(Remembered):
     """Cosine similarity of the query and the memory in its context; None if no vector was compared."""
     source: str
     """"index", or "views" if only the words were compared."""
+    passage: tuple[int, int] | None = None
+    """The start and the end, in characters of `text`, of the passage that matches best; None if the text is one
+    passage."""
     weak: bool
     """Whether it probably has nothing to do with the query, by a measure that holds across results, unlike `score`."""
+
+    @property
+    def quote(self) -> str:
+        """The text of its best passage, with "…" where more of the text precedes or follows; else the whole text."""
+        if self.passage is None:
+            return self.text
+        start, end = self.passage
+        before, after = MARK if start else "", MARK if end < len(self.text) else ""
+        return f"{before}{self.text[start:end].strip()}{after}"
 
 
 class Recalled(OfAgent):

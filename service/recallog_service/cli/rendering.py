@@ -33,7 +33,8 @@ ExplainScore = Annotated[
     bool, typer.Option("--explain", help="Print the parts of each hit's score, and the generations that answered.")
 ]
 WholeText = Annotated[
-    bool, typer.Option("--full", help=f"Print the whole text of each hit; default: at most {_HIT_LINES} lines.")
+    bool,
+    typer.Option("--full", help=f"Print the whole text of each hit; default: {_HIT_LINES} lines of its best passage."),
 ]
 
 
@@ -109,7 +110,7 @@ def _recall(view: "views.RecallView", *, full: WholeText = False, explain: Expla
         event = hit.event
         head = f"{hit.score:.3f}  {event.id}  {event.agent}{_when(event.at)}"
         terminal.print_lines(head + _mark(hit), "dim" if hit.weak else "bold")
-        shown = hit.text.splitlines() if full else terminal.first_lines(hit.text, _HIT_LINES, len(_INDENT))
+        shown = hit.text.splitlines() if full else terminal.first_lines(hit.quote, _HIT_LINES, len(_INDENT))
         for line in shown:
             terminal.print_lines(f"{_INDENT}{line}", "dim" if hit.weak else "")
         if explain:
