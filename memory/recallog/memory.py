@@ -434,6 +434,7 @@ class Memory(Facade):
             session=options.get("session"),
             since=parameters.moment(options.get("since")),
             until=parameters.moment(options.get("until")),
+            now=parameters.moment(options.get("now")),
             min_similarity=options.get("min_similarity"),
             fusion=fusion,
             channels=DEFAULT_CHANNELS if channels is None else frozenset(channels),

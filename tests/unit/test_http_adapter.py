@@ -36,6 +36,7 @@ ARGUMENTS: Mapping[str, Any] = {
     "session": "s-1",
     "since": "2020-01-01T00:00:00+02:00",
     "until": "2999-01-01T00:00:00Z",
+    "now": "2026-03-02T12:00:00Z",
     "after": "0:3",
     "as_of": "0:18",
     "before": "0:15",

@@ -194,6 +194,12 @@ Until = Annotated[
     Field(description="Only events before this time."),
     WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
 ]
+Now = Annotated[
+    datetime | str | None,
+    PlainValidator(_optional(time_of)),
+    Field(description='Time of the question, for "yesterday"; default: that of --as-of or of the newest memory.'),
+    WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
+]
 
 # Which
 
@@ -262,6 +268,7 @@ class RecallOptions(Filters, At, total=False):
     """Which memories are wanted, of which state, and how they are ranked."""
 
     author: Author
+    now: Now
     min_similarity: MinSimilarity
     channels: Channels
 

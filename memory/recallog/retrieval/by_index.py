@@ -14,6 +14,7 @@ from recallog.retrieval.by_words import inverse_frequency
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, query_terms
 from recallog.retrieval.ranking import Candidate
+from recallog.retrieval.time_scope import TimeScope
 from recallog_projections.index import identifiers, points, terms, token_codec
 from recallog_projections.index.documents import point_id
 from recallog_projections.index.embedders.embedder import Embedding, Passage
@@ -33,11 +34,16 @@ class IndexCandidates:
     """By term of the query: its idf among the memories that the agent may see."""
 
 
-async def find(index: IndexSnapshot, query: RecallQuery, words: QueryTerms) -> IndexCandidates:
-    """The best memories of every channel and their neighbours, scored by every channel. Raises `IndexUnavailable`."""
+async def find(
+    index: IndexSnapshot, query: RecallQuery, words: QueryTerms, scope: TimeScope | None = None
+) -> IndexCandidates:
+    """The best memories of every channel and their neighbours, scored by every channel. Raises `IndexUnavailable`.
+
+    With a `scope` the best memories in it are candidates too.
+    """
     by_meaning = bool({SEMANTIC, LATE_INTERACTION} & query.channels)
     embedding = await _embedded(index, query, words) if by_meaning else None
-    seeds, idf = await _seeds(index, query, words, embedding)
+    seeds, idf = await _seeds(index, query, words, embedding, scope)
     ids = list(dict.fromkeys(_around(query.space, seeds)))
     if not ids:
         return IndexCandidates([], idf)
@@ -88,7 +94,11 @@ async def events(index: IndexSnapshot, ids: Sequence[str]) -> dict[str, tuple[by
 
 
 async def _seeds(
-    index: IndexSnapshot, query: RecallQuery, words: QueryTerms, embedding: Embedding | None
+    index: IndexSnapshot,
+    query: RecallQuery,
+    words: QueryTerms,
+    embedding: Embedding | None,
+    scope: TimeScope | None,
 ) -> tuple[list[Hit], dict[str, float]]:
     """The best hits of each channel, and the idf of each term of the query."""
     wanted, visible = query.wanted(), query.visible()
@@ -96,10 +106,14 @@ async def _seeds(
     # One search for each term tells its idf: the engine computes document frequencies but does not return them. No
     # filter is needed, which would be checked for each memory with the term: the idf is that of the corpus.
     searches = [Search(None, 1, sparse=_sparse([term]), corpus=visible, with_sparse=True) for term in words.terms]
-    if embedding is not None:
-        searches.append(Search(wanted, best_of_each, dense=embedding.vector, payload=_ORDINAL))
-    if words.terms:
-        searches.append(Search(wanted, best_of_each, sparse=_sparse(words.terms), corpus=visible, payload=_ORDINAL))
+    for within in [wanted, *(scope.filters(wanted) if scope is not None else ())]:
+        if embedding is not None:
+            searches.append(Search(within, best_of_each, dense=embedding.vector, payload=_ORDINAL))
+        if words.terms:
+            sparse = _sparse(words.terms)
+            searches.append(Search(within, best_of_each, sparse=sparse, corpus=visible, payload=_ORDINAL))
+        if embedding is None and not words.terms and within is not wanted:
+            searches.append(Search(within, best_of_each, payload=_ORDINAL))
     hits = await index.engine.search(index.collection, searches)
     idf = await _frequencies(index, query, words.terms, hits)
     return [hit for of_channel in hits[len(words.terms) :] for hit in of_channel], idf

@@ -36,6 +36,8 @@ class RecallQuery:
     """Time travel to a position: records with a higher offset are left out."""
     at_until: datetime | None = None
     """Time travel to a time: events that happened later are left out."""
+    now: datetime | None = None
+    """The time of the question, from which "yesterday" is measured; None means `at_until` or the newest memory's."""
 
     @classmethod
     def from_text(cls, space: str, agent: str, text: str, as_of: AsOf | None, **more: Any) -> Self:

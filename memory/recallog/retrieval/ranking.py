@@ -21,6 +21,7 @@ from recallog.retrieval.channels import (
     TEMPORAL,
     WEIGHTED,
 )
+from recallog.retrieval.time_scope import TimeScope
 from recallog_projections.index.passages import PASSAGE_LENGTH
 from recallog_projections.views import salience
 from recallog_schemas import kinds
@@ -69,6 +70,7 @@ class RankingWeights:
     """Subtracted from questions, which seldom contain the answer."""
     author: float = 0.3
     person: float = 0.3
+    when: float = 0.2
     exact: float = 0.5
     """For a memory that has all exact strings of the query."""
     session: float = 0.0
@@ -133,6 +135,8 @@ class RankingQuery:
     """Agents that the query names."""
     persons: Collection[str] = ()
     """Agents that "I" or "you" of the query mean."""
+    scope: TimeScope | None = None
+    """The times and sessions that the query names; None if it names none."""
     sessions: Mapping[str, float] = field(default_factory=dict)
     """By session: the summed idf of the query's terms that occur in it."""
     idf: Mapping[str, float] = field(default_factory=dict)
@@ -315,6 +319,8 @@ def _with_structure(
             more["author"] = weights.author * scale
         if each.agent in query.persons:
             more["person"] = weights.person * scale
+        if query.scope is not None and (share := query.scope.share(each.session, each.at)):
+            more["when"] = weights.when * scale * share
         if query.sessions.get(each.session):
             more["session"] = weights.session * scale * query.sessions[each.session] / most
         found.append(more)

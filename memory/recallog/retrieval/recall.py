@@ -5,16 +5,18 @@ Candidates come from the index and, for records that the index has not processed
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.reading.subject import of_agent
-from recallog.retrieval import by_index, by_words, closeness, persons, quoting, ranking
+from recallog.retrieval import by_index, by_words, closeness, dates, persons, quoting, ranking, time_scope
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, micros, possible_names, query_terms
 from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery
 from recallog.retrieval.term_cache import TermCache
+from recallog.retrieval.time_scope import TimeScope
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity, episodic, outline, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
@@ -85,10 +87,13 @@ async def _recalled(
     logs = episodic.logs(query.space, query.agent, log_events)
     # The logs have thousands of entries, and few queries need them while the index is served.
     own = LogName(episodic.OWN.name, query.space, query.agent)
-    snapshot = await reading.snapshot(rows, logs if index is None else [(own, 0)])
+    times = dates.find(query.text)
+    newest = episodic.logs(query.space, query.agent, 1) if times else [(own, 0)]
+    snapshot = await reading.snapshot(rows, logs if index is None else newest)
     words = query_terms(query.text, [name for name in names if snapshot.row(activity.AGENTS, query.space, name)])
     space = snapshot.row(outline.OUTLINES, query.space)
-    gathered = await _from_index(snapshot, index, query, words)
+    scope = time_scope.scope(times, _now(snapshot, query), space) if times else None
+    gathered = await _from_index(snapshot, index, query, words, scope)
     if query.text.strip() and gathered.index_checkpoint < snapshot.processed:
         if index is not None:
             snapshot = await reading.snapshot(rows, logs)
@@ -98,6 +103,7 @@ async def _recalled(
     context = RankingQuery(
         authors=words.authors,
         persons=persons.meant(query.text, query.agent, words.authors, space.participants) if space else (),
+        scope=scope,
         sessions=gathered.sessions,
         idf=gathered.idf,
         channels=query.channels,
@@ -127,13 +133,25 @@ async def _recalled(
 
 
 async def _from_index(
-    snapshot: Snapshot, index: SemanticIndex | None, query: RecallQuery, words: QueryTerms
+    snapshot: Snapshot,
+    index: SemanticIndex | None,
+    query: RecallQuery,
+    words: QueryTerms,
+    scope: TimeScope | None,
 ) -> _Gathered:
     if index is None or not query.text.strip():
         return _Gathered()
     opened = await index.open(snapshot.partition)
-    found = await by_index.find(opened, query, words)
+    found = await by_index.find(opened, query, words, scope)
     return _Gathered(found.candidates, idf=found.idf, index=opened)
+
+
+def _now(snapshot: Snapshot, query: RecallQuery) -> datetime | None:
+    """The time of the question: `now` or `as_of` of the query, else that of the newest memory; None without one."""
+    if query.now is not None or query.at_until is not None:
+        return query.now or query.at_until
+    newest = snapshot.memories(query.space, query.agent)[-1:]
+    return codec.decode(newest[0].data).at if newest else None
 
 
 def _note_lag(gathered: _Gathered, snapshot: Snapshot) -> None:

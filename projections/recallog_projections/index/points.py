@@ -14,6 +14,7 @@ from recallog_projections.index.documents import Document
 from recallog_projections.index.embedders.embedder import Embedding, Passage, Vectors
 from recallog_projections.index.engines.engine import Point, StoredPoint
 from recallog_schemas import Event, codec, kinds, limits
+from recallog_schemas.invented_times import is_invented
 
 VERSION = 4
 """To be raised whenever the same document would give another point. The index is then rebuilt."""
@@ -114,8 +115,13 @@ def reuse(stored: StoredPoint, document: Document) -> Point:
 
 
 def terms_of(text: str, at: int) -> list[str]:
-    """The terms of a text: those of its date (`at` in microseconds since 1970, UTC), then those of its words."""
+    """The terms of a text: those of its date (`at` in microseconds since 1970, UTC), then those of its words.
+
+    A time that ingest invented has no terms.
+    """
     moment = _EPOCH + timedelta(microseconds=at)
+    if is_invented(moment):
+        return terms.terms(text)
     return [*terms.terms(f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"), *terms.terms(text)]
 
 
