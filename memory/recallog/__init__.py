@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from recallog_schemas.event import Position as Position
     from recallog_schemas.views import *  # noqa: F403 - every view is public
     from recallog_streams.ledgers.ledger import Batch as Batch
-    from recallog_streams.projector import Progress as Progress
+    from recallog_streams.progress import Progress as Progress
 else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
@@ -34,6 +34,6 @@ else:
             "recallog_schemas.event": ["Event", "Position"],
             "recallog_schemas.views": views.__all__,
             "recallog_streams.ledgers.ledger": ["Batch"],
-            "recallog_streams.projector": ["Progress"],
+            "recallog_streams.progress": ["Progress"],
         },
     )

@@ -3,18 +3,16 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from recallog import composition, queries
-from recallog.components import Components
-from recallog.index.served_index import ServedIndex
+from recallog import queries
+from recallog.index import delegation
 from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope, operation
-from recallog.reading.projection_group import INDEX
 from recallog.settings import Settings
 from recallog_schemas import Event, Position, codec, views
-from recallog_streams.ledgers.ledger import Batch
-from recallog_streams.projector import Progress
+from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:
+    from recallog.components import Components
     from recallog_schemas.views import (
         AbortReport,
         CopyReport,
@@ -26,24 +24,30 @@ if TYPE_CHECKING:
         Status,
         VerifyReport,
     )
+    from recallog_streams.ledgers.ledger import Batch
+
+
+_INDEX = "index"
 
 
 class Admin(Facade):
     """What operators do with a memory: `memory.admin`."""
 
-    def __init__(self, components: Components, progress: Progress | None) -> None:
+    def __init__(self, components: "Components", progress: Progress | None) -> None:
         """`progress` is called with (done, total) while an operation has to build the views first."""
         self._components = components
         self._progress = progress
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: what is done with the embedded index, in the process that serves it."""
+        from recallog.index.served_index import ServedIndex
+
         index = self._components.index
-        if not isinstance(index, ServedIndex) or not operation.uses_index or _what(operation, valid) != INDEX:
+        if not isinstance(index, ServedIndex) or not operation.uses_index or _what(operation, valid) != _INDEX:
             return await super()._perform(operation, valid, callbacks)
         await index.start()
-        answer = await index.perform(
-            operation.qualified_name, valid, self._components.log_events, callbacks.get("progress")
+        answer = await delegation.perform(
+            index.home, operation.qualified_name, valid, self._components.log_events, callbacks.get("progress")
         )
         return operation.from_json(answer)
 
@@ -59,7 +63,7 @@ class Admin(Facade):
 
     async def records(
         self, start: Position | None = None, space: str | None = None, *, until: Position | None = None
-    ) -> AsyncIterator[Batch]:
+    ) -> "AsyncIterator[Batch]":
         """Raw records of the ledger in batches, from `start` up to but not including `until`, or to its present end.
 
         If `start` or `space` names a partition, only of that one, which must be that of `until`; otherwise of all, one
@@ -159,7 +163,7 @@ class Admin(Facade):
     )
     async def abort_reindex(self) -> "AbortReport":
         """Cancel the change of the model that is in progress."""
-        return views.AbortReport(aborted=tuple(await queries.rebuilds.abort_rebuild(self._components, INDEX)))
+        return views.AbortReport(aborted=tuple(await queries.rebuilds.abort_rebuild(self._components, _INDEX)))
 
     @operation(example="recallog copy ./memory kafka://127.0.0.1:9092/recallog.events", scope=Scope.OPERATE)
     async def copy(self, target: parameters.LedgerAddress, *, progress: parameters.Report = None) -> "CopyReport":
@@ -168,6 +172,7 @@ class Admin(Facade):
         It can be interrupted and run again. The views of the target are updated by its workers, or in a folder by the
         next query.
         """
+        from recallog import composition
         from recallog_streams import migration
 
         destination = composition.ledger_at(target, Settings())
@@ -205,5 +210,5 @@ class Admin(Facade):
 def _what(operation: Operation, valid: Mapping[str, Any]) -> str | None:
     """What an operation that may concern the index works on, by its argument."""
     parameter = operation.parameters.get("what")
-    what: str | None = INDEX if parameter is None else valid.get("what", parameter.default)
+    what: str | None = _INDEX if parameter is None else valid.get("what", parameter.default)
     return what

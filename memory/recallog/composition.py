@@ -270,7 +270,7 @@ def _index(settings: Settings, ledger: Ledger, stores: Namespaced) -> SemanticIn
     if url == "embedded":
         if not in_folder:
             raise SettingsError("RECALLOG_INDEX=embedded is for a memory in a folder; a cluster's is a Qdrant server")
-        return ServedIndex(settings, ledger, lambda: stores(INDEX))
+        return ServedIndex(settings, ledger)
     scheme = scheme_of(url)
     factory = None if scheme in ("http", "https") else plugins.load(plugins.ENGINES, scheme)
     if scheme not in ("http", "https") and factory is None:

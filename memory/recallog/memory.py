@@ -9,32 +9,34 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, Unpack
 
 import msgspec
 
-from recallog import composition, queries, reactors, retrieval
+from recallog import queries, reactors, retrieval
 from recallog.admin import Admin
-from recallog.components import Components
-from recallog.index.served_index import ServedIndex
+from recallog.index import delegation
 from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope, operation
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
-from recallog.reading.projection_group import ProjectionGroup
-from recallog.reading.query_router import QueryRouter
-from recallog.reading.read_session import ReadSession
 from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED, Fusion
-from recallog.retrieval.term_cache import TermCache
 from recallog.settings import Settings
-from recallog_projections.projection import Projection
 from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_schemas import Event, Position, codec, limits, views
 from recallog_schemas.errors import InvalidArgument, ProjectionError, RecallogError
 from recallog_streams.concurrency import gathered
-from recallog_streams.projector import Progress
+from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from recallog.components import Components
     from recallog.queries.previews import AgentScope
     from recallog.queries.salient import SalienceQuery
     from recallog.reactors.reactor import Background, Reactor
     from recallog.reactors.reflector import Reflector
+    from recallog.reading.projection_group import ProjectionGroup
+    from recallog.reading.query_router import QueryRouter
+    from recallog.reading.read_session import ReadSession
     from recallog.retrieval.reranker import Reranker
+    from recallog.retrieval.term_cache import TermCache
+    from recallog_projections.projection import Projection
     from recallog_schemas.views import (
         AgentSettingsView,
         AgentsView,
@@ -90,26 +92,23 @@ class Memory(Facade):
 
     def __init__(
         self,
-        components: Components,
+        components: "Components | Callable[[], Components]",
         *,
         progress: Progress | None = None,
         reactors: bool = False,
         reflector: "Reflector | None" = None,
         reranker: "Reranker | None" = None,
     ) -> None:
-        """A memory of built components, for example of `recallog.composition.assemble`.
+        """A memory of built components, for example of `recallog.composition.assemble`, or of those that a function
+        builds when they are first needed.
 
         The other arguments are those of `open`. The memory closes the components when it is closed.
         """
-        self._components = components
+        self._built = components
         self._reranker = reranker
         self._progress = progress
-        self._router = QueryRouter(components.ledger, components.views, progress)
-        self._log_events = components.log_events
-        self._term_cache = TermCache()
-        self._make_reflector: Callable[[], Reflector] = (
-            composition.extractive if reflector is None else lambda: reflector
-        )
+        self._settings: Settings | None = None
+        self._reflector = reflector
         self._reactors = reactors
         self._reactor: Reactor | None = None
         self._background: Background | None = None
@@ -119,7 +118,7 @@ class Memory(Facade):
         cls,
         home: str | PathLike[str] | Settings | None = None,
         *,
-        projections: Sequence[Projection] = (),
+        projections: "Sequence[Projection]" = (),
         progress: Progress | None = None,
         reactors: bool = False,
         reflector: "Reflector | None" = None,
@@ -138,22 +137,28 @@ class Memory(Facade):
         together with the query; there is none by default.
         """
         settings = home if isinstance(home, Settings) else Settings.of_folder(home)
+
+        def composed() -> "Components":
+            from recallog import composition
+
+            return composition.compose(settings, projections)
+
         memory = cls(
-            composition.compose(settings, projections),
+            # A query may be answered by another process, and then needs no components here.
+            composed if settings.serves_index and not projections else composed(),
             progress=progress,
             reactors=reactors,
             reflector=reflector,
             reranker=reranker,
         )
-        if reflector is None:
-            memory._make_reflector = lambda: composition.reflector(settings)
+        memory._settings = settings
         return memory
 
     @classmethod
     def in_memory(
         cls,
         *,
-        projections: Sequence[Projection] = (),
+        projections: "Sequence[Projection]" = (),
         reactors: bool = False,
         reflector: "Reflector | None" = None,
         reranker: "Reranker | None" = None,
@@ -162,6 +167,8 @@ class Memory(Facade):
 
         There is no semantic index: `recall` compares words. The arguments are those of `open`.
         """
+        from recallog import composition
+
         settings = Settings(ledger="memory://", views="memory://", index="off", reflector="extractive")
         components = composition.compose(settings, projections)
         return cls(components, reactors=reactors, reflector=reflector, reranker=reranker)
@@ -184,7 +191,38 @@ class Memory(Facade):
             if self._reactor is not None:
                 await self._reactor.close()
         finally:
-            await self._components.close()
+            if "_components" in vars(self) or not callable(self._built):
+                await self._components.close()
+
+    @cached_property
+    def _components(self) -> "Components":
+        return self._built() if callable(self._built) else self._built
+
+    @cached_property
+    def _router(self) -> "QueryRouter":
+        from recallog.reading.query_router import QueryRouter
+
+        return QueryRouter(self._components.ledger, self._components.views, self._progress)
+
+    @cached_property
+    def _log_events(self) -> int:
+        return self._components.log_events if self._settings is None else self._settings.log_events
+
+    @cached_property
+    def _term_cache(self) -> "TermCache":
+        from recallog.retrieval.term_cache import TermCache
+
+        return TermCache()
+
+    @cached_property
+    def _served_home(self) -> "Path | None":
+        """The folder whose index another process serves; None if this one can use the index, or if it is off."""
+        if self._settings is not None:
+            return self._settings.home if self._settings.serves_index else None
+        from recallog.index.served_index import ServedIndex
+
+        index = self._components.index
+        return index.home if isinstance(index, ServedIndex) else None
 
     @cached_property
     def admin(self) -> Admin:
@@ -193,9 +231,8 @@ class Memory(Facade):
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
-        index = self._components.index
         is_here = self._reranker is not None and operation.name in _RERANKED
-        if not operation.uses_index or is_here or not isinstance(index, ServedIndex):
+        if not operation.uses_index or is_here or (home := self._served_home) is None:
             return await super()._perform(operation, valid, callbacks)
         if valid.get("wait_index"):
             await self.catch_up_index(partition=await self.admin.partition_of(valid["space"]))
@@ -203,11 +240,10 @@ class Memory(Facade):
         here = partial(super()._perform, operation, valid, callbacks)
 
         async def served() -> Any:
-            return operation.from_json(
-                await index.perform(operation.qualified_name, valid, self._log_events, self._progress)
-            )
+            name = operation.qualified_name
+            return operation.from_json(await delegation.perform(home, name, valid, self._log_events, self._progress))
 
-        return await index.answer(served, here)
+        return await delegation.answer(served, here)
 
     # Producers
 
@@ -639,7 +675,7 @@ class Memory(Facade):
     ) -> Row | None:
         """One row of a projection of your own, once the views have processed `after`."""
 
-        async def query(reading: ReadSession) -> Row | None:
+        async def query(reading: "ReadSession") -> Row | None:
             return (await reading.snapshot([RowKey(table.name, space, owner, key)])).row(table, space, owner, key)
 
         codec.check_name(space)
@@ -657,7 +693,7 @@ class Memory(Facade):
         """The newest entries of a log of a projection of your own, oldest first, once the views have processed
         `after`."""
 
-        async def query(reading: ReadSession) -> list[Row]:
+        async def query(reading: "ReadSession") -> list[Row]:
             snapshot = await reading.snapshot(logs=[(LogName(log.name, space, owner), newest)])
             return [log.decode(data) for data in snapshot.tail(log, space, owner).entries]
 
@@ -665,20 +701,28 @@ class Memory(Facade):
         return await self._router.of_space(space, query, after, views=self._views_of(log))
 
     def _without_reranker(self) -> Self:
+        _ = self._components  # which both share, and this one closes
         plain = copy(self)
         plain._reranker = None
         return plain
 
-    async def _of_space(self, space: str, query: Callable[[ReadSession], Awaitable[Result]], at: At) -> Result:
+    async def _of_space(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", at: At) -> Result:
         after, as_of = parameters.position(at.get("after")), parameters.past_moment(at.get("as_of"))
         return await self._router.of_space(space, query, after, as_of)
 
     def _own_reactor(self) -> "Reactor":
         if self._reactor is None:
             self._reactor = reactors.reactor.Reactor(
-                self, self._components.ledger, self._make_reflector(), self._components.reactors_lock
+                self, self._components.ledger, self._own_reflector(), self._components.reactors_lock
             )
         return self._reactor
+
+    def _own_reflector(self) -> "Reflector":
+        from recallog import composition
+
+        if self._reflector is not None:
+            return self._reflector
+        return composition.extractive() if self._settings is None else composition.reflector(self._settings)
 
     async def _last_positions(self, partition: int | None) -> list[Position]:
         """The position of the last record of each partition that has any, or only of `partition`."""
@@ -706,7 +750,7 @@ class Memory(Facade):
             message = f"{path}: at most {self._log_events:,}, the events that the views retain, not {events:,}"
             raise InvalidArgument(message, path=path, rule="less_than_equal")
 
-    def _views_of(self, table: Table[Row] | Log[Row]) -> ProjectionGroup:
+    def _views_of(self, table: Table[Row] | Log[Row]) -> "ProjectionGroup":
         for group in self._components.groups():
             if table in group.builder.fold.tables:
                 return group

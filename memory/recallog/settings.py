@@ -20,6 +20,11 @@ class Settings(BaseSettings):
         """The settings of a memory in the folder `home`; None: as the environment says."""
         return cls() if home is None else cls(home=Path(home), ledger=None, views=None)
 
+    @property
+    def serves_index(self) -> bool:
+        """Whether a process of its own serves the index, which is in the memory's folder."""
+        return self.ledger is None and self.views is None and self.index in (None, "embedded")
+
     home: Path = Path(".recallog")
     """The folder of the embedded form: the ledger, and the views that can be built from it."""
     ledger: str | None = None

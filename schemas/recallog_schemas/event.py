@@ -65,7 +65,7 @@ class _Moment:
 
 def check_payload(kind: str, schema_version: int, payload: Mapping[str, Any]) -> None:
     """Raise `PydanticCustomError` or `ValidationError` if `payload` is not JSON or does not fit its kind."""
-    if len(payload) == 1 and type(payload.get("text")) is str and kind not in kinds.MORE_THAN_A_TEXT:
+    if len(payload) == 1 and type(payload.get("text")) is str and kinds.allows_only_a_text(kind):
         return
     for key, value in payload.items():
         if type(value) is not str:

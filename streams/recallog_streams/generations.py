@@ -14,7 +14,8 @@ from typing import Any
 from recallog_projections.stores.store import Checkpoint, Generation, Pointer, Store
 from recallog_schemas.errors import NewDeadLetters, OutOfRange, Rebuilding, ViewsTooNew
 from recallog_streams import dead_letters
-from recallog_streams.projector import GenerationGone, Progress, Projector
+from recallog_streams.progress import Progress
+from recallog_streams.projector import GenerationGone, Projector
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import IdConflict, InvalidEvent
 from recallog_schemas.views import CopyReport, LeftOut
 from recallog_streams.ledgers.ledger import Ledger
-from recallog_streams.projector import Progress
+from recallog_streams.progress import Progress
 
 _EVENTS_PER_CALL = 1_000
 

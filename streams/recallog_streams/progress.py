@@ -1,8 +1,9 @@
-"""Progress of several partitions, reported as one."""
+"""Progress of long work, also of several partitions that is reported as one."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from recallog_streams.projector import Progress
+Progress = Callable[[int, int], None]
+"""Called with (offsets processed, offsets to process)."""
 
 
 class CombinedProgress:

@@ -27,9 +27,7 @@ from recallog_schemas.errors import InvariantViolation, LedgerMismatch, Rebuildi
 from recallog_streams import identity
 from recallog_streams.fold import Fold, digest_of
 from recallog_streams.ledgers.ledger import Batch, Ledger, parts_of, record_at
-
-Progress = Callable[[int, int], None]
-"""Called with (offsets processed, offsets to process)."""
+from recallog_streams.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from recallog_schemas.views import RebuildReport
 from recallog_streams import generations
 from recallog_streams.concurrency import gathered
 from recallog_streams.generations import BuildInProgress
-from recallog_streams.progress import CombinedProgress
-from recallog_streams.projector import GenerationGone, Progress, Projector
+from recallog_streams.progress import CombinedProgress, Progress
+from recallog_streams.projector import GenerationGone, Projector
 
 MOVES_SECONDS = 0.25
 """How long a partition's checkpoint is watched to see whether another process moves it."""

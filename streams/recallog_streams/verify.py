@@ -12,7 +12,8 @@ from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Chunk, Generation, StoredRow
 from recallog_schemas import limits
-from recallog_streams.projector import Progress, Projector
+from recallog_streams.progress import Progress
+from recallog_streams.projector import Projector
 
 
 @dataclass(frozen=True, slots=True)

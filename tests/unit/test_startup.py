@@ -75,6 +75,6 @@ def test_episodic_imports_nothing_of_the_index_the_reactors_or_other_queries(hom
     _, modules = imported_by("episodic", "village", "baker", "--home", home)
     rooms = ("recallog_projections.index", "recallog.index.", "recallog.reactors.", "recallog.queries.")
     assert {name for name in modules if name.startswith(rooms)} == {
-        "recallog.index.building", "recallog.index.messages", "recallog.index.remote",
+        "recallog.index.building", "recallog.index.delegation", "recallog.index.messages", "recallog.index.remote",
         "recallog.index.semantic_index", "recallog.index.served_index", "recallog.queries.timeline",
     }  # fmt: skip

@@ -31,7 +31,8 @@ from recallog_schemas.errors import IndexUnavailable, LockTimeout, RecallogError
 from recallog_streams import generations
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.partition_task import backoff
-from recallog_streams.projector import GenerationGone, Progress, Projector
+from recallog_streams.progress import Progress
+from recallog_streams.projector import GenerationGone, Projector
 from recallog_streams.stop_signal import StopSignal
 
 POLL_SECONDS = 0.2

@@ -5,18 +5,16 @@ need the index, and the others send them there. What it cannot answer is answere
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from contextvars import ContextVar
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import msgspec
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recallog import layout
-from recallog.index import messages, remote
+from recallog.index import messages
 from recallog.index.building import not_built
-from recallog.index.remote import ServiceAbsent, ServiceProcess
+from recallog.index.delegation import ServiceStarted, check_available
+from recallog.index.remote import ServiceProcess
 from recallog.index.semantic_index import SemanticIndex
 from recallog.settings import Settings
 from recallog_projections.stores.store import Store
@@ -26,32 +24,26 @@ from recallog_streams.ledgers.ledger import Ledger
 if TYPE_CHECKING:
     from recallog.index.indexer import IndexSnapshot
 
-_TRIES = 2
-"""How often an operation is sent: a service that ends meanwhile is started again once."""
-
-Answer = TypeVar("Answer")
-
-_unavailable: ContextVar[IndexUnavailable | None] = ContextVar("unavailable", default=None)
-"""Why the query that is being executed here cannot use the index."""
-
-
-class ServiceStarted(Exception):
-    """The service answers now, and this process cannot: it is to execute the operation."""
-
 
 class ServedIndex(SemanticIndex):
     """The embedded index of a folder. A process of its own executes the operations that need it; `open` starts it."""
 
-    def __init__(self, settings: Settings, ledger: Ledger, rows: Callable[[], Store]) -> None:
+    def __init__(self, settings: Settings, ledger: Ledger) -> None:
         self._settings = settings
         self._ledger = ledger
-        self._make_rows = rows
         self._built: set[int] = set()
         """The partitions that had an active generation when they were opened."""
 
     @cached_property
     def rows(self) -> Store:
-        return self._make_rows()
+        from recallog_projections.stores.sqlite import SqliteStore
+
+        return SqliteStore(self._settings.home / layout.INDEX_ROWS, self._settings.lock_wait_seconds)
+
+    @property
+    def home(self) -> Path:
+        """The folder."""
+        return self._settings.home
 
     @property
     def ledger(self) -> Ledger:
@@ -61,47 +53,8 @@ class ServedIndex(SemanticIndex):
     def _service(self) -> ServiceProcess:
         return ServiceProcess(self._settings)
 
-    async def perform(
-        self,
-        operation: str,
-        arguments: Mapping[str, Any],
-        log_events: int,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> bytes:
-        """The answer of the service to an operation with validated arguments, as JSON.
-
-        `progress` is called with (done, total) while the service works. Raises the error of the operation,
-        `ServiceAbsent` if no service answers, and `IndexUnavailable` if the index cannot answer now.
-        """
-        message = messages.Perform(operation, msgspec.json.encode(arguments), log_events)
-        return await remote.call(self._settings.home, message, progress)
-
-    async def answer(self, served: Callable[[], Awaitable[Answer]], here: Callable[[], Awaitable[Answer]]) -> Answer:
-        """The answer of the service, from `served`; that of `here`, without the index, if the index cannot answer.
-
-        If no service answers, `here` is executed, and starts one if it opens the index.
-        """
-        for _ in range(_TRIES):
-            try:
-                return await served()
-            except ServiceAbsent as error:
-                reason: IndexUnavailable = error
-            except IndexUnavailable as error:
-                reason = error
-                break
-            try:
-                return await here()
-            except ServiceStarted:
-                continue
-        before = _unavailable.set(reason)
-        try:
-            return await here()
-        finally:
-            _unavailable.reset(before)
-
     async def open(self, partition: int, *, start: bool = True) -> "IndexSnapshot":
-        if (reason := _unavailable.get()) is not None:
-            raise reason
+        check_available()
         if not start:
             raise IndexUnavailable("the index is not being served; recall starts it")
         if not await self._is_built(partition):

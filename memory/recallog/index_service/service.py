@@ -43,7 +43,7 @@ from recallog_projections.stores.sqlite import SqliteStore
 from recallog_schemas.errors import RecallogError, StorageReplaced
 from recallog_streams.concurrency import ended
 from recallog_streams.ledgers.sqlite import SqliteLedger
-from recallog_streams.projector import Progress
+from recallog_streams.progress import Progress
 from recallog_streams.stop_signal import StopSignal
 
 INDEXING_NICENESS = 10

@@ -19,7 +19,7 @@ from recallog.retrieval.channels import Channel, Fusion
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent, OutOfRange
 from recallog_schemas.validation import NAME_PATTERN, time_of
-from recallog_streams.projector import Progress
+from recallog_streams.progress import Progress
 
 Parsed = TypeVar("Parsed")
 

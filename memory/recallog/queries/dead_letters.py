@@ -17,7 +17,7 @@ from recallog_streams import rebuild as rebuilding
 from recallog_streams.concurrency import gathered
 from recallog_streams.dead_letters import DeadLetterRow
 from recallog_streams.ledgers.ledger import record_at
-from recallog_streams.projector import Progress
+from recallog_streams.progress import Progress
 
 
 async def list_dead_letters(components: Components, progress: Progress | None) -> list[DeadLetter]:

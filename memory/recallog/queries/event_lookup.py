@@ -17,7 +17,8 @@ from recallog_projections.views.settings import SettingsProjection
 from recallog_schemas import Event, Position, codec, limits
 from recallog_streams import identity
 from recallog_streams.ledgers.ledger import Ledger
-from recallog_streams.projector import Progress, Projector
+from recallog_streams.progress import Progress
+from recallog_streams.projector import Projector
 
 
 async def offsets_of(reading: ReadSession, ledger: Ledger, space: str, ids: Collection[str]) -> dict[str, int]:

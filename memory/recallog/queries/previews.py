@@ -23,7 +23,7 @@ from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import OutOfRange
 from recallog_schemas.views import AroundView, EntriesView, Preview, RecallView, Remembered, SearchHit, SearchPage
 from recallog_streams.ledgers.ledger import Ledger
-from recallog_streams.projector import Progress
+from recallog_streams.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from recallog_schemas.views import RebuildPlan, RebuildReport
 from recallog_streams import generations
 from recallog_streams import rebuild as rebuilding
 from recallog_streams.concurrency import gathered
-from recallog_streams.projector import Progress
+from recallog_streams.progress import Progress
 
 
 async def plan_rebuild(components: Components, what: str) -> list[RebuildPlan]:

@@ -10,8 +10,7 @@ from recallog.reading.read_session import position
 from recallog_projections.stores.store import Generation
 from recallog_schemas.errors import Rebuilding, RecallogError
 from recallog_schemas.views import Difference, TableCheck, VerifyReport
-from recallog_streams.progress import CombinedProgress
-from recallog_streams.projector import Progress
+from recallog_streams.progress import CombinedProgress, Progress
 from recallog_streams.verify import TableComparison
 from recallog_streams.verify import verify as compare
 

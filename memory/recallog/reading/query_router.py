@@ -13,7 +13,7 @@ from recallog_schemas.errors import DeadLettered, InvariantViolation, Rebuilding
 from recallog_streams import dead_letters, generations
 from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Ledger
-from recallog_streams.projector import Progress
+from recallog_streams.progress import Progress
 
 Result = TypeVar("Result")
 

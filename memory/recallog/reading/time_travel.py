@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from recallog.reading.read_session import ReadSession
-from recallog_projections.projection import Projection
-from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Position, limits
 from recallog_schemas.errors import OutOfRange
-from recallog_streams import generations
-from recallog_streams.ledgers.ledger import Ledger
-from recallog_streams.projector import Progress, Projector
+
+if TYPE_CHECKING:
+    from recallog.reading.read_session import ReadSession
+    from recallog_projections.projection import Projection
+    from recallog_streams.ledgers.ledger import Ledger
+    from recallog_streams.progress import Progress
 
 AsOf = Position | datetime
 """A position: the fold up to and including it. A time: the fold of all records, in which events that happened later
@@ -26,13 +27,19 @@ def check_size(space: str, events: int) -> None:
 
 
 async def travel(
-    ledger: Ledger,
-    projections: Sequence[Projection],
+    ledger: "Ledger",
+    projections: "Sequence[Projection]",
     space: str,
     as_of: AsOf,
-    progress: Progress | None = None,
-) -> ReadSession:
+    progress: "Progress | None" = None,
+) -> "ReadSession":
     """The views of `space` as of `as_of`. Raises `OutOfRange` for a position past the end."""
+    # Few queries travel, and every command imports this module.
+    from recallog.reading.read_session import ReadSession
+    from recallog_projections.stores.memory import MemoryStore
+    from recallog_streams import generations
+    from recallog_streams.projector import Projector
+
     partition = ledger.partition_of(space)
     ends = await ledger.ends()
     until, remember_until = ends[partition], None

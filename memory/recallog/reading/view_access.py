@@ -12,7 +12,8 @@ from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Position
 from recallog_schemas.errors import Rebuilding, ViewsBehind
 from recallog_streams import generations
-from recallog_streams.projector import Progress, Projector
+from recallog_streams.progress import Progress
+from recallog_streams.projector import Projector
 
 _POLL_SECONDS_MIN = 0.001
 _POLL_SECONDS_MAX = 0.01

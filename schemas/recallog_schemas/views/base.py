@@ -25,7 +25,7 @@ _SHOWN_CHARS_MAX = 60
 class View(BaseModel):
     """Base of all views: immutable, and serialised to JSON by `model_dump_json()`."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     def format(self) -> str:
         """The view as text: its fields, one per line."""

@@ -1,0 +1,71 @@
+"""Delegation of operations to the service of a folder's index, and what holds if it cannot answer."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from recallog.index import messages, remote
+from recallog.index.remote import ServiceAbsent
+from recallog_schemas.errors import IndexUnavailable
+
+Answer = TypeVar("Answer")
+
+_TRIES = 2
+"""How often an operation is sent: a service that ends meanwhile is started again once."""
+
+_reason: ContextVar[IndexUnavailable | None] = ContextVar("reason", default=None)
+"""Why the query that is being executed here cannot use the index."""
+
+
+class ServiceStarted(Exception):
+    """The service answers now, and this process cannot: it is to execute the operation."""
+
+
+async def perform(
+    home: Path,
+    operation: str,
+    arguments: Mapping[str, Any],
+    log_events: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> bytes:
+    """The answer of the service of a folder to an operation with validated arguments, as JSON.
+
+    `progress` is called with (done, total) while the service works. Raises the error of the operation, `ServiceAbsent`
+    if no service answers, and `IndexUnavailable` if the index cannot answer now.
+    """
+    message = messages.Perform(operation, msgspec.json.encode(arguments), log_events)
+    return await remote.call(home, message, progress)
+
+
+async def answer(served: Callable[[], Awaitable[Answer]], here: Callable[[], Awaitable[Answer]]) -> Answer:
+    """The answer of the service, from `served`; that of `here`, without the index, if the index cannot answer.
+
+    If no service answers, `here` is executed, and starts one if it opens the index.
+    """
+    for _ in range(_TRIES):
+        try:
+            return await served()
+        except ServiceAbsent as error:
+            reason: IndexUnavailable = error
+        except IndexUnavailable as error:
+            reason = error
+            break
+        try:
+            return await here()
+        except ServiceStarted:
+            continue
+    before = _reason.set(reason)
+    try:
+        return await here()
+    finally:
+        _reason.reset(before)
+
+
+def check_available() -> None:
+    """Raise the reason why the query that is being executed cannot use the index, if there is one."""
+    reason = _reason.get()
+    if reason is not None:
+        raise reason
