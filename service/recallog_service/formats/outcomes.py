@@ -8,6 +8,11 @@ _ERROR = re.compile(r"\s*(?:error|traceback \(most recent call last\))", re.IGNO
 _EXIT_CODE = re.compile(
     r"\b(?:exit(?:ed)?(?: with)?(?: exit)?[ _]?(?:code|status)|return ?code)\W{1,3}([0-9]{1,10})\b", re.IGNORECASE
 )
+_SHELL_ERROR = re.compile(
+    r"[\w./+-]+: (?:.*: )?(?:(?:command )?not found|no such file(?: or directory)?|permission denied)\W*$",
+    re.IGNORECASE,
+)
+"""What shells and POSIX tools write: "ls: cannot access 'x': No such file or directory"."""
 _EXIT_CODES = ("exit_code", "exitCode", "returncode", "return_code")
 _OBJECT_CHARS_MAX = 100_000
 """Longer texts are not parsed in order to find an exit code."""
@@ -16,7 +21,8 @@ _OBJECT_CHARS_MAX = 100_000
 def failed(result: object) -> bool:
     """Whether a result begins as an error does, has an exit code other than 0, or is an object with an error.
 
-    An exit code in a text counts in its first and last line only, where agents write that of a command.
+    An exit code in a text counts in its first and last line only, where agents write that of a command. An error of a
+    shell, such as "make: command not found", counts in the first line.
     """
     if isinstance(result, Mapping):
         return _says_failed(result)
@@ -32,6 +38,8 @@ def failed(result: object) -> bool:
         if isinstance(value, Mapping):
             return _says_failed(value)
     lines = result.strip().splitlines()
+    if lines and _SHELL_ERROR.match(lines[0]):
+        return True
     codes = [found[1] for line in (*lines[:1], *lines[-1:]) if (found := _EXIT_CODE.search(line)) is not None]
     return any(int(code) != 0 for code in codes)
 
