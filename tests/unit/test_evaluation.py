@@ -15,7 +15,7 @@ import pytest
 from recallog.retrieval.channels import DEFAULT_CHANNELS, Channel
 from recallog_schemas.errors import InvalidEvent, SettingsError
 from recallog_service.evaluation import baselines, locomo_questions, metrics, result
-from recallog_service.evaluation.locomo_questions import Misplaced, Question, Questions
+from recallog_service.evaluation.locomo_questions import Misplaced, Question, Questions, Turn
 from recallog_service.evaluation.result import Answered, Comparison, Elsewhere, FileResult, Hit, Result, Run, Used
 from support import real_data
 from support.cli import recallog
@@ -354,8 +354,12 @@ def test_a_run_by_words_is_unexpected_if_vectors_were_requested(used: Used | Non
 
 
 TURNS = {
-    "conv-1": {"D1:1": "The red boat sank.", "D1:2": "A boat! A boat, a boat.", "D1:3": "Hello."},
-    "conv-2": {"D1:1": "The red car."},
+    "conv-1": [
+        Turn("D1:1", "Ann", "The red boat sank."),
+        Turn("D1:2", "Bob", "A boat! A boat, a boat."),
+        Turn("D1:3", "Ann", "Hello."),
+    ],
+    "conv-2": [Turn("D1:1", "Cid", "The red car.")],
 }
 
 
@@ -379,9 +383,9 @@ def test_cosine_ranks_all_turns_of_a_conversation_by_their_vectors() -> None:
         ask = await baselines.cosine(TURNS, embedder, lambda done, total: seen.append((done, total)))
         return list(await ask("conv-1", "Ann", question))
 
-    assert {hit.id for hit in asyncio.run(best("Hello."))} == set(TURNS["conv-1"])
-    for id_, text in TURNS["conv-1"].items():
-        assert asyncio.run(best(text))[0] == Hit(id_)
+    assert {hit.id for hit in asyncio.run(best("Hello."))} == {turn.id for turn in TURNS["conv-1"]}
+    for turn in TURNS["conv-1"]:
+        assert asyncio.run(best(f"{turn.author}: {turn.text}"))[0] == Hit(turn.id)
     assert seen[:2] == [(3, 4), (4, 4)]
 
 

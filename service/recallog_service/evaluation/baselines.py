@@ -1,7 +1,7 @@
 """Baselines: rankings of a conversation's turns that use nothing of Recallog's ranking.
 
-BM25 compares the terms of `recallog_projections.index.terms`, cosine the vectors of the embedder. Both compare a
-question with each turn's own text, without its author, date and neighbours.
+BM25 compares the terms of `recallog_projections.index.terms` in the text of each turn, cosine the embedder's vectors of
+"author: text". Neither uses dates or neighbours.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import numpy as np
 
 from recallog_projections.index import terms
 from recallog_projections.index.embedders.embedder import Embedder, Passage
+from recallog_service.evaluation.locomo_questions import Turn
 from recallog_service.evaluation.metrics import HITS
 from recallog_service.evaluation.result import Ask, Hit
 
@@ -21,16 +22,16 @@ B = 0.4
 
 _TEXTS_AT_ONCE = 64
 
-Turns = Mapping[str, Mapping[str, str]]
-"""By conversation: the text of each turn by its id."""
+Turns = Mapping[str, Sequence[Turn]]
+"""By conversation: its turns in order."""
 
 
 class Bm25:
-    """BM25 over the texts of one conversation; idf in Lucene's form (Robertson and Zaragoza, 2009)."""
+    """BM25 over the turns of one conversation; idf in Lucene's form (Robertson and Zaragoza, 2009)."""
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._ids = list(texts)
-        counts = [Counter(terms.terms(text)) for text in texts.values()]
+    def __init__(self, turns: Sequence[Turn]) -> None:
+        self._ids = [turn.id for turn in turns]
+        counts = [Counter(terms.terms(turn.text)) for turn in turns]
         average = sum(count.total() for count in counts) / (len(counts) or 1) or 1.0
         self._weights: dict[str, dict[int, float]] = {}
         for index, count in enumerate(counts):
@@ -39,7 +40,7 @@ class Bm25:
                 self._weights.setdefault(term, {})[index] = occurrences * (K1 + 1) / (occurrences + floor)
 
     def best(self, question: str) -> list[str]:
-        """The ids of at most `HITS` texts that share a term with the question, best first, else in order."""
+        """The ids of at most `HITS` turns that share a term with the question, best first, else in order."""
         scores: defaultdict[int, float] = defaultdict(float)
         for term in set(terms.terms(question)):
             weights = self._weights.get(term, {})
@@ -51,7 +52,7 @@ class Bm25:
 
 def bm25(turns: Turns) -> Ask:
     """Answers a question with the turns of its conversation that BM25 ranks highest."""
-    of_space = {space: Bm25(texts) for space, texts in turns.items()}
+    of_space = {space: Bm25(of_space) for space, of_space in turns.items()}
 
     async def ask(space: str, agent: str, question: str) -> Sequence[Hit]:
         return [Hit(id_) for id_ in of_space[space].best(question)]
@@ -67,21 +68,20 @@ async def cosine(turns: Turns, embedder: Embedder, progress: Callable[[int, int]
     total = sum(map(len, turns.values()))
     vectors: dict[str, np.ndarray] = {}
     done = 0
-    for space, texts in turns.items():
+    for space, spoken in turns.items():
+        passages = [Passage(f"{turn.author}: {turn.text}") for turn in spoken]
         of_space: list[np.ndarray] = []
-        every = list(texts.values())
-        for first in range(0, len(every), _TEXTS_AT_ONCE):
-            passages = [Passage(text) for text in every[first : first + _TEXTS_AT_ONCE]]
-            of_space += await _embedded(embedder, passages)
+        for first in range(0, len(passages), _TEXTS_AT_ONCE):
+            of_space += await _embedded(embedder, passages[first : first + _TEXTS_AT_ONCE])
             if progress is not None:
                 progress(done + len(of_space), total)
         done += len(of_space)
         vectors[space] = np.array(of_space)
 
     async def ask(space: str, agent: str, question: str) -> Sequence[Hit]:
-        ids = list(turns[space])
         (asked,) = await _embedded(embedder, [Passage(question, is_query=True)])
-        return [Hit(ids[index]) for index in np.argsort(-(vectors[space] @ asked), kind="stable")[:HITS]]
+        best = np.argsort(-(vectors[space] @ asked), kind="stable")[:HITS]
+        return [Hit(turns[space][index].id) for index in best]
 
     return ask
 

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from recallog_schemas import Event
 from recallog_schemas.errors import InvalidEvent
@@ -51,13 +51,21 @@ class Misplaced:
     """The text with the names of the other conversation's speakers in place of its own; None if it has none."""
 
 
+class Turn(NamedTuple):
+    """One turn of a conversation."""
+
+    id: str
+    author: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Questions:
     """The questions of a file that can be measured, and how many cannot."""
 
     asked: tuple[Question, ...]
-    turns: Mapping[str, Mapping[str, str]]
-    """By conversation: the text of each turn by its id, in order."""
+    turns: Mapping[str, tuple[Turn, ...]]
+    """By conversation: its turns in order."""
     speakers: Mapping[str, tuple[str, ...]]
     """By conversation that has questions: its agents, in order of their first turns."""
     skipped: int
@@ -98,8 +106,10 @@ def read(text: bytes) -> Questions:
                     sample["sample_id"], number, spoken[0].agent, given["question"], given["category"], evidence
                 )
             )  # fmt: skip
-    texts = {space: {turn.id: turn.text for turn in spoken} for space, spoken in turns.items()}
-    return Questions(tuple(asked), texts, speakers, skipped, unresolved)
+    spoken_turns = {
+        space: tuple(Turn(turn.id, turn.agent, turn.text) for turn in spoken) for space, spoken in turns.items()
+    }
+    return Questions(tuple(asked), spoken_turns, speakers, skipped, unresolved)
 
 
 def misplaced(asked: Iterable[Question], speakers: Mapping[str, tuple[str, ...]]) -> tuple[Misplaced, ...]:
