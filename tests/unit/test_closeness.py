@@ -56,6 +56,13 @@ def test_without_a_cosine_words_alone_decide() -> None:
     assert weak(candidate(0, coverage=0.5), candidate(1)) == {1}
 
 
+def test_a_memory_with_the_exact_strings_of_the_query_is_not_weak() -> None:
+    found = [candidate(0, semantic=0.1, late_interaction=[0.1, 0.0], exact=0.5), candidate(1, semantic=0.3)]
+    assert weak(*found) == set()
+    assert weak(candidate(0, exact=0.5), candidate(1), searched=["=prices.py"], by_vectors=False) == {1}
+    assert weak(candidate(0, semantic=0.1, exact=0.4)) == {0}
+
+
 def test_by_words_a_neighbour_of_a_memory_with_a_common_word_is_not_weak() -> None:
     found = [candidate(0, ordinal=10, coverage=0.5)]
     found += [candidate(n, ordinal=10 + n) for n in (AROUND, AROUND + 1)]

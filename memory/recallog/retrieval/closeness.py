@@ -5,9 +5,9 @@ the query. Closeness is the cosine plus the share of the query that the memory h
 tokens are weighted by rarity, or, without token vectors, the share of idf of the words that both have. If no cosine is
 known, closeness is that share of idf alone.
 
-A memory is weak if its closeness is below one limit, or that of all found memories below another. The limits are such
-that about 1 % of the evidence of answerable questions is weak. `recallog eval locomo` measures it; `docs/recall.md` has
-the figures.
+A memory is weak if its closeness is below one limit, or that of all found memories below another, unless it has exact
+strings of the query. The limits are such that about 1 % of the evidence of answerable questions is weak. `recallog eval
+locomo` measures it; `docs/recall.md` has the figures.
 """
 
 from collections.abc import Collection, Sequence
@@ -31,6 +31,10 @@ WITH_LATE_INTERACTION = ClosenessLimits(best=0.7, each=0.4)
 WITHOUT_LATE_INTERACTION = ClosenessLimits(best=0.5, each=0.2)
 BY_WORDS = ClosenessLimits(best=0.2, each=0.0)
 """Instead of `each`, a memory or one of the `AROUND` turns on each side must share a term with the query."""
+
+EXACT = 0.5
+"""A memory with this share of the query's exact strings is not weak: a path or an identifier is seldom there by chance,
+and vectors hardly know it."""
 
 PAIRS_PER_WORD = 3
 """Terms of scripts without spaces are pairs of characters. Of a word that both texts have, the pairs inside match, and
@@ -64,11 +68,13 @@ def weak(
     scale = PAIRS_PER_WORD if _in_pairs(searched) else 1
     hits = found[:first]
     measured = (_closeness(each, scale, by_vectors=by_vectors) for each in found)
-    if all(closeness < limits.best for closeness, limits in measured):
+    if all(closeness < limits.best for closeness, limits in measured) and not any(map(_has_strings, found)):
         return frozenset(each.offset for each in hits)
     sharing = {(each.session, each.ordinal) for each in around if each.coverage > 0}
     marked = []
     for each in hits:
+        if _has_strings(each):
+            continue
         closeness, limits = _closeness(each, scale, by_vectors=by_vectors)
         if closeness < limits.each or (limits is BY_WORDS and not _near(each, sharing)):
             marked.append(each.offset)
@@ -82,6 +88,10 @@ def _closeness(each: Candidate, scale: float, *, by_vectors: bool) -> tuple[floa
     if each.late_interaction is None:
         return each.semantic + shared, WITHOUT_LATE_INTERACTION
     return each.semantic + sum(each.late_interaction), WITH_LATE_INTERACTION
+
+
+def _has_strings(each: Candidate) -> bool:
+    return each.exact >= EXACT
 
 
 def _near(each: Candidate, ordinals: Collection[tuple[str, int]]) -> bool:
