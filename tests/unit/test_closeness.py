@@ -23,8 +23,8 @@ def candidate(offset: int, **fields: Any) -> Candidate:
     return Candidate(**{**known, "offset": offset, "turn": 0, "at": 0, "is_question": False, **fields})
 
 
-def weak(*found: Candidate, searched: Collection[str] = WORDS, by_vectors: bool = True) -> set[int]:
-    return set(closeness.weak(found, found, searched, by_vectors=by_vectors))
+def weak(*found: Candidate, searched: Collection[str] = WORDS) -> set[int]:
+    return set(closeness.weak(found, found, searched))
 
 
 def test_a_memory_that_is_less_close_than_its_limit_is_weak() -> None:
@@ -59,7 +59,7 @@ def test_without_a_cosine_words_alone_decide() -> None:
 def test_a_memory_with_the_exact_strings_of_the_query_is_not_weak() -> None:
     found = [candidate(0, semantic=0.1, late_interaction=[0.1, 0.0], exact=0.5), candidate(1, semantic=0.3)]
     assert weak(*found) == set()
-    assert weak(candidate(0, exact=0.5), candidate(1), searched=["=prices.py"], by_vectors=False) == {1}
+    assert weak(candidate(0, exact=0.5), candidate(1), searched=["=prices.py"]) == {1}
     assert weak(candidate(0, semantic=0.1, exact=0.4)) == {0}
 
 
@@ -72,7 +72,7 @@ def test_by_words_a_neighbour_of_a_memory_with_a_common_word_is_not_weak() -> No
 def test_a_neighbour_counts_even_if_it_is_not_among_the_hits() -> None:
     hit, elsewhere = candidate(1, ordinal=11), candidate(2, coverage=0.5)
     left_out = candidate(0, ordinal=10, coverage=0.5)
-    assert closeness.weak([hit, elsewhere], [hit, elsewhere, left_out], WORDS, by_vectors=True) == frozenset()
+    assert closeness.weak([hit, elsewhere], [hit, elsewhere, left_out], WORDS) == frozenset()
 
 
 def test_a_memory_that_is_not_indexed_yet_is_measured_by_words_beside_indexed_ones() -> None:
@@ -82,8 +82,8 @@ def test_a_memory_that_is_not_indexed_yet_is_measured_by_words_beside_indexed_on
 
 def test_only_the_first_memories_are_marked_and_all_count_for_the_closest() -> None:
     hits = [candidate(0, coverage=0.1), candidate(1), candidate(2, coverage=0.9), candidate(3)]
-    assert closeness.weak(hits, hits, WORDS, by_vectors=True, first=2) == {1}
-    assert closeness.weak(hits[:2], hits, WORDS, by_vectors=True, first=1) == {0}
+    assert closeness.weak(hits, hits, WORDS, first=2) == {1}
+    assert closeness.weak(hits[:2], hits, WORDS, first=1) == {0}
 
 
 def test_a_query_of_names_and_function_words_makes_nothing_weak() -> None:
@@ -96,13 +96,10 @@ def test_pairs_of_characters_need_a_smaller_share_than_words() -> None:
     assert weak(found, searched=WORDS) == {0}
 
 
-def test_where_the_model_cannot_read_the_script_its_vectors_do_not_count() -> None:
-    similar = candidate(0, semantic=0.9, late_interaction=[0.9])
-    assert weak(similar, searched=PAIRS, by_vectors=False) == {0}
-    assert not closeness.reads("all-MiniLM-L6-v2-int8@8199be6f", PAIRS)
-    assert not closeness.reads("sentence-transformers/all-MiniLM-L6-v2", PAIRS)
-    assert closeness.reads("all-MiniLM-L6-v2-int8@8199be6f", (*WORDS, PAIRS[0]))
-    assert closeness.reads("paraphrase-multilingual-MiniLM-L12-v2@1", PAIRS)
+def test_a_memory_without_a_cosine_is_measured_by_words_beside_one_with_a_cosine() -> None:
+    readable, unreadable = candidate(0, semantic=0.4, late_interaction=[0.4]), candidate(1, coverage=BY_WORDS.best)
+    assert weak(readable, unreadable) == set()
+    assert weak(readable, candidate(1)) == {1}
 
 
 measures = st.builds(

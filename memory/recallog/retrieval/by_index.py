@@ -32,6 +32,8 @@ class IndexCandidates:
     candidates: list[Candidate]
     idf: dict[str, float]
     """By term of the query: its idf among the memories that the agent may see."""
+    sessions: dict[str, float]
+    """By session: the summed idf of the query's terms that its best memories have. Empty if vectors are compared."""
 
 
 async def find(
@@ -44,15 +46,17 @@ async def find(
     by_meaning = bool({SEMANTIC, LATE_INTERACTION} & query.channels)
     embedding = await _embedded(index, query, words) if by_meaning else None
     seeds, idf = await _seeds(index, query, words, embedding, scope)
+    sessions = _sessions(seeds, idf) if embedding is None else {}
     ids = list(dict.fromkeys(_around(query.space, seeds)))
     if not ids:
-        return IndexCandidates([], idf)
+        return IndexCandidates([], idf, sessions)
     late_interaction = (
         _late_interaction(embedding, words, idf)
         if index.token_vectors and embedding and LATE_INTERACTION in query.channels
         else None
     )
-    return IndexCandidates(await _scored(index, query, ids, embedding, late_interaction, idf), idf)
+    candidates = await _scored(index, query, ids, embedding, late_interaction, idf)
+    return IndexCandidates(candidates, idf, sessions)
 
 
 async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms) -> Embedding | None:
@@ -110,8 +114,10 @@ async def _seeds(
         if embedding is not None:
             searches.append(Search(within, best_of_each, dense=embedding.vector, payload=_ORDINAL))
         if words.terms:
-            sparse = _sparse(words.terms)
-            searches.append(Search(within, best_of_each, sparse=sparse, corpus=visible, payload=_ORDINAL))
+            sparse, by_words = _sparse(words.terms), embedding is None
+            searches.append(
+                Search(within, best_of_each, sparse=sparse, corpus=visible, payload=_ORDINAL, with_sparse=by_words)
+            )
         if embedding is None and not words.terms and within is not wanted:
             searches.append(Search(within, best_of_each, payload=_ORDINAL))
     hits = await index.engine.search(index.collection, searches)
@@ -142,6 +148,16 @@ def _stored(hit: Hit) -> dict[int, float]:
     if hit.sparse is None:
         raise ValueError("the search was made without `with_sparse`")
     return dict(zip(hit.sparse.indices, hit.sparse.values, strict=True))
+
+
+def _sessions(hits: Iterable[Hit], idf: Mapping[str, float]) -> dict[str, float]:
+    """By session: the summed idf of the query's terms that one of `hits` in it has."""
+    worth = {terms.dimension(term): weight for term, weight in idf.items()}
+    found: dict[str, set[int]] = {}
+    for hit in hits:
+        if hit.sparse is not None:
+            found.setdefault(str(hit.payload["session"]), set()).update(worth.keys() & _stored(hit).keys())
+    return {session: sum(worth[dimension] for dimension in dimensions) for session, dimensions in found.items()}
 
 
 def _around(space: str, seeds: Iterable[Hit]) -> Iterable[str]:

@@ -40,34 +40,24 @@ PAIRS_PER_WORD = 3
 """Terms of scripts without spaces are pairs of characters. Of a word that both texts have, the pairs inside match, and
 those with a character of the next word do not: the share of pairs is about a third of that of words."""
 
-_ENGLISH_MODELS = ("all-minilm-",)
-"""Beginnings of the names of models whose vocabulary lacks the scripts without spaces: any two texts are similar."""
-
-
-def reads(model: str, searched: Collection[str]) -> bool:
-    """Whether the embedder's `model` can read a query with the terms `searched`, so that its cosines have a meaning."""
-    return not (_in_pairs(searched) and model.rpartition("/")[2].lower().startswith(_ENGLISH_MODELS))
-
 
 def weak(
     found: Sequence[Candidate],
     around: Sequence[Candidate],
     searched: Collection[str],
     *,
-    by_vectors: bool,
     first: int | None = None,
 ) -> frozenset[int]:
     """The offsets of the weak memories among the `first` of `found`, or among all.
 
     `found` are all memories that the query wants, `around` these and their neighbours, and `searched` the terms of the
-    query. If there are no terms, as in a query of names and function words, none is weak. With `by_vectors` off only
-    words are compared.
+    query. If there are no terms, as in a query of names and function words, none is weak.
     """
     if not searched:
         return frozenset()
     scale = PAIRS_PER_WORD if _in_pairs(searched) else 1
     hits = found[:first]
-    measured = (_closeness(each, scale, by_vectors=by_vectors) for each in found)
+    measured = (_closeness(each, scale) for each in found)
     if all(closeness < limits.best for closeness, limits in measured) and not any(map(_has_strings, found)):
         return frozenset(each.offset for each in hits)
     sharing = {(each.session, each.ordinal) for each in around if each.coverage > 0}
@@ -75,15 +65,15 @@ def weak(
     for each in hits:
         if _has_strings(each):
             continue
-        closeness, limits = _closeness(each, scale, by_vectors=by_vectors)
+        closeness, limits = _closeness(each, scale)
         if closeness < limits.each or (limits is BY_WORDS and not _near(each, sharing)):
             marked.append(each.offset)
     return frozenset(marked)
 
 
-def _closeness(each: Candidate, scale: float, *, by_vectors: bool) -> tuple[float, ClosenessLimits]:
+def _closeness(each: Candidate, scale: float) -> tuple[float, ClosenessLimits]:
     shared = min(1.0, scale * each.coverage)
-    if each.semantic is None or not by_vectors:
+    if each.semantic is None:
         return shared, BY_WORDS
     if each.late_interaction is None:
         return each.semantic + shared, WITHOUT_LATE_INTERACTION

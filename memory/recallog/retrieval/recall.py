@@ -143,7 +143,7 @@ async def _from_index(
         return _Gathered()
     opened = await index.open(snapshot.partition)
     found = await by_index.find(opened, query, words, scope)
-    return _Gathered(found.candidates, idf=found.idf, index=opened)
+    return _Gathered(found.candidates, found.sessions, found.idf, index=opened)
 
 
 def _now(snapshot: Snapshot, query: RecallQuery) -> datetime | None:
@@ -186,15 +186,15 @@ def _add_by_words(
     gathered.candidates += [each for each in newer.candidates if each.offset not in known]
     gathered.memories = newer.memories
     gathered.idf = gathered.idf or newer.idf
-    if gathered.index is None:
-        gathered.sessions = newer.sessions
+    if gathered.index is None or gathered.sessions:
+        best = {session: max(gathered.sessions.get(session, 0.0), idf) for session, idf in newer.sessions.items()}
+        gathered.sessions = gathered.sessions | best
 
 
 def _weak(gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms, first: int) -> frozenset[int]:
     """The offsets of the weak memories among the `first` of `ranked`."""
-    by_vectors = gathered.index is not None and closeness.reads(gathered.index.embedder.model, words.terms)
     found = [one.candidate for one in ranked]
-    return closeness.weak(found, gathered.candidates, words.terms, by_vectors=by_vectors, first=first)
+    return closeness.weak(found, gathered.candidates, words.terms, first=first)
 
 
 async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked], weak: Collection[int]) -> list[RecallHit]:
