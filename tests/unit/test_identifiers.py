@@ -73,3 +73,11 @@ def test_terms_lie_where_their_string_is(text: str) -> None:
     for start, end, term in identifiers.occurrences(text):
         written = text[start:end].lower().replace("\\", "/")
         assert all(part in written for part in term.removeprefix(identifiers.MARK).lower().split("/"))
+
+
+@given(st.text(st.sampled_from("aB9_./\\@-= \n,é猫１")))
+def test_a_text_that_cannot_have_exact_strings_has_none(text: str) -> None:
+    assert identifiers.may_occur(text) or not list(identifiers.occurrences(text))
+    assert [term for term in terms.terms(text) if identifiers.is_exact(term)] == [
+        term for _, _, term in identifiers.occurrences(text) if identifiers.is_exact(term)
+    ]

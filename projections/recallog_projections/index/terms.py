@@ -7,9 +7,10 @@ a constant; with a low b it has little influence.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
 
 from recallog_projections.index import identifiers
 from recallog_projections.index.engines.engine import Sparse
@@ -24,6 +25,8 @@ REPEATED_TERM_DISCOUNT = 0.6
 CHARACTER_WEIGHT = 0.5
 """The weight of a single Chinese character, as a share of that of a pair."""
 
+_CACHED_CHARS_MAX = 64
+
 FUNCTION_WORDS = stop_words.stop_words(stop_words.ENGLISH)
 
 
@@ -31,12 +34,14 @@ def terms(text: str) -> list[str]:
     """The content terms of `text` in order, with repetitions."""
     plain = ascii_words(text)
     if plain is not None and stop_words.language_of(plain, text) == stop_words.ENGLISH:
-        of_words = [
-            stems.english(word) for word in plain if word not in FUNCTION_WORDS
-        ]  # most texts: a third of the time
+        # Most texts: a third of the time.
+        of_words = [stems.english(word) for word in plain if word not in FUNCTION_WORDS]
     else:
         of_words = [term for _, _, term in _of_words(text)]
-    return [*of_words, *(term for _, _, term in _of_strings(text))]
+    if not identifiers.may_occur(text):
+        return of_words
+    parts = [part for part in text.split() if not (part.islower() and part.isalpha())]
+    return [*of_words, *chain.from_iterable(map(_strings_in, parts))]
 
 
 def occurrences(text: str) -> Iterator[tuple[int, int, str]]:
@@ -60,6 +65,18 @@ def _of_strings(text: str) -> Iterator[tuple[int, int, str]]:
             yield start, end, term
         elif term not in FUNCTION_WORDS:
             yield start, end, stems.english(term)
+
+
+def _strings_in(part: str) -> Sequence[str]:
+    """The terms of `_of_strings` of a part of a text between white space, which no exact string has."""
+    return _strings_in_short(part) if len(part) <= _CACHED_CHARS_MAX else _all_strings_in(part)
+
+
+def _all_strings_in(part: str) -> Sequence[str]:
+    return tuple(term for _, _, term in _of_strings(part))
+
+
+_strings_in_short = lru_cache(maxsize=65_536)(_all_strings_in)
 
 
 def content_words(text: str) -> Iterator[tuple[int, int, str]]:
@@ -93,13 +110,12 @@ def dimension(term: str) -> int:
 def weights(found: Iterable[str]) -> dict[str, float]:
     """The BM25 weight of each distinct term of a text, without idf. Exact strings do not count as length."""
     counts = Counter(found)
-    length = sum(count for term, count in counts.items() if not identifiers.is_exact(term))
+    length = counts.total() - sum(count for term, count in counts.items() if term[0] == identifiers.MARK)
     floor = K1 * (1 - B + B * length / AVERAGE_TERMS)
-    return {term: _share(term) * count * (K1 + 1) / (count + floor) for term, count in counts.items()}
-
-
-def _share(term: str) -> float:
-    return CHARACTER_WEIGHT if len(term) == 1 and HAN.match(term) else 1.0
+    return {
+        term: (CHARACTER_WEIGHT if len(term) == 1 and HAN.match(term) else 1.0) * count * (K1 + 1) / (count + floor)
+        for term, count in counts.items()
+    }
 
 
 def repeated_term_discount(weighted: Mapping[str, float], preceding: Set[str]) -> dict[str, float]:
