@@ -6,22 +6,26 @@ library.
 <folder>/<collection>.dropped/  a shard that is being deleted
 <folder>/.lock                  held while shards are created and deleted
 
-No graph is built (only `optimize` would build one), so that every search is exact: it takes about 25 ms for a space of
+No graph is built (only `optimize` would build one), so that every search is exact: it takes about 10 ms for a space of
 100,000 points. A call of the library blocks all threads of the process, so that points are written in small slices.
 """
 
 import asyncio
+import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+import numpy as np
 import qdrant_edge as qdrant
 from filelock import FileLock, Timeout
+from numpy.typing import NDArray
 
 from recallog_projections.index.engines.conditions import (
     AnyOf,
@@ -53,12 +57,19 @@ from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolat
 SLICE_POINTS = 50
 """Points of one call: 15 to 30 ms on a busy 2-core machine, during which no other thread of the process runs."""
 
-FLUSH_POINTS = 2_000
+FLUSH_POINTS = 1_000
 """Points after which the write-ahead log is flushed into the shard's files.
 
-A flush takes 0.3 to 0.6 s even for few points. Without flushes the log grows without bound (30 KB per point), and
+A flush takes 0.2 to 0.5 s even for few points. Without flushes the log grows without bound (4 KB per point), and
 opening the shard after a crash writes all its points again.
 """
+
+LOG_FILE_BYTES = 1024 * 1024
+"""Size of a file of the write-ahead log; a longer record has a file of its own size. The library deletes files whose
+points are flushed, except for two. With its own size, 32 MB, they take more space than an index of 10,000 points."""
+
+NEAREST_FACTOR = 4
+"""How many times the limit of a search by vector are first searched without its filter."""
 
 FREE_BYTES_MIN = 256 * 1024 * 1024
 """The library writes through memory maps: on a full disk the system kills the process."""
@@ -82,6 +93,8 @@ class _OpenShard:
     """Of its folder, to detect that the folder was deleted or replaced."""
     unflushed_points: int = FLUSH_POINTS
     """The first write after opening flushes, since the log may hold points from before a crash."""
+    counts: dict[bytes, int] = field(default_factory=dict)
+    """Numbers of points by filter, as JSON, since the last write: counting 100,000 points takes 14 ms."""
 
 
 class EdgeEngine(Engine):
@@ -159,7 +172,8 @@ class EdgeEngine(Engine):
             self._delete_leftovers()
             new = self._folder / f"{collection}.new"
             new.mkdir()
-            shard = qdrant.EdgeShard.create(str(new), _config(dimension))
+            _create_with_small_log(new, dimension)
+            shard = qdrant.EdgeShard.load(str(new))
             for field in KEYWORD_FIELDS:
                 keyword = qdrant.KeywordIndexParams(is_tenant=field == "space")
                 shard.update(qdrant.UpdateOperation.create_field_index(field, keyword))
@@ -196,6 +210,7 @@ class EdgeEngine(Engine):
             )
         found = self._shard(collection)
         found.shard.update(qdrant.UpdateOperation.upsert_points([_written(point) for point in points]))
+        found.counts.clear()
         found.unflushed_points += len(points)
         if found.unflushed_points >= FLUSH_POINTS:
             found.shard.flush()
@@ -210,12 +225,9 @@ class EdgeEngine(Engine):
         shard = self._shard(collection).shard
         numbers = [number for number, search in enumerate(searches) if not finds_nothing(search)]
         found: list[list[Hit]] = [[] for _ in searches]
-        if numbers:
-            filters = _Filters()
-            requests = [_request(searches[number], filters) for number in numbers]
-            answers = shard.query_batch(qdrant.QueryBatchRequest(requests))
-            for number, scored in zip(numbers, answers, strict=True):
-                found[number] = _hits(scored, searches[number])
+        answers = _answers(shard, [searches[number] for number in numbers])
+        for number, scored in zip(numbers, answers, strict=True):
+            found[number] = _hits(scored, searches[number])
         return found
 
     def _retrieve(
@@ -235,8 +247,13 @@ class EdgeEngine(Engine):
         return [stored(record) for record in records if str(record.id) != after][:limit]
 
     def _count(self, collection: str, filter: Filter | None) -> int:  # noqa: A002
-        shard = self._shard(collection).shard
-        return shard.count(qdrant.CountRequest(exact=True, filter=None if filter is None else _Filters().of(filter)))
+        found = self._shard(collection)
+        if filter is None:
+            return found.shard.count(qdrant.CountRequest(exact=True))
+        key = msgspec.json.encode(filter)
+        if key not in found.counts:
+            found.counts[key] = found.shard.count(qdrant.CountRequest(exact=True, filter=_Filters().of(filter)))
+        return found.counts[key]
 
     def _close(self) -> None:
         while self._open:
@@ -335,6 +352,18 @@ def _written_parts(file: int) -> Iterator[tuple[int, int]]:
             yield start, end - start
 
 
+def _create_with_small_log(folder: Path, dimension: int) -> None:
+    """Create a shard whose write-ahead log consists of files of `LOG_FILE_BYTES`.
+
+    The library takes the size from the shard's configuration file, but has no parameter for it.
+    """
+    qdrant.EdgeShard.create(str(folder), _config(dimension)).close()
+    file = folder / "edge_config.json"
+    options = {"segment_capacity": LOG_FILE_BYTES, "segment_queue_len": 0, "retain_closed": 1}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "wal_options": options}))
+    shutil.rmtree(folder / "wal")  # empty; loading the shard creates it with these options
+
+
 def _sync_log(folder: Path) -> None:
     """Sync all files of a write-ahead log. A thread of the library renames them meanwhile."""
     while folder.exists():
@@ -353,11 +382,11 @@ def _sync_file(path: Path) -> None:
 
 
 def _config(dimension: int) -> qdrant.EdgeConfig:
-    # The embedder's vectors have length 1, so that the dot product is the cosine. Float16 moves it by less than 1e-4.
+    # The embedder's vectors have length 1, so that the dot product is the cosine. 8 bits per number change it by 1e-3.
     dense = qdrant.EdgeVectorParams(
         size=dimension,
         distance=qdrant.Distance.Dot,
-        datatype=qdrant.VectorStorageDatatype.Float16,
+        datatype=qdrant.VectorStorageDatatype.Turbo8,
         multivector_config=qdrant.MultiVectorConfig(qdrant.MultiVectorComparator.MaxSim),
     )
     terms = qdrant.EdgeSparseVectorParams(modifier=qdrant.Modifier.Idf)
@@ -395,10 +424,57 @@ class _Filters:
         return built
 
 
+def _answers(shard: qdrant.EdgeShard, searches: Sequence[Search]) -> list[list[qdrant.ScoredPoint]]:
+    """The points that each search finds.
+
+    A search by vector is first made among the nearest points of its space, and repeated among all of them if too few of
+    these pass its filter. The result is the same: in a space of 100,000 points the library takes 7 ms to score all
+    points, and 15 ms more to check who may see them.
+    """
+    filters = _Filters()
+    narrowed = _narrowed(shard, searches)
+    answers = _query(shard, [_request(search, filters) for search in narrowed])
+    again = [
+        number
+        for number, (search, first) in enumerate(zip(searches, narrowed, strict=True))
+        if first is not search and len(answers[number]) < search.limit
+    ]
+    for number, points in zip(again, _query(shard, [_request(searches[each], filters) for each in again]), strict=True):
+        answers[number] = points
+    return answers
+
+
+def _narrowed(shard: qdrant.EdgeShard, searches: Sequence[Search]) -> list[Search]:
+    """The searches, those by vector restricted to the nearest points of their spaces."""
+    narrowed, wide, requests = list(searches), [], []
+    for number, search in enumerate(searches):
+        if search.dense is not None and search.filter is not None and search.filter.ids is None:
+            wide.append((number, search.filter))
+            requests.append(
+                qdrant.QueryRequest(
+                    limit=NEAREST_FACTOR * search.limit,
+                    query=_nearest(search.dense),
+                    filter=qdrant.Filter(must=[_condition(AnyOf("space", [search.filter.space]))]),
+                )
+            )
+    for (number, wanted), points in zip(wide, _query(shard, requests), strict=True):
+        among = replace(wanted, ids=[str(point.id) for point in points])
+        narrowed[number] = replace(searches[number], filter=among)
+    return narrowed
+
+
+def _query(shard: qdrant.EdgeShard, requests: list[qdrant.QueryRequest]) -> list[list[qdrant.ScoredPoint]]:
+    return shard.query_batch(qdrant.QueryBatchRequest(requests)) if requests else []
+
+
+def _nearest(dense: NDArray[np.float32]) -> qdrant.Query:
+    return qdrant.Query.Nearest([dense.tolist()], using="dense")
+
+
 def _request(search: Search, filters: _Filters) -> qdrant.QueryRequest:
     query, idf = None, None
     if search.dense is not None:
-        query = qdrant.Query.Nearest([search.dense.tolist()], using="dense")
+        query = _nearest(search.dense)
     elif search.sparse is not None:
         query = qdrant.Query.Nearest(_sparse_vector(search.sparse), using="terms")
         idf = None if search.corpus is None else qdrant.IdfParams(corpus=filters.of(search.corpus))

@@ -42,6 +42,9 @@ from recallog_schemas.errors import IndexLost, IndexUnavailable, SettingsError
 VERSION_MIN = (1, 19)
 """The first version that computes idf over the points of a filter. Older ones use the points of all tenants."""
 
+VERSION_OF_TURBO8 = (1, 20)
+"""The first version that stores vectors with 8 bits per number. On older ones they take twice the disk space."""
+
 REPLY_SECONDS = 15
 
 UPSERT_BYTES = 8 * 1024 * 1024
@@ -75,7 +78,7 @@ class ServerEngine(Engine):
         else:
             self._address = url
         self._client = client
-        self._is_checked = False
+        self._version: tuple[int, int] | None = None
         self._closed = False
 
     def _connected(self, url: str) -> AsyncQdrantClient:
@@ -94,16 +97,16 @@ class ServerEngine(Engine):
             prefix=parsed.path.rstrip("/") or None,
             api_key=self._secret or None,
             timeout=REPLY_SECONDS,
-            check_compatibility=False,  # it would query the server now, in a thread; `_check` does so later
+            check_compatibility=False,  # it would query the server now, in a thread; `_checked` does so later
         )
 
     async def create(self, collection: str, dimension: int) -> None:
         """As in `Engine`. A second call completes an interrupted one."""
         name = self._name(collection)
-        await self._check()
+        version = await self._checked()
         if not await self._run(lambda: self._client.collection_exists(name)):
             try:
-                await self._run(lambda: self._client.create_collection(name, **_parameters(dimension)))
+                await self._run(lambda: self._client.create_collection(name, **_parameters(dimension, version)))
             except IndexUnavailable:
                 # Another process may have created it meanwhile.
                 if not await self._run(lambda: self._client.collection_exists(name)):
@@ -125,7 +128,7 @@ class ServerEngine(Engine):
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         name = self._name(collection)
-        await self._check()
+        await self._checked()
         if not points:
             await self._require(name)
         for part in _requests(points):
@@ -133,7 +136,7 @@ class ServerEngine(Engine):
 
     async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         name = self._name(collection)
-        await self._check()
+        await self._checked()
         numbers = [number for number, search in enumerate(searches) if not finds_nothing(search)]
         requests = [_request(searches[number]) for number in numbers]
         found: list[list[Hit]] = [[] for _ in searches]
@@ -190,9 +193,9 @@ class ServerEngine(Engine):
         if not await self._run(lambda: self._client.collection_exists(name)):
             raise self._lost()
 
-    async def _check(self) -> None:
-        """Raise `SettingsError` if the server's version, which is requested once, is too old."""
-        if not self._is_checked:
+    async def _checked(self) -> tuple[int, int]:
+        """The server's version, requested once. Raises `SettingsError` if it is too old."""
+        if self._version is None:
             reported = (await self._run(self._client.info)).version
             found = re.match(r"(\d+)\.(\d+)", reported)
             version = (int(found[1]), int(found[2])) if found else (0, 0)
@@ -201,7 +204,8 @@ class ServerEngine(Engine):
                     f"the Qdrant at {self._address} is {reported}; the semantic index needs {VERSION_MIN[0]}."
                     f"{VERSION_MIN[1]} or later, which computes idf per space: upgrade the server"
                 )
-            self._is_checked = True
+            self._version = version
+        return self._version
 
     async def _run(self, call: Callable[[], Awaitable[Result]]) -> Result:
         """The result of `call`, which is repeated once after a network error: idle connections break unnoticed."""
@@ -257,13 +261,13 @@ class ServerEngine(Engine):
         return text.replace(self._secret, "***").replace(quote(self._secret), "***") if self._secret else text
 
 
-def _parameters(dimension: int) -> dict[str, Any]:
+def _parameters(dimension: int, version: tuple[int, int]) -> dict[str, Any]:
     # A graph for each space and none over all, since every search is within one space. Small spaces are searched
     # exactly. The embedder's vectors have length 1, so that the dot product is the cosine.
     dense = qdrant.VectorParams(
         size=dimension,
         distance=qdrant.Distance.DOT,
-        datatype=qdrant.Datatype.FLOAT16,
+        datatype=qdrant.Datatype.TURBO8 if version >= VERSION_OF_TURBO8 else qdrant.Datatype.FLOAT16,
         multivector_config=qdrant.MultiVectorConfig(comparator=qdrant.MultiVectorComparator.MAX_SIM),
         hnsw_config=qdrant.HnswConfigDiff(m=0, payload_m=16),
     )
