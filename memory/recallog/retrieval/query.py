@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from recallog.reading.time_travel import AsOf
+from recallog.retrieval import names
 from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED
 from recallog.retrieval.ranking import Candidate
 from recallog_projections.index import documents, terms
@@ -106,16 +107,15 @@ class QueryTerms:
 
 def query_terms(query: str, agents: Iterable[str]) -> QueryTerms:
     """The terms of `query`; `agents` are those of the space that it may name."""
-    named = {agent: _named(agent, query) for agent in agents}
-    authors = frozenset(agent for agent, spans in named.items() if spans)
-    names = [span for agent in authors for span in named[agent]]
+    found = names.named(query, agents)
+    spans = [span for of_agent in found.values() for span in of_agent]
     term_spans = [
         (start, end, term)
         for start, end, term in terms.occurrences(query)
-        if not any(first < end and start < last for first, last in names)
+        if not any(first < end and start < last for first, last in spans)
     ]
     distinct = tuple(dict.fromkeys(term for _, _, term in term_spans))[: limits.RECALL_TERMS_MAX]
-    return QueryTerms(authors, distinct, tuple(term_spans))
+    return QueryTerms(frozenset(found), distinct, tuple(term_spans))
 
 
 def possible_names(query: str) -> list[str]:
@@ -131,9 +131,3 @@ def possible_names(query: str) -> list[str]:
 def micros(moment: datetime) -> int:
     """Microseconds since 1970."""
     return (moment - _EPOCH) // timedelta(microseconds=1)
-
-
-def _named(agent: str, query: str) -> list[tuple[int, int]]:
-    """The spans in which `query` names `agent`, with an "'s" that follows."""
-    pattern = rf"(?<![^\W_]){re.escape(agent)}(?![^\W_])(?:['\u2019]s\b)?"
-    return [found.span() for found in re.finditer(pattern, query, re.IGNORECASE)]

@@ -80,8 +80,8 @@ async def _recalled(
     query: RecallQuery,
     log_events: int,
 ) -> RecallView:
-    names = possible_names(query.text)
-    rows = [RowKey(activity.AGENTS.name, query.space, name) for name in names]
+    spellings = possible_names(query.text)
+    rows = [RowKey(activity.AGENTS.name, query.space, name) for name in spellings]
     rows += [RowKey(salience.CLOCK.name, query.space), RowKey(outline.OUTLINES.name, query.space)]
     rows += [RowKey(settings.AGENTS.name, query.space, query.agent)]
     logs = episodic.logs(query.space, query.agent, log_events)
@@ -90,8 +90,10 @@ async def _recalled(
     times = dates.find(query.text)
     newest = episodic.logs(query.space, query.agent, 1) if times else [(own, 0)]
     snapshot = await reading.snapshot(rows, logs if index is None else newest)
-    words = query_terms(query.text, [name for name in names if snapshot.row(activity.AGENTS, query.space, name)])
     space = snapshot.row(outline.OUTLINES, query.space)
+    agents = [name for name in spellings if snapshot.row(activity.AGENTS, query.space, name)]
+    agents += [each.name for each in space.participants] if space is not None else []
+    words = query_terms(query.text, agents)
     scope = time_scope.scope(times, _now(snapshot, query), space) if times else None
     gathered = await _from_index(snapshot, index, query, words, scope)
     if query.text.strip() and gathered.index_checkpoint < snapshot.processed:

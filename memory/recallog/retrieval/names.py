@@ -1,0 +1,148 @@
+"""Names of agents in a question: as a whole, by a part ("Bob" for `bob-smith`), or misspelt ("Melany" for `Melanie`).
+
+Names are split at punctuation and inside words such as `BobSmith`; of an address only what is before the @ counts. A
+part names an agent if few agents have it, and a misspelling only in a word with a capital letter: other words are
+seldom names.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from recallog_projections.index import terms
+
+Span = tuple[int, int]
+"""Start and end in the question, in characters; the end is exclusive."""
+
+_SHARED_MAX = 3
+"""A part that more agents have is a label, such as that of `worker-1` to `worker-9`."""
+_PART_LETTERS_MIN = 3
+_MISSPELT_LETTERS_MIN = 5
+_TWO_EDITS_LETTERS_MIN = 6
+"""From this length on two edits are one spelling mistake, if the first `_SAME_BEGINNING` letters are right."""
+_SAME_BEGINNING = 4
+
+_WORD = re.compile(r"[A-Za-z0-9\u00c0-\u024f]+")  # other scripts may follow without a space
+_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_WITHIN = re.compile(r"[\s._@/-]*")
+_POSSESSIVE = re.compile(r"['\u2019`]s\b")
+_LABELS = frozenset(
+    """
+    agent assistant bot user human model customer client team group service system worker node role player
+    mr mrs ms dr prof sir the and com org net mail admin test
+    """.split()  # noqa: SIM905 - a page of quoted words is harder to read
+)
+
+
+class _Word(NamedTuple):
+    start: int
+    end: int
+    text: str
+    """In lower case."""
+    capital: bool
+
+
+class _Names(NamedTuple):
+    """The names of some agents by their words."""
+
+    whole: Mapping[str, Sequence[tuple[tuple[str, ...], str]]]
+    """By first word: the words of a whole name, and the agent."""
+    by_part: Mapping[str, Sequence[str]]
+    """By part that may stand for a name: the agents that have it."""
+
+
+def named(question: str, agents: Iterable[str]) -> dict[str, list[Span]]:
+    """The agents that a question names, each with the spans that are nothing but its name."""
+    names = _names_of(tuple(agents))
+    words = [
+        _Word(match.start(), match.end(), match.group().lower(), match.group()[0].isupper())
+        for match in _WORD.finditer(question)
+    ]
+    found: dict[str, list[Span]] = {}
+    used: dict[int, int] = {}
+    """By number of a word: how many words the longest name has that it belongs to."""
+    for numbers, agent in sorted(_whole(question, words, names), key=lambda match: -len(match[0])):
+        if all(used.get(number, 0) <= len(numbers) for number in numbers):  # "Bob Smith" does not name `smith`
+            found.setdefault(agent, []).append(_span(question, words, numbers))
+            used |= dict.fromkeys(numbers, len(numbers))
+    whole = frozenset(found)
+    for number, word in enumerate(words):
+        if number in used or not _may_be_part(word.text):
+            continue
+        for part in [word.text] if word.text in names.by_part else _misspelt(word, number, names.by_part):
+            for agent in names.by_part[part]:
+                if agent not in whole:
+                    spans = found.setdefault(agent, [])
+                    spans += [_span(question, words, range(number, number + 1))] if word.capital else []
+    return found
+
+
+def _whole(question: str, words: Sequence[_Word], names: _Names) -> Iterable[tuple[range, str]]:
+    """The numbers of the words that are the whole name of an agent, and the agent."""
+    for number, word in enumerate(words):
+        for parts, agent in names.whole.get(word.text, ()):
+            numbers = range(number, number + len(parts))
+            same = tuple(each.text for each in words[numbers.start : numbers.stop]) == parts
+            if same and all(_joined(question, words[at], words[after]) for at, after in pairwise(numbers)):
+                yield numbers, agent
+
+
+def _joined(question: str, one: _Word, other: _Word) -> bool:
+    return _WITHIN.fullmatch(question, one.end, other.start) is not None
+
+
+@lru_cache(maxsize=64)
+def _names_of(agents: tuple[str, ...]) -> _Names:
+    whole: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    by_part: dict[str, list[str]] = {}
+    for agent in dict.fromkeys(agents):
+        split = tuple(word.lower() for word in _WORD.findall(agent))
+        parts = tuple(part.lower() for part in _PARTS.findall(agent.split("@")[0]))
+        for name in dict.fromkeys((split, parts)):
+            if name:
+                whole.setdefault(name[0], []).append((name, agent))
+        for part in filter(_may_be_part, dict.fromkeys(parts)):
+            by_part.setdefault(part, []).append(agent)
+    return _Names(whole, {part: having for part, having in by_part.items() if len(having) <= _SHARED_MAX})
+
+
+def _misspelt(word: _Word, number: int, parts: Iterable[str]) -> list[str]:
+    """The parts that `word` may be meant to be: all that differ least."""
+    if not word.capital or number == 0 or len(word.text) < _MISSPELT_LETTERS_MIN:
+        return []
+    near: dict[int, list[str]] = {}
+    for part in parts:
+        if part[0] == word.text[0] and len(part) >= _MISSPELT_LETTERS_MIN:
+            long = min(len(part), len(word.text)) >= _TWO_EDITS_LETTERS_MIN
+            most = 2 if long and part[:_SAME_BEGINNING] == word.text[:_SAME_BEGINNING] else 1
+            if abs(len(part) - len(word.text)) <= most and (edits := _edits(part, word.text)) <= most:
+                near.setdefault(edits, []).append(part)
+    return near[min(near)] if near else []
+
+
+def _edits(one: str, other: str) -> int:
+    """The letters to insert, delete, replace or swap with the next one, to make one word of the other."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        earlier, before, row = before, row, [i]
+        for j, another in enumerate(other, 1):
+            row.append(min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != another)))
+            if i > 1 and j > 1 and letter == other[j - 2] and another == one[i - 2]:
+                row[j] = min(row[j], earlier[j - 2] + 1)
+    return row[-1]
+
+
+def _span(question: str, words: Sequence[_Word], numbers: range) -> Span:
+    """The characters of these words, with an "'s" that follows."""
+    start, end = words[numbers[0]].start, words[numbers[-1]].end
+    possessive = _POSSESSIVE.match(question, end)
+    return start, possessive.end() if possessive else end
+
+
+def _may_be_part(part: str) -> bool:
+    return (
+        len(part) >= _PART_LETTERS_MIN and part.isalpha() and part not in _LABELS and part not in terms.FUNCTION_WORDS
+    )
