@@ -15,6 +15,8 @@ for _name in [name for name in os.environ if name.startswith("RECALLOG_") and no
     del os.environ[_name]
 # Most tests do not need the index, which is a process with a model; those that do enable it.
 os.environ["RECALLOG_INDEX"] = "off"
+# It ends with the test that starts it.
+os.environ["RECALLOG_INDEX_IDLE_SECONDS"] = "0"
 
 # Assertions in shared modules report the compared values, as those in test modules do.
 pytest.register_assert_rewrite(

@@ -41,9 +41,9 @@ class Settings(BaseSettings):
     """The API key that is sent to an embedder that is a URL."""
     index_token_vectors: bool = True
     """Whether a new index stores a vector for each content token, for late interaction: about 10 KB per memory."""
-    index_idle_seconds: float | None = Field(default=None, gt=0)
-    """How long the process that serves an embedded index lives after its last query, once it has indexed everything.
-    Not set: it ends with the program that started it; commands of the shell start it with 300 seconds."""
+    index_idle_seconds: float = Field(default=300.0, ge=0)
+    """How long the process that serves an embedded index lives after its last user, once it has indexed everything.
+    0: it ends with the program that started it."""
     after_wait_seconds: float = Field(default=10.0, gt=0)
     """How long a query on a cluster waits until the workers have processed the position that it names in `after`."""
     worker_host: str = "127.0.0.1"

@@ -114,7 +114,7 @@ class Asker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=environment_of(),
+            env=environment_of(RECALLOG_INDEX_IDLE_SECONDS="0"),
         )
 
     def say(self, question: str | None) -> None:

@@ -164,7 +164,7 @@ class ServiceProcess:
     @property
     def _outlives(self) -> bool:
         """Whether the service outlives the process that starts it."""
-        return self._settings.index_idle_seconds is not None
+        return self._settings.index_idle_seconds > 0
 
     async def close(self) -> None:
         """End the process if this one has started it and it does not outlive this one."""

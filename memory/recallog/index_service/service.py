@@ -5,8 +5,8 @@ a process of its own, together with the model, the ledger and the views. This pr
 the operations that need the index for all processes of the folder: one message, one answer. It listens on a local port,
 which a file in the folder names.
 
-With `index_idle_seconds` the service outlives the process that started it: it ends when it has indexed everything and
-has executed no call for so long, or when its folder is gone. Without, it ends with the process that started it, which
+The service outlives the process that started it: it ends when it has indexed everything and has executed no call for
+`index_idle_seconds`, or when its folder is gone. If that setting is 0, it ends with the process that started it, which
 it notices by the end of its standard input.
 """
 
@@ -40,7 +40,7 @@ from recallog_projections.index.embedders.embedder import Embedder, Embedding, P
 from recallog_projections.index.embedders.registry import embedder
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.stores.sqlite import SqliteStore
-from recallog_schemas.errors import RecallogError, StorageReplaced
+from recallog_schemas.errors import IndexUnavailable, RecallogError, StorageReplaced
 from recallog_streams.concurrency import ended
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from recallog_streams.progress import Progress
@@ -70,7 +70,7 @@ class Service:
         """The calls in progress."""
         self._active_at = time.monotonic()
         """When the last call was answered, or the last batch was indexed."""
-        self._operations = all_operations(Memory)
+        self._operations = {name: each for name, each in all_operations(Memory).items() if each.uses_index}
         self._memories: dict[int, Memory] = {}
         """By the number of events that their views retain."""
         key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
@@ -88,7 +88,7 @@ class Service:
         self._index = IndexInProcess(lambda: self._indexer)
 
     async def run(self) -> None:
-        """Serve, and follow the ledger, until `stopping` is set; with `index_idle_seconds` also until it is idle."""
+        """Serve, and follow the ledger, until `stopping` is set or nobody uses the index."""
         async with AsyncExitStack() as closing:
             closing.push_async_callback(self._ledger.close)
             closing.push_async_callback(self._index.close)
@@ -108,7 +108,7 @@ class Service:
             await memory.close()
 
     async def _end_when_idle(self) -> None:
-        while self._idle_seconds is not None and not self._stopping:
+        while self._idle_seconds and not self._stopping:
             await self._stopping.pause(_IDLE_CHECK_SECONDS)
             is_idle = not self._calls and time.monotonic() - self._active_at > self._idle_seconds
             if not self._is_in_folder() or (is_idle and (self._indexer.at_end or self._indexer.problem)):
@@ -208,7 +208,9 @@ class Service:
     async def _performed(self, call: messages.Perform, report: Progress) -> bytes:
         """The answer to an operation. Raises `IndexUnavailable` if it is a query and the index cannot answer: the
         client then answers without it."""
-        operation = self._operations[call.operation]
+        operation = self._operations.get(call.operation)
+        if operation is None:
+            raise IndexUnavailable(f"the process that serves the index does not execute {call.operation!r}")
         valid = operation.validated(msgspec.json.decode(call.arguments), strict=False)
         memory = self._memory(call.log_events)
         if not operation.group:
@@ -278,7 +280,7 @@ async def _serve(settings: Settings) -> None:
             loop.remove_reader(0)
             stopping.set()
 
-    if settings.index_idle_seconds is None:
+    if not settings.index_idle_seconds:
         loop.add_reader(0, starter_ended)
     await Service(settings, stopping).run()
 

@@ -47,8 +47,6 @@ Index = Annotated[
 ]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until the index contains all events.")]
 
-INDEX_IDLE_SECONDS = 300.0
-"""How long the process that serves an index outlives the last command that used it."""
 LINE_SECONDS = 10.0
 """How often long work prints how far it is, where stderr is no terminal."""
 
@@ -117,14 +115,8 @@ def fail(error: RecallogError, *, as_json: bool = False, code: int | None = None
 
 
 def settings(home: Path | None, **more: Any) -> Settings:
-    """The settings of the environment, overridden by the options that were given.
-
-    A process that serves the index outlives the command that starts it.
-    """
-    found = Settings(**{name: value for name, value in {"home": home, **more}.items() if value is not None})
-    if found.index_idle_seconds is not None:
-        return found
-    return found.model_copy(update={"index_idle_seconds": INDEX_IDLE_SECONDS})
+    """The settings of the environment, overridden by the options that were given."""
+    return Settings(**{name: value for name, value in {"home": home, **more}.items() if value is not None})
 
 
 @contextmanager

@@ -110,7 +110,7 @@ def settings(home: Path, index: str = "off") -> Settings:
         index=index,
         embedder="minilm",
         index_token_vectors=True,
-        index_idle_seconds=None,
+        index_idle_seconds=0,
     )
 
 
