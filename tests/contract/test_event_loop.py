@@ -145,7 +145,7 @@ def test_the_loop_is_not_blocked_while_the_index_process_does_not_report_its_hea
         service = BusyService()
         async with compose_embedded(tmp_path) as components, service.serving(tmp_path):
             assert components.index is not None
-            asking = asyncio.create_task(components.index.health())
+            asking = asyncio.create_task(components.index.start())
             await until(lambda: len(service.held) == 1)
             service.released.set()
             assert (await asking).problem == "all is well"

@@ -358,10 +358,7 @@ class Standing(SemanticIndex):
     async def begin(self) -> bool:
         return False
 
-    async def start(self) -> None:
-        return
-
-    async def health(self) -> messages.HealthReport:
+    async def start(self) -> messages.HealthReport:
         if self.left:
             self.left, self.indexed = self.left - 1, self.indexed + 1
         return messages.HealthReport("", self.indexed)
@@ -373,9 +370,13 @@ class Standing(SemanticIndex):
 def test_a_wait_for_the_index_sees_the_texts_of_a_batch_that_is_not_committed() -> None:
     index = Standing(texts=20)
 
+    shown: list[tuple[int, int]] = []
+
     async def work() -> None:
         with pytest.raises(ViewsBehind, match="has stopped at -1, before 255"):
-            await index.wait(0, 255, 0.2)
+            await index.wait(0, 255, 0.2, lambda done, total: shown.append((done, total)))
 
     run(work())
     assert index.left == 0
+    assert shown[0] == (1, 256)
+    assert shown[-1] == (20, 256)

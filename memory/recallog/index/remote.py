@@ -95,35 +95,35 @@ class ServiceProcess:
         """Held while the process is started or ended."""
         self._closed = False
 
-    async def health(self) -> messages.HealthReport:
-        """Whether the index follows the ledger. Raises `ServiceAbsent`."""
-        return msgspec.json.decode(await call(self._home, messages.Health()), type=messages.HealthReport)
+    async def health(self) -> messages.HealthReport | None:
+        """Whether the index follows the ledger; None if no service answers.
 
-    async def is_up(self) -> bool:
-        """Whether a service answers. The address file alone is no proof: a service that was killed leaves it behind."""
+        The address file alone is no proof of a service: one that was killed leaves it behind.
+        """
         try:
-            await self.health()
+            data = await call(self._home, messages.Health())
         except IndexUnavailable:
-            return False
-        return True
+            return None
+        return msgspec.json.decode(data, type=messages.HealthReport)
 
-    async def begin(self) -> bool:
-        """Start a service if none answers, without waiting for it. Returns whether one answers.
+    async def begin(self) -> messages.HealthReport | None:
+        """Start a service if none answers, without waiting for it. Returns the health of the one that answers.
 
         Raises `IndexUnavailable` if its process cannot be started.
         """
-        if await self.is_up():
-            return True
-        await asyncio.to_thread(self._ensure_process)
-        return False
+        health = await self.health()
+        if health is None:
+            await asyncio.to_thread(self._ensure_process)
+        return health
 
-    async def start(self, wait_seconds: float = START_SECONDS) -> None:
-        """Make sure that a service answers. Raises `IndexUnavailable` if none does after `wait_seconds`."""
+    async def start(self, wait_seconds: float = START_SECONDS) -> messages.HealthReport:
+        """The health of the service, once one answers. Raises `IndexUnavailable` if none does after `wait_seconds`."""
         give_up = time.monotonic() + wait_seconds
-        while not await self.begin():
+        while (health := await self.begin()) is None:
             if time.monotonic() > give_up:
                 raise IndexUnavailable("the index is starting; try again in a moment")
             await asyncio.sleep(_POLL_SECONDS)
+        return health
 
     def _ensure_process(self) -> None:
         """Start the process, unless this one has started it and it still runs."""

@@ -59,12 +59,11 @@ class SemanticIndex(ABC):
         """
 
     @abstractmethod
-    async def start(self) -> None:
-        """Make sure that the index is served. Raises `IndexUnavailable` if it is not after `START_SECONDS`."""
+    async def start(self) -> "HealthReport":
+        """Make sure that the index is served, and return whether it follows the ledger.
 
-    @abstractmethod
-    async def health(self) -> "HealthReport":
-        """Whether the index follows the ledger, as far as this process knows."""
+        Raises `IndexUnavailable` if it is not served after `START_SECONDS`.
+        """
 
     @abstractmethod
     async def close(self) -> None:
@@ -78,17 +77,21 @@ class SemanticIndex(ABC):
         Raises `ViewsBehind` if it makes no progress for `seconds`, or reports a problem after `PROBLEM_SECONDS` without
         progress, and `IndexUnavailable`. Texts of a batch that is not committed yet count as progress.
         """
-        before, since = (-1, -1), time.monotonic()
+        committed, embedded_before, shown, since = -1, 0, -1, time.monotonic()
         while True:
-            await self.start()
+            health = await self.start()
             processed, of_all = await self._processed(partition)
-            if progress is not None:
-                progress(min(processed, offset) + 1, offset + 1)
             if processed >= offset and (await self.rows.pointer(partition)).active is not None:
+                if progress is not None:
+                    progress(offset + 1, offset + 1)
                 return
-            health = await self.health()
-            if (of_all, health.indexed) != before:
-                before, since = (of_all, health.indexed), time.monotonic()
+            if of_all != committed or health.indexed < embedded_before:
+                committed, embedded_before = of_all, health.indexed
+            seen = of_all + health.indexed - embedded_before
+            if seen != shown:
+                shown, since = seen, time.monotonic()
+            if progress is not None:
+                progress(min(processed + health.indexed - embedded_before, offset) + 1, offset + 1)
             idle_seconds = time.monotonic() - since
             problem = health.problem if idle_seconds > PROBLEM_SECONDS else ""
             if idle_seconds > seconds or problem:
@@ -144,10 +147,7 @@ class IndexInProcess(SemanticIndex):
     async def begin(self) -> bool:
         return False
 
-    async def start(self) -> None:
-        return
-
-    async def health(self) -> "HealthReport":
+    async def start(self) -> "HealthReport":
         from recallog.index.messages import HealthReport
 
         return HealthReport(self.indexer.problem, self.indexer.indexed)

@@ -58,8 +58,9 @@ class ServedIndex(SemanticIndex):
         if not start:
             raise IndexUnavailable("the index is not being served; recall starts it")
         if not await self._is_built(partition):
-            if await self._service.begin() and (problem := (await self.health()).problem):
-                raise IndexUnavailable(f"the index cannot be built: {problem}")
+            health = await self._service.begin()
+            if health is not None and health.problem:
+                raise IndexUnavailable(f"the index cannot be built: {health.problem}")
             raise await not_built(self._ledger, self.rows, partition)
         await self.start()
         raise ServiceStarted
@@ -86,14 +87,8 @@ class ServedIndex(SemanticIndex):
         await self._service.begin()
         return True
 
-    async def start(self) -> None:
-        await self._service.start()
-
-    async def health(self) -> messages.HealthReport:
-        try:
-            return await self._service.health()
-        except IndexUnavailable as error:
-            return messages.HealthReport(str(error))
+    async def start(self) -> messages.HealthReport:
+        return await self._service.start()
 
     async def close(self) -> None:
         async with AsyncExitStack() as closing:  # all parts, also if one of them fails or the caller is cancelled
