@@ -10,10 +10,14 @@ from numpy.typing import NDArray
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 
 DIMENSION = 16
+_CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
 class ToyEmbedder(Embedder):
-    """Texts with common words have similar vectors. Every word is one token; the vectors depend on `model`."""
+    """Texts with common words have similar vectors. Every word is one token; the vectors depend on `model`.
+
+    Texts with Chinese characters are not readable.
+    """
 
     def __init__(self, model: str = "toy", *, token_vectors: bool = True) -> None:
         self.model = f"{model} model"
@@ -40,7 +44,8 @@ class ToyEmbedder(Embedder):
         whole = vectors.sum(axis=0) if found else self._word("")
         asked = [number for number, word in enumerate(found) if word.start() >= passage.tokens_from]
         spans = [found[number].span() for number in asked]
-        return Embedding(_unit(whole), spans, vectors[asked].astype(np.float32))
+        own = passage.text[passage.tokens_from :]
+        return Embedding(_unit(whole), spans, vectors[asked].astype(np.float32), readable=_CHINESE.search(own) is None)
 
     def _word(self, word: str) -> NDArray[np.float64]:
         digest = blake2b(f"{self.model}\0{word}".encode(), digest_size=DIMENSION).digest()

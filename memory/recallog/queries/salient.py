@@ -100,7 +100,8 @@ async def related(
         found = await retrieval.by_index.nearest(opened, question, limits.RECALL_CANDIDATES)
     except IndexUnavailable as error:
         return Related(None, f"{WORDS}: {error}")
-    return Related(salience.by_rank(found, snapshot.memories(space, agent)), MEANING)
+    by = MEANING if found.by_vectors else f"{WORDS}: the model cannot read the query"
+    return Related(salience.by_rank(found.offsets, snapshot.memories(space, agent)), by)
 
 
 def rank(snapshot: Snapshot, space: str, agent: str, query: SalienceQuery, related: Related, more: int = 0) -> Ranking:

@@ -36,6 +36,16 @@ class IndexCandidates:
     """By session: the summed idf of the query's terms that its best memories have. Empty if vectors are compared."""
 
 
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The memories that are nearest to a query."""
+
+    offsets: list[int]
+    """Best first; of equal ones the newest first."""
+    by_vectors: bool
+    """Whether vectors were compared; if not, words were, since the model cannot read the query."""
+
+
 async def find(
     index: IndexSnapshot, query: RecallQuery, words: QueryTerms, scope: TimeScope | None = None
 ) -> IndexCandidates:
@@ -77,18 +87,19 @@ async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms)
     return Embedding(points.blended(embedding.vector, vectors), spans, vectors)
 
 
-async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> list[int]:
-    """Offsets of the memories with the highest cosine, best first, and newest first if it is equal.
-
-    None are returned if the model cannot read the query.
-    """
-    embedding = await _embedded(index, query, query_terms(query.text, ()))
-    if embedding is None:
-        return []
-    search = Search(query.wanted(), limit, dense=embedding.vector, payload=("offset",))
+async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Nearest:
+    """The memories with the highest cosine, or with the most of the query's words if the model cannot read it."""
+    words = query_terms(query.text, ())
+    embedding = await _embedded(index, query, words)
+    if embedding is not None:
+        search = Search(query.wanted(), limit, dense=embedding.vector, payload=("offset",))
+    elif words.terms:
+        search = Search(query.wanted(), limit, sparse=_sparse(words.terms), corpus=query.visible(), payload=("offset",))
+    else:
+        return Nearest([], by_vectors=False)
     (hits,) = await index.engine.search(index.collection, [search])
     best_first = sorted(hits, key=lambda hit: (-hit.score, -hit.payload["offset"]))
-    return [hit.payload["offset"] for hit in best_first]
+    return Nearest([hit.payload["offset"] for hit in best_first], by_vectors=embedding is not None)
 
 
 async def events(index: IndexSnapshot, ids: Sequence[str]) -> dict[str, tuple[bytes, str | None]]:
