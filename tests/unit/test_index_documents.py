@@ -140,6 +140,12 @@ def test_the_words_of_an_action_count_in_full_although_they_were_announced(decla
     assert announced == weights(*settings, spoke("Good day!"), action)
 
 
+def test_an_action_has_no_length_of_prose() -> None:
+    long = "bread " * 100
+    tool = event("tool.used", payload={"tool": "shell", "result": long})
+    assert [document.length for document in indexed(spoke(long), tool)] == [len(long.strip()), 0]
+
+
 def test_exact_strings_of_the_details_of_a_tool_call_are_terms() -> None:
     output = [f"{number} passed" for number in range(600)]
     output[300] = "KeyError in src/orders/prices.py"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from recallog.retrieval.query import micros
 from recallog.retrieval.ranking import Candidate
 from recallog.retrieval.term_cache import MemoryTerms, TermCache
-from recallog_projections.index import documents, passages, points, terms
+from recallog_projections.index import documents, points, terms
 from recallog_projections.index.identifiers import is_exact
 from recallog_projections.index.language import questions
 from recallog_projections.views.episodic import RememberedEvent
@@ -91,8 +91,8 @@ def inverse_frequency(texts: int, holding: int) -> float:
 
 def _terms_of(memory: RememberedEvent, generation: str, cache: TermCache) -> MemoryTerms:
     event = codec.decode(memory.data)
-    recalled = kinds.kind_of(event.kind).recalled
-    text = documents.clean(memory.text if memory.text is not None else event.text) if recalled else ""
+    kind = kinds.kind_of(event.kind)
+    text = documents.clean(memory.text if memory.text is not None else event.text) if kind.recalled else ""
     at = micros(event.at)
     weights = None
     if text:
@@ -104,7 +104,7 @@ def _terms_of(memory: RememberedEvent, generation: str, cache: TermCache) -> Mem
         event.session or "",
         at,
         questions.is_question(text),
-        passages.length(text),
+        documents.prose_length(text, kind),
         documents.text_key(text),
         weights,
     )

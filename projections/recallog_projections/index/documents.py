@@ -19,6 +19,7 @@ from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.settings import SpaceSettings
 from recallog_schemas import Event, Record, kinds, limits
+from recallog_schemas.kinds import Kind
 
 SHARED = (EVERYBODY,)
 
@@ -42,7 +43,7 @@ class Document(msgspec.Struct, frozen=True):
     is_question: bool
     """Whether its text is a question: the next document is likely the answer."""
     length: int
-    """`passages.length` of its text."""
+    """`prose_length` of its text."""
     turn: int
     at: int
     """Microseconds since 1970."""
@@ -124,7 +125,7 @@ class Index:
             ordinal=session.documents,
             is_action=kind.role == kinds.ACTION,
             is_question=questions.is_question(words),
-            length=passages.length(words),
+            length=prose_length(words, kind),
             turn=event.turn,
             at=(event.at - _EPOCH) // timedelta(microseconds=1),  # exact, as floats are not
             offset=record.offset,
@@ -142,6 +143,11 @@ class Index:
 def clean(text: str) -> str:
     """`text` without leading and trailing white space, and with "?" for lone surrogates, which JSON can contain."""
     return text.encode("utf-8", "replace").decode().strip()
+
+
+def prose_length(words: str, kind: Kind) -> int:
+    """`passages.length` of a text; 0 for an action, whose text is long because its data are."""
+    return 0 if kind.role == kinds.ACTION else passages.length(words)
 
 
 def text_key(words: str) -> int:
