@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recallog.retrieval.query import query_terms
 from recallog_projections.index import terms
 from recallog_projections.index.identifiers import is_exact
 from recallog_projections.index.language import stop_words
 from recallog_projections.index.language.words import ascii_words, fold, without_accents, words
+from recallog_schemas import limits
 
 # Each script: a question, and a text that has the answer. They must have terms in common; the third must not.
 
@@ -95,6 +97,14 @@ def test_pairs_are_parts_of_words_and_words_are_not() -> None:
     assert terms.is_ngram("แมว")
     assert not terms.is_ngram("bread")
     assert not terms.is_ngram("книг")
+
+
+def test_the_end_of_a_long_question_counts() -> None:
+    question = "我上次跟你说过我和女朋友四月一起坐火车去日本旅行的时候，住的那家酒店叫什么名字？"
+    found = query_terms(question, ()).terms
+    assert {"上次", "日本", "酒店", "名字"} <= set(found)
+    assert len(query_terms(question * 9, ()).terms) <= 2 * limits.RECALL_TERMS_MAX
+    assert len(query_terms(" ".join(f"word{number}" for number in range(99)), ()).terms) == limits.RECALL_TERMS_MAX
 
 
 # The language of a text in Latin letters.

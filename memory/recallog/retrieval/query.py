@@ -1,7 +1,7 @@
 """The recall query: its filters, its bounds, and the terms and names in its text."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
@@ -114,8 +114,21 @@ def query_terms(query: str, agents: Iterable[str]) -> QueryTerms:
         for start, end, term in terms.occurrences(query)
         if not any(first < end and start < last for first, last in spans)
     ]
-    distinct = tuple(dict.fromkeys(term for _, _, term in term_spans))[: limits.RECALL_TERMS_MAX]
-    return QueryTerms(frozenset(found), distinct, tuple(term_spans))
+    distinct = dict.fromkeys(term for _, _, term in term_spans)
+    return QueryTerms(frozenset(found), tuple(_first(distinct)), tuple(term_spans))
+
+
+def _first(distinct: Iterable[str]) -> Iterator[str]:
+    """The first terms of a query, `limits.RECALL_TERMS_MAX` words or twice as many parts of words.
+
+    Single characters come last: in the pairs of a long query they are repeated.
+    """
+    room = 2 * limits.RECALL_TERMS_MAX
+    for term in sorted(distinct, key=terms.is_character):  # stable
+        room -= 1 if terms.is_ngram(term) else 2
+        if room < 0:
+            return
+        yield term
 
 
 def possible_names(query: str) -> list[str]:

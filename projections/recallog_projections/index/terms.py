@@ -95,6 +95,11 @@ def is_ngram(term: str) -> bool:
     return UNSPACED.fullmatch(term) is not None
 
 
+def is_character(term: str) -> bool:
+    """Whether a term is a single Chinese character."""
+    return len(term) == 1 and HAN.match(term) is not None
+
+
 def _read(text: str) -> tuple[list[Word], str]:
     """The words of a text, and the language of those in Latin letters."""
     found = list(words(text))
