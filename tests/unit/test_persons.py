@@ -3,7 +3,7 @@
 import pytest
 
 from recallog import Event, Memory
-from recallog.retrieval.persons import Person, meant, subject
+from recallog.retrieval.persons import PRESUMED, Person, meant, subject
 from recallog_projections.views.outline import Participant
 from support.events import run
 
@@ -71,15 +71,20 @@ def agents(*names: str, visitors: tuple[str, ...] = ()) -> list[Participant]:
 def test_pronouns_mean_the_sides_of_a_dialogue(
     participants: list[Participant], asker: str, i: set[str], you: set[str]
 ) -> None:
-    assert meant("What did I say?", asker, (), participants) == i
-    assert meant("What did you say?", asker, (), participants) == you
-    assert meant("What was said?", asker, (), participants) == set()
+    assert meant("What did I say?", asker, (), participants) == dict.fromkeys(i, 1.0)
+    assert meant("What did you say?", asker, (), participants) == dict.fromkeys(you, 1.0)
+
+
+def test_a_question_about_nobody_is_presumed_to_be_about_the_user() -> None:
+    assert meant("Where is the key?", "bot", (), agents("human", "bot")) == {"human": PRESUMED}
+    assert meant("Where is the key of the bot?", "bot", {"bot"}, agents("human", "bot")) == {}
+    assert meant("Where is the key?", "Caroline", (), agents("Caroline", "Melanie")) == {}
 
 
 def test_an_object_pronoun_does_not_count_beside_a_name() -> None:
     two = agents("Caroline", "Melanie")
-    assert meant("What did Melanie give me?", "Caroline", {"Melanie"}, two) == set()
-    assert meant("What did I give Melanie?", "Caroline", {"Melanie"}, two) == {"Caroline"}
+    assert meant("What did Melanie give me?", "Caroline", {"Melanie"}, two) == {}
+    assert meant("What did I give Melanie?", "Caroline", {"Melanie"}, two) == {"Caroline": 1.0}
 
 
 def said(number: int, agent: str, text: str, kind: str = "agent.spoke") -> Event:

@@ -62,7 +62,7 @@ def bread(view: RecallView) -> str:
 def test_memories_of_the_time_that_a_question_names_come_first(question: str, best: str) -> None:
     view = recalled(question)
     assert bread(view) == best
-    assert view.hits[0].parts["when"] == pytest.approx(0.2)
+    assert view.hits[0].parts["when"] == pytest.approx(0.1)
 
 
 def test_other_memories_are_still_found() -> None:

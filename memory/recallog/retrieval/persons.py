@@ -6,12 +6,16 @@ tell me", do not count. `meant` maps it to agents.
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from recallog_projections.views.outline import Participant
 
 Person = Literal["first", "second"]
+
+PRESUMED = 1 / 3
+"""How far a question without pronouns and names is about the user: what an assistant says answers users, and repeats
+them."""
 
 
 class Subject(NamedTuple):
@@ -104,24 +108,28 @@ def subject(question: str) -> Subject | None:
     return None
 
 
-def meant(question: str, asker: str, named: Collection[str], participants: Collection[Participant]) -> frozenset[str]:
-    """The agents that "I" or "you" of a question mean when `asker` asks, among the `participants` of a space.
+def meant(
+    question: str, asker: str, named: Collection[str], participants: Collection[Participant]
+) -> Mapping[str, float]:
+    """The agents that a question is about when `asker` asks, among the `participants` of a space, each with how far.
 
     Between users and assistants, "I" is the user and "you" the assistant, also if the assistant asks its memory in the
     words of its user. Otherwise "I" is the asker, and "you" the other one of two. Of a question that names agents
     (`named`), only the subject counts: "what did Melanie tell me" is not about the asker.
     """
     found = subject(question)
-    if found is None or (named and not found.is_subject):
-        return frozenset()
     users, assistants = _sides(participants)
+    if found is None:
+        return dict.fromkeys(users, PRESUMED) if users and assistants and not named else {}
+    if named and not found.is_subject:
+        return {}
     if users and assistants:
         side = users if found.person == "first" else assistants
-        return frozenset({asker}) if asker in side else side
+        return dict.fromkeys({asker} if asker in side else side, 1.0)
     speakers = {each.name for each in participants if not _parts(each.name) & _NEITHER}
     if found.person == "first":
-        return frozenset(speakers & {asker})
-    return frozenset(speakers - {asker}) if len(speakers) == 2 and asker in speakers else frozenset()
+        return dict.fromkeys(speakers & {asker}, 1.0)
+    return dict.fromkeys(speakers - {asker}, 1.0) if len(speakers) == 2 and asker in speakers else {}
 
 
 def _sides(participants: Iterable[Participant]) -> tuple[frozenset[str], frozenset[str]]:

@@ -79,7 +79,7 @@ class RankingWeights:
 
 WITH_LATE_INTERACTION = RankingWeights(keyword=0.24, semantic=0.5, late_interaction=0.8, around=0.4)
 WITHOUT_LATE_INTERACTION = RankingWeights(keyword=0.4, semantic=0.8)
-BY_WORDS = RankingWeights(keyword=0.62, reach=2, floor=0.0, answer=0.4, neighbour=0.3, session=0.2)
+BY_WORDS = RankingWeights(keyword=0.62, reach=2, floor=0.0, answer=0.4, neighbour=0.3, session=0.2, when=0.1)
 
 REACH = max(weights.reach for weights in (WITH_LATE_INTERACTION, WITHOUT_LATE_INTERACTION, BY_WORDS))
 """How many neighbours on each side are needed to rank a memory."""
@@ -133,8 +133,8 @@ class RankingQuery:
 
     authors: Collection[str] = ()
     """Agents that the query names."""
-    persons: Collection[str] = ()
-    """Agents that "I" or "you" of the query mean."""
+    persons: Mapping[str, float] = field(default_factory=dict)
+    """Agents that the query is about without naming them, such as those that "I" or "you" mean: how far, up to 1."""
     scope: TimeScope | None = None
     """The times and sessions that the query names; None if it names none."""
     sessions: Mapping[str, float] = field(default_factory=dict)
@@ -318,7 +318,7 @@ def _with_structure(
         if each.agent in query.authors:
             more["author"] = weights.author * scale
         if each.agent in query.persons:
-            more["person"] = weights.person * scale
+            more["person"] = weights.person * scale * query.persons[each.agent]
         if query.scope is not None and (share := query.scope.share(each.session, each.at)):
             more["when"] = weights.when * scale * share
         if query.sessions.get(each.session):

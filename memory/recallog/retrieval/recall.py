@@ -104,7 +104,7 @@ async def _recalled(
     turn = snapshot.row(salience.CLOCK, query.space)
     context = RankingQuery(
         authors=words.authors,
-        persons=persons.meant(query.text, query.agent, words.authors, space.participants) if space else (),
+        persons=persons.meant(query.text, query.agent, words.authors, space.participants) if space else {},
         scope=scope,
         sessions=gathered.sessions,
         idf=gathered.idf,

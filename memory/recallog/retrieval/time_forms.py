@@ -119,7 +119,7 @@ _HAN_YEAR = rf"""
 _HAN_MONTH = r"(?P<month>\d{1,2}|[一二三四五六七八九十]{1,2})\s*[月월]"
 
 _CONVERSATION = r"(?:conversation|chat|talk|session|discussion)"
-_WE_TALKED = r"we\s+(?:ever\s+)?(?:talked|spoke|chatted|met)"
+_WE_TALKED = r"(?:we\s+(?:ever\s+)?(?:talked|spoke|chatted|met)|i\s+(?:talked|spoke|wrote|came)\s+to\s+you)"
 _FRENCH_CONVERSATION = r"(?:conversation|discussion|session|fois\s+qu(?:e\s+nous\s+avons|'on\s+a)\s+(?:parlé|discuté))"
 _GERMAN_CONVERSATION = r"(?:gespräch|unterhaltung|sitzung|mal,?\s+(?:als|dass)\s+wir)"
 _CHINESE_CONVERSATION = (
@@ -133,7 +133,7 @@ _PATTERNS = [
         rf"""
         \b(?:very\s+)?first\s+(?:ever\s+)?(?:{_CONVERSATION}|message|time\s+{_WE_TALKED})\b
         | \bwe\s+first\s+(?:talked|spoke|chatted|met|started\s+(?:talking|chatting))\b
-        | (?:第一次|最初){_CHINESE_CONVERSATION} | 刚认识 | 剛認識
+        | (?:第一次|最初){_CHINESE_CONVERSATION} | 第一次来?找你 | 刚认识 | 剛認識
         | 最初の(?:会話|チャット) | 初めて(?:話|会) | 첫\s*(?:번째\s*)?대화 | 처음\s*(?:대화|이야기)
         | \bprimera\s+(?:conversación|charla|sesión|vez\s+que\s+hablamos)\b
         | \bpremière\s+{_FRENCH_CONVERSATION} | \berste[nrs]?\s+{_GERMAN_CONVERSATION}
