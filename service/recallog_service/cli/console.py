@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -37,16 +36,6 @@ class ProgressBar:
 
     def stop(self) -> None:
         self._progress.stop()
-
-
-def wrapped(line: str, width: int) -> list[str]:
-    """A line as lines of at most `width` columns, broken at spaces where possible."""
-    return [part.plain.rstrip() for part in Text(line).wrap(out, width)]
-
-
-def cut(line: str, width: int) -> str:
-    """The beginning of a line, at most `width` columns wide."""
-    return set_cell_size(line, min(width, cell_len(line))).rstrip()
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:

@@ -240,14 +240,14 @@ def first_lines(text: str, count: int, indent: int) -> list[str]:
 
     The last line ends in "…" if there is more. In a pipe lines are up to 100 columns wide.
     """
-    from recallog_service.cli import console
+    from recallog_service.cli import wrapping
 
     width = max(1, (shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH_OF_A_PIPE) - indent)
     found: list[str] = []
     for line in filter(str.strip, text.splitlines()):
-        found += console.wrapped(line[: (count + 1) * width], width)
+        found += wrapping.wrapped(line[: (count + 1) * width], width)
         if len(found) > count:
-            return [*found[: count - 1], console.cut(found[count - 1], width - 1) + "…"]
+            return [*found[: count - 1], wrapping.cut(found[count - 1], width - 1) + "…"]
     return found
 
 

@@ -1,0 +1,33 @@
+"""Lines that fit a number of columns: as rich would break them."""
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from recallog_service.cli.wrapping import cut, wrapped
+
+words = st.text(st.sampled_from("abz-.,é中文字ひ🍞"), min_size=1, max_size=8)
+lines = st.lists(words, min_size=1, max_size=12).map(" ".join)
+
+
+@given(lines, st.integers(16, 40))  # no word is wider
+@example("Sack 15 of flour went to house 1.", 16)
+def test_a_line_is_broken_as_rich_breaks_it(line: str, width: int) -> None:
+    expected = [part.plain.rstrip() for part in Text(line).wrap(Console(), width)]
+    assert wrapped(line, width) == expected
+
+
+@given(lines, st.integers(2, 30))
+@example("  two\twords ", 9)
+def test_no_part_is_wider_and_no_word_is_lost(line: str, width: int) -> None:
+    found = wrapped(line, width)
+    assert all(cell_len(part) <= width for part in found)
+    assert "".join("".join(found).split()) == "".join(line.split())
+
+
+def test_a_line_is_cut_at_its_width() -> None:
+    assert cut("Bread for all", 6) == "Bread"
+    assert cut("Bread", 60) == "Bread"
+    assert cell_len(cut("中文字中文字", 5)) <= 5
