@@ -1,5 +1,6 @@
 """The imports of commands: a process loads only the modules that its query needs."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recallog import __version__ as recallog_version
-from support.cli import environment_of, recallog
+from support.cli import environment_of, recallog, spawn
 from support.events import event
 
 # Runs like the installed command, and then prints the imported modules on stderr.
@@ -21,13 +22,13 @@ finally:
 """
 
 
-def imported_by(*arguments: object) -> tuple[str, set[str]]:
+def imported_by(*arguments: object, **environment: str) -> tuple[str, set[str]]:
     """The output of a command in its own process, and the modules that it imported."""
     done = subprocess.run(
         [sys.executable, "-c", _COMMAND, *map(str, arguments)],
         capture_output=True,
         text=True,
-        env=environment_of(),
+        env=environment_of(**environment),
         check=True,
         timeout=120,
     )
@@ -78,3 +79,24 @@ def test_episodic_imports_nothing_of_the_index_the_reactors_or_other_queries(hom
         "recallog.index.building", "recallog.index.delegation", "recallog.index.messages", "recallog.index.remote",
         "recallog.index.semantic_index", "recallog.index.served_index", "recallog.queries.timeline",
     }  # fmt: skip
+
+
+def test_a_query_that_the_index_process_answers_imports_neither_views_nor_stores_nor_the_index(home: Path) -> None:
+    served = {"RECALLOG_INDEX": "embedded", "RECALLOG_INDEX_IDLE_SECONDS": "10"}
+    spawn("recall", "village", "baker", "bread", "--wait", "--home", home, **served)
+    shown, modules = imported_by("recall", "village", "baker", "bread", "--json", "--home", home, **served)
+    assert json.loads(shown)["hits"][0]["source"] == "index"
+    rooms = (
+        "recallog_projections.",
+        "recallog_streams.",
+        "recallog.index.",
+        "recallog.queries.",
+        "recallog.retrieval.",
+    )
+    assert {name for name in modules if name.startswith(rooms)} == {
+        "recallog.index.delegation", "recallog.index.messages", "recallog.index.remote", "recallog.retrieval.channels",
+        "recallog_projections.tables", "recallog_projections.threads", "recallog_streams.collector",
+        "recallog_streams.concurrency", "recallog_streams.progress",
+    }  # fmt: skip
+    libraries = {"filelock", "httpx", "numpy", "onnxruntime", "qdrant_edge", "rich.console", "sqlite3", "tokenizers"}
+    assert modules & libraries == set()
