@@ -36,7 +36,8 @@ class Settings(BaseSettings):
     server (`http://host:6333`). Default: embedded for a memory in a folder, off on a cluster."""
     embedder: str = "minilm"
     """The embedder of a new index: `minilm`, `sentence-transformers[:<folder>]`, `onnx:<folder>`, or
-    `http(s)://host/v1#model`, to which the texts are sent. `recallog reindex` changes that of an existing index."""
+    `http(s)://host/v1#model`, to which the texts are sent; a folder or model may be followed by its prefixes,
+    `?query=query:+&passage=passage:+`. `recallog reindex` changes that of an existing index."""
     embedder_api_key: SecretStr | None = None
     """The API key that is sent to an embedder that is a URL."""
     index_token_vectors: bool = True

