@@ -30,17 +30,17 @@ def test_no_vectors_are_an_empty_text() -> None:
     assert token_codec.decode([], 384).shape == (0, 384)
 
 
-def test_json_takes_two_bytes_for_five_numbers() -> None:
+def test_json_takes_one_byte_for_four_numbers() -> None:
     text = token_codec.encode(vectors(50, 384))
-    assert len(json.dumps(text)) == 50 * 2 * 77 + 2
+    assert len(json.dumps(text)) == 50 * 96 + 2
 
 
 def test_dot_products_are_kept_without_bias() -> None:
     stored = vectors(400, 384)
     queries = (stored[:100] + vectors(100, 384, seed=3)) / np.sqrt(2)  # cosines about 0.7 with one of the stored
     errors = queries @ token_codec.decode([token_codec.encode(stored)], 384).T - queries @ stored.T
-    assert abs(errors.mean()) < 0.001
-    assert errors.std() < 0.015
+    assert abs(errors.mean()) < 0.002
+    assert errors.std() < 0.03
     assert abs(np.diag(errors[:, :100]).mean()) < 0.01
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -150,6 +151,9 @@ class ServiceProcess:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
+                # The products of a query's matrices are small: with threads of their own they take three times as long
+                # on a busy machine.
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
                 start_new_session=self._outlives,  # Ctrl-C in the terminal then does not end it
             )
         if self._process.stdin is not None:

@@ -1,10 +1,10 @@
 """Candidates from the index: the best by vector and by keyword, and their neighbours in the conversation."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Any
+from itertools import chain
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from recallog.retrieval.time_scope import TimeScope
 from recallog_projections.index import identifiers, points, terms, token_codec
 from recallog_projections.index.documents import point_id
 from recallog_projections.index.embedders.embedder import Embedding, Passage
-from recallog_projections.index.engines.engine import Hit, Search, Sparse
+from recallog_projections.index.engines.engine import Filter, Hit, Search, Sparse
 from recallog_schemas import limits
 
 _ORDINAL = ("session", "ordinal")
@@ -54,10 +54,12 @@ async def find(
     With a `scope` the best memories in it are candidates too.
     """
     by_meaning = bool({SEMANTIC, LATE_INTERACTION} & query.channels)
-    embedding = await _embedded(index, query, words) if by_meaning else None
-    seeds, idf = await _seeds(index, query, words, embedding, scope)
-    sessions = _sessions(seeds, idf) if embedding is None else {}
-    ids = list(dict.fromkeys(_around(query.space, seeds)))
+    embedding, (by_terms, idf) = await asyncio.gather(
+        _embedded(index, query, words) if by_meaning else _nothing(), _by_terms(index, query, words.terms, scope)
+    )
+    by_vector = await _by_vector(index, query, embedding, words.terms, scope)
+    sessions = _sessions(by_terms, idf) if embedding is None else {}
+    ids = list(dict.fromkeys(_around(query.space, [*by_vector, *by_terms])))
     if not ids:
         return IndexCandidates([], idf, sessions)
     late_interaction = (
@@ -67,6 +69,10 @@ async def find(
     )
     candidates = await _scored(index, query, ids, embedding, late_interaction, idf)
     return IndexCandidates(candidates, idf, sessions)
+
+
+async def _nothing() -> None:
+    return None
 
 
 async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms) -> Embedding | None:
@@ -108,32 +114,52 @@ async def events(index: IndexSnapshot, ids: Sequence[str]) -> dict[str, tuple[by
     return {key: (str(point.payload["event"]).encode(), point.payload["text"]) for key, point in stored.items()}
 
 
-async def _seeds(
-    index: IndexSnapshot,
-    query: RecallQuery,
-    words: QueryTerms,
-    embedding: Embedding | None,
-    scope: TimeScope | None,
+async def _by_terms(
+    index: IndexSnapshot, query: RecallQuery, searched: Sequence[str], scope: TimeScope | None
 ) -> tuple[list[Hit], dict[str, float]]:
-    """The best hits of each channel, and the idf of each term of the query."""
-    wanted, visible = query.wanted(), query.visible()
-    best_of_each = max(limits.RECALL_CANDIDATES, query.top_k)
+    """The memories with the best keyword scores, and the idf of each of the terms `searched`."""
+    if not searched:
+        return [], {}
+    visible = query.visible()
     # One search for each term tells its idf: the engine computes document frequencies but does not return them. No
     # filter is needed, which would be checked for each memory with the term: the idf is that of the corpus.
-    searches = [Search(None, 1, sparse=_sparse([term]), corpus=visible, with_sparse=True) for term in words.terms]
-    for within in [wanted, *(scope.filters(wanted) if scope is not None else ())]:
-        if embedding is not None:
-            searches.append(Search(within, best_of_each, dense=embedding.vector, payload=_ORDINAL))
-        if words.terms:
-            sparse, by_words = _sparse(words.terms), embedding is None
-            searches.append(
-                Search(within, best_of_each, sparse=sparse, corpus=visible, payload=_ORDINAL, with_sparse=by_words)
-            )
-        if embedding is None and not words.terms and within is not wanted:
-            searches.append(Search(within, best_of_each, payload=_ORDINAL))
+    searches = [Search(None, 1, sparse=_sparse([term]), corpus=visible, with_sparse=True) for term in searched]
+    whole = _sparse(searched)
+    searches += [
+        Search(within, _best_of_each(query), sparse=whole, corpus=visible, payload=_ORDINAL, with_sparse=True)
+        for within in _scopes(query, scope)
+    ]
     hits = await index.engine.search(index.collection, searches)
-    idf = await _frequencies(index, query, words.terms, hits)
-    return [hit for of_channel in hits[len(words.terms) :] for hit in of_channel], idf
+    idf = await _frequencies(index, query, searched, hits)
+    return list(chain.from_iterable(hits[len(searched) :])), idf
+
+
+async def _by_vector(
+    index: IndexSnapshot,
+    query: RecallQuery,
+    embedding: Embedding | None,
+    searched: Sequence[str],
+    scope: TimeScope | None,
+) -> list[Hit]:
+    """The memories with the highest cosine. A query with neither vector nor terms finds any memories of its `scope`."""
+    if embedding is None and searched:
+        return []
+    dense = None if embedding is None else embedding.vector
+    searches = [
+        Search(within, _best_of_each(query), dense=dense, payload=_ORDINAL)
+        for within in _scopes(query, scope)[0 if embedding is not None else 1 :]
+    ]
+    return list(chain.from_iterable(await index.engine.search(index.collection, searches)))
+
+
+def _scopes(query: RecallQuery, scope: TimeScope | None) -> list[Filter]:
+    """The filters of the searches for candidates: that of the query, then those of the time that it names."""
+    wanted = query.wanted()
+    return [wanted, *(scope.filters(wanted) if scope is not None else ())]
+
+
+def _best_of_each(query: RecallQuery) -> int:
+    return max(limits.RECALL_CANDIDATES, query.top_k)
 
 
 async def _frequencies(
@@ -207,9 +233,8 @@ async def _scored(
         searches.append(Search(these, len(ids), dense=embedding.vector, exact=True))
     found, *by_vector = await index.engine.search(index.collection, searches)
     cosines = {hit.id: hit.score for hits in by_vector for hit in hits}
-    worth = {terms.dimension(term): weight for term, weight in idf.items()}
-    exact = frozenset(terms.dimension(term) for term in idf if identifiers.is_exact(term))
-    candidates = [_candidate(hit, worth, exact, cosines.get(hit.id)) for hit in found]
+    worth = _Worth.of(idf)
+    candidates = [_candidate(hit, worth, cosines.get(hit.id)) for hit in found]
     if late_interaction is not None:
         payloads = [hit.payload for hit in found]
         for each, best in zip(candidates, _late_interactions(payloads, late_interaction), strict=True):
@@ -220,21 +245,26 @@ async def _scored(
 
 def _late_interactions(
     payloads: Sequence[Mapping[str, Any]], late_interaction: np.ndarray
-) -> Iterator[tuple[int, list[float]] | None]:
+) -> list[tuple[int, list[float]] | None]:
     """For each point, the highest dot product of each vector of `late_interaction` with one of the point's tokens.
 
     They are those of the passage with the highest sum, whose number is returned too. None for a point without readable
     passages.
     """
     tokens = token_codec.decode([payload[points.TOKENS] for payload in payloads], late_interaction.shape[1])
-    similarities = np.maximum(tokens @ late_interaction.T, 0.0)
-    counts = [payload[points.TOKEN_COUNTS] for payload in payloads]
-    of_passages = iter(_maxima(similarities, [count for of_point in counts for count in of_point if count is not None]))
-    for of_point in counts:
-        readable = [number for number, count in enumerate(of_point) if count is not None]
-        scored = list(zip(readable, islice(of_passages, len(readable)), strict=True))
-        best = max(scored, key=lambda passage: float(passage[1].sum()), default=None)
-        yield None if best is None else (best[0], best[1].tolist())
+    passages = [
+        (number, passage, count)
+        for number, payload in enumerate(payloads)
+        for passage, count in enumerate(payload[points.TOKEN_COUNTS])
+        if count is not None
+    ]
+    maxima = np.maximum(_maxima(tokens @ late_interaction.T, [count for _, _, count in passages]), 0.0)
+    best: list[tuple[int, list[float]] | None] = [None] * len(payloads)
+    sums = [-1.0] * len(payloads)
+    for (number, passage, _), of_passage, total in zip(passages, maxima.tolist(), maxima.sum(axis=1), strict=True):
+        if total > sums[number]:
+            best[number], sums[number] = (passage, of_passage), total
+    return best
 
 
 def _maxima(rows: np.ndarray, counts: Sequence[int]) -> np.ndarray:
@@ -247,11 +277,39 @@ def _maxima(rows: np.ndarray, counts: Sequence[int]) -> np.ndarray:
     return maxima
 
 
-def _candidate(hit: Hit, worth: Mapping[int, float], exact: Set[int], cosine: float | None) -> Candidate:
-    """A candidate from a hit. `worth` maps the dimension of each term of the query to its idf; `exact` has those of
-    exact strings."""
-    payload, stored = hit.payload, _stored(hit)
-    shared = [number for number in worth if number in stored]
+@dataclass(frozen=True, slots=True)
+class _Worth:
+    """The idf of the terms of a query, by their dimensions."""
+
+    idf: Mapping[int, float]
+    exact: Set[int]
+    """The dimensions of exact strings."""
+    of_words: float
+    """The sum of the idf of words."""
+    of_exact: float
+    """The sum of the idf of exact strings."""
+
+    @classmethod
+    def of(cls, idf: Mapping[str, float]) -> Self:
+        exact = {terms.dimension(term): weight for term, weight in idf.items() if identifiers.is_exact(term)}
+        whole = {terms.dimension(term): weight for term, weight in idf.items()}
+        return cls(whole, exact.keys(), sum(whole.values()) - sum(exact.values()), sum(exact.values()))
+
+
+def _candidate(hit: Hit, worth: _Worth, cosine: float | None) -> Candidate:
+    """A candidate from a hit."""
+    payload, sparse = hit.payload, hit.sparse
+    if sparse is None:
+        raise ValueError("the search was made without `with_sparse`")
+    keyword = words = exact = 0.0
+    for dimension, weight in zip(sparse.indices, sparse.values, strict=True):
+        idf = worth.idf.get(dimension)
+        if idf is not None:
+            keyword += weight * idf
+            if dimension in worth.exact:
+                exact += idf
+            else:
+                words += idf
     return Candidate(
         id=hit.id,
         offset=payload["offset"],
@@ -266,16 +324,10 @@ def _candidate(hit: Hit, worth: Mapping[int, float], exact: Set[int], cosine: fl
         length=payload["length"],
         text_key=payload["text_key"],
         semantic=cosine,
-        keyword=sum(stored[number] * worth[number] for number in shared),
-        coverage=_share(worth, shared, worth.keys() - exact),
-        exact=_share(worth, shared, exact),
+        keyword=keyword,
+        coverage=words / worth.of_words if worth.of_words else 0.0,
+        exact=exact / worth.of_exact if worth.of_exact else 0.0,
     )
-
-
-def _share(worth: Mapping[int, float], shared: Iterable[int], of: Set[int]) -> float:
-    """The share of the idf of the terms `of` that the terms `shared` have."""
-    whole = sum(worth[number] for number in of)
-    return sum(worth[number] for number in shared if number in of) / whole if whole else 0.0
 
 
 def _sparse(searched: Sequence[str]) -> Sparse:

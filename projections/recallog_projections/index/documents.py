@@ -4,7 +4,6 @@ The store of the index turns documents into points of the engine.
 """
 
 import hashlib
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
@@ -157,10 +156,8 @@ def text_key(words: str) -> int:
 
 def point_id(space: str, session: str, ordinal: int) -> str:
     """The id (a UUID) of a document's point. The neighbours of a document can be read by their ids."""
-    digest = hashlib.blake2b(digest_size=16)
-    for part in (space, session, str(ordinal)):
-        digest.update(part.encode() + b"\0")
-    return str(uuid.UUID(bytes=digest.digest()))
+    digest = hashlib.blake2b(f"{space}\0{session}\0{ordinal}\0".encode(), digest_size=16).hexdigest()
+    return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:]))
 
 
 def payload(document: Document) -> dict[str, Any]:
