@@ -36,6 +36,9 @@ _RUN = re.compile(
     f"(?P<cjk>[{_HAN}{_KANA}]+)|(?P<hangul>[{_HANGUL}]+)|(?P<syllabic>[{_SYLLABIC}]+)|(?P<latin>[{_LATIN}]+)"
     f"|(?P<other>[^{_HAN}{_KANA}{_HANGUL}{_SYLLABIC}{_LATIN}]+)"
 )
+_CACHED_CHARS_MAX = 64
+"""Longer words are data or whole sentences, which do not come twice."""
+
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
@@ -76,21 +79,25 @@ def words(text: str) -> Iterator[Word]:
         if word.isascii():
             yield Word(start, end, word.lower(), LATIN)
         else:
-            for part in _parts(word):
+            for part in _cached_parts(word) if len(word) <= _CACHED_CHARS_MAX else _parts(word):
                 yield Word(start + part.start, start + part.end, part.folded, part.script)
 
 
 def ascii_words(text: str) -> list[str] | None:
     """The folded words of a text whose letters and digits are all in ASCII; None for other texts."""
-    if text.isascii() or not any(map(_has_letters, _NOT_ASCII.findall(text))):
+    if text.isascii() or not any(map(_have_letters, _NOT_ASCII.findall(text))):
         return _ASCII_WORD.findall(text.lower())
     return None
 
 
-@lru_cache(maxsize=4_096)
-def _has_letters(characters: str) -> bool:
-    """Whether there is a character that is a part of a word."""
-    return _word().fullmatch(f"a{characters[0]}") is not None or _word().search(characters) is not None
+def _have_letters(characters: str) -> bool:
+    """Whether one of the `characters` is a part of a word."""
+    return any(map(_is_in_word, characters))
+
+
+@lru_cache(maxsize=16_384)
+def _is_in_word(character: str) -> bool:
+    return _word().fullmatch(f"a{character}") is not None
 
 
 def fold(word: str) -> str:
@@ -119,7 +126,6 @@ def _fold(word: str) -> str:
     return composed
 
 
-@lru_cache(maxsize=16_384)
 def _parts(word: str) -> tuple[Word, ...]:
     """The words of a run of letters: one for each run of a script, with its span in `word`.
 
@@ -134,6 +140,9 @@ def _parts(word: str) -> tuple[Word, ...]:
                 start, end = (letters.start() + at for at in run.span()) if aligned else (0, len(word))
                 found.append(Word(start, end, run.group(), cast(Script, run.lastgroup)))
     return tuple(found)
+
+
+_cached_parts = lru_cache(maxsize=16_384)(_parts)
 
 
 @lru_cache(maxsize=1)
