@@ -1,7 +1,7 @@
 """Function words by language, and the language of a text in Latin letters.
 
 `stop_words/<language>.txt` has the function words of one language, question words included, separated by white space.
-`english_lookalikes.txt` has those of other languages that English texts have too: they are no evidence.
+`english_lookalikes.txt` has those of other languages that English texts have too: two of them are evidence.
 The language of a text is the one that has most of them. That is enough for sentences; a text of a few content words
 counts as English.
 """
@@ -37,10 +37,14 @@ LATIN_LANGUAGES: Final = (
     "vi",
 )
 """The languages in Latin letters besides English. If two have the same evidence, the first one counts."""
+_TYPED_WITHOUT_ACCENTS = frozenset({"es", "fr", "pt", "it", "ro", "pl", "cs", "tr"})
 _OTHER_ALPHABETS = ("ru", "el", "hy", "ar", "fa", "he", "hi", "bn", "ta")
 _UNSPACED = ("zh", "ja", "th")
 
 _FOLDER = Path(__file__).with_name("stop_words")
+
+_SURE = 2
+"""The evidence of a word or letter that English texts do not have. That of others is 1."""
 
 _LETTERS: Mapping[str, tuple[str, ...]] = {
     "ß": ("de",),
@@ -56,6 +60,7 @@ _LETTERS: Mapping[str, tuple[str, ...]] = {
     "œ": ("fr",),
     "ê": ("fr", "pt"),
     "è": ("fr", "it"),
+    "â": ("fr", "pt", "ro"),
     "ò": ("it",),
     "ù": ("it", "fr"),
     "å": ("sv", "no", "da"),
@@ -89,9 +94,9 @@ _LETTERS: Mapping[str, tuple[str, ...]] = {
 
 @lru_cache(maxsize=64)
 def stop_words(language: str) -> frozenset[str]:
-    """The function words of a language, folded; those of Latin languages also without accents, as many people type."""
+    """The function words of a language, folded; those of some languages also without accents, as many people type."""
     folded = {fold(word) for word in (_FOLDER / f"{language}.txt").read_text("utf-8").split()}
-    if language in LATIN_LANGUAGES and language != VIETNAMESE:
+    if language in _TYPED_WITHOUT_ACCENTS:
         folded |= {without_accents(word) for word in folded}
     return frozenset(folded)
 
@@ -107,27 +112,28 @@ def language_of(words: Collection[str], text: str) -> str:
     if text.isascii() and _markers().keys().isdisjoint(words):
         return ENGLISH
     distinct = set(words)
-    evidence = Counter(language for word in _markers().keys() & distinct for language in _markers()[word])
+    evidence: Counter[str] = Counter()
+    for word in _markers().keys() & distinct:
+        evidence.update(_markers()[word])
     if not text.isascii():
-        letters = _LETTERS.keys() & set(text.casefold())
-        evidence.update(language for letter in letters for language in _LETTERS[letter])
-    if not evidence:
-        return ENGLISH
+        for letter in _LETTERS.keys() & set(text.casefold()):
+            evidence.update(dict.fromkeys(_LETTERS[letter], _SURE))
     language = max(LATIN_LANGUAGES, key=evidence.__getitem__)  # the first of equal ones
+    if evidence[language] < _SURE:
+        return ENGLISH
     english = (stop_words(ENGLISH) - stop_words(language)) & distinct
-    return language if evidence[language] > len(english) else ENGLISH
+    return language if evidence[language] > _SURE * len(english) else ENGLISH
 
 
 @lru_cache(maxsize=1)
-def _markers() -> Mapping[str, tuple[str, ...]]:
-    """Function words that are evidence, each with its languages."""
-    languages: dict[str, list[str]] = {}
-    english = stop_words(ENGLISH) | stop_words("english_lookalikes")
+def _markers() -> Mapping[str, Mapping[str, int]]:
+    """Function words that are evidence: how much of it they are, by language."""
+    found: dict[str, dict[str, int]] = {}
+    lookalikes = stop_words("english_lookalikes")
     for language in LATIN_LANGUAGES:
-        for word in stop_words(language) - english:
-            if len(word) > 1:
-                languages.setdefault(word, []).append(language)
-    return {word: tuple(of_word) for word, of_word in languages.items()}
+        for word in stop_words(language) - stop_words(ENGLISH):
+            found.setdefault(word, {})[language] = 1 if len(word) == 1 or word in lookalikes else _SURE
+    return found
 
 
 @lru_cache(maxsize=1)
