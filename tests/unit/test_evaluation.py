@@ -13,6 +13,7 @@ from typing import Any, get_args
 import pytest
 
 from recallog.retrieval.channels import DEFAULT_CHANNELS, Channel
+from recallog_projections.index.embedders import registry
 from recallog_schemas.errors import InvalidEvent, SettingsError
 from recallog_service.evaluation import baselines, locomo_questions, metrics, result
 from recallog_service.evaluation.locomo_questions import Misplaced, Question, Questions, Turn
@@ -387,6 +388,16 @@ def test_cosine_ranks_all_turns_of_a_conversation_by_their_vectors() -> None:
     for turn in TURNS["conv-1"]:
         assert asyncio.run(best(f"{turn.author}: {turn.text}"))[0] == Hit(turn.id)
     assert seen[:2] == [(3, 4), (4, 4)]
+
+
+def test_cosine_leaves_out_what_the_model_cannot_read() -> None:
+    async def best(question: str) -> list[Hit]:
+        turns = {"conv-1": [Turn("D1:1", "Ann", "你好，很高兴认识你。"), Turn("D1:2", "Bob", "Pleased to meet you.")]}
+        ask = await baselines.cosine(turns, registry.embedder("minilm"))
+        return list(await ask("conv-1", "Ann", question))
+
+    assert asyncio.run(best("Who is pleased?")) == [Hit("D1:2")]
+    assert asyncio.run(best("谁很高兴？")) == []
 
 
 # The command

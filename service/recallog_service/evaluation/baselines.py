@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from recallog_projections.index import terms
-from recallog_projections.index.embedders.embedder import Embedder, Passage
+from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 from recallog_service.evaluation.locomo_questions import Turn
 from recallog_service.evaluation.metrics import HITS
 from recallog_service.evaluation.result import Ask, Hit
@@ -63,29 +63,30 @@ def bm25(turns: Turns) -> Ask:
 async def cosine(turns: Turns, embedder: Embedder, progress: Callable[[int, int], None] | None = None) -> Ask:
     """Answers a question with the turns of its conversation whose vectors have the highest cosine.
 
-    All turns are embedded first; `progress` is called with (embedded, total). Raises `EmbedderUnavailable`.
+    Turns that the model cannot read are left out, and a question that it cannot read has no answer. All turns are
+    embedded first; `progress` is called with (embedded, total). Raises `EmbedderUnavailable`.
     """
     total = sum(map(len, turns.values()))
     vectors: dict[str, np.ndarray] = {}
+    ids: dict[str, list[str]] = {}
     done = 0
     for space, spoken in turns.items():
-        passages = [Passage(f"{turn.author}: {turn.text}") for turn in spoken]
-        of_space: list[np.ndarray] = []
+        passages = [Passage(f"{turn.author}: {turn.text}", len(turn.author) + 2) for turn in spoken]
+        embeddings: list[Embedding] = []
         for first in range(0, len(passages), _TEXTS_AT_ONCE):
-            of_space += await _embedded(embedder, passages[first : first + _TEXTS_AT_ONCE])
+            embeddings += await asyncio.to_thread(embedder.embed, passages[first : first + _TEXTS_AT_ONCE])
             if progress is not None:
-                progress(done + len(of_space), total)
-        done += len(of_space)
-        vectors[space] = np.array(of_space)
+                progress(done + len(embeddings), total)
+        done += len(embeddings)
+        readable = [number for number, embedding in enumerate(embeddings) if embedding.readable]
+        ids[space] = [spoken[number].id for number in readable]
+        vectors[space] = np.array([embeddings[number].vector for number in readable])
 
     async def ask(space: str, agent: str, question: str) -> Sequence[Hit]:
-        (asked,) = await _embedded(embedder, [Passage(question, is_query=True)])
-        best = np.argsort(-(vectors[space] @ asked), kind="stable")[:HITS]
-        return [Hit(turns[space][index].id) for index in best]
+        (asked,) = await asyncio.to_thread(embedder.embed, [Passage(question, is_query=True)])
+        if not asked.readable or not ids[space]:
+            return []
+        best = np.argsort(-(vectors[space] @ asked.vector), kind="stable")[:HITS]
+        return [Hit(ids[space][number]) for number in best]
 
     return ask
-
-
-async def _embedded(embedder: Embedder, passages: Sequence[Passage]) -> list[np.ndarray]:
-    embeddings = await asyncio.to_thread(embedder.embed, passages)
-    return [embedding.vector for embedding in embeddings]
