@@ -10,6 +10,9 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from recallog.retrieval.channels import (
     DEFAULT_CHANNELS,
     KEYWORD,
@@ -37,6 +40,9 @@ AROUND = 2
 LONG_TEXT_DISCOUNT = 0.1
 """Exponent on the number of passages of a memory, by which its scores are divided: the best of many passages is close
 to a query by chance, and a long text has many words."""
+
+_ORDINAL_BITS = 42
+"""Ordinals are below 2**42."""
 
 _LIKELY = 0.6
 """The assumed vector score of a memory that is not indexed yet and has all words of the query, so that memories
@@ -291,26 +297,20 @@ def _with_structure(
     scores = [sum(terms.values()) for terms in own]
     floor = weights.floor * max(scores, default=0.0)
     scores = [max(score - floor, 0.0) for score in scores]
-    ordinals: dict[str, dict[int, int]] = {}
-    for number, each in enumerate(candidates):
-        ordinals.setdefault(each.session, {})[each.ordinal] = number
-    away = [(step, weights.neighbour * weights.decay ** (step - 1)) for step in range(1, weights.reach + 1)]
+    turns = _turns_around(candidates)
+    neighbours = _neighbours(scores, turns, weights)
+    around = _around(candidates, turns) if weights.around and query.fusion != RRF else None
     most = max(query.sessions.values(), default=0.0) or 1.0
     found = []
-    for each, terms in zip(candidates, own, strict=True):
-        at = ordinals[each.session].get
+    for number, (each, terms) in enumerate(zip(candidates, own, strict=True)):
         more = dict(terms)
-        around = 0.0
-        for step, worth in away:
-            one, other = at(each.ordinal - step), at(each.ordinal + step)
-            around += worth * max(0.0 if one is None else scores[one], 0.0 if other is None else scores[other])
         # A long text speaks for itself: what stands around it adds to it in proportion to its brevity.
         share = 1 / each.passages
-        more["neighbours"] = share * around
-        if weights.around and query.fusion != RRF:
-            more["around"] = weights.around * _around(each, candidates, at, share)
-        before = at(each.ordinal - 1)
-        if before is not None and candidates[before].is_question:
+        more["neighbours"] = share * neighbours[number]
+        if around is not None:
+            more["around"] = weights.around * around[number]
+        before = int(turns[number, REACH - 1])
+        if before < len(candidates) and candidates[before].is_question:
             more["answer"] = share * weights.answer * scores[before]
         if each.is_question:
             # At most half of its score: a question may still contain a part of the answer.
@@ -327,19 +327,39 @@ def _with_structure(
     return found
 
 
-def _around(each: Candidate, candidates: Sequence[Candidate], at: Callable[[int], int | None], share: float) -> float:
-    """Late interaction with a candidate and its neighbours, of whose addition only `share` counts.
+def _turns_around(candidates: Sequence[Candidate]) -> NDArray[np.int64]:
+    """(candidates, 2 * REACH + 1): for each candidate, the list indexes of the turns of its session from `REACH` before
+    it to `REACH` after it, itself in the middle; `len(candidates)` for a turn that is no candidate."""
+    sessions: dict[str, int] = {}
+    numbered = [sessions.setdefault(each.session, len(sessions)) << _ORDINAL_BITS for each in candidates]
+    keys = np.array(numbered, np.int64) + np.array([each.ordinal for each in candidates], np.int64)
+    order = np.argsort(keys)
+    wanted = keys[:, None] + np.arange(-REACH, REACH + 1)
+    found = order[np.searchsorted(keys, wanted, sorter=order).clip(max=len(keys) - 1)] if len(keys) else wanted
+    return np.where(keys[found] == wanted, found, len(keys))
 
-    `at` maps an ordinal to a list index.
+
+def _neighbours(scores: Sequence[float], turns: NDArray[np.int64], weights: RankingWeights) -> list[float]:
+    """The scores of the turns around each candidate: at each distance the better one, less with each step away."""
+    padded = np.array([*scores, 0.0])
+    total = np.zeros(len(scores))
+    for step in range(1, weights.reach + 1):
+        better = np.maximum(padded[turns[:, REACH - step]], padded[turns[:, REACH + step]])
+        total += weights.neighbour * weights.decay ** (step - 1) * better
+    found: list[float] = total.tolist()
+    return found
+
+
+def _around(candidates: Sequence[Candidate], turns: NDArray[np.int64]) -> list[float]:
+    """Late interaction of each candidate and `AROUND` turns on each side as one text.
+
+    What the turns around add to a long text counts in proportion to its brevity.
     """
-    own = _late_interaction(each)
-    if each.late_interaction is None:
-        return own
-    numbers = (at(ordinal) for ordinal in range(each.ordinal - AROUND, each.ordinal + AROUND + 1))
-    texts = [
-        late_interaction
-        for number in numbers
-        if number is not None and (late_interaction := candidates[number].late_interaction)
+    tokens = max((len(each.late_interaction or ()) for each in candidates), default=0)
+    rows = [each.late_interaction or [0.0] * tokens for each in candidates]
+    padded = np.array([*rows, [0.0] * tokens])
+    together = padded[turns[:, REACH - AROUND : REACH + AROUND + 1]].max(axis=1).sum(axis=1)
+    return [
+        own if each.late_interaction is None else own * _discount(each) + (whole - own) / each.passages
+        for each, whole, own in zip(candidates, together.tolist(), map(_late_interaction, candidates), strict=True)
     ]
-    together: float = sum(map(max, zip(*texts, strict=True)))
-    return own * _discount(each) + share * (together - own)
