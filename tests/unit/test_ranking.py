@@ -367,3 +367,9 @@ def test_a_long_text_that_ends_with_a_question_loses_less() -> None:
         [parts([candidate(0, keyword=2.0, is_question=True, length=length)], 0)["question"]] for length in (600, 2400)
     )
     assert long == pytest.approx(short / 4)
+
+
+def test_a_question_is_as_good_as_any_text_for_a_query_that_is_a_statement() -> None:
+    one = candidate(0, keyword=2.0, is_question=True)
+    assert parts([one], 0)["question"] < 0
+    assert "question" not in parts([one], 0, is_question=False)

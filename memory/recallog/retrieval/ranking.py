@@ -73,7 +73,7 @@ class RankingWeights:
     answer: float = 0.2
     """Share of the score of a question that it follows."""
     question: float = 0.05
-    """Subtracted from questions, which seldom contain the answer."""
+    """Subtracted from questions if the query is one: they seldom contain the answer."""
     author: float = 0.3
     person: float = 0.3
     when: float = 0.2
@@ -141,6 +141,8 @@ class RankingQuery:
     """Agents that the query names."""
     persons: Mapping[str, float] = field(default_factory=dict)
     """Agents that the query is about without naming them, such as those that "I" or "you" mean: how far, up to 1."""
+    is_question: bool = True
+    """Whether the query is a question, as opposed to a statement or a scene."""
     scope: TimeScope | None = None
     """The times and sessions that the query names; None if it names none."""
     sessions: Mapping[str, float] = field(default_factory=dict)
@@ -312,7 +314,7 @@ def _with_structure(
         before = int(turns[number, REACH - 1])
         if before < len(candidates) and candidates[before].is_question:
             more["answer"] = share * weights.answer * scores[before]
-        if each.is_question:
+        if each.is_question and query.is_question:
             # At most half of its score: a question may still contain a part of the answer.
             more["question"] = -min(share * weights.question * scale, sum(terms.values()) / 2)
         if each.agent in query.authors:

@@ -17,6 +17,7 @@ from recallog.retrieval.query import QueryTerms, RecallQuery, micros, possible_n
 from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery
 from recallog.retrieval.term_cache import TermCache
 from recallog.retrieval.time_scope import TimeScope
+from recallog_projections.index.language import questions
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity, episodic, outline, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
@@ -105,6 +106,7 @@ async def _recalled(
     context = RankingQuery(
         authors=words.authors,
         persons=persons.meant(query.text, query.agent, words.authors, space.participants) if space else {},
+        is_question=questions.is_question(query.text),
         scope=scope,
         sessions=gathered.sessions,
         idf=gathered.idf,
