@@ -302,14 +302,15 @@ def _candidate(hit: Hit, worth: _Worth, cosine: float | None) -> Candidate:
     if sparse is None:
         raise ValueError("the search was made without `with_sparse`")
     keyword = words = exact = 0.0
-    for dimension, weight in zip(sparse.indices, sparse.values, strict=True):
-        idf = worth.idf.get(dimension)
-        if idf is not None:
-            keyword += weight * idf
-            if dimension in worth.exact:
-                exact += idf
-            else:
-                words += idf
+    if not worth.idf.keys().isdisjoint(sparse.indices):  # most neighbours of the best have no term of the query
+        for dimension, weight in zip(sparse.indices, sparse.values, strict=True):
+            idf = worth.idf.get(dimension)
+            if idf is not None:
+                keyword += weight * idf
+                if dimension in worth.exact:
+                    exact += idf
+                else:
+                    words += idf
     return Candidate(
         id=hit.id,
         offset=payload["offset"],

@@ -127,11 +127,6 @@ class Candidate:
     passage: int | None = None
     """The number, from 0, of the best of its embedded passages; None if it is unknown."""
 
-    @property
-    def passages(self) -> float:
-        """The length of its text in passages; at least 1."""
-        return max(1.0, self.length / PASSAGE_LENGTH)
-
 
 @dataclass(frozen=True, slots=True)
 class RankingQuery:
@@ -234,22 +229,28 @@ def _weighted(
     # that no memory matches well; the highest possible one underrates queries that many memories match in part.
     whole = math.sqrt(best * sum(query.idf.values())) or 1.0
     weighed = [(name, getattr(weights, name) / (whole if name == KEYWORD else 1.0)) for name in used]
-    columns = [[weight * value for value in _values(candidates, name, query)] for name, weight in weighed]
+    columns = [(weight * _values(candidates, name, query)).tolist() for name, weight in weighed]
     return [dict(zip(used, terms, strict=True)) for terms in zip(*columns, strict=True)] or [{} for _ in candidates]
 
 
-def _values(candidates: Sequence[Candidate], channel: str, query: RankingQuery) -> list[float]:
+def _values(candidates: Sequence[Candidate], channel: str, query: RankingQuery) -> NDArray[np.float64]:
     """The scores of one channel, by candidate."""
     if channel in _OF_TEXT:
-        return [_OF_TEXT[channel](each) * _discount(each) for each in candidates]
+        return np.array([_OF_TEXT[channel](each) for each in candidates]) * _discounts(candidates)
     if channel == TEMPORAL:
-        span = _HALF_LIFE_DAYS * _DAY
-        return [math.exp(-math.log(2) * max(0, query.now - each.at) / span) for each in candidates]
-    return [_salience(each, query) for each in candidates]
+        ages = [max(0, query.now - each.at) for each in candidates]
+        return np.exp2(-np.array(ages) / (_HALF_LIFE_DAYS * _DAY))
+    return np.array([_salience(each, query) for each in candidates])
 
 
-def _discount(each: Candidate) -> float:
-    return math.pow(each.passages, -LONG_TEXT_DISCOUNT)
+def _passages(candidates: Sequence[Candidate]) -> NDArray[np.float64]:
+    """The length of each text in passages; at least 1."""
+    return np.maximum(1.0, np.array([each.length for each in candidates]) / PASSAGE_LENGTH)
+
+
+def _discounts(candidates: Sequence[Candidate]) -> NDArray[np.float64]:
+    """The factors of scores of texts, which long ones have by chance."""
+    return _passages(candidates) ** -LONG_TEXT_DISCOUNT
 
 
 def _likely(each: Candidate) -> float:
@@ -284,7 +285,7 @@ def _reciprocal_ranks(
     """Reciprocal ranks of each channel, whatever its scale; `weights` are not used."""
     found: list[dict[str, float]] = [{} for _ in candidates]
     for name in used:
-        values = zip(_values(candidates, name, query), (each.offset for each in candidates), strict=True)
+        values = zip(_values(candidates, name, query).tolist(), (each.offset for each in candidates), strict=True)
         numbered = [(value, offset, number) for number, (value, offset) in enumerate(values) if value > 0]
         hits = sorted(numbered, key=lambda value: (-value[0], -value[1]))
         for ordinal, (_, _, number) in enumerate(hits, 1):
@@ -304,10 +305,10 @@ def _with_structure(
     around = _around(candidates, turns) if weights.around and query.fusion != RRF else None
     most = max(query.sessions.values(), default=0.0) or 1.0
     found = []
-    for number, (each, terms) in enumerate(zip(candidates, own, strict=True)):
+    # A long text speaks for itself: what stands around it adds to it in proportion to its brevity.
+    shares = (1 / _passages(candidates)).tolist()
+    for number, (each, terms, share) in enumerate(zip(candidates, own, shares, strict=True)):
         more = dict(terms)
-        # A long text speaks for itself: what stands around it adds to it in proportion to its brevity.
-        share = 1 / each.passages
         more["neighbours"] = share * neighbours[number]
         if around is not None:
             more["around"] = weights.around * around[number]
@@ -361,7 +362,8 @@ def _around(candidates: Sequence[Candidate], turns: NDArray[np.int64]) -> list[f
     rows = [each.late_interaction or [0.0] * tokens for each in candidates]
     padded = np.array([*rows, [0.0] * tokens])
     together = padded[turns[:, REACH - AROUND : REACH + AROUND + 1]].max(axis=1).sum(axis=1)
-    return [
-        own if each.late_interaction is None else own * _discount(each) + (whole - own) / each.passages
-        for each, whole, own in zip(candidates, together.tolist(), map(_late_interaction, candidates), strict=True)
-    ]
+    own = np.array([_late_interaction(each) for each in candidates])
+    known = np.array([each.late_interaction is not None for each in candidates], bool)
+    whole = own * _discounts(candidates) + (together - own) / _passages(candidates)
+    found: list[float] = np.where(known, whole, own).tolist()
+    return found
