@@ -19,7 +19,7 @@ from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED, Fusion
 from recallog.settings import Settings
 from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_schemas import Event, Position, codec, limits, views
-from recallog_schemas.errors import InvalidArgument, ProjectionError, RecallogError
+from recallog_schemas.errors import InvalidArgument, ProjectionError, RecallogError, StorageError
 from recallog_streams.concurrency import gathered
 from recallog_streams.progress import Progress
 
@@ -108,6 +108,7 @@ class Memory(Facade):
         self._reranker = reranker
         self._progress = progress
         self._settings: Settings | None = None
+        self._closed = False
         self._reflector = reflector
         self._reactors = reactors
         self._reactor: Reactor | None = None
@@ -191,12 +192,17 @@ class Memory(Facade):
             if self._reactor is not None:
                 await self._reactor.close()
         finally:
+            self._closed = True
             if "_components" in vars(self) or not callable(self._built):
                 await self._components.close()
 
     @cached_property
     def _components(self) -> "Components":
-        return self._built() if callable(self._built) else self._built
+        if not callable(self._built):
+            return self._built
+        if self._closed:
+            raise StorageError("the memory is closed; open it again")
+        return self._built()
 
     @cached_property
     def _router(self) -> "QueryRouter":
@@ -231,7 +237,7 @@ class Memory(Facade):
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
-        is_here = self._reranker is not None and operation.name in _RERANKED
+        is_here = self._closed or (self._reranker is not None and operation.name in _RERANKED)
         if not operation.uses_index or is_here or (home := self._served_home) is None:
             return await super()._perform(operation, valid, callbacks)
         if valid.get("wait_index"):

@@ -28,7 +28,14 @@ from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_schemas import Event, Position
-from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRange, ReflectorFailed, ViewsBehind
+from recallog_schemas.errors import (
+    IndexUnavailable,
+    InvalidArgument,
+    OutOfRange,
+    ReflectorFailed,
+    StorageError,
+    ViewsBehind,
+)
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.locks.folder import FolderLock
 from recallog_streams.stop_signal import StopSignal
@@ -116,6 +123,20 @@ def test_the_service_answers_as_a_process_does_that_opens_the_index_itself(home:
         served_answer, own_answer = (each.model_copy(update=past) for each in (answer, by_this_process[name]))
         assert served_answer == own_answer, name
         assert served_answer.model_dump_json() == own_answer.model_dump_json(), name
+
+
+def test_a_closed_memory_answers_nothing_although_the_service_could(home: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(settings(home)) as serving:
+            await serving.catch_up_index()
+            memory = Memory.open(settings(home))
+            assert (await memory.recall("village", "baker", QUESTION)).degraded is None
+            await memory.close()
+            for ask in (memory.recall, memory.salient):
+                with pytest.raises(StorageError, match="is closed"):
+                    await ask("village", "baker", QUESTION)
+
+    run(work())
 
 
 def test_errors_of_the_service_are_those_of_the_operation(home: Path) -> None:
