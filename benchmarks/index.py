@@ -131,7 +131,7 @@ async def _without(folder: Path, events: Sequence[dict[str, object]]) -> float:
 
 
 async def _with_service(folder: Path, events: Sequence[dict[str, object]]) -> float:
-    async with Memory.open(Settings(home=folder, index="embedded")) as memory:
+    async with Memory.open(Settings(home=folder, index="embedded", index_idle_seconds=0)) as memory:
         await memory.catch_up()
         await memory.recall("village-0", ASKER, "Who is there?")  # starts the service
         before, deadline = await _indexed(memory), time.monotonic() + _START_SECONDS

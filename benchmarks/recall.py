@@ -116,7 +116,7 @@ async def _indexed(
 
 async def _asked(folder: Path, asked: Sequence[tuple[str, str]]) -> tuple[list[float], dict[str, int]]:
     """Seconds of each query, and the memory of the service after them."""
-    async with Memory.open(Settings(home=folder, index="embedded")) as memory:
+    async with Memory.open(Settings(home=folder, index="embedded", index_idle_seconds=0)) as memory:
         for space, question in asked[: len(asked) // 10]:  # starts the service, loads its model and reads files
             await memory.recall(space, ASKER, question)
         await memory.publish(_last_event(asked[0][0]))  # loads the model that the service uses for indexing
