@@ -41,6 +41,7 @@ def test_an_exact_string_has_terms_of_its_own(text: str, found: list[str]) -> No
         "A well-known mother-in-law -- e.g. in the U.S. -- said: no.",
         "It's 5pm on the 20th; we ran 100km in the 1990s...and so on",
         "HELLO World",
+        "On 25.01.2024, 2024-01-25 and 1/25/2024 she watched it.",
         "谁烧了磨坊？",
     ],
 )

@@ -39,6 +39,8 @@ _CASE_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _CODE = re.compile(r"(?=.*[0-9])(?=.*[a-z]).{4,}")
 _QUANTITY = re.compile(r"[0-9]+[a-z]{1,2}")
 """Numbers with a unit or an ending, such as "100km" and "20th", are words."""
+_DATE = re.compile(r"[0-9]{1,2}([./-])[0-9]{1,2}\1[0-9]{4}|[0-9]{4}([./-])[0-9]{1,2}\2[0-9]{1,2}")
+"""Dates such as "25.01.2024" are words: a text of that day seldom spells its date so."""
 
 
 def may_occur(text: str) -> bool:
@@ -56,6 +58,8 @@ def occurrences(text: str) -> Iterator[tuple[int, int, str]]:
         string = found.group()
         if string.isalpha() and (string.islower() or string[1:].islower()):
             continue  # nearly all words
+        if _DATE.fullmatch(string):
+            continue
         if len(string) <= STRING_CHARS_MAX:
             for term in _terms(string):
                 yield found.start(), found.end(), term
