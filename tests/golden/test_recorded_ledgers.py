@@ -33,7 +33,7 @@ VILLAGE = {
     "activity.agents": "9e797da2275c4933",
     "activity.sessions": "236f97dcab2fedcf",
     "activity.kinds": "9bde5b4d1ef7ce38",
-    "outline.space": "4f0317b83a20b2ed",
+    "outline.space": "808d5dfafbfc3f30",
     "settings.space": "cf818b47d5b2032e",
     "settings.agent": "785698b3ba4f45e4",
 }
@@ -51,7 +51,7 @@ DOCUMENT_000 = {
     "activity.agents": "187c256e5a169857",
     "activity.sessions": "4d93b9f436393d78",
     "activity.kinds": "24c044e2a7da0aee",
-    "outline.space": "438e325b4c3e4406",
+    "outline.space": "b57a6fb42787df68",
     "identity.size": "157a7e2e0b4212ea",
     "identity.bucket": "fdea8779fcdc859c",
 }

@@ -11,7 +11,7 @@ from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation, ReadResult, Store
 from recallog_projections.tables import RowKey
-from recallog_projections.views import activity, builtin, episodic, reflection, salience, scene, settings
+from recallog_projections.views import activity, builtin, episodic, outline, reflection, salience, scene, settings
 from recallog_streams import dead_letters
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.ledgers.memory import MemoryLedger
@@ -94,6 +94,7 @@ def check_views(store: Store, generation: Generation, expected: Expected) -> Non
             snapshot = finish(store.read(0, logs=episodic.logs(space, agent, 10_000), generation=generation))
             assert remembered(snapshot) == expected.visible(space, agent), (space, agent)
     _check_activity(store, generation, expected)
+    _check_outlines(store, generation, expected)
     _check_settings(store, generation, expected)
     _check_clocks(store, generation, expected)
     _check_reflections(store, generation, expected)
@@ -112,6 +113,18 @@ def _check_activity(store: Store, generation: Generation, expected: Expected) ->
     assert found_totals == ([expected.totals()] if expected.counted else [])
     spaces = rows_of(store, generation, activity.SPACES.name)
     assert sorted(place[0] for place in spaces) == expected.spaces
+
+
+def _check_outlines(store: Store, generation: Generation, expected: Expected) -> None:
+    rows = rows_of(store, generation, outline.OUTLINES.name)
+    found = {place[0]: outline.OUTLINES.decode(data) for place, data in rows.items()}
+    assert {space: {each.name: each.visitor for each in row.participants} for space, row in found.items()} == {
+        space: participants for space in expected.spaces if (participants := expected.participants(space))
+    }
+    for space, row in found.items():
+        sessions = expected.sessions_of_memories(space)
+        previous = next((session for session in reversed(sessions) if session != sessions[-1]), None)
+        assert (row.first, row.newest, row.previous) == (sessions[0], sessions[-1], previous), space
 
 
 def _check_settings(store: Store, generation: Generation, expected: Expected) -> None:

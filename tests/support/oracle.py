@@ -202,6 +202,18 @@ class Expected:
         """The agents that acted in `space` or were in an audience there."""
         return sorted({name for event in self.in_space(space) for name in [event.agent, *(event.audience or [])]})
 
+    def participants(self, space: str) -> dict[str, bool]:
+        """The agents with memorable events, in order, and whether one of these is a visitor's."""
+        found: dict[str, bool] = {}
+        for event in self.in_space(space):
+            if event.memorable:
+                found[event.agent] = found.get(event.agent, False) or event.role == "visitor"
+        return found
+
+    def sessions_of_memories(self, space: str) -> list[str]:
+        """The session of each memorable event, "" without one, in ledger order."""
+        return [event.session or "" for event in self.in_space(space) if event.memorable]
+
     def spans(self, what: str) -> dict[tuple[str, str], tuple[int, int, int]]:
         """By space and `what` ("agent", "kind" or "session"): number of events, first and last offset."""
         offsets: dict[tuple[str, str], list[int]] = {}

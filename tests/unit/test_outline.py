@@ -3,10 +3,8 @@
 from datetime import UTC, datetime
 
 from recallog.testing import ProjectionDriver
-from recallog_projections.views.outline import OUTLINES, Outline, OutlineProjection, Participant, SessionStart
+from recallog_projections.views.outline import OUTLINES, Outline, OutlineProjection, Participant
 from recallog_schemas import Event, limits
-
-DAY = 86_400_000_000
 
 
 def event(number: int, agent: str, session: str | None = None, kind: str = "agent.spoke") -> Event:
@@ -34,12 +32,16 @@ def test_bookkeeping_does_not_make_a_participant() -> None:
     assert outline(configured) is None
 
 
-def test_the_first_and_the_two_newest_sessions_are_known_with_their_beginnings() -> None:
-    found = outline(*(event(day, "baker", session) for day, session in enumerate(("a", "a", "b", "c", "b"))))
+def test_the_first_and_the_two_newest_sessions_are_known() -> None:
+    found = outline(*(event(day, "baker", session) for day, session in enumerate(("a", "b", "c", None, "c"))))
     assert found is not None
-    assert found.first == SessionStart("a", 0)
-    assert found.newest == SessionStart("b", 2 * DAY)
-    assert found.previous == SessionStart("c", 3 * DAY)
+    assert (found.first, found.newest, found.previous) == ("a", "c", "")
+
+
+def test_a_space_with_one_session_has_no_previous_one() -> None:
+    found = outline(event(0, "baker", "a"), event(1, "miller", "a"))
+    assert found is not None
+    assert (found.first, found.newest, found.previous) == ("a", "a", None)
 
 
 def test_the_number_of_participants_is_bounded() -> None:

@@ -10,7 +10,7 @@ from recallog import Event, Memory
 from recallog.retrieval import dates, time_scope
 from recallog_projections.index import points
 from recallog_projections.index.engines.engine import Filter
-from recallog_projections.views.outline import Outline, SessionStart
+from recallog_projections.views.outline import Outline
 from recallog_schemas.views import RecallView
 from support.events import run
 
@@ -110,9 +110,8 @@ def test_a_conversation_is_found_although_its_time_is_invented() -> None:
 
 
 def test_one_session_is_neither_the_first_nor_the_last() -> None:
-    start = SessionStart("only", 0)
     found = dates.find("What did I say in our first conversation?")
-    assert time_scope.scope(found, MONDAY, Outline((), start, start, None)) is None
+    assert time_scope.scope(found, MONDAY, Outline((), "only", "only", None)) is None
 
 
 def test_a_scope_narrows_filters_and_never_widens_them() -> None:

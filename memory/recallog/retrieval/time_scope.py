@@ -73,8 +73,8 @@ def _sessions(outline: Outline, *, first: bool) -> dict[str, float]:
     if outline.previous is None:
         return {}
     if first:
-        return {outline.first.session: 1.0}
-    return {outline.newest.session: 1.0, outline.previous.session: PREVIOUS}
+        return {outline.first: 1.0}
+    return {outline.newest: 1.0, outline.previous: PREVIOUS}
 
 
 def _share(at: int, since: int, until: int) -> float:

@@ -5,7 +5,6 @@ conversation" was.
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
 import msgspec
@@ -14,8 +13,6 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings
 from recallog_schemas import Record, kinds, limits
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Participant(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -26,23 +23,17 @@ class Participant(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Whether an event of a kind with the role `visitor` is by it: a person, such as a user."""
 
 
-class SessionStart(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A session, "" for events without one, and the time of its first event in microseconds since 1970."""
-
-    session: str
-    at: int
-
-
 class Outline(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One space, by its memorable events."""
+    """One space, by its memorable events. A session is "" for events without one."""
 
     participants: tuple[Participant, ...]
     """In the order of their first events; at most `limits.OUTLINE_PARTICIPANTS`."""
-    first: SessionStart
-    newest: SessionStart
+    first: str
+    """The session of the first event."""
+    newest: str
     """The session of the newest event."""
-    previous: SessionStart | None
-    """The other session that was the newest before it."""
+    previous: str | None
+    """The session of the newest event of another session than the newest; None if there is one session only."""
 
 
 OUTLINES = Table("outline.space", Outline)
@@ -52,7 +43,7 @@ class OutlineProjection:
     """Fold of every memorable event into one row per space, which changes only with a new agent or session."""
 
     name: ClassVar[str] = "outline"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     tables = (OUTLINES,)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
@@ -66,12 +57,14 @@ class OutlineProjection:
         event = record.event
         kind = settings.kind_of(rows.get(settings.SPACES, event.space), event.kind)
         visitor = kind.role == kinds.VISITOR
-        start = SessionStart(event.session or "", (event.at - _EPOCH) // timedelta(microseconds=1))
+        session = event.session or ""
         before = rows.get(OUTLINES, event.space)
         if before is None:
-            after = Outline((Participant(event.agent, visitor),), start, start, None)
+            after = Outline((Participant(event.agent, visitor),), session, session, None)
         else:
-            after = _with_session(_with_participant(before, event.agent, visitor=visitor), start)
+            after = _with_participant(before, event.agent, visitor=visitor)
+            if session != after.newest:
+                after = msgspec.structs.replace(after, newest=session, previous=after.newest)
         if after is not before:
             rows.put(OUTLINES, after, event.space)
 
@@ -87,11 +80,3 @@ def _with_participant(outline: Outline, agent: str, *, visitor: bool) -> Outline
     if len(known) >= limits.OUTLINE_PARTICIPANTS:
         return outline
     return msgspec.structs.replace(outline, participants=(*known, Participant(agent, visitor)))
-
-
-def _with_session(outline: Outline, start: SessionStart) -> Outline:
-    if start.session == outline.newest.session:
-        return outline
-    back = outline.previous is not None and outline.previous.session == start.session
-    newest = outline.previous if back else start
-    return msgspec.structs.replace(outline, newest=newest, previous=outline.newest)
