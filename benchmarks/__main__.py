@@ -14,6 +14,7 @@ from benchmarks import (
     agents,
     append,
     breakdown,
+    context,
     due,
     fold,
     index,
@@ -40,6 +41,7 @@ SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "past": past.measure,
     "index": index.measure,
     "recall": recall.measure,
+    "context": context.measure,
 }
 BUILD = Path(__file__).parents[1] / "build"
 
@@ -49,7 +51,7 @@ def main(
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
 ) -> None:
     """Measure Recallog: append, fold, breakdown, query, operations, remember, agents, due, resident,
-    past, index, recall.
+    past, index, recall, context.
 
     Prints a table and writes build/bench.json. Works in a temporary folder, which it removes.
 
