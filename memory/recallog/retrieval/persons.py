@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, NamedTuple
 
+from recallog.retrieval import pronouns
 from recallog_projections.views.outline import Participant
 
 Person = Literal["first", "second"]
@@ -33,68 +34,20 @@ _ASSISTANTS = frozenset(
 """Parts of names, in lower case, by which formats and frameworks name the two sides of a dialogue."""
 _NEITHER = frozenset({"system", "developer", "narrator", "tool", "function", "environment", "world"})
 
-# Of each language: the subjects and the other forms of each person. French "mes" and Italian "ma" are left out, as they
-# are words of other languages. Whole words, unless the script has no spaces.
-_FIRST_SUBJECTS = (
-    r"(?-i:I)(?!\.)|(?:did|do|have|had|was|am|can|could|would|will|should|shall|that|what|where|when|if)\s+i|i(?='(?:m|ve|d|ll)\b)"
-    r"|yo|te\s+(?!acuerdas|recuerdas)\w+(?<!ste)(?<!stes)|je|j(?=')|ich|eu|io|ti\s+(?:ho|avevo)|я|ik"
-)
-_SECOND_SUBJECTS = (
-    r"you|tú|tu|usted|vos|me\s+\w+[ai]ste|vous|t(?='(?:as|es|avais|étais|aurais)\b)|du|(?<=\s)(?-i:Sie)|você|mi\s+ha[i]?"
-    r"|ты|вы|jij"
-)
-_FIRST_OTHERS = (
-    r"me|my|mine|mí|mi|mis|míos?|mías?|conmigo|moi|mon|m(?=')|mich|mir|mein(?:e[mnrs]?)?|meus?|minhas?|mim|comigo|mio|mia"
-    r"|miei|mie|мне|меня|мой|моя|моё|мои|моего|моей|моём|моих|mij|mijn"
-)
-_SECOND_OTHERS = (
-    r"your|yours|tus?|ti|contigo|tuyos?|tuyas?|toi|ton|ta|tes|te|votre|vos|dich|dir|dein(?:e[mnrs]?)?"
-    r"|(?-i:Ihnen)|(?<=\s)(?-i:Ihr(?:e[mnrs]?)?)|teus?|tuas?|contigo|tuo|tua|tuoi|tue|тебе|тебя|твой|твоя|твоё|твои|вам|вас"
-    r"|ваш|ваша|ваше|ваши|jou|jouw"
-)
 
-# Chinese, Japanese and Korean have no cases that tell subjects from objects, except for particles.
-_FIRST_UNSPACED = (
-    r"(?<!自)我(?![们們])|私(?=[はがのもにを、])|僕|俺|わたし|(?<![가-힣])(?:나는|내가|내|나의|나에게|나한테|저는|제가|저의|저한테)(?![가-힣])"
-    r"|(?<!\S)(?:मैं|मैंने|मेरा|मेरी|मेरे|मुझे)(?!\S)"
-)
-_SECOND_UNSPACED = (
-    r"[你您妳](?![们們好])|あなた|貴方|くれた|くれました|くださった|くださいました"
-    r"|(?<![가-힣])(?:너는|네가|니가|너의|너한테|당신[가-힣]?)(?![가-힣])|(?<!\S)(?:तुम|तुमने|तूने|आप|आपने|तुम्हारा|तुम्हारी|आपका|आपकी|आपके)(?!\S)"
-)
+def _any(part: str) -> str:
+    """The forms of all languages in one field of `Pronouns`."""
+    found = [(getattr(each, part), each.whole_words) for each in pronouns.LANGUAGES]
+    return "|".join(rf"\b(?:{forms})\b" if whole_words else f"(?:{forms})" for forms, whole_words in found if forms)
 
-_COURTESY = re.compile(
-    r"""
-    \b(?: (?:can|could|would|will)\s+(?:you|u)(?:\s+please)?
-        | do\s+you\s+(?:still\s+|even\s+)?(?:remember|recall|know|think|have\s+any)
-        | (?:tell|remind|show|help|give|let|walk|with)\s+me | thank\s+you
-        | i\s+(?:want|need|would\s+like|wanted)\s+to\s+(?:know|ask|remember|find)
-        | i(?:\s+am|'m|\s+was)?\s+(?:wonder(?:ing)?|trying\s+to\s+remember|curious)
-        | i(?:'ve)?\s+(?:forgot|forget|forgotten|(?:can't|cannot|don't|do\s+not)\s+(?:remember|recall))
-        | (?:puedes|podrías|puede|podría)\s+(?:decirme|recordarme|usted)? | te\s+acuerdas | (?:tú\s+)?recuerdas | dime
-        | recuérdame | quiero\s+saber
-        | peux-tu | pourrais-tu | pouvez-vous | pourriez-vous | te\s+souviens-tu | tu\s+te\s+souviens | sais-tu
-        | (?:dis|rappelle|dites|rappelez)-moi
-        | (?:kannst|könntest|weißt)\s+du(?:\s+mir)? | (?:können|könnten|wissen)\s+Sie(?:\s+mir)?
-        | erinnerst\s+du\s+dich | erinnern\s+Sie\s+sich | (?:sag|zeig|hilf|sagen\s+Sie)\s+mir | erinnere\s+mich
-        | você\s+(?:lembra|sabe|pode) | (?:puoi|potresti)\s+dirmi | ti\s+ricordi | dimmi
-        | (?:можешь|можете|помнишь|помните|знаешь|знаете)(?:\s+ли)?(?:\s+(?:ты|вы))? | (?:скажи|напомни)(?:те)?\s+мне
-    )\b
-    | ^(?:请问|請問)?(?:请|請|麻烦|麻煩)?(?:[你您](?:能不能|能否|可不可以|可否|可以|能))?
-      (?:告诉我|告訴我|提醒我|帮我|幫我|给我|給我)
-    | [你您](?:还|還)?(?:记不记得|記不記得|记得|記得|知道|知不知道) | [你您](?:能不能|能否|可不可以|可否|可以|能)
-    | 我(?:想|要)?(?:问问|问|問|知道|了解)
-    | 我(?:忘了|忘记了?|忘記了?|不记得了?|不記得了?|记不清了?|记不得了?|想不起来了?)
-    | 覚えて(?:い)?ますか | 教えて(?:くれ(?:る|ますか|ませんか)|ください)?
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-_SUBJECTS = re.compile(
-    rf"\b(?:(?P<first>{_FIRST_SUBJECTS})|(?P<second>{_SECOND_SUBJECTS}))\b"
-    rf"|(?P<first_unspaced>{_FIRST_UNSPACED})|(?P<second_unspaced>{_SECOND_UNSPACED})",
-    re.IGNORECASE,
-)
-_OTHERS = re.compile(rf"\b(?:(?P<first>{_FIRST_OTHERS})|(?P<second>{_SECOND_OTHERS}))\b", re.IGNORECASE)
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.VERBOSE)
+
+
+_COURTESY = _compiled(_any("courtesies"))
+_SUBJECTS = _compiled(f"(?P<first>{_any('first_subjects')})|(?P<second>{_any('second_subjects')})")
+_OTHERS = _compiled(f"(?P<first>{_any('first_others')})|(?P<second>{_any('second_others')})")
 _PART = re.compile(r"[A-Za-z]+")
 
 
@@ -103,8 +56,8 @@ def subject(question: str) -> Subject | None:
     text = _COURTESY.sub(" ", question.replace("\u2019", "'").replace("`", "'"))
     for pattern, is_subject in ((_SUBJECTS, True), (_OTHERS, False)):
         found = pattern.search(text)
-        if found is not None and found.lastgroup is not None:
-            return Subject("first" if found.lastgroup.startswith("first") else "second", is_subject)
+        if found is not None:
+            return Subject("first" if found["first"] is not None else "second", is_subject)
     return None
 
 
