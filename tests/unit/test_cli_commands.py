@@ -335,7 +335,7 @@ def test_recall_shows_three_lines_of_a_long_text_and_with_full_all_of_it(tmp_pat
 
 
 def test_the_lines_of_a_hit_are_measured_in_columns(tmp_path: Path) -> None:
-    recallog("publish", "village", "baker", "agent.spoke", "磨坊烧毁了。" * 60, "--home", tmp_path)
+    recallog("publish", "village", "baker", "agent.spoke", "磨坊烧毁了。" * 24, "--home", tmp_path)
     _, *cut = recallog("recall", "village", "baker", "磨坊烧毁", "--home", tmp_path).out.splitlines()
     assert [len(line.strip().removesuffix("…")) for line in cut] == [46, 46, 46]
     assert cut[-1].endswith("…")

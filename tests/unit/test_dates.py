@@ -5,6 +5,7 @@ from datetime import date
 import pytest
 
 from recallog.retrieval import dates
+from recallog.retrieval.query import query_terms
 
 TODAY = date(2023, 5, 10)
 
@@ -123,3 +124,13 @@ def test_an_expression_knows_its_place_in_the_question() -> None:
 
 def test_a_long_question_is_read_in_linear_time() -> None:
     assert dates.find("9 " * 1000) == []
+
+
+@pytest.mark.parametrize("written", ["17.01.2024", "2024-01-17", "17/1/2024"])
+def test_a_date_in_figures_has_the_terms_of_a_date_in_words(written: str) -> None:
+    found, expected = (query_terms(f"What did Paola have on {day}?", ["Paola"]) for day in (written, "17 January 2024"))
+    assert found.terms == expected.terms
+
+
+def test_figures_that_are_no_date_are_terms_as_they_are() -> None:
+    assert query_terms("What is 99.99.2024?", ()).terms == ("99", "2024")

@@ -64,6 +64,11 @@ def find(question: str) -> list[Expression]:
     return sorted(found, key=lambda each: each.start)
 
 
+def in_figures(question: str) -> list[Expression]:
+    """The dates of a question that are written in figures, such as "17.01.2024", in order."""
+    return [each for each in find(question) if each.form == "numeric" and each.days(None)]
+
+
 def _folded(question: str) -> str:
     """The question in lower case with narrow forms of wide characters, character by character."""
     narrow = (unicodedata.normalize("NFKC", each).lower() for each in question)

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from recallog.reading.time_travel import AsOf
-from recallog.retrieval import names
+from recallog.retrieval import dates, names
 from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED
 from recallog.retrieval.ranking import Candidate
-from recallog_projections.index import documents, terms
+from recallog_projections.index import documents, points, terms
 from recallog_projections.index.engines.engine import EVERYBODY, Filter
 from recallog_schemas import Position, limits
 
@@ -106,7 +106,10 @@ class QueryTerms:
 
 
 def query_terms(query: str, agents: Iterable[str]) -> QueryTerms:
-    """The terms of `query`; `agents` are those of the space that it may name."""
+    """The terms of `query`; `agents` are those of the space that it may name.
+
+    A date in figures has the terms of the stored dates.
+    """
     found = names.named(query, agents)
     spans = [span for of_agent in found.values() for span in of_agent]
     term_spans = [
@@ -114,6 +117,11 @@ def query_terms(query: str, agents: Iterable[str]) -> QueryTerms:
         for start, end, term in terms.occurrences(query)
         if not any(first < end and start < last for first, last in spans)
     ]
+    for expression in dates.in_figures(query):
+        (day, _), *_ = expression.days(None)
+        inside = expression.start, expression.end
+        term_spans = [each for each in term_spans if each[1] <= inside[0] or inside[1] <= each[0]]
+        term_spans += [(*inside, term) for term in points.date_terms(day)]
     distinct = dict.fromkeys(term for _, _, term in term_spans)
     return QueryTerms(frozenset(found), tuple(_first(distinct)), tuple(term_spans))
 

@@ -85,7 +85,7 @@ class RankingWeights:
 
 WITH_LATE_INTERACTION = RankingWeights(keyword=0.24, semantic=0.5, late_interaction=0.8, around=0.4)
 WITHOUT_LATE_INTERACTION = RankingWeights(keyword=0.4, semantic=0.8)
-BY_WORDS = RankingWeights(keyword=0.62, reach=2, floor=0.0, answer=0.4, neighbour=0.3, session=0.2, when=0.1)
+BY_WORDS = RankingWeights(keyword=0.62, reach=2, floor=0.0, answer=0.4, neighbour=0.3, session=0.15, when=0.1)
 
 REACH = max(weights.reach for weights in (WITH_LATE_INTERACTION, WITHOUT_LATE_INTERACTION, BY_WORDS))
 """How many neighbours on each side are needed to rank a memory."""

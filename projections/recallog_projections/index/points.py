@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import chain, repeat
 
 import msgspec
@@ -122,7 +122,12 @@ def terms_of(text: str, at: int) -> list[str]:
     moment = _EPOCH + timedelta(microseconds=at)
     if is_invented(moment):
         return terms.terms(text)
-    return [*terms.terms(f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"), *terms.terms(text)]
+    return [*date_terms(moment), *terms.terms(text)]
+
+
+def date_terms(day: date) -> list[str]:
+    """The terms of a date."""
+    return terms.terms(f"{day.day} {_MONTHS[day.month - 1]} {day.year}")
 
 
 def weights_of(document: Document) -> dict[str, float]:
