@@ -4,6 +4,8 @@ import pytest
 
 from recallog import Event, Memory
 from recallog.retrieval.persons import PRESUMED, Person, meant, subject
+from recallog.retrieval.query import RecallQuery
+from recallog.retrieval.recall import recall
 from recallog_projections.views.outline import Participant
 from support.events import run
 
@@ -107,5 +109,25 @@ def test_recall_ranks_the_turns_of_the_side_that_a_question_is_about_first() -> 
                 assert hits[0].event.id == best
                 assert hits[0].parts["person"] == pytest.approx(0.3)
                 assert all("person" not in hit.parts for hit in hits if hit.event.agent != hits[0].event.agent)
+
+    run(work())
+
+
+def test_a_scene_asks_nobody() -> None:
+    """Its "you" is whoever reads the scene, and its "today" is not that of a question."""
+
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.publish_many([
+                said(1, "ada", "A book on bread would be nice.", "user.injected"),
+                said(2, "assistant", "A good book on bread is Tartine."),
+            ])  # fmt: skip
+            for asked in (True, False):
+                query = RecallQuery.from_text("chat", "assistant", "Today you bake bread.", None, asked=asked)
+                view = await memory._router.of_space(
+                    "chat", lambda reading, query=query: recall(reading, None, memory._term_cache, query, 100)
+                )
+                parts = {name for hit in view.hits for name in hit.parts}
+                assert {"person", "when"} & parts == ({"person", "when"} if asked else set())
 
     run(work())

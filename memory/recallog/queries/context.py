@@ -193,7 +193,17 @@ async def compose(
             salience_query = SalienceQuery(shown.query, request.top_k, request.turn, request.as_of)
             related = await salient.related(snapshot, index, space, agent, salience_query) if own.use_salience else None
             memory = _memory(snapshot, space, agent, own, salience_query, related, shown.offsets())
-            recalled = await _recalled(reading, snapshot, index, cache, space, agent, salience_query, candidates)
+            recalled = await _recalled(
+                reading,
+                snapshot,
+                index,
+                cache,
+                space,
+                agent,
+                salience_query,
+                candidates,
+                asked=request.query is not None,
+            )
             known = {*shown.offsets(), *(event.position.offset for event in memory.events)}
             hits = recalled.hits if recalled is not None else ()
             further = [hit for hit in hits if not hit.weak and hit.position.offset not in known]
@@ -294,14 +304,19 @@ async def _recalled(
     agent: str,
     salience_query: SalienceQuery,
     candidates: int,
+    *,
+    asked: bool,
 ) -> RecallView | None:
-    """Further memories related to the prompt's query, best first; None if the index is off."""
+    """Further memories related to the prompt's query, best first; None if the index is off.
+
+    `asked` says whether the query was given: the scene stands in for one.
+    """
     if index is None or snapshot.processed < 0 or not salience_query.text.strip():
         return None
     # More than are shown: other sections of the prompt may show some of them.
     most = limits.PROMPT_RECALLED + _RECALLED_ELSEWHERE
     question = retrieval.query.RecallQuery.from_text(
-        space, agent, salience_query.text, salience_query.as_of, top_k=most
+        space, agent, salience_query.text, salience_query.as_of, top_k=most, asked=asked
     )
     if question.offset_until is None:  # one prompt, one checkpoint: the views may have moved on
         question = replace(question, offset_until=snapshot.processed)

@@ -37,6 +37,8 @@ class RecallQuery:
     """Time travel to a position: records with a higher offset are left out."""
     at_until: datetime | None = None
     """Time travel to a time: events that happened later are left out."""
+    asked: bool = True
+    """Whether somebody asks. In other texts, such as a scene, "you" and "today" mean others than in a question."""
     now: datetime | None = None
     """The time of the question, from which "yesterday" is measured; None means `at_until` or the newest memory's."""
 

@@ -88,7 +88,7 @@ async def _recalled(
     logs = episodic.logs(query.space, query.agent, log_events)
     # The logs have thousands of entries, and few queries need them while the index is served.
     own = LogName(episodic.OWN.name, query.space, query.agent)
-    times = dates.find(query.text)
+    times = dates.find(query.text) if query.asked else []
     newest = episodic.logs(query.space, query.agent, 1) if times else [(own, 0)]
     snapshot = await reading.snapshot(rows, logs if index is None else newest)
     space = snapshot.row(outline.OUTLINES, query.space)
@@ -105,7 +105,9 @@ async def _recalled(
     turn = snapshot.row(salience.CLOCK, query.space)
     context = RankingQuery(
         authors=words.authors,
-        persons=persons.meant(query.text, query.agent, words.authors, space.participants) if space else {},
+        persons=persons.meant(query.text, query.agent, words.authors, space.participants)
+        if space and query.asked
+        else {},
         is_question=questions.is_question(query.text),
         scope=scope,
         sessions=gathered.sessions,
