@@ -14,6 +14,7 @@ from support.indexing import catch_up, indexing_of, memory_with
 FILLER = "The harbour master writes down the ships that arrive, their cargo, and the tax that each of them owes. "
 ANSWER = "The smith burned the mill on Sunday."
 QUESTION = "Who burned the mill?"
+SHORT = "The mill is old."
 ESSAY = f"  {FILLER * 20}\n\n{ANSWER}\n\n{FILLER * 20}"
 
 
@@ -39,19 +40,17 @@ async def published(memory: Memory, texts: list[str]) -> list[Event]:
 def test_a_hit_quotes_the_passage_with_the_answer(memory: Memory) -> None:
     async def scenario() -> None:
         async with memory:
-            await published(memory, ["The mill is old.", ESSAY, "Flour is dear."])
+            await published(memory, [SHORT, ESSAY, "Flour is dear."])
             found = await memory.recall("village", "baker", QUESTION)
-            first = found.hits[0]
-            assert first.text == ESSAY
-            assert first.passage is not None
-            start, end = first.passage
+            long, short = (next(hit for hit in found.hits if hit.text == text) for text in (ESSAY, SHORT))
+            assert long.passage is not None
+            start, end = long.passage
             assert ANSWER in ESSAY[start:end]
             assert passages.length(ESSAY[start:end]) <= passages.PASSAGE_LENGTH
-            assert first.quote == f"…{ESSAY[start:end].strip()}…"
-            short = next(hit for hit in found.hits if hit.text == "The mill is old.")
-            assert (short.passage, short.quote) == (None, "The mill is old.")
-            previews = (await memory.search("village", "baker", QUESTION)).hits
-            assert previews[0].preview.startswith(first.quote[:100])
+            assert long.quote == f"…{ESSAY[start:end].strip()}…"
+            assert (short.passage, short.quote) == (None, SHORT)
+            previews = {hit.id: hit.preview for hit in (await memory.search("village", "baker", QUESTION)).hits}
+            assert previews[long.event.id].startswith(long.quote[:100])
 
     run(scenario())
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from recallog import Event, Memory
 from recallog.retrieval import closeness
+from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.closeness import BY_WORDS, WITH_LATE_INTERACTION, WITHOUT_LATE_INTERACTION
-from recallog.retrieval.ranking import AROUND, Candidate
+from recallog.retrieval.weights import AROUND
 from support.events import event, run
 
 WORDS = ("mill", "burn")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallog.retrieval import ranking
+from recallog.retrieval import weights
+from recallog.retrieval.candidates import Candidate, RankingQuery
 from recallog.retrieval.channels import (
     CHANNELS,
     DEFAULT_CHANNELS,
@@ -22,7 +23,7 @@ from recallog.retrieval.channels import (
     TEMPORAL,
     Fusion,
 )
-from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery, rank
+from recallog.retrieval.ranking import Ranked, rank
 
 DAY = 86_400 * 1_000_000
 SCORED = CHANNELS - {STRUCTURE, TEMPORAL, SALIENCE}
@@ -60,9 +61,9 @@ def offsets(ranked: list[Ranked]) -> list[int]:
 def test_each_channel_has_its_configured_weight() -> None:
     one = candidate(0, keyword=2.0, semantic=0.6, late_interaction=[0.3, 0.2])
     late_interaction, semantic, words = (
-        ranking.WITH_LATE_INTERACTION,
-        ranking.WITHOUT_LATE_INTERACTION,
-        ranking.BY_WORDS,
+        weights.WITH_LATE_INTERACTION,
+        weights.WITHOUT_LATE_INTERACTION,
+        weights.BY_WORDS,
     )
     assert parts([one], 0, channels=SCORED, idf={"mill": 2.0}) == {
         KEYWORD: pytest.approx(late_interaction.keyword),
@@ -77,12 +78,12 @@ def test_each_channel_has_its_configured_weight() -> None:
 
 
 def test_keywords_weigh_more_when_fewer_channels_are_available() -> None:
-    assert ranking.WITH_LATE_INTERACTION.keyword < ranking.WITHOUT_LATE_INTERACTION.keyword < ranking.BY_WORDS.keyword
+    assert weights.WITH_LATE_INTERACTION.keyword < weights.WITHOUT_LATE_INTERACTION.keyword < weights.BY_WORDS.keyword
 
 
 def test_a_channel_without_any_value_is_left_out() -> None:
     assert parts([candidate(0, keyword=1.0)], 0, channels=SCORED, idf={"mill": 1.0}) == {
-        KEYWORD: ranking.BY_WORDS.keyword
+        KEYWORD: weights.BY_WORDS.keyword
     }
     assert LATE_INTERACTION not in parts([candidate(0, semantic=0.5)], 0)
 
@@ -91,13 +92,13 @@ def test_a_channel_with_a_value_for_one_candidate_weighs_for_all() -> None:
     """A candidate known only to the views has no vector, and is compared with those of the index."""
     indexed, newer = candidate(0, keyword=1.0, semantic=0.5), candidate(1, keyword=1.0)
     found = parts([indexed, newer], 1, channels={KEYWORD, SEMANTIC}, idf={"mill": 1.0})
-    assert found == {KEYWORD: ranking.WITHOUT_LATE_INTERACTION.keyword, SEMANTIC: 0.0}
+    assert found == {KEYWORD: weights.WITHOUT_LATE_INTERACTION.keyword, SEMANTIC: 0.0}
 
 
 def test_keywords_are_scaled_between_the_best_text_and_the_whole_query() -> None:
     """The whole query is worth 4 and the best text 1: the scale is their geometric mean."""
     found = scores([candidate(0, keyword=0.5), candidate(1, keyword=1.0)], channels={KEYWORD}, idf={"a": 1.0, "b": 3.0})
-    assert found == pytest.approx([ranking.BY_WORDS.keyword * 0.25, ranking.BY_WORDS.keyword * 0.5])
+    assert found == pytest.approx([weights.BY_WORDS.keyword * 0.25, weights.BY_WORDS.keyword * 0.5])
 
 
 def test_no_common_term_with_the_query_scores_zero() -> None:
@@ -129,24 +130,24 @@ def test_ranking_no_candidates_gives_none() -> None:
 
 
 def test_a_good_turn_raises_its_neighbours_less_with_each_step() -> None:
-    near, own = ranking.BY_WORDS.neighbour, ranking.BY_WORDS.keyword
-    far = near * ranking.BY_WORDS.decay
+    near, own = weights.BY_WORDS.neighbour, weights.BY_WORDS.keyword
+    far = near * weights.BY_WORDS.decay
     found = scores(turns(0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0), idf={"mill": 1.0})
     assert found == pytest.approx([0.0, own * far, own * near, own, own * near, own * far, 0.0])
 
 
 def test_only_the_better_of_two_neighbours_at_one_distance_counts() -> None:
     found = turns(1.0, 0.0, 0.5)
-    best = ranking.BY_WORDS.keyword
-    assert parts(found, 1, idf={"mill": 1.0})["neighbours"] == pytest.approx(ranking.BY_WORDS.neighbour * best)
+    best = weights.BY_WORDS.keyword
+    assert parts(found, 1, idf={"mill": 1.0})["neighbours"] == pytest.approx(weights.BY_WORDS.neighbour * best)
 
 
 def test_with_vectors_only_a_neighbour_above_the_floor_counts() -> None:
-    weights = ranking.WITHOUT_LATE_INTERACTION
+    used = weights.WITHOUT_LATE_INTERACTION
     found = [
         candidate(n, ordinal=n, semantic=like) for n, like in enumerate([0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.29, 0.0])
     ]
-    stands_out = weights.neighbour * weights.semantic * (1 - weights.floor)
+    stands_out = used.neighbour * used.semantic * (1 - used.floor)
     assert parts(found, 0)["neighbours"] == parts(found, 2)["neighbours"] == pytest.approx(stands_out)
     assert parts(found, 8)["neighbours"] == 0.0
 
@@ -156,10 +157,10 @@ def test_neighbours_contribute_matches_of_the_query_tokens_that_a_turn_lacks() -
         candidate(0, ordinal=0, late_interaction=[0.5, 0.0]),
         candidate(1, ordinal=1, late_interaction=[0.0, 0.4]),
     )
-    far = candidate(2, ordinal=2 + ranking.AROUND, late_interaction=[0.1, 0.1])
-    both = ranking.WITH_LATE_INTERACTION.around * (0.5 + 0.4)
+    far = candidate(2, ordinal=2 + weights.AROUND, late_interaction=[0.1, 0.1])
+    both = weights.WITH_LATE_INTERACTION.around * (0.5 + 0.4)
     assert parts([first, second, far], 0)["around"] == parts([first, second, far], 1)["around"] == pytest.approx(both)
-    assert parts([first, second, far], 2)["around"] == pytest.approx(ranking.WITH_LATE_INTERACTION.around * 0.2)
+    assert parts([first, second, far], 2)["around"] == pytest.approx(weights.WITH_LATE_INTERACTION.around * 0.2)
 
 
 def test_another_session_is_no_neighbour() -> None:
@@ -174,16 +175,16 @@ def test_neighbours_are_adjacent_in_the_session_and_not_in_the_ledger() -> None:
 
 def test_an_answer_inherits_from_the_question_before_it_and_the_question_counts_less() -> None:
     query, answer = candidate(0, ordinal=0, keyword=1.0, is_question=True), candidate(1, ordinal=1)
-    worth = ranking.BY_WORDS.keyword
+    worth = weights.BY_WORDS.keyword
     assert parts([query, answer], 1, idf={"mill": 1.0}) == {
         KEYWORD: 0.0,
-        "neighbours": pytest.approx(ranking.BY_WORDS.neighbour * worth),
-        "answer": pytest.approx(ranking.BY_WORDS.answer * worth),
+        "neighbours": pytest.approx(weights.BY_WORDS.neighbour * worth),
+        "answer": pytest.approx(weights.BY_WORDS.answer * worth),
     }
     assert parts([query, answer], 0, idf={"mill": 1.0}) == {
         KEYWORD: pytest.approx(worth),
         "neighbours": 0.0,
-        "question": -ranking.BY_WORDS.question,
+        "question": -weights.BY_WORDS.question,
     }
 
 
@@ -197,13 +198,13 @@ def test_structure_that_is_not_requested_is_left_out() -> None:
 
 def test_a_query_that_names_an_author_prefers_events_of_that_author() -> None:
     found = [candidate(0, agent="miller"), candidate(1, agent="baker")]
-    assert parts(found, 0, authors={"miller"})["author"] == ranking.BY_WORDS.author
+    assert parts(found, 0, authors={"miller"})["author"] == weights.BY_WORDS.author
     assert "author" not in parts(found, 1, authors={"miller"})
 
 
 def test_without_an_index_a_matching_session_raises_all_its_turns() -> None:
     found = [candidate(n, session=name) for n, name in enumerate(["much", "some", "nothing"])]
-    most = ranking.BY_WORDS.session
+    most = weights.BY_WORDS.session
     assert scores(found, sessions={"much": 5.0, "some": 2.5, "elsewhere": 1.0}) == pytest.approx([most, most / 2, 0.0])
 
 
@@ -235,8 +236,8 @@ def test_a_candidate_without_a_value_in_a_channel_has_no_rank_in_it() -> None:
 
 def test_structure_is_scaled_to_the_size_of_reciprocal_ranks() -> None:
     found = [candidate(0, keyword=1.0), candidate(1, agent="miller")]
-    assert parts(found, 1, fusion=RRF, authors={"miller"})["author"] == pytest.approx(ranking.BY_WORDS.author / 61)
-    assert parts(found, 0, fusion=RRF, sessions={"": 2.0})["session"] == pytest.approx(ranking.BY_WORDS.session / 61)
+    assert parts(found, 1, fusion=RRF, authors={"miller"})["author"] == pytest.approx(weights.BY_WORDS.author / 61)
+    assert parts(found, 0, fusion=RRF, sessions={"": 2.0})["session"] == pytest.approx(weights.BY_WORDS.session / 61)
 
 
 # Properties.
@@ -342,7 +343,7 @@ def test_a_long_text_ranks_below_a_short_one_that_matches_as_well() -> None:
     long, short = candidate(0, keyword=2.0, length=3000), candidate(1, keyword=2.0, length=300)
     assert offsets(rank([long, short], RankingQuery(idf={"mill": 2.0}))) == [1, 0]
     assert parts([long], 0, channels={KEYWORD}, idf={"mill": 2.0}) == {
-        KEYWORD: pytest.approx(ranking.BY_WORDS.keyword * 5**-ranking.LONG_TEXT_DISCOUNT)
+        KEYWORD: pytest.approx(weights.BY_WORDS.keyword * 5**-weights.LONG_TEXT_DISCOUNT)
     }
 
 

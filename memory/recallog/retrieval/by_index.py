@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 
 from recallog.index.indexer import IndexSnapshot
-from recallog.retrieval import ranking
 from recallog.retrieval.by_words import inverse_frequency
+from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, query_terms
-from recallog.retrieval.ranking import Candidate
 from recallog.retrieval.time_scope import TimeScope
+from recallog.retrieval.weights import LATE_IDF_POWER, REACH
 from recallog_projections.index import identifiers, points, terms, token_codec
 from recallog_projections.index.documents import point_id
 from recallog_projections.index.embedders.embedder import Embedding, Passage
@@ -200,7 +200,7 @@ def _sessions(hits: Iterable[Hit], idf: Mapping[str, float]) -> dict[str, float]
 def _around(space: str, seeds: Iterable[Hit]) -> Iterable[str]:
     for hit in seeds:
         session, ordinal = str(hit.payload["session"]), int(hit.payload["ordinal"])
-        for other in range(max(0, ordinal - ranking.REACH), ordinal + ranking.REACH + 1):
+        for other in range(max(0, ordinal - REACH), ordinal + REACH + 1):
             yield point_id(space, session, other)
 
 
@@ -210,7 +210,7 @@ def _late_interaction(embedding: Embedding, words: QueryTerms, idf: Mapping[str,
         max(idf.get(term, 0.0) for first, last, term in words.term_spans if first <= start and end <= last)
         for start, end in embedding.token_spans
     ]
-    weights = np.array(of_word, np.float32) ** ranking.LATE_IDF_POWER
+    weights = np.array(of_word, np.float32) ** LATE_IDF_POWER
     if not weights.any():
         return None
     scaled: np.ndarray = embedding.token_vectors * (weights / weights.sum())[:, None]

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.query import micros
-from recallog.retrieval.ranking import Candidate
 from recallog.retrieval.term_cache import MemoryTerms, TermCache
 from recallog_projections.index import documents, points, terms
 from recallog_projections.index.identifiers import is_exact

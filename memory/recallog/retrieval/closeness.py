@@ -13,7 +13,8 @@ locomo` measures it; `docs/recall.md` has the figures.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from recallog.retrieval.ranking import AROUND, Candidate
+from recallog.retrieval.candidates import Candidate
+from recallog.retrieval.weights import AROUND
 from recallog_projections.index import terms
 
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval import dates, names
+from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED
-from recallog.retrieval.ranking import Candidate
 from recallog_projections.index import documents, points, terms
 from recallog_projections.index.engines.engine import EVERYBODY, Filter
 from recallog_schemas import Position, limits

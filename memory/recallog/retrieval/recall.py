@@ -12,9 +12,10 @@ from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.reading.subject import of_agent
 from recallog.retrieval import by_index, by_words, closeness, dates, persons, quoting, ranking, time_scope
+from recallog.retrieval.candidates import Candidate, RankingQuery
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, micros, possible_names, query_terms
-from recallog.retrieval.ranking import Candidate, Ranked, RankingQuery
+from recallog.retrieval.ranking import Ranked
 from recallog.retrieval.term_cache import TermCache
 from recallog.retrieval.time_scope import TimeScope
 from recallog_projections.index.language import questions

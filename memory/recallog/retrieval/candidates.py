@@ -1,0 +1,96 @@
+"""The input of ranking: memories with the scores of their channels, and the query."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED
+from recallog.retrieval.time_scope import TimeScope
+from recallog.retrieval.weights import LONG_TEXT_DISCOUNT
+from recallog_projections.index.passages import PASSAGE_LENGTH
+from recallog_schemas import kinds
+
+_LIKELY = 0.6
+"""The assumed vector score of a memory that is not indexed yet and has all words of the query, so that memories
+published just now are not ranked below all indexed ones."""
+
+
+@dataclass(slots=True)
+class Candidate:
+    """One memory with the scores of its channels."""
+
+    id: str
+    """The id of its point; "" if it is not indexed."""
+    offset: int
+    agent: str
+    kind: str
+    session: str
+    ordinal: int
+    """Its number in the session, from 0."""
+    turn: int
+    at: int
+    """Microseconds since 1970."""
+    is_question: bool
+    semantic: float | None = None
+    """Cosine with the query; None if it is unknown."""
+    late_interaction: list[float] | None = None
+    """For each content token of the query: the best cosine with one of the memory's tokens, times the token's share of
+    the query. The sum is at most 1."""
+    keyword: float = 0.0
+    """BM25."""
+    importance: float = kinds.DEFAULT_IMPORTANCE
+    """From 0 to 1: the importance of its kind when it was published."""
+    coverage: float = 0.0
+    """0 to 1: the share of the idf of the query's words that it contains."""
+    exact: float = 0.0
+    """0 to 1: the share of the idf of the query's exact strings (paths, flags, identifiers) that it contains."""
+    text_key: int | None = None
+    """The same for equal texts; None if it is unknown."""
+    length: int = 0
+    """`passages.length` of its text."""
+    passage: int | None = None
+    """The number, from 0, of the best of its embedded passages; None if it is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankingQuery:
+    """The input of ranking besides the candidates: the query and its context."""
+
+    authors: Collection[str] = ()
+    """Agents that the query names."""
+    persons: Mapping[str, float] = field(default_factory=dict)
+    """Agents that the query is about without naming them, such as those that "I" or "you" mean: how far, up to 1."""
+    is_question: bool = True
+    """Whether the query is a question, as opposed to a statement or a scene."""
+    scope: TimeScope | None = None
+    """The times and sessions that the query names; None if it names none."""
+    sessions: Mapping[str, float] = field(default_factory=dict)
+    """By session: the summed idf of the query's terms that occur in it."""
+    idf: Mapping[str, float] = field(default_factory=dict)
+    """By term of the query."""
+    channels: Collection[str] = DEFAULT_CHANNELS
+    fusion: str = WEIGHTED
+    now: int = 0
+    """The time that age is measured from, in microseconds since 1970: never the wall clock."""
+    turn: int = 0
+    """The turn that recency is measured from."""
+
+
+def passages(candidates: Sequence[Candidate]) -> NDArray[np.float64]:
+    """The length of each text in passages; at least 1."""
+    return np.maximum(1.0, np.array([each.length for each in candidates]) / PASSAGE_LENGTH)
+
+
+def discounts(candidates: Sequence[Candidate]) -> NDArray[np.float64]:
+    """The factors of scores of texts, which long ones have by chance."""
+    return passages(candidates) ** -LONG_TEXT_DISCOUNT
+
+
+def likely(each: Candidate) -> float:
+    return _LIKELY * each.coverage
+
+
+def late_interaction(each: Candidate) -> float:
+    return likely(each) if each.late_interaction is None else sum(each.late_interaction)
