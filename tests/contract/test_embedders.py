@@ -336,7 +336,7 @@ def test_a_model_that_scales_by_the_whole_batch_is_run_one_text_at_a_time(tmp_pa
     # Field 6 of a ModelProto is its description: the model runs as before, and names the operator.
     model.write_bytes(content + bytes([6 << 3 | 2, len(operator)]) + operator)
     batches = {OnnxEmbedder(folder)._model().batch_texts_max, OnnxEmbedder()._model().batch_texts_max}
-    assert batches == {1, 8}
+    assert batches == {1, 4}
 
 
 def test_a_missing_folder_and_an_empty_one_are_refused_at_once(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ TOKENS_MAX = 256
 
 _CHARS_PER_TOKEN_MAX = 64
 """Characters per token that are tokenized: 256 KiB took 0.2 s, and the model reads only its first tokens."""
-_BATCH_TEXTS_MAX = 8
+_BATCH_TEXTS_MAX = 4
 _BATCH_SPREAD_MAX = 0.125
 """How much longer the longest text of a batch may be than its shortest, as a share: shorter texts are padded."""
 _QUANTISES_BATCHES = (b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul", b"DynamicQuantizeLSTM")
