@@ -9,7 +9,7 @@ from recallog import Event, Memory
 from recallog_projections.index import passages
 from recallog_projections.index.engines.edge import EdgeEngine
 from support.events import event, run
-from support.indexing import catch_up, indexing_of, memory_with
+from support.indexing import catch_up, indexing_of, memory_with, toys
 
 FILLER = "The harbour master writes down the ships that arrive, their cargo, and the tax that each of them owes. "
 ANSWER = "The smith burned the mill on Sunday."
@@ -92,5 +92,24 @@ def test_a_very_long_text_has_a_bounded_number_of_vectors(tmp_path: Path) -> Non
             assert len(point.dense) == passages.EMBEDDED_MAX
             (hit,) = (await memory.recall("village", "baker", QUESTION)).hits
             assert hit.quote.endswith(ANSWER)
+
+    run(scenario())
+
+
+def test_a_rebuild_reuses_the_vectors_of_all_passages_and_the_index_verifies(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        engine, embedders = EdgeEngine(tmp_path / "engine"), toys()
+        async with memory_with(tmp_path, lambda ledger: indexing_of(ledger, engine, embedders)) as memory:
+            await published(memory, [ESSAY, ANSWER])
+            before = (await memory.recall("village", "baker", QUESTION)).hits
+            embedded = embedders["toy"].embedded
+            assert embedded > len(passages.spans(ESSAY.strip()))
+            await memory.admin.rebuild(what="index")
+            assert (await memory.admin.verify()).ok
+            after = (await memory.recall("village", "baker", QUESTION)).hits
+            assert embedders["toy"].embedded == embedded + 1  # the second question
+            assert [(hit.event.id, hit.passage, hit.score) for hit in after] == [
+                (hit.event.id, hit.passage, hit.score) for hit in before
+            ]
 
     run(scenario())
