@@ -51,6 +51,13 @@ def test_without_token_vectors_words_take_the_place_of_late_interaction() -> Non
     assert weak(candidate(0, semantic=0.25, coverage=0.2)) == {0}
 
 
+def test_a_long_text_must_be_closer() -> None:
+    near = {"semantic": 0.35, "late_interaction": [0.2, 0.2]}
+    assert weak(candidate(0, **near, length=600)) == set()
+    assert weak(candidate(0, **near, length=4200)) == {0}
+    assert weak(candidate(0, **{**near, "semantic": 0.4}, length=4200)) == set()
+
+
 def test_without_a_cosine_words_alone_decide() -> None:
     assert weak(candidate(0, coverage=BY_WORDS.best)) == set()
     assert weak(candidate(0, coverage=BY_WORDS.best - 0.01)) == {0}

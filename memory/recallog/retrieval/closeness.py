@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.weights import AROUND
 from recallog_projections.index import terms
+from recallog_projections.index.passages import PASSAGE_LENGTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,10 @@ WITH_LATE_INTERACTION = ClosenessLimits(best=0.7, each=0.4)
 WITHOUT_LATE_INTERACTION = ClosenessLimits(best=0.5, each=0.2)
 BY_WORDS = ClosenessLimits(best=0.2, each=0.0)
 """Instead of `each`, a memory or one of the `AROUND` turns on each side must share a term with the query."""
+
+LONG_TEXT_DISCOUNT = 0.05
+"""Exponent on the number of passages of a memory, by which a closeness by vectors is divided: the best of many passages
+is close to any query by chance. Half of that of ranking, since evidence must not be lost."""
 
 EXACT = 0.5
 """A memory with this share of the query's exact strings is not weak: a path or an identifier is seldom there by chance,
@@ -76,9 +81,10 @@ def _closeness(each: Candidate, scale: float) -> tuple[float, ClosenessLimits]:
     shared = min(1.0, scale * each.coverage)
     if each.semantic is None:
         return shared, BY_WORDS
+    discount = max(1.0, each.length / PASSAGE_LENGTH) ** -LONG_TEXT_DISCOUNT
     if each.late_interaction is None:
-        return each.semantic + shared, WITHOUT_LATE_INTERACTION
-    return each.semantic + sum(each.late_interaction), WITH_LATE_INTERACTION
+        return discount * (each.semantic + shared), WITHOUT_LATE_INTERACTION
+    return discount * (each.semantic + sum(each.late_interaction)), WITH_LATE_INTERACTION
 
 
 def _has_strings(each: Candidate) -> bool:
