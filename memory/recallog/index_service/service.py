@@ -11,6 +11,7 @@ it notices by the end of its standard input.
 """
 
 import asyncio
+import gc
 import hmac
 import logging
 import os
@@ -45,6 +46,10 @@ from recallog_streams.concurrency import ended
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from recallog_streams.progress import Progress
 from recallog_streams.stop_signal import StopSignal
+
+GARBAGE_OBJECTS = 50_000
+"""New objects after which garbage is collected. A query makes 10,000, which hold no cycles; with Python's own 700 the
+collector takes 6 % of the time."""
 
 INDEXING_NICENESS = 10
 HANDSHAKE_SECONDS = 10.0
@@ -287,6 +292,7 @@ async def _serve(settings: Settings) -> None:
 
 def main() -> None:
     """Serve the folder that standard input names; return at once if another process serves it."""
+    gc.set_threshold(GARBAGE_OBJECTS)
     settings = messages.decode_settings(_line(0))
     (settings.home / layout.INDEX).mkdir(parents=True, exist_ok=True)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")

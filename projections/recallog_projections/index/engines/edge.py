@@ -390,7 +390,8 @@ def _config(dimension: int) -> qdrant.EdgeConfig:
         multivector_config=qdrant.MultiVectorConfig(qdrant.MultiVectorComparator.MaxSim),
     )
     terms = qdrant.EdgeSparseVectorParams(modifier=qdrant.Modifier.Idf)
-    return qdrant.EdgeConfig(vectors={"dense": dense}, sparse_vectors={"terms": terms})
+    # One thread: there is one segment, and the library's default of at least eight only costs switches between them.
+    return qdrant.EdgeConfig(vectors={"dense": dense}, sparse_vectors={"terms": terms}, max_search_threads=1)
 
 
 def _written(point: Point) -> qdrant.Point:
