@@ -271,8 +271,8 @@ def test_recall_previews_pages_and_reasons_show_the_declared_text(tmp_path: Path
 
 
 def test_the_importance_of_a_declared_kind_counts_in_recall(tmp_path: Path) -> None:
-    light = {"order.placed": {"shared": True, "text": "item.name", "importance": 0}}
-    heavy = {"order.placed": {"shared": True, "text": "item.name", "importance": 1}}
+    light = {"order.placed": {"shared": True, "text": "{customer} ordered {item.name}", "importance": 0}}
+    heavy = {"order.placed": {"shared": True, "text": "{customer} ordered {item.name}", "importance": 1}}
     events = [declared(heavy), order("Ada"), declared(light), order("Bea")]
     view = after(
         tmp_path, events, lambda memory: memory.recall("village", "miller", "rye", channels=["keyword", "salience"])
@@ -350,6 +350,7 @@ def test_the_kinds_of_a_space_are_the_catalogue_and_its_own_as_it_shares_them(tm
         importance=0.8,
         shared=True,
         bookkeeping=False,
+        recalled=True,
         role="action",
         text="{customer} ordered {item.name}",
         schema_version=1,
