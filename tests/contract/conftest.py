@@ -1,6 +1,7 @@
-"""The Qdrant of the engine's tests: from RECALLOG_TEST_QDRANT, else from Docker, else the client's local mode.
+"""A memory that recalls, and the Qdrant of the engine's tests.
 
-Local mode is a different implementation, in Python. The summary says if it was used.
+Qdrant is from RECALLOG_TEST_QDRANT, else from Docker, else the client's local mode, which is a different
+implementation, in Python. The summary says if it was used.
 """
 
 import os
@@ -14,9 +15,21 @@ import pytest
 import yaml
 
 from live.conftest import docker_answers
+from recallog import Memory
+from recallog_projections.index.engines.edge import EdgeEngine
 from support import notices
+from support.indexing import indexing_of, memory_with
 
 _CONTAINER_SECONDS = 120
+
+
+@pytest.fixture(params=["index", "words"])
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Memory:
+    """A memory with an index in this process, and one that recalls by words."""
+    if request.param == "words":
+        return Memory.in_memory()
+    engine = EdgeEngine(tmp_path / "engine")
+    return memory_with(tmp_path, lambda ledger: indexing_of(ledger, engine))
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,10 @@
 """Equal texts: the newer one comes first, in recall and in salience, whatever was said just before each of them."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from recallog import Event, Memory
-from recallog_projections.index.engines.edge import EdgeEngine
 from support.events import event, run
-from support.indexing import catch_up, indexing_of, memory_with
+from support.indexing import indexed
 
 QUESTION = "Who burned the mill?"
 ANSWER = "The smith burned the mill."
@@ -26,19 +22,9 @@ def conversation(distance: int) -> list[Event]:
     return [spoke(text, turn=turn) for turn, text in enumerate(texts)]
 
 
-@pytest.fixture(params=["index", "words"])
-def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
-    engine = EdgeEngine(tmp_path / "engine")
-    if request.param == "index":
-        yield memory_with(tmp_path, lambda ledger: indexing_of(ledger, engine))
-    else:
-        yield Memory.in_memory()
-
-
 async def published(memory: Memory, events: list[Event]) -> None:
     await memory.publish_many(events)
-    if memory._components.index is not None:
-        await catch_up(memory._components.index.indexer)
+    await indexed(memory)
 
 
 @pytest.mark.parametrize("distance", [1, 2, 3, 4])

@@ -1,15 +1,12 @@
 """Long texts: any part of one is found and quoted, also in prompts, and it does not outrank a short text as close."""
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from recallog import Event, Memory
 from recallog_projections.index import passages
 from recallog_projections.index.engines.edge import EdgeEngine
 from support.events import event, run
-from support.indexing import catch_up, indexing_of, memory_with, toys
+from support.indexing import indexed, indexing_of, memory_with, toys
 
 FILLER = "The harbour master writes down the ships that arrive, their cargo, and the tax that each of them owes. "
 ANSWER = "The smith burned the mill on Sunday."
@@ -18,22 +15,12 @@ SHORT = "The mill is old."
 ESSAY = f"  {FILLER * 20}\n\n{ANSWER}\n\n{FILLER * 20}"
 
 
-@pytest.fixture(params=["index", "words"])
-def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
-    engine = EdgeEngine(tmp_path / "engine")
-    if request.param == "index":
-        yield memory_with(tmp_path, lambda ledger: indexing_of(ledger, engine))
-    else:
-        yield Memory.in_memory()
-
-
 async def published(memory: Memory, texts: list[str]) -> list[Event]:
     """One event for each text, in sessions of their own: neighbours play no role."""
     window = event(kind="agent.configured", payload={"window": 1})
     events = [event(payload={"text": text}, session=f"s-{turn}", turn=turn) for turn, text in enumerate(texts)]
     await memory.publish_many([window, *events])
-    if memory._components.index is not None:
-        await catch_up(memory._components.index.indexer)
+    await indexed(memory)
     return events
 
 

@@ -1,14 +1,8 @@
 """The texts that name or close a session are no hits; they stay in the timeline."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from recallog import Event, Memory
-from recallog_projections.index.engines.edge import EdgeEngine
 from support.events import event, run
-from support.indexing import catch_up, indexing_of, memory_with
+from support.indexing import indexed
 
 TITLE = "Planning the harvest festival"
 
@@ -23,19 +17,9 @@ def session(number: int) -> list[Event]:
     ]
 
 
-@pytest.fixture(params=["index", "words"])
-def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
-    engine = EdgeEngine(tmp_path / "engine")
-    if request.param == "index":
-        yield memory_with(tmp_path, lambda ledger: indexing_of(ledger, engine))
-    else:
-        yield Memory.in_memory()
-
-
 async def published(memory: Memory) -> None:
     await memory.publish_many([each for number in range(4) for each in session(number)])
-    if memory._components.index is not None:
-        await catch_up(memory._components.index.indexer)
+    await indexed(memory)
 
 
 def test_titles_and_outcomes_of_sessions_are_no_hits(memory: Memory) -> None:

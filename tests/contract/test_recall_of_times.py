@@ -9,7 +9,7 @@ from recallog import Event
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_schemas import limits
 from support.events import run
-from support.indexing import catch_up, indexing_of, memory_with
+from support.indexing import indexed, indexing_of, memory_with
 
 DAYS = 4 * limits.RECALL_CANDIDATES
 FIRST = datetime(2023, 1, 1, 12, tzinfo=UTC)
@@ -28,8 +28,7 @@ def test_memories_of_the_time_are_candidates_however_many_others_match(tmp_path:
         engine = EdgeEngine(tmp_path / "engine")
         async with memory_with(tmp_path, lambda ledger: indexing_of(ledger, engine)) as memory:
             await memory.publish_many([baked(day) for day in range(DAYS)])
-            assert memory._components.index is not None
-            await catch_up(memory._components.index.indexer)
+            await indexed(memory)
             for question, day in (
                 ("Which bread was baked on 2 February 2023?", 32),
                 ("Which bread was baked yesterday?", DAYS - 2),

@@ -1,16 +1,10 @@
 """Recall in a coding session: commands, paths, flags and errors are found by their exact strings."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from recallog import Event, Memory
 from recallog.retrieval.channels import Channel
-from recallog_projections.index.engines.edge import EdgeEngine
 from support.events import event, run
-from support.indexing import catch_up, indexing_of, memory_with
 
 PASSED = "\n".join(f"tests/unit/test_part_{number}.py ........ [{number:2d}%]" for number in range(60))
 """More than the text of a tool event shows: errors in the middle of a long output are in its details only."""
@@ -74,21 +68,11 @@ QUESTIONS = [
 ]
 
 
-@pytest.fixture(params=["index", "words"])
-def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
-    engine = EdgeEngine(tmp_path / "engine")
-    if request.param == "index":
-        yield memory_with(tmp_path, lambda ledger: indexing_of(ledger, engine))
-    else:
-        yield Memory.in_memory()
-
-
 async def first_hits(memory: Memory, count: int, channels: list[Channel] | None = None) -> dict[str, list[str]]:
     """The ids of the first hits of each question."""
     async with memory:
         await memory.publish_many(SESSION)
-        if memory._components.index is not None:
-            await catch_up(memory._components.index.indexer)
+        await indexed(memory)
         return {
             question: [
                 hit.event.id
@@ -112,8 +96,7 @@ def test_what_exact_strings_add_is_a_part_of_the_score(memory: Memory) -> None:
     async def scenario() -> None:
         async with memory:
             await memory.publish_many(SESSION)
-            if memory._components.index is not None:
-                await catch_up(memory._components.index.indexer)
+            await indexed(memory)
             hits = (await memory.recall("village", "baker", "src/orders/prices.py", top_k=20)).hits
             parts = {hit.event.id: hit.parts.get("exact", 0.0) for hit in hits}
             assert parts["edit-prices"] > parts["edit-receipts"] > parts.get("task", 0.0) == 0.0

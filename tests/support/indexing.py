@@ -41,6 +41,13 @@ async def catch_up(indexing: Indexer, partition: int = 0) -> Generation:
     return await (await indexing.views(partition)).access.active(partition, None)
 
 
+async def indexed(memory: Memory) -> None:
+    """Index all events of a memory, if it has an index in this process."""
+    index = memory._components.index
+    if isinstance(index, IndexInProcess):
+        await catch_up(index.indexer)
+
+
 async def collection(indexing: Indexer) -> str:
     """The collection of the active generation."""
     active = (await indexing.rows.pointer(0)).active
