@@ -157,16 +157,13 @@ def test_a_search_is_answered_while_many_points_are_written(engine: EdgeEngine) 
     assert run(engine.count("memories")) == 400
 
 
-def test_the_log_stays_bounded_while_many_points_are_written(
-    engine: EdgeEngine, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_log_stays_bounded_while_many_points_are_written(engine: EdgeEngine, folder: Path) -> None:
     """Without flushes the log would keep every point."""
-    monkeypatch.setattr(edge, "FLUSH_POINTS", 100)
     run(engine.create("memories", DIMENSION))
     for n in range(0, 2_000, 100):
         run(engine.upsert("memories", [point("village", n + i, text="x" * 50_000) for i in range(100)]))
     log = sum(path.stat().st_blocks * 512 for path in (folder / "memories" / "wal").iterdir())
-    assert log < 80 * 1024 * 1024  # two segments of 32 MiB are always kept
+    assert log < 4 * edge.FLUSH_BYTES
 
 
 def test_a_closed_engine_raises_an_error(folder: Path) -> None:
@@ -193,7 +190,7 @@ from contract.engine_contract import point
 from recallog_projections.index.engines import edge
 
 async def main(folder, first):
-    edge.FLUSH_POINTS = 300  # so that kills hit flushes too
+    edge.FLUSH_BYTES = 300 * 100  # so that kills hit flushes too
     engine = edge.EdgeEngine(Path(folder))
     for start in range(int(first), 100_000, 20):
         await engine.upsert("memories", [point("village", n, id=str(UUID(int=n))) for n in range(start, start + 20)])

@@ -5,6 +5,7 @@ from typing import Any
 from recallog import Event, Memory
 from recallog.retrieval.channels import Channel
 from support.events import event, run
+from support.indexing import indexed
 
 PASSED = "\n".join(f"tests/unit/test_part_{number}.py ........ [{number:2d}%]" for number in range(60))
 """More than the text of a tool event shows: errors in the middle of a long output are in its details only."""

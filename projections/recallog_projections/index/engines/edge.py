@@ -57,11 +57,11 @@ from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolat
 SLICE_POINTS = 50
 """Points of one call: 15 to 30 ms on a busy 2-core machine, during which no other thread of the process runs."""
 
-FLUSH_POINTS = 1_000
-"""Points after which the write-ahead log is flushed into the shard's files.
+FLUSH_BYTES = 4 * 1024 * 1024
+"""Size of points after which the write-ahead log is flushed into the shard's files: that of about 1,000 short texts.
 
-A flush takes 0.2 to 0.5 s even for few points. Without flushes the log grows without bound (4 KB per point), and
-opening the shard after a crash writes all its points again.
+A flush takes 0.2 to 0.5 s even for few points. Without flushes the log grows without bound, and opening the shard after
+a crash writes all its points again.
 """
 
 LOG_FILE_BYTES = 1024 * 1024
@@ -91,7 +91,7 @@ class _OpenShard:
     shard: qdrant.EdgeShard
     inode: int
     """Of its folder, to detect that the folder was deleted or replaced."""
-    unflushed_points: int = FLUSH_POINTS
+    unflushed_bytes: int = FLUSH_BYTES
     """The first write after opening flushes, since the log may hold points from before a crash."""
     counts: dict[bytes, int] = field(default_factory=dict)
     """Numbers of points by filter, as JSON, since the last write: counting 100,000 points takes 14 ms."""
@@ -211,10 +211,10 @@ class EdgeEngine(Engine):
         found = self._shard(collection)
         found.shard.update(qdrant.UpdateOperation.upsert_points([_written(point) for point in points]))
         found.counts.clear()
-        found.unflushed_points += len(points)
-        if found.unflushed_points >= FLUSH_POINTS:
+        found.unflushed_bytes += sum(map(_size, points))
+        if found.unflushed_bytes >= FLUSH_BYTES:
             found.shard.flush()
-            found.unflushed_points = 0
+            found.unflushed_bytes = 0
 
     def _sync(self, collection: str) -> None:
         """Sync the write-ahead log, which the library leaves in the system's cache, so that it survives a power cut."""
@@ -394,12 +394,16 @@ def _config(dimension: int) -> qdrant.EdgeConfig:
     return qdrant.EdgeConfig(vectors={"dense": dense}, sparse_vectors={"terms": terms}, max_search_threads=1)
 
 
+def _size(point: Point) -> int:
+    """The approximate size of a point in the write-ahead log, in bytes."""
+    return point.dense.nbytes + sum(len(value) for value in point.payload.values() if isinstance(value, str))
+
+
 def _written(point: Point) -> qdrant.Point:
     vectors: dict[str, Any] = {"terms": _sparse_vector(point.sparse)}
     if len(point.dense):  # an empty multivector is refused, a missing one is not
-        vectors["dense"] = (
-            point.dense.tolist()
-        )  # a list, as the library takes twice as long over two-dimensional arrays
+        # A list, as the library takes twice as long over two-dimensional arrays.
+        vectors["dense"] = point.dense.tolist()
     return qdrant.Point(point.id, vectors, dict(point.payload))
 
 
