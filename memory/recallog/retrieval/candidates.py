@@ -1,4 +1,4 @@
-"""The input of ranking: memories with the scores of their channels, and the query."""
+"""The input of ranking: memories with the scores of their channels, and the query; and the terms of scores."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +15,10 @@ from recallog_schemas import kinds
 _LIKELY = 0.6
 """The assumed vector score of a memory that is not indexed yet and has all words of the query, so that memories
 published just now are not ranked below all indexed ones."""
+
+
+Terms = dict[str, NDArray[np.float64]]
+"""The terms of the scores of all candidates: by name a column, with NaN for candidates that do not have the term."""
 
 
 @dataclass(slots=True)
@@ -86,6 +90,11 @@ def passages(candidates: Sequence[Candidate]) -> NDArray[np.float64]:
 def discounts(candidates: Sequence[Candidate]) -> NDArray[np.float64]:
     """The factors of scores of texts, which long ones have by chance."""
     return passages(candidates) ** -LONG_TEXT_DISCOUNT
+
+
+def totals(terms: Terms, number: int) -> NDArray[np.float64]:
+    """The sum of all terms of each of `number` candidates."""
+    return np.nansum(list(terms.values()), axis=0) if terms else np.zeros(number)
 
 
 def likely(each: Candidate) -> float:

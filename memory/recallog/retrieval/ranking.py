@@ -12,17 +12,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recallog.retrieval.candidates import Candidate, RankingQuery, discounts, late_interaction, likely
+from recallog.retrieval.candidates import (
+    Candidate,
+    RankingQuery,
+    Terms,
+    discounts,
+    late_interaction,
+    likely,
+    totals,
+)
 from recallog.retrieval.channels import (
     KEYWORD,
     LATE_INTERACTION,
     RRF,
+    SALIENCE,
     SCORED,
     SEMANTIC,
     STRUCTURE,
     TEMPORAL,
 )
-from recallog.retrieval.structure import with_structure
+from recallog.retrieval.structure import structure
 from recallog.retrieval.weights import BY_WORDS, WITH_LATE_INTERACTION, WITHOUT_LATE_INTERACTION, RankingWeights
 from recallog_projections.views import salience
 
@@ -33,37 +42,50 @@ _HALF_LIFE_DAYS = 7.0
 _DAY = 86_400 * 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Ranked:
+    """A candidate and its score."""
+
     candidate: Candidate
     score: float
-    parts: Mapping[str, float]
-    """The terms of the score by name; the score is their sum."""
+    _terms: Terms
+    _number: int
+    """Its place in the columns of `_terms`."""
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """The terms of the score by name; the score is their sum."""
+        of_all = {name: float(column[self._number]) for name, column in self._terms.items()}
+        return {name: value for name, value in of_all.items() if not math.isnan(value)}
 
 
 def rank(candidates: Sequence[Candidate], query: RankingQuery) -> list[Ranked]:
     """All candidates, best first; of equal scores the newer first. Equal texts share the best score of them."""
+    if not candidates:
+        return []
     weights, used = _weights(candidates, query.channels)
-    own = (_reciprocal_ranks if query.fusion == RRF else _weighted)(candidates, query, weights, used)
-    parts = with_structure(candidates, own, query, weights, _scale(query)) if STRUCTURE in query.channels else own
+    terms = (_reciprocal_ranks if query.fusion == RRF else _weighted)(candidates, query, weights, used)
+    if STRUCTURE in query.channels:
+        terms |= structure(candidates, totals(terms, len(candidates)), query, weights, _scale(query))
     if KEYWORD in used:
-        parts = _with_exact(candidates, parts, query, weights)
-    ranked = _with_equal_texts(
-        [Ranked(each, sum(terms.values()), terms) for each, terms in zip(candidates, parts, strict=True)]
-    )
-    ranked.sort(key=lambda one: (-one.score, -one.candidate.offset))
-    return ranked
+        terms["exact"] = _exact(candidates, query, weights)
+    scores = totals(terms, len(candidates))
+    best = _best_of_equal_texts(candidates, scores)
+    terms["equal_text"] = np.where(best > scores, best - scores, np.nan)
+    best_first = _best_first(best, candidates).tolist()
+    values = best.tolist()
+    return [Ranked(candidates[number], values[number], terms, number) for number in best_first]
 
 
-def _with_exact(
-    candidates: Sequence[Candidate], parts: Sequence[dict[str, float]], query: RankingQuery, weights: RankingWeights
-) -> list[dict[str, float]]:
-    """The terms of the score, and that of the query's exact strings: no channel tells two similar paths apart."""
-    scale = _scale(query)
-    return [
-        {**terms, "exact": weights.exact * scale * each.exact} if each.exact else terms
-        for each, terms in zip(candidates, parts, strict=True)
-    ]
+def _best_first(scores: NDArray[np.float64], candidates: Sequence[Candidate]) -> NDArray[np.int64]:
+    """The places of the candidates by score; of equal scores the newer first."""
+    return np.lexsort((-np.array([each.offset for each in candidates], np.int64), -scores))
+
+
+def _exact(candidates: Sequence[Candidate], query: RankingQuery, weights: RankingWeights) -> NDArray[np.float64]:
+    """The term of the query's exact strings: no channel tells two similar paths apart."""
+    shares = np.array([each.exact for each in candidates])
+    return np.where(shares > 0, weights.exact * _scale(query) * shares, np.nan)
 
 
 def _scale(query: RankingQuery) -> float:
@@ -71,22 +93,17 @@ def _scale(query: RankingQuery) -> float:
     return 1 / (RRF_K + 1) if query.fusion == RRF else 1.0
 
 
-def _with_equal_texts(ranked: Sequence[Ranked]) -> list[Ranked]:
-    """Each with the best score of those that have its text, so that of equal texts the newest is first.
+def _best_of_equal_texts(candidates: Sequence[Candidate], scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The best score of the candidates that have the text of each, so that of equal texts the newest is first.
 
     A text that was said again is found with its last occurrence, whatever stood around the earlier ones.
     """
     best: dict[int, float] = {}
-    for one in ranked:
-        key = one.candidate.text_key
-        if key is not None and one.score > best.get(key, -math.inf):
-            best[key] = one.score
-    return [
-        Ranked(one.candidate, most, {**one.parts, "equal_text": most - one.score})
-        if one.candidate.text_key is not None and (most := best[one.candidate.text_key]) > one.score
-        else one
-        for one in ranked
-    ]
+    own = list(zip([each.text_key for each in candidates], scores.tolist(), strict=True))
+    for key, score in own:
+        if key is not None and score > best.get(key, -math.inf):
+            best[key] = score
+    return np.array([score if key is None else best[key] for key, score in own])
 
 
 def _weights(candidates: Sequence[Candidate], channels: Collection[str]) -> tuple[RankingWeights, Sequence[str]]:
@@ -103,25 +120,28 @@ def _weights(candidates: Sequence[Candidate], channels: Collection[str]) -> tupl
 
 def _weighted(
     candidates: Sequence[Candidate], query: RankingQuery, weights: RankingWeights, used: Sequence[str]
-) -> list[dict[str, float]]:
+) -> Terms:
     """Channel scores from 0 to 1, times their weights."""
-    best = max((each.keyword for each in candidates), default=0.0)
+    best = max(each.keyword for each in candidates)
     # The geometric mean of the best BM25 score and the highest possible one. The best score alone overrates queries
     # that no memory matches well; the highest possible one underrates queries that many memories match in part.
     whole = math.sqrt(best * sum(query.idf.values())) or 1.0
-    weighed = [(name, getattr(weights, name) / (whole if name == KEYWORD else 1.0)) for name in used]
-    columns = [(weight * _values(candidates, name, query)).tolist() for name, weight in weighed]
-    return [dict(zip(used, terms, strict=True)) for terms in zip(*columns, strict=True)] or [{} for _ in candidates]
+    weighed = {name: getattr(weights, name) / (whole if name == KEYWORD else 1.0) for name in used}
+    values = _values(candidates, query, used)
+    return {name: weight * values[name] for name, weight in weighed.items()}
 
 
-def _values(candidates: Sequence[Candidate], channel: str, query: RankingQuery) -> NDArray[np.float64]:
-    """The scores of one channel, by candidate."""
-    if channel in _OF_TEXT:
-        return np.array([_OF_TEXT[channel](each) for each in candidates]) * discounts(candidates)
-    if channel == TEMPORAL:
-        ages = [max(0, query.now - each.at) for each in candidates]
-        return np.exp2(-np.array(ages) / (_HALF_LIFE_DAYS * _DAY))
-    return np.array([_salience(each, query) for each in candidates])
+def _values(
+    candidates: Sequence[Candidate], query: RankingQuery, channels: Sequence[str]
+) -> dict[str, NDArray[np.float64]]:
+    """The scores of each of `channels`, by candidate."""
+    discount = discounts(candidates)
+    return {
+        channel: np.array([_OF_TEXT[channel](each) for each in candidates]) * discount
+        if channel in _OF_TEXT
+        else _OF_EVENT[channel](candidates, query)
+        for channel in channels
+    }
 
 
 def _semantic(each: Candidate) -> float:
@@ -136,21 +156,33 @@ _OF_TEXT: Mapping[str, Callable[[Candidate], float]] = {
 """The channels that compare texts."""
 
 
-def _salience(each: Candidate, query: RankingQuery) -> float:
-    recency = salience.recency(each.turn, query.turn)
+def _temporal(candidates: Sequence[Candidate], query: RankingQuery) -> NDArray[np.float64]:
+    ages = np.maximum(0, query.now - np.array([each.at for each in candidates], np.int64))
+    return np.exp2(-ages / (_HALF_LIFE_DAYS * _DAY))
+
+
+def _salience(candidates: Sequence[Candidate], query: RankingQuery) -> NDArray[np.float64]:
+    recency = np.array([salience.recency(each.turn, query.turn) for each in candidates])
+    importance = np.array([each.importance for each in candidates])
     of = salience.Weights()
-    return (of.recency * recency + of.importance * each.importance) / (of.recency + of.importance)
+    return (of.recency * recency + of.importance * importance) / (of.recency + of.importance)
+
+
+_OF_EVENT: Mapping[str, Callable[[Sequence[Candidate], RankingQuery], NDArray[np.float64]]] = {
+    TEMPORAL: _temporal,
+    SALIENCE: _salience,
+}
+"""The channels that compare what is known of the event."""
 
 
 def _reciprocal_ranks(
     candidates: Sequence[Candidate], query: RankingQuery, weights: RankingWeights, used: Sequence[str]
-) -> list[dict[str, float]]:
+) -> Terms:
     """Reciprocal ranks of each channel, whatever its scale; `weights` are not used."""
-    found: list[dict[str, float]] = [{} for _ in candidates]
-    for name in used:
-        values = zip(_values(candidates, name, query).tolist(), (each.offset for each in candidates), strict=True)
-        numbered = [(value, offset, number) for number, (value, offset) in enumerate(values) if value > 0]
-        hits = sorted(numbered, key=lambda value: (-value[0], -value[1]))
-        for ordinal, (_, _, number) in enumerate(hits, 1):
-            found[number][name] = 1 / (RRF_K + ordinal)
+    found = {}
+    for name, values in _values(candidates, query, used).items():
+        best_first = _best_first(values, candidates)
+        hits = best_first[values[best_first] > 0]
+        found[name] = np.full(len(candidates), np.nan)
+        found[name][hits] = 1 / (RRF_K + np.arange(1, len(hits) + 1))
     return found

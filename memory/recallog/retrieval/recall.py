@@ -223,7 +223,7 @@ async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked], wea
                 event=event,
                 text=shown,
                 score=one.score,
-                parts=dict(one.parts),
+                parts=one.parts,
                 similarity=each.semantic,
                 source="index" if each.id else "views",
                 passage=quoting.quoted(shown, each.passage, gathered.idf),

@@ -4,12 +4,12 @@ Neighbouring turns of a memory's session, whether it follows a question or is on
 its time, and how many of the query's terms its session has.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recallog.retrieval.candidates import Candidate, RankingQuery, discounts, late_interaction, passages
+from recallog.retrieval.candidates import Candidate, RankingQuery, Terms, discounts, late_interaction, passages
 from recallog.retrieval.channels import RRF
 from recallog.retrieval.weights import AROUND, REACH, RankingWeights
 
@@ -17,48 +17,51 @@ _ORDINAL_BITS = 42
 """Ordinals are below 2**42."""
 
 
-def with_structure(
+def structure(
     candidates: Sequence[Candidate],
-    own: Sequence[Mapping[str, float]],
+    own: NDArray[np.float64],
     query: RankingQuery,
     weights: RankingWeights,
     scale: float,
-) -> list[dict[str, float]]:
-    """The terms `own` of each candidate's score with those of structure.
+) -> Terms:
+    """The terms of structure, for candidates with the scores `own`.
 
     `scale` is the factor of all terms that are not shares of other scores.
     """
-    scores = [sum(terms.values()) for terms in own]
-    floor = weights.floor * max(scores, default=0.0)
-    scores = [max(score - floor, 0.0) for score in scores]
     turns = _turns_around(candidates)
-    neighbours = _neighbours(scores, turns, weights)
-    around = _around(candidates, turns) if weights.around and query.fusion != RRF else None
-    most = max(query.sessions.values(), default=0.0) or 1.0
-    found = []
     # A long text speaks for itself: what stands around it adds to it in proportion to its brevity.
-    shares = (1 / passages(candidates)).tolist()
-    for number, (each, terms, share) in enumerate(zip(candidates, own, shares, strict=True)):
-        more = dict(terms)
-        more["neighbours"] = share * neighbours[number]
-        if around is not None:
-            more["around"] = weights.around * around[number]
-        before = int(turns[number, REACH - 1])
-        if before < len(candidates) and candidates[before].is_question:
-            more["answer"] = share * weights.answer * scores[before]
-        if each.is_question and query.is_question:
-            # At most half of its score: a question may still contain a part of the answer.
-            more["question"] = -min(share * weights.question * scale, sum(terms.values()) / 2)
-        if each.agent in query.authors:
-            more["author"] = weights.author * scale
-        if each.agent in query.persons:
-            more["person"] = weights.person * scale * query.persons[each.agent]
-        if query.scope is not None and (of_scope := query.scope.share(each.session, each.at)):
-            more["when"] = weights.when * scale * of_scope
-        if query.sessions.get(each.session):
-            more["session"] = weights.session * scale * query.sessions[each.session] / most
-        found.append(more)
-    return found
+    shares = 1 / passages(candidates)
+    scores = np.append(np.maximum(own - weights.floor * own.max(), 0.0), 0.0)
+    terms = {"neighbours": shares * _neighbours(scores, turns, weights)}
+    if weights.around and query.fusion != RRF:
+        terms["around"] = weights.around * _around(candidates, turns)
+    is_question = np.array([*(each.is_question for each in candidates), False])
+    before = turns[:, REACH - 1]
+    terms["answer"] = np.where(is_question[before], shares * weights.answer * scores[before], np.nan)
+    if query.is_question:
+        # At most half of its score: a question may still contain a part of the answer.
+        malus = np.minimum(shares * weights.question * scale, own / 2)
+        terms["question"] = np.where(is_question[:-1], -malus, np.nan)
+    return terms | _named(candidates, query, weights, scale)
+
+
+def _named(candidates: Sequence[Candidate], query: RankingQuery, weights: RankingWeights, scale: float) -> Terms:
+    """The terms of the author, the person, the time and the session that a query names or means."""
+    terms = {}
+    if query.authors:
+        named = np.array([each.agent in query.authors for each in candidates])
+        terms["author"] = np.where(named, weights.author * scale, np.nan)
+    if query.persons:
+        meant = np.array([query.persons.get(each.agent, np.nan) for each in candidates])
+        terms["person"] = weights.person * scale * meant
+    if query.scope is not None:
+        of_scope = np.array([query.scope.share(each.session, each.at) for each in candidates])
+        terms["when"] = weights.when * scale * np.where(of_scope > 0, of_scope, np.nan)
+    if query.sessions:
+        most = max(query.sessions.values()) or 1.0
+        of_session = np.array([query.sessions.get(each.session, 0.0) for each in candidates])
+        terms["session"] = weights.session * scale * np.where(of_session > 0, of_session, np.nan) / most
+    return terms
 
 
 def _turns_around(candidates: Sequence[Candidate]) -> NDArray[np.int64]:
@@ -73,18 +76,19 @@ def _turns_around(candidates: Sequence[Candidate]) -> NDArray[np.int64]:
     return np.where(keys[found] == wanted, found, len(keys))
 
 
-def _neighbours(scores: Sequence[float], turns: NDArray[np.int64], weights: RankingWeights) -> list[float]:
-    """The scores of the turns around each candidate: at each distance the better one, less with each step away."""
-    padded = np.array([*scores, 0.0])
-    total = np.zeros(len(scores))
+def _neighbours(scores: NDArray[np.float64], turns: NDArray[np.int64], weights: RankingWeights) -> NDArray[np.float64]:
+    """The scores of the turns around each candidate: at each distance the better one, less with each step away.
+
+    `scores` has one more row, for turns that are no candidates.
+    """
+    total = np.zeros(len(turns))
     for step in range(1, weights.reach + 1):
-        better = np.maximum(padded[turns[:, REACH - step]], padded[turns[:, REACH + step]])
+        better = np.maximum(scores[turns[:, REACH - step]], scores[turns[:, REACH + step]])
         total += weights.neighbour * weights.decay ** (step - 1) * better
-    found: list[float] = total.tolist()
-    return found
+    return total
 
 
-def _around(candidates: Sequence[Candidate], turns: NDArray[np.int64]) -> list[float]:
+def _around(candidates: Sequence[Candidate], turns: NDArray[np.int64]) -> NDArray[np.float64]:
     """Late interaction of each candidate and `AROUND` turns on each side as one text.
 
     What the turns around add to a long text counts in proportion to its brevity.
@@ -96,5 +100,4 @@ def _around(candidates: Sequence[Candidate], turns: NDArray[np.int64]) -> list[f
     own = np.array([late_interaction(each) for each in candidates])
     known = np.array([each.late_interaction is not None for each in candidates], bool)
     whole = own * discounts(candidates) + (together - own) / passages(candidates)
-    found: list[float] = np.where(known, whole, own).tolist()
-    return found
+    return np.where(known, whole, own)
