@@ -15,19 +15,36 @@ def vectors(count: int, dimension: int, seed: int = 1) -> NDArray[np.float32]:
     return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
 
 
+def decoded_from(texts: list[str], dimension: int) -> NDArray[np.float32]:
+    """The vectors of `texts`: their dot products with all axes."""
+    return token_codec.dot_products(texts, np.eye(dimension, dtype=np.float32))
+
+
 @pytest.mark.parametrize("dimension", [384, 382, 16, 1])
 def test_texts_are_decoded_one_after_another(dimension: int) -> None:
     one, other = vectors(3, dimension), vectors(2, dimension, seed=2)
     texts = [token_codec.encode(one), token_codec.encode(one[:0]), token_codec.encode(other)]
-    decoded = token_codec.decode(texts, dimension)
+    decoded = decoded_from(texts, dimension)
     assert decoded.shape == (5, dimension)
     assert decoded.dtype == np.float32
-    np.testing.assert_array_equal(decoded[3:], token_codec.decode(texts[2:], dimension))
+    np.testing.assert_array_equal(decoded[3:], decoded_from(texts[2:], dimension))
+
+
+def test_more_vectors_than_are_decoded_at_once_give_each_its_own_products() -> None:
+    stored, queries = vectors(1_300, 16), vectors(3, 16, seed=2)
+    text = token_codec.encode(stored)
+    np.testing.assert_allclose(
+        token_codec.dot_products([text], queries), decoded_from([text], 16) @ queries.T, rtol=0, atol=1e-5
+    )
+    alone = [token_codec.dot_products([text[4 * n : 4 * n + 4]], queries)[0] for n in (0, 511, 512, 1_299)]
+    np.testing.assert_allclose(
+        token_codec.dot_products([text], queries)[[0, 511, 512, 1_299]], alone, rtol=0, atol=1e-5
+    )
 
 
 def test_no_vectors_are_an_empty_text() -> None:
     assert token_codec.encode(vectors(0, 384)) == ""
-    assert token_codec.decode([], 384).shape == (0, 384)
+    assert decoded_from([], 384).shape == (0, 384)
 
 
 def test_json_takes_one_byte_for_four_numbers() -> None:
@@ -38,7 +55,7 @@ def test_json_takes_one_byte_for_four_numbers() -> None:
 def test_dot_products_are_kept_without_bias() -> None:
     stored = vectors(400, 384)
     queries = (stored[:100] + vectors(100, 384, seed=3)) / np.sqrt(2)  # cosines about 0.7 with one of the stored
-    errors = queries @ token_codec.decode([token_codec.encode(stored)], 384).T - queries @ stored.T
+    errors = token_codec.dot_products([token_codec.encode(stored)], queries).T - queries @ stored.T
     assert abs(errors.mean()) < 0.002
     assert errors.std() < 0.03
     assert abs(np.diag(errors[:, :100]).mean()) < 0.01
@@ -46,5 +63,5 @@ def test_dot_products_are_kept_without_bias() -> None:
 
 def test_an_encoded_vector_is_encoded_to_the_same_text() -> None:
     text = token_codec.encode(vectors(20, 384))
-    decoded = token_codec.decode([text], 384)
+    decoded = decoded_from([text], 384)
     assert token_codec.encode(decoded / np.linalg.norm(decoded, axis=1, keepdims=True)) == text

@@ -251,14 +251,14 @@ def _late_interactions(
     They are those of the passage with the highest sum, whose number is returned too. None for a point without readable
     passages.
     """
-    tokens = token_codec.decode([payload[points.TOKENS] for payload in payloads], late_interaction.shape[1])
+    products = token_codec.dot_products([payload[points.TOKENS] for payload in payloads], late_interaction)
     passages = [
         (number, passage, count)
         for number, payload in enumerate(payloads)
         for passage, count in enumerate(payload[points.TOKEN_COUNTS])
         if count is not None
     ]
-    maxima = np.maximum(_maxima(tokens @ late_interaction.T, [count for _, _, count in passages]), 0.0)
+    maxima = np.maximum(_maxima(products, [count for _, _, count in passages]), 0.0)
     best: list[tuple[int, list[float]] | None] = [None] * len(payloads)
     sums = [-1.0] * len(payloads)
     for (number, passage, _), of_passage, total in zip(passages, maxima.tolist(), maxima.sum(axis=1), strict=True):

@@ -25,6 +25,10 @@ _NUMBERS = 4
 """Numbers of a character."""
 _PLACES = len(_LEVELS) ** np.arange(_NUMBERS - 1, -1, -1)
 
+_AT_ONCE = 512
+"""Vectors that are decoded at once. They stay in the processor's cache: of 40,000 at once the products took 2.4 times as
+long."""
+
 _CODES = [code for code in range(0x20, 0x7F) if chr(code) not in '"\\'][: len(_LEVELS) ** _NUMBERS]
 _CHARACTERS = np.array(_CODES, np.uint8)
 """Characters that JSON writes as one byte, for all combinations of levels."""
@@ -49,8 +53,20 @@ def encode(vectors: Vectors) -> str:
     return bytes(_CHARACTERS[digits @ _PLACES]).decode()
 
 
-def decode(texts: Sequence[str], dimension: int) -> Vectors:
-    """The vectors of all `texts`, one after another: (n, dimension)."""
-    characters = np.frombuffer("".join(texts).encode(), np.uint8)
-    numbers = (_TABLE / np.float32(math.sqrt(dimension))).take(characters, axis=0)
-    return numbers.reshape(-1, math.ceil(dimension / _NUMBERS) * _NUMBERS)[:, :dimension]
+def dot_products(texts: Sequence[str], queries: Vectors) -> Vectors:
+    """The dot products of the vectors of all `texts`, one after another, with `queries`: (n, len(queries)).
+
+    `queries` is (m, dimension).
+    """
+    dimension = queries.shape[1]
+    width = math.ceil(dimension / _NUMBERS)
+    characters = np.frombuffer("".join(texts).encode(), np.uint8).reshape(-1, width)
+    table = _TABLE / np.float32(math.sqrt(dimension))
+    columns = np.ascontiguousarray(np.pad(queries, ((0, 0), (0, width * _NUMBERS - dimension))).T)
+    products = np.empty((len(characters), len(queries)), np.float32)
+    numbers = np.empty((min(len(characters), _AT_ONCE), width, _NUMBERS), np.float32)
+    for start in range(0, len(characters), _AT_ONCE):
+        some = characters[start : start + _AT_ONCE]
+        decoded = np.take(table, some, axis=0, out=numbers[: len(some)], mode="clip")
+        np.matmul(decoded.reshape(len(some), -1), columns, out=products[start : start + len(some)])
+    return products
