@@ -26,8 +26,8 @@ _NUMBERS = 4
 _PLACES = len(_LEVELS) ** np.arange(_NUMBERS - 1, -1, -1)
 
 _AT_ONCE = 512
-"""Vectors that are decoded at once. They stay in the processor's cache: of 40,000 at once the products took 2.4 times as
-long."""
+"""Vectors that are decoded at once. They stay in the processor's cache: of 40,000 at once the products took 2.4 times
+as long."""
 
 _CODES = [code for code in range(0x20, 0x7F) if chr(code) not in '"\\'][: len(_LEVELS) ** _NUMBERS]
 _CHARACTERS = np.array(_CODES, np.uint8)
