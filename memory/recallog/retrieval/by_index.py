@@ -226,15 +226,22 @@ async def _scored(
     idf: Mapping[str, float],
 ) -> list[Candidate]:
     """The points `ids` that the agent may see, scored by every channel."""
-    these = replace(query.visible(), ids=ids)
     fields = _FIELDS if late_interaction is None else (*_FIELDS, points.TOKENS, points.TOKEN_COUNTS)
-    searches = [Search(these, len(ids), payload=fields, with_sparse=True)]
-    if embedding is not None and SEMANTIC in query.channels:
-        searches.append(Search(these, len(ids), dense=embedding.vector, exact=True))
-    found, *by_vector = await index.engine.search(index.collection, searches)
-    cosines = {hit.id: hit.score for hits in by_vector for hit in hits}
+    visible = query.visible()
     worth = _Worth.of(idf)
-    candidates = [_candidate(hit, worth, cosines.get(hit.id)) for hit in found]
+    found: list[Hit] = []
+    if embedding is not None and SEMANTIC in query.channels:
+        these = replace(visible, ids=ids)
+        search = Search(these, len(ids), dense=embedding.vector, exact=True, payload=fields, with_sparse=True)
+        (found,) = await index.engine.search(index.collection, [search])
+    candidates = [_candidate(hit, worth, hit.score) for hit in found]
+    known = {hit.id for hit in found}
+    # The others have no vector, are not visible or do not exist: neighbours of the first and last turns of sessions.
+    if others := [each for each in ids if each not in known]:
+        search = Search(replace(visible, ids=others), len(others), payload=fields, with_sparse=True)
+        (without,) = await index.engine.search(index.collection, [search])
+        candidates += [_candidate(hit, worth, None) for hit in without]
+        found += without
     if late_interaction is not None:
         payloads = [hit.payload for hit in found]
         for each, best in zip(candidates, _late_interactions(payloads, late_interaction), strict=True):
