@@ -94,7 +94,7 @@ def test_a_rebuild_reuses_the_vectors_of_all_passages_and_the_index_verifies(tmp
             await memory.admin.rebuild(what="index")
             assert (await memory.admin.verify()).ok
             after = (await memory.recall("village", "baker", QUESTION)).hits
-            assert embedders["toy"].embedded == embedded + 1  # the second question
+            assert embedders["toy"].embedded == embedded
             assert [(hit.event.id, hit.passage, hit.score) for hit in after] == [
                 (hit.event.id, hit.passage, hit.score) for hit in before
             ]

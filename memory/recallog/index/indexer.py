@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from recallog.index.building import not_built
+from recallog.index.questions import EmbeddedQuestions
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.view_access import CatchUpOnRead
 from recallog_projections.index import points
@@ -52,6 +53,7 @@ class IndexSnapshot:
     engine: Engine
     collection: str
     embedder: Embedder
+    questions: EmbeddedQuestions
     token_vectors: bool
     generation: str
     checkpoint: int
@@ -80,6 +82,7 @@ class Indexer:
         self._views: dict[MadeWith, ProjectionGroup] = {}
         self._embedders: dict[tuple[str, Callable[[str], Embedder]], Embedder] = {}
         self._loading = Lock()
+        self._questions = EmbeddedQuestions()
         self._closed = False
         self._checked_at = -CHECK_SECONDS
         self.problem = ""
@@ -130,7 +133,13 @@ class Indexer:
         embedder = await self._embedder(made.embedder, self.load_for_queries or self.load)
         check_model(embedder, made)
         return IndexSnapshot(
-            self.engine, collection_of(active), embedder, made.token_vectors, active.id, checkpoint.offset
+            self.engine,
+            collection_of(active),
+            embedder,
+            self._questions,
+            made.token_vectors,
+            active.id,
+            checkpoint.offset,
         )
 
     async def views(self, partition: int = 0) -> ProjectionGroup:

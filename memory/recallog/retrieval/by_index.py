@@ -17,7 +17,7 @@ from recallog.retrieval.time_scope import TimeScope
 from recallog.retrieval.weights import LATE_IDF_POWER, REACH
 from recallog_projections.index import identifiers, points, terms, token_codec
 from recallog_projections.index.documents import point_id
-from recallog_projections.index.embedders.embedder import Embedding, Passage
+from recallog_projections.index.embedders.embedder import Embedding
 from recallog_projections.index.engines.engine import Filter, Hit, Search, Sparse
 from recallog_schemas import limits
 
@@ -80,7 +80,7 @@ async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms)
 
     None if the model cannot read the query.
     """
-    (embedding,) = await asyncio.to_thread(index.embedder.embed, [Passage(query.text, is_query=True)])
+    embedding = await index.questions.embedding(index.embedder, query.text)
     if not embedding.readable:
         return None
     used = [
