@@ -51,7 +51,7 @@ def test_plain_prose_has_no_exact_strings(text: str) -> None:
 
 def test_a_path_shares_terms_with_its_longer_and_shorter_forms() -> None:
     path = set(exact("app/server.py"))
-    assert path < set(exact("/work/src/app/server.py"))
+    assert path < set(exact("/repo/src/app/server.py"))
     assert "=server.py" in path
 
 

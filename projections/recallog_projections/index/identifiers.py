@@ -11,7 +11,7 @@ HTTPError              =httperror, and the words http and error
 --no-cache, -F         =--no-cache, =-F (flags in their case)
 E999, gpt-4, 4.0.1     =e999, =gpt-4, =4.0.1 (with a hyphen only if there is a digit or an underscore)
 
-A path and a longer or shorter form of it share terms: `/work/src/app/server.py` has all four of the first line.
+A path and a longer or shorter form of it share terms: `/repo/src/app/server.py` has all four of the first line.
 """
 
 import re
