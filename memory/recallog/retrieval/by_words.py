@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recallog.retrieval.candidates import Candidate
-from recallog.retrieval.query import micros
 from recallog.retrieval.term_cache import MemoryTerms, TermCache
 from recallog_projections.index import documents, points, terms
 from recallog_projections.index.identifiers import is_exact
 from recallog_projections.index.language import questions
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import codec, kinds
+from recallog_schemas.timestamps import micros
 
 _BEHIND_THE_INDEX = 1 << 40
 """Added to the ordinals of memories that the index has not processed yet: the index counts the ordinals of a session in

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Self
 
 from recallog.reading.time_travel import AsOf
@@ -13,8 +13,7 @@ from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED
 from recallog_projections.index import documents, points, terms
 from recallog_projections.index.engines.engine import EVERYBODY, Filter
 from recallog_schemas import Position, limits
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from recallog_schemas.timestamps import micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +148,3 @@ def possible_names(query: str) -> list[str]:
         for spelling in (bare, bare.lower(), bare.capitalize(), bare.upper()):
             found.setdefault(spelling)
     return list(found)[: 4 * limits.RECALL_TERMS_MAX]
-
-
-def micros(moment: datetime) -> int:
-    """Microseconds since 1970."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)

@@ -14,7 +14,7 @@ from recallog.reading.subject import of_agent
 from recallog.retrieval import by_index, by_words, closeness, dates, persons, quoting, ranking, time_scope
 from recallog.retrieval.candidates import Candidate, RankingQuery
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
-from recallog.retrieval.query import QueryTerms, RecallQuery, micros, possible_names, query_terms
+from recallog.retrieval.query import QueryTerms, RecallQuery, possible_names, query_terms
 from recallog.retrieval.ranking import Ranked
 from recallog.retrieval.term_cache import TermCache
 from recallog.retrieval.time_scope import TimeScope
@@ -24,6 +24,7 @@ from recallog_projections.views import activity, episodic, outline, salience, se
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Position, codec, limits
 from recallog_schemas.errors import IndexLost, IndexUnavailable
+from recallog_schemas.timestamps import micros
 from recallog_schemas.views import RecallHit, RecallView
 
 _TRIES = 3

@@ -6,14 +6,14 @@ invents are in no scope, and none is measured from them.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, time
 
 from recallog.retrieval.dates import Expression
 from recallog_projections.index.engines.engine import Filter
 from recallog_projections.views.outline import Outline
-from recallog_schemas.invented_times import INVENTED_BEFORE, INVENTED_FROM, is_invented
+from recallog_schemas.invented_times import is_invented
+from recallog_schemas.timestamps import micros, moment_of
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = 86_400 * 1_000_000
 AFTERWARDS = 7 * _DAY
 """How long after the days that a question names memories still count, less and less."""
@@ -33,7 +33,7 @@ class TimeScope:
     def share(self, session: str, at: int) -> float:
         """How far a memory is in the scope: 1 within its days, less in the week after them, else 0."""
         of_session = self.sessions.get(session, 0.0)
-        if not self.ranges or _micros(INVENTED_FROM) <= at < _micros(INVENTED_BEFORE):
+        if not self.ranges or is_invented(moment_of(at)):
             return of_session
         return max(of_session, *(_share(at, since, until) for since, until in self.ranges))
 
@@ -57,7 +57,7 @@ def scope(expressions: Sequence[Expression], now: datetime | None, outline: Outl
     """
     today = None if now is None or is_invented(now) else now.astimezone(UTC).date()
     ranges = [
-        (_micros(datetime.combine(first, time(), UTC)), _micros(datetime.combine(last, time(), UTC)) + _DAY)
+        (micros(datetime.combine(first, time(), UTC)), micros(datetime.combine(last, time(), UTC)) + _DAY)
         for expression in expressions
         for first, last in expression.days(today)
     ]
@@ -79,7 +79,3 @@ def _sessions(outline: Outline, *, first: bool) -> dict[str, float]:
 
 def _share(at: int, since: int, until: int) -> float:
     return 1.0 if since <= at < until else max(0.0, 1 - (at - until) / AFTERWARDS) if at >= until else 0.0
-
-
-def _micros(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(microseconds=1)

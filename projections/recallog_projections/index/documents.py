@@ -5,7 +5,6 @@ The store of the index turns documents into points of the engine.
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 import msgspec
@@ -17,12 +16,10 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.settings import SpaceSettings
-from recallog_schemas import Event, Record, kinds, limits
+from recallog_schemas import Event, Record, kinds, limits, timestamps
 from recallog_schemas.kinds import Kind
 
 SHARED = (EVERYBODY,)
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -126,7 +123,7 @@ class Index:
             is_question=questions.is_question(words),
             length=prose_length(words, kind),
             turn=event.turn,
-            at=(event.at - _EPOCH) // timedelta(microseconds=1),  # exact, as floats are not
+            at=timestamps.micros(event.at),
             offset=record.offset,
             event=record.data.decode(),
             before=_before(session, readers),

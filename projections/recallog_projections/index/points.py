@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from itertools import chain, repeat
 
 import msgspec
@@ -13,7 +13,7 @@ from recallog_projections.index import documents, identifiers, passages, terms, 
 from recallog_projections.index.documents import Document
 from recallog_projections.index.embedders.embedder import Embedding, Passage, Vectors
 from recallog_projections.index.engines.engine import Point, StoredPoint
-from recallog_schemas import Event, codec, kinds, limits
+from recallog_schemas import Event, codec, kinds, limits, timestamps
 from recallog_schemas.invented_times import is_invented
 
 VERSION = 4
@@ -22,7 +22,6 @@ VERSION = 4
 TOKENS, TOKEN_COUNTS = "tokens", "token_counts"
 """Fields of the payload besides those of the document: the vectors of tokens, and how many each passage has."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = (
     "January",
     "February",
@@ -119,7 +118,7 @@ def terms_of(text: str, at: int) -> list[str]:
 
     A time that ingest invented has no terms.
     """
-    moment = _EPOCH + timedelta(microseconds=at)
+    moment = timestamps.moment_of(at)
     if is_invented(moment):
         return terms.terms(text)
     return [*date_terms(moment), *terms.terms(text)]
