@@ -104,7 +104,10 @@ class Memory(Facade):
 
         The other arguments are those of `open`. The memory closes the components when it is closed.
         """
-        self._built = components
+        if callable(components):
+            self._compose = components
+        else:
+            self._components = components
         self._reranker = reranker
         self._progress = progress
         self._settings: Settings | None = None
@@ -193,16 +196,14 @@ class Memory(Facade):
                 await self._reactor.close()
         finally:
             self._closed = True
-            if "_components" in vars(self) or not callable(self._built):
+            if "_components" in vars(self):
                 await self._components.close()
 
     @cached_property
     def _components(self) -> "Components":
-        if not callable(self._built):
-            return self._built
         if self._closed:
             raise StorageError("the memory is closed; open it again")
-        return self._built()
+        return self._compose()
 
     @cached_property
     def _router(self) -> "QueryRouter":
