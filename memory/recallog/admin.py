@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from recallog_streams.ledgers.ledger import Batch
 
 
-_INDEX = "index"
-
-
 class Admin(Facade):
     """What operators do with a memory: `memory.admin`."""
 
@@ -43,7 +40,7 @@ class Admin(Facade):
         from recallog.index.served_index import ServedIndex
 
         index = self._components.index
-        if not isinstance(index, ServedIndex) or not operation.uses_index or _what(operation, valid) != _INDEX:
+        if not isinstance(index, ServedIndex) or not _is_about_index(operation, valid):
             return await super()._perform(operation, valid, callbacks)
         await index.start()
         answer = await delegation.perform(
@@ -163,7 +160,7 @@ class Admin(Facade):
     )
     async def abort_reindex(self) -> "AbortReport":
         """Cancel the change of the model that is in progress."""
-        return views.AbortReport(aborted=tuple(await queries.rebuilds.abort_rebuild(self._components, _INDEX)))
+        return await self.abort_rebuild("index")
 
     @operation(example="recallog copy ./memory kafka://127.0.0.1:9092/recallog.events", scope=Scope.OPERATE)
     async def copy(self, target: parameters.LedgerAddress, *, progress: parameters.Report = None) -> "CopyReport":
@@ -207,8 +204,7 @@ class Admin(Facade):
         return await queries.dead_letters.retry_dead_letters(self._components, progress)
 
 
-def _what(operation: Operation, valid: Mapping[str, Any]) -> str | None:
-    """What an operation that may concern the index works on, by its argument."""
-    parameter = operation.parameters.get("what")
-    what: str | None = _INDEX if parameter is None else valid.get("what", parameter.default)
-    return what
+def _is_about_index(operation: Operation, valid: Mapping[str, Any]) -> bool:
+    """Whether an operation works on the index: by its argument `what`, or always if it has none."""
+    what = operation.parameters.get("what")
+    return operation.uses_index and (what is None or valid.get("what", what.default) == "index")
