@@ -180,11 +180,17 @@ async def _frequencies(
     return {term: idf.get(term, unused) for term in searched}
 
 
-def _stored(hit: Hit) -> dict[int, float]:
-    """The stored weights of a hit by dimension."""
+def _terms_of(hit: Hit) -> Sparse:
+    """The stored terms of a hit."""
     if hit.sparse is None:
         raise ValueError("the search was made without `with_sparse`")
-    return dict(zip(hit.sparse.indices, hit.sparse.values, strict=True))
+    return hit.sparse
+
+
+def _stored(hit: Hit) -> dict[int, float]:
+    """The stored weights of a hit by dimension."""
+    found = _terms_of(hit)
+    return dict(zip(found.indices, found.values, strict=True))
 
 
 def _sessions(hits: Iterable[Hit], idf: Mapping[str, float]) -> dict[str, float]:
@@ -192,8 +198,7 @@ def _sessions(hits: Iterable[Hit], idf: Mapping[str, float]) -> dict[str, float]
     worth = {terms.dimension(term): weight for term, weight in idf.items()}
     found: dict[str, set[int]] = {}
     for hit in hits:
-        if hit.sparse is not None:
-            found.setdefault(str(hit.payload["session"]), set()).update(worth.keys() & _stored(hit).keys())
+        found.setdefault(str(hit.payload["session"]), set()).update(worth.keys() & _terms_of(hit).indices)
     return {session: sum(worth[dimension] for dimension in dimensions) for session, dimensions in found.items()}
 
 
@@ -305,9 +310,7 @@ class _Worth:
 
 def _candidate(hit: Hit, worth: _Worth, cosine: float | None) -> Candidate:
     """A candidate from a hit."""
-    payload, sparse = hit.payload, hit.sparse
-    if sparse is None:
-        raise ValueError("the search was made without `with_sparse`")
+    payload, sparse = hit.payload, _terms_of(hit)
     keyword = words = exact = 0.0
     if not worth.idf.keys().isdisjoint(sparse.indices):  # most neighbours of the best have no term of the query
         for dimension, weight in zip(sparse.indices, sparse.values, strict=True):
