@@ -41,7 +41,8 @@ class Settings(BaseSettings):
     embedder_api_key: SecretStr | None = None
     """The API key that is sent to an embedder that is a URL."""
     index_token_vectors: bool = True
-    """Whether a new index stores a vector for each content token, for late interaction: about 10 KB per memory."""
+    """Whether a new index stores a vector for each content token, for late interaction: 96 bytes with the default
+    model."""
     index_idle_seconds: float = Field(default=300.0, ge=0)
     """How long the process that serves an embedded index lives after its last user, once it has indexed everything.
     0: it ends with the program that started it."""
