@@ -46,6 +46,9 @@ class Settings(BaseSettings):
     index_idle_seconds: float = Field(default=300.0, ge=0)
     """How long the process that serves an embedded index lives after its last user, once it has indexed everything.
     0: it ends with the program that started it."""
+    deadline_seconds: float = Field(default=limits.DEADLINE_SECONDS, gt=0)
+    """How long a question waits for another process or server that says nothing: to be connected, for each answer, and
+    when the memory is closed. Publishing has longer limits of its own (see the options of a Kafka ledger's URL)."""
     after_wait_seconds: float = Field(default=10.0, gt=0)
     """How long a query on a cluster waits until the workers have processed the position that it names in `after`."""
     worker_host: str = "127.0.0.1"

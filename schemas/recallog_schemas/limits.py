@@ -25,6 +25,7 @@ READ_BATCH_BYTES = 8 * 1024 * 1024
 CLUSTER_BATCH_RECORDS = 1_000  # so that a commit blocks Redis, which executes one command at a time, for under 20 ms
 PARTITIONS_AT_ONCE = 4  # partitions that one process builds at a time: it folds one while others wait for I/O
 LOCK_WAIT_SECONDS = 10.0
+DEADLINE_SECONDS = 2.0  # how long a question waits for another process or server that says nothing
 
 # Views. Logs retain the newest events of an agent; rows are bounded so that a commit is bounded.
 LOG_EVENTS_KEPT = 2_000

@@ -152,6 +152,7 @@ def encode_settings(settings: Settings) -> bytes:
         "index_token_vectors": settings.index_token_vectors,
         "index_idle_seconds": settings.index_idle_seconds,
         "lock_wait_seconds": settings.lock_wait_seconds,
+        "deadline_seconds": settings.deadline_seconds,
     }
     return msgspec.json.encode(fields) + b"\n"
 

@@ -1,0 +1,140 @@
+"""Circuit breaker: bounds how long a caller waits for another process or server, and how often it waits in vain.
+
+States: *closed*, calls are made; *open*, since a call failed or got no answer: calls fail at once; *half-open*, some
+seconds later: one call is made and decides, while all others still fail at once.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from recallog_schemas import limits
+from recallog_schemas.errors import RecallogError
+
+OPEN_SECONDS = 2.0
+"""How long calls fail at once after a failure."""
+_GRACE_SECONDS = 0.05
+"""Added to a deadline that has passed: what arrived while this process itself was busy is read first."""
+
+Result = TypeVar("Result")
+
+
+class Attempt:
+    """One call that is being made."""
+
+    def __init__(self, deadline_seconds: float) -> None:
+        self.deadline_seconds = deadline_seconds
+        self._loop = asyncio.get_running_loop()
+        self._timeout = asyncio.timeout(None)
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def silent(self) -> bool:
+        """Whether the deadline has passed."""
+        return self._timeout.expired()
+
+    def progress(self) -> None:
+        """Begin the deadline anew, because the other side has said something."""
+        self.end()
+        self._timer = self._loop.call_later(self.deadline_seconds, self._passed)
+
+    def _passed(self) -> None:
+        self._timeout.reschedule(self._loop.time() + _GRACE_SECONDS)
+
+    def end(self) -> None:
+        """End the deadline."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._timeout.when() is not None and not self.silent:
+            self._timeout.reschedule(None)
+
+    @asynccontextmanager
+    async def bounded(self) -> AsyncIterator[None]:
+        """Raise `TimeoutError` in the block when the deadline has passed."""
+        async with self._timeout:
+            self.progress()
+            try:
+                yield
+            finally:
+                self.end()
+
+
+class Breaker:
+    """The circuit breaker of one dependency, used in one event loop.
+
+    `unavailable` makes the error that callers get from a reason, the predicate of a sentence such as "said nothing for
+    2 s". `failures` are the exceptions which say that the dependency cannot be reached; `reason_of` describes them.
+    Any other outcome, an error too, is an answer and closes the breaker. So does an answer to an older call, and a
+    failed call counts only if nothing was answered since it began: one slow call beside others that are answered
+    says nothing about the dependency.
+    """
+
+    def __init__(
+        self,
+        unavailable: Callable[[str], RecallogError],
+        deadline_seconds: float = limits.DEADLINE_SECONDS,
+        *,
+        failures: tuple[type[Exception], ...] = (OSError,),
+        reason_of: Callable[[Exception], str] = lambda error: f"cannot be reached ({error})",
+        open_seconds: float = OPEN_SECONDS,
+    ) -> None:
+        self._unavailable = unavailable
+        self.deadline_seconds = deadline_seconds
+        self._failures = failures
+        self._reason_of = reason_of
+        self._open_seconds = open_seconds
+        self._answers = 0
+        self._reason: str | None = None
+        self._open_until = 0.0
+        self._probe: Attempt | None = None
+
+    async def call(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        """The result of `work`. Raises as `attempt` does."""
+        async with self.attempt():
+            return await work()
+
+    @asynccontextmanager
+    async def attempt(self, deadline_seconds: float | None = None) -> AsyncIterator[Attempt]:
+        """Make one call in the block, of one or several messages; call `progress` of what it yields for each of them.
+
+        Raises `unavailable(reason)` for a failure, after a silence of `deadline_seconds` (default: the breaker's), and
+        at once while the breaker is open.
+        """
+        attempt = Attempt(self.deadline_seconds if deadline_seconds is None else deadline_seconds)
+        self._begin(attempt)
+        answers = self._answers
+        try:
+            async with attempt.bounded():
+                yield attempt
+        except Exception as error:
+            if attempt.silent:
+                raise self._failed(f"has said nothing for {attempt.deadline_seconds:g} s", answers) from error
+            if isinstance(error, self._failures):
+                raise self._failed(self._reason_of(error), answers) from error
+            self._answered()
+            raise
+        else:
+            self._answered()
+        finally:
+            if self._probe is attempt:  # also if it was cancelled: then the next call is made
+                self._probe = None
+
+    def _begin(self, attempt: Attempt) -> None:
+        if self._reason is None:
+            return
+        left = self._open_until - asyncio.get_running_loop().time()
+        if left > 0 or self._probe is not None:
+            when = f"in {left:.1f} s" if left > 0 else "by one call now"
+            raise self._unavailable(f"{self._reason}; it is tried again {when}")
+        self._probe = attempt
+
+    def _answered(self) -> None:
+        self._answers += 1
+        self._reason = None
+
+    def _failed(self, reason: str, answers_before: int) -> RecallogError:
+        if self._answers == answers_before:
+            self._reason = reason
+            self._open_until = asyncio.get_running_loop().time() + self._open_seconds
+        return self._unavailable(reason)
