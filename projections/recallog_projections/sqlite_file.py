@@ -5,13 +5,14 @@ never waits for the disk.
 """
 
 import asyncio
+import logging
 import os
 import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -35,7 +36,15 @@ from recallog_schemas.errors import (
 
 Result = TypeVar("Result")
 
+_logger = logging.getLogger("recallog.storage")
+
 _PAGE_BYTES = 4096
+_ANOTHER_FOLDER = "Name another folder with --home or RECALLOG_HOME"
+_UNSOUND = {
+    *(sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR),
+    *(sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG),
+}
+"""Codes of errors that statements raise only in a damaged file: a table is missing, or an index has other keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,9 @@ class FileFormat:
     synchronous: str
     disposable: bool = False
     """Whether the content can be computed again. Older versions and leftovers of deleted files are then deleted."""
+    upgrade: Callable[[sqlite3.Connection, int], None] | None = None
+    """Changes a file of an older version, which is given, into one of `version`. It runs in one transaction, which also
+    sets the version. None: files of older versions are refused. Not used if `disposable`."""
     identity: str = ""
     """A query whose row is unique to each file. A process does not accept another file in place of one it had open."""
 
@@ -87,6 +99,38 @@ class SqliteFile:
             return None if self._closed else self._transaction(work, write=False)
         finally:
             self._in_use.release()
+
+    async def discard(self, damage: RecallogError) -> None:
+        """Replace the file that the last call found damaged by a new one, unless another process has done so.
+
+        A file that another program wrote is renamed. Raises `damage` if the file cannot be replaced.
+        """
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._discard, damage)
+
+    def _discard(self, damage: RecallogError) -> None:
+        with self._in_use:
+            aside = None if self._is_ours() else self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.aside")
+            try:
+                replaced = self._create(instead_of=self._inode, aside=aside)
+            except (sqlite3.Error, OSError):
+                raise damage from None
+            finally:
+                self._close()
+        if replaced:
+            _logger.warning(
+                "%s. A new file has replaced it%s; the views are built again from the ledger",
+                str(damage).removesuffix(f". {self._format.remedy}").removesuffix(f". {_ANOTHER_FOLDER}"),
+                "" if aside is None else f", and it was renamed to {aside.name}: delete that if nobody needs it",
+            )
+
+    def _is_ours(self) -> bool:
+        """Whether the damaged file was written by Recallog, or is empty, so that nothing is lost with it."""
+        if self._connection is not None:
+            return True
+        with suppress(sqlite3.Error, OSError), closing(self._connect(self.path)) as connection:
+            (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+            return application_id == self._format.application_id or self.path.stat().st_size == 0
+        return False
 
     async def close(self) -> None:
         """Close the file; later calls of `run` raise `StorageError`."""
@@ -145,6 +189,7 @@ class SqliteFile:
                     raise self._replaced()
                 self._create()
                 continue
+            self._inode = inode
             try:
                 return self._open_file(inode)
             except (RecallogError, sqlite3.Error, OSError):
@@ -156,12 +201,15 @@ class SqliteFile:
         connection = self._connect(self.path)
         try:
             self._check_whole(connection)
-            if self._check_format(connection) < self._format.version:
+            older = self._check_format(connection) < self._format.version
+            if older and self._format.disposable:
                 # The old file is still open here, so that no other process is the last to close it: that one would
                 # delete the write-ahead log by its name, which may be that of the new file.
                 self._create(instead_of=inode)
                 connection.close()
                 return self._open()
+            if older:
+                self._upgrade(connection)
             self._check_same(connection)
             # 16 MiB of pages are cached, and the log is moved into the file every 16 MiB, so that pages which many
             # batches change are written once. No memory mapping: if another process truncates the file, it crashes.
@@ -171,8 +219,23 @@ class SqliteFile:
         except BaseException:
             connection.close()
             raise
-        self._connection, self._inode = connection, inode
+        self._connection = connection
         return connection
+
+    def _upgrade(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            # Another process may have upgraded it while this one waited.
+            if version < self._format.version and self._format.upgrade is not None:
+                self._format.upgrade(connection, version)
+                connection.execute(f"PRAGMA user_version={self._format.version}")
+            self._commit(connection)
+        except BaseException:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
 
     def _connect(self, path: Path, mode: str = "rw") -> sqlite3.Connection:
         return sqlite3.connect(
@@ -184,18 +247,18 @@ class SqliteFile:
             cached_statements=256,
         )
 
-    def _create(self, instead_of: int | None = None) -> None:
+    def _create(self, instead_of: int | None = None, aside: Path | None = None) -> bool:
         """Write a new file under a temporary name and link it in one step, so that no process sees an incomplete file.
 
-        `instead_of` is the inode of a file that it replaces. Processes that have that file open detect it at their next
-        use.
+        `instead_of` is the inode of a file to replace, which is renamed to `aside` or deleted. Processes that have
+        it open detect it at their next use. Returns whether it was replaced here, not by another process.
         """
         from filelock import FileLock  # needed only here: opening an existing file takes no lock
 
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        aside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.new")
+        new = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.new")
         try:
-            connection = self._connect(aside, "rwc")
+            connection = self._connect(new, "rwc")
             try:
                 connection.execute(f"PRAGMA page_size={_PAGE_BYTES}")
                 connection.execute("PRAGMA journal_mode=WAL")
@@ -205,19 +268,30 @@ class SqliteFile:
             finally:
                 connection.close()
             with FileLock(f"{self.path}.making", timeout=self._lock_wait_seconds):
-                if instead_of is not None and self._inode_in_place() == instead_of:
-                    self.path.unlink()
+                replaces = instead_of is not None and self._inode_in_place() == instead_of
+                if replaces:
+                    self._remove(aside)
                 if not self.path.exists():  # otherwise another process has created it, which serves as well
                     self._clear_leftovers()
-                    os.link(aside, self.path)
+                    os.link(new, self.path)
             directory = os.open(self.path.parent, os.O_RDONLY)
             try:
                 os.fsync(directory)
             finally:
                 os.close(directory)
         finally:
-            for leftover in (aside, Path(f"{aside}-wal"), Path(f"{aside}-shm")):
+            for leftover in (new, Path(f"{new}-wal"), Path(f"{new}-shm")):
                 leftover.unlink(missing_ok=True)
+        return replaces
+
+    def _remove(self, aside: Path | None) -> None:
+        """Delete the file, or rename it to `aside` with its write-ahead log."""
+        if aside is None:
+            self.path.unlink()
+            return
+        for ending in ("", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                Path(f"{self.path}{ending}").rename(f"{aside}{ending}")
 
     def _clear_leftovers(self) -> None:
         """Delete the write-ahead log of a deleted file: SQLite would apply it to a new file of the same name."""
@@ -266,7 +340,7 @@ class SqliteFile:
                 f"the {self._format.what} {self.path} has format {version}; this version of Recallog reads up to "
                 f"{self._format.version}. Install a newer version of Recallog to open it"
             )
-        if version < self._format.version and not self._format.disposable:
+        if version < self._format.version and not self._format.disposable and self._format.upgrade is None:
             raise StorageForeign(
                 f"the {self._format.what} {self.path} has format {version}; this version of Recallog reads "
                 f"{self._format.version} only. Export it with the version that wrote it, and ingest the export"
@@ -283,9 +357,7 @@ class SqliteFile:
         self._identity = identity
 
     def _foreign(self) -> StorageForeign:
-        return StorageForeign(
-            f"{self.path} is not a {self._format.what} of Recallog. Name another folder with --home or RECALLOG_HOME"
-        )
+        return StorageForeign(f"{self.path} is not a {self._format.what} of Recallog. {_ANOTHER_FOLDER}")
 
     def _check_in_place(self) -> None:
         """Refuse to use a file that was deleted while it was open: its writes would be lost with the process."""
@@ -327,7 +399,8 @@ class SqliteFile:
             return StorageFull(f"no space left for {what}; nothing was written. Free some space and try again")
         if code == sqlite3.SQLITE_READONLY:
             return self._read_only()
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        undecodable = isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode")
+        if code in _UNSOUND or undecodable:
             return StorageCorrupt(f"{what} is damaged ({error}). {self._format.remedy}")
         if code == sqlite3.SQLITE_CANTOPEN and not os.access(self.path.parent, os.W_OK):
             return self._read_only()
