@@ -12,13 +12,13 @@ from benchmarks.homes import Home, grow, opened, restore_views
 from benchmarks.measure import Measure, Setup, seconds, without_garbage_collection
 from benchmarks.workload import villages
 from recallog_projections.projection import Projection
-from recallog_projections.rows import Rows
+from recallog_projections.rows import Changes, Rows
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Event, Record, codec, kinds
 from recallog_schemas.errors import InvariantViolation
-from recallog_streams import generations
+from recallog_streams import chain, generations
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.projector import Projector
 
@@ -116,7 +116,10 @@ async def _batch(
     rows.commit_record()
     changes = rows.changes()
     laps.lap("encode changes")
-    new = Checkpoint(batch.next - 1, batch.records[-1][0], b"-" * 16)
+    linked, block_ends = chain.extended(checkpoint.chain, batch)
+    changes = Changes({**changes.rows, **block_ends}, changes.logs, changes.keep)
+    laps.lap("chain")
+    new = Checkpoint(batch.next - 1, batch.records[-1][0], b"-" * 16, linked)
     if await home.store.commit(generation, checkpoint, new, changes) is not Outcome.APPLIED:
         raise InvariantViolation("another process writes the views of the benchmark")
     laps.lap("store commit")

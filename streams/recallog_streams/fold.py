@@ -18,6 +18,7 @@ from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Record, codec, kinds, limits
 from recallog_schemas.errors import InvalidEvent, InvariantViolation, ProjectionError
+from recallog_streams import chain as hash_chain
 from recallog_streams import dead_letters, identity
 from recallog_streams.collector import uncollected
 from recallog_streams.dead_letters import DeadLetterCount, DeadLetterRow
@@ -42,8 +43,8 @@ paused while the work runs, and never while rows are fetched (`collector.uncolle
 _MISSES_BEFORE_PREFETCH = 16
 _RECORDS_PER_MISS = 64
 
-VERSION = 2
-"""Raised whenever the fold's own tables, those of dead letters, change; the views are then rebuilt."""
+VERSION = 3
+"""Raised whenever the fold's own tables, those of dead letters and of the chain, change; the views are then rebuilt."""
 
 _REASONS = {"unparsable", "future_schema", "too_large"}
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
@@ -95,7 +96,7 @@ class Fold:
         names = [projection.name for projection in projections]
         if len(set(names)) < len(names):
             raise ProjectionError(f"two projections have the same name: {sorted(names)}")
-        self.tables: list[Table[Any] | Log[Any]] = [dead_letters.TABLE, dead_letters.COUNT]
+        self.tables: list[Table[Any] | Log[Any]] = [dead_letters.TABLE, dead_letters.COUNT, hash_chain.BLOCKS]
         self.tables += [table for projection in projections for table in projection.tables]
         self.tables += Identity.tables if self._identity else ()
         if len({table.name for table in self.tables}) < len(self.tables):
@@ -107,7 +108,7 @@ class Fold:
         versions = {projection.name: projection.version for projection in self._projections}
         catalogue = {"catalogue": kinds.CATALOGUE_VERSION, "digest": codec.schema_digest()}
         keep = {table.name: table.keep for table in self.tables if isinstance(table, Log)}
-        code = {"fold": VERSION, "projections": versions, "keep": keep, **catalogue}
+        code = {"fold": VERSION, "chain": hash_chain.VERSION, "projections": versions, "keep": keep, **catalogue}
         if self._identity is not None:
             code["identity"] = identity.VERSION
         made = {each.name: each.made_with for each in self._projections if hasattr(each, "made_with")}

@@ -200,6 +200,7 @@ def _refuse_newer(theirs: str, mine: str) -> None:
 def _versions(code: Mapping[str, Any]) -> dict[str, int]:
     """The parts of a generation's code, each with its version."""
     versions = {**code["projections"], "the catalogue of kinds": code["catalogue"], "the fold": code.get("fold", 1)}
+    versions["the chain of the ledger"] = code.get("chain", 0)
     return {**versions, "the identity of events": code["identity"]} if "identity" in code else versions
 
 

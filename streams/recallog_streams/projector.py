@@ -19,11 +19,12 @@ from typing import Any
 import msgspec
 
 from recallog_projections.projection import Projection
-from recallog_projections.rows import Rows
+from recallog_projections.rows import Changes, Rows
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Store
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import limits
 from recallog_schemas.errors import InvariantViolation, LedgerMismatch, Rebuilding
+from recallog_streams import chain as hash_chain
 from recallog_streams import identity
 from recallog_streams.fold import Fold, digest_of
 from recallog_streams.ledgers.ledger import Batch, Ledger, parts_of, record_at
@@ -175,10 +176,13 @@ class Projector:
             changes = await self.fold.process(batch, cache.rows, fetch)
         except _Moved:
             return None
-        new = Checkpoint(batch.next - 1, checkpoint.record, checkpoint.digest)
+        record, digest, chain = checkpoint.record, checkpoint.digest, checkpoint.chain
         if batch.records:
-            offset, data = batch.records[-1]
-            new = Checkpoint(batch.next - 1, offset, digest_of(data))
+            record, digest = batch.records[-1][0], digest_of(batch.records[-1][1])
+        if self._space is None:
+            chain, block_ends = hash_chain.extended(chain, batch)
+            changes = Changes({**changes.rows, **block_ends}, changes.logs, changes.keep) if block_ends else changes
+        new = Checkpoint(batch.next - 1, record, digest, chain)
         outcome = await self.store.commit(generation, checkpoint, new, changes)
         if self._on_processed is not None:
             self._on_processed(ProcessedBatch(batch.partition, len(batch.records), time.monotonic() - began, outcome))

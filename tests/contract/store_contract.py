@@ -24,7 +24,7 @@ KEEP = 47
 
 
 def at(offset: int) -> Checkpoint:
-    return Checkpoint(offset, offset, b"%016d" % offset) if offset >= 0 else START
+    return Checkpoint(offset, offset, b"%016d" % offset, b" %015d" % offset) if offset >= 0 else START
 
 
 def row(data: bytes | None, need: RowKey = ROW) -> Changes:

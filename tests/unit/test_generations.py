@@ -17,7 +17,6 @@ from recallog_projections.views.activity import Activity
 from recallog_schemas import Record, codec
 from recallog_schemas.errors import LedgerMismatch, NewDeadLetters, OutOfRange, ViewsTooNew
 from recallog_streams import generations
-from recallog_streams.fold import digest_of
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from support.events import numbered
@@ -212,7 +211,8 @@ def test_a_record_applied_by_the_live_views_between_comparison_and_cutover_preve
             builder.step()
     if finish(store.pointer(0)).active == old:
         finish(live.catch_up(old, 4))
-    remembered_it = finish(store.checkpoint(old)) == Checkpoint(3, 3, digest_of(ledger.values()[3]))
+    checkpoint = finish(store.checkpoint(old))
+    remembered_it = checkpoint is not None and checkpoint.record == 3
     while builder.alive:
         builder.step()
     assert (finish(store.pointer(0)).active == old) == remembered_it

@@ -31,6 +31,7 @@ from recallog_projections.rows import Changes
 from recallog_projections.stores.redis_format import pack_changes, pack_key, pack_needs, space_range, unpack_key
 from recallog_projections.stores.redis_server import RedisServer, Script
 from recallog_projections.stores.store import (
+    CHAIN_START,
     Checkpoint,
     Chunk,
     Generation,
@@ -342,12 +343,13 @@ def _generation(data: bytes) -> Generation:
 
 
 def _pack_checkpoint(checkpoint: Checkpoint) -> bytes:
-    return b"%d %d %b" % (checkpoint.offset, checkpoint.record, checkpoint.digest)
+    return b"%d %d %b%b" % (checkpoint.offset, checkpoint.record, checkpoint.chain, checkpoint.digest)
 
 
 def _checkpoint(data: bytes) -> Checkpoint:
     try:
-        offset, record, digest = data.split(b" ", 2)
-        return Checkpoint(int(offset), int(record), digest)
+        offset, record, digests = data.split(b" ", 2)
+        size = len(CHAIN_START)
+        return Checkpoint(int(offset), int(record), digests[size:], digests[:size])
     except ValueError:
         raise StorageCorrupt(f"a checkpoint of the views is damaged: {data[:100]!r}. {_REMEDY}") from None

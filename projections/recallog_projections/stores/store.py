@@ -33,6 +33,10 @@ class Outcome(Enum):
     MISMATCH = "mismatch"
 
 
+CHAIN_START = bytes(16)
+"""The value of a ledger's hash chain before its first record."""
+
+
 class Checkpoint(msgspec.Struct, frozen=True):
     """The last offset that a generation has processed. It is the only resume offset."""
 
@@ -42,6 +46,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     """The last offset up to `offset` that has a record. Not every offset has one."""
     digest: bytes = b""
     """The 16-byte blake2b digest of that record. If it differs from the ledger's, the ledger is another one."""
+    chain: bytes = CHAIN_START
+    """The value of the ledger's hash chain (16 bytes) after that record: it stands for all records processed."""
 
 
 class Generation(msgspec.Struct, frozen=True):

@@ -1,0 +1,65 @@
+"""The hash chain of a partition: one value that stands for all records up to an offset.
+
+    chain(n) = blake2b-16(chain(n - 1) + n as 8 bytes, big-endian + the value of the record n)
+
+It begins with 16 zero bytes; an offset without a record leaves it as it is. So it depends on the records alone, not on
+where batches end. A checkpoint has the value at its offset, and a table of the fold the value at the end of each block
+of 1,024 offsets: where the ledger differs from what the views were computed from, the first block that differs is
+found.
+"""
+
+import struct
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import msgspec
+
+from recallog_projections.tables import RowKey, Table
+from recallog_streams.ledgers.ledger import Batch
+
+VERSION = 1
+"""Part of the code of each generation. Raised whenever the values change; the views are then rebuilt."""
+
+BLOCK_OFFSETS = 1024
+
+
+class BlockEnd(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The value of the chain after the last offset of a block."""
+
+    chain: bytes
+
+
+BLOCKS = Table("ledger.chain", BlockEnd, write_only=True)
+"""By the last offset of the block, in 20 digits."""
+
+
+def linked(chain: bytes, records: Sequence[tuple[int, bytes]]) -> bytes:
+    """The value after `records`, (offset, value) in order, if it was `chain` before them."""
+    digest, joined, packed = blake2b, b"".join, struct.Struct(">Q").pack  # this loop is 3 % of a fold
+    for offset, data in records:
+        chain = digest(joined((chain, packed(offset), data)), digest_size=16).digest()
+    return chain
+
+
+def extended(chain: bytes, batch: Batch) -> tuple[bytes, dict[tuple[str, str, str, str], bytes]]:
+    """The value after `batch` if it was `chain` before it, and the rows of the blocks that end in the batch."""
+    rows: dict[tuple[str, str, str, str], bytes] = {}
+    records, begin = batch.records, 0
+    for last in block_ends(batch.start, batch.next):
+        end = begin
+        while end < len(records) and records[end][0] <= last:
+            end += 1
+        chain = linked(chain, records[begin:end])
+        rows[RowKey(BLOCKS.name, "", "", key_of(last))] = BLOCKS.encode(BlockEnd(chain))
+        begin = end
+    return linked(chain, records[begin:]), rows
+
+
+def block_ends(start: int, end: int) -> range:
+    """The last offsets of the blocks that end at `start` or later and before `end`."""
+    return range(start // BLOCK_OFFSETS * BLOCK_OFFSETS + BLOCK_OFFSETS - 1, end, BLOCK_OFFSETS)
+
+
+def key_of(last: int) -> str:
+    """The key of the row of a block."""
+    return f"{last:020d}"
