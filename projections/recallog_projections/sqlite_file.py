@@ -68,6 +68,18 @@ class FileFormat:
     """A query whose row is unique to each file. A process does not accept another file in place of one it had open."""
 
 
+class Damaged(Exception):
+    """Raised by the `work` of `SqliteFile.run` for content that fails its checksum: `run` raises `StorageCorrupt`.
+
+    The message names the content; `position` and `until` are those of `StorageCorrupt`.
+    """
+
+    def __init__(self, what: str, *, position: str = "", until: int | None = None) -> None:
+        super().__init__(what)
+        self.position = position
+        self.until = until
+
+
 class SqliteFile:
     """A file of one `FileFormat`, opened by the first call of `run`."""
 
@@ -82,14 +94,18 @@ class SqliteFile:
         self._in_use = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"recallog-{format.what}")
 
-    async def run(self, work: Callable[[sqlite3.Connection], Result], *, write: bool = False) -> Result:
+    async def run(
+        self, work: Callable[[sqlite3.Connection], Result], *, write: bool = False, keep_damaged: bool = False
+    ) -> Result:
         """Run `work` in one transaction and return its result.
+
+        A damaged file of a disposable format is replaced by a new one, and `work` runs again, unless `keep_damaged`.
 
         Raises `StorageError`, and then nothing was written, or `UnknownOutcome`.
         """
         if self._closed:
             raise StorageError(f"the memory is closed, and with it the {self._format.what} {self.path}; open it again")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work, write)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work, write, keep_damaged)
 
     def run_here(self, work: Callable[[sqlite3.Connection], Result]) -> Result | None:
         """`run` for a read, in the calling thread; None while another thread uses the file, and once it is closed."""
@@ -99,38 +115,6 @@ class SqliteFile:
             return None if self._closed else self._transaction(work, write=False)
         finally:
             self._in_use.release()
-
-    async def discard(self, damage: RecallogError) -> None:
-        """Replace the file that the last call found damaged by a new one, unless another process has done so.
-
-        A file that another program wrote is renamed. Raises `damage` if the file cannot be replaced.
-        """
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._discard, damage)
-
-    def _discard(self, damage: RecallogError) -> None:
-        with self._in_use:
-            aside = None if self._is_ours() else self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.aside")
-            try:
-                replaced = self._create(instead_of=self._inode, aside=aside)
-            except (sqlite3.Error, OSError):
-                raise damage from None
-            finally:
-                self._close()
-        if replaced:
-            _logger.warning(
-                "%s. A new file has replaced it%s; the views are built again from the ledger",
-                str(damage).removesuffix(f". {self._format.remedy}").removesuffix(f". {_ANOTHER_FOLDER}"),
-                "" if aside is None else f", and it was renamed to {aside.name}: delete that if nobody needs it",
-            )
-
-    def _is_ours(self) -> bool:
-        """Whether the damaged file was written by Recallog, or is empty, so that nothing is lost with it."""
-        if self._connection is not None:
-            return True
-        with suppress(sqlite3.Error, OSError), closing(self._connect(self.path)) as connection:
-            (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-            return application_id == self._format.application_id or self.path.stat().st_size == 0
-        return False
 
     async def close(self) -> None:
         """Close the file; later calls of `run` raise `StorageError`."""
@@ -146,8 +130,14 @@ class SqliteFile:
     def _size_bytes(self) -> int:
         return sum(path.stat().st_size for path in (self.path, Path(f"{self.path}-wal")) if path.exists())
 
-    def _run(self, work: Callable[[sqlite3.Connection], Result], write: bool) -> Result:
+    def _run(self, work: Callable[[sqlite3.Connection], Result], write: bool, keep_damaged: bool) -> Result:
         with self._in_use:
+            try:
+                return self._transaction(work, write)
+            except (StorageCorrupt, StorageForeign) as damage:
+                if keep_damaged or not self._format.disposable:
+                    raise
+                self._discard(damage)
             return self._transaction(work, write)
 
     def _transaction(self, work: Callable[[sqlite3.Connection], Result], write: bool) -> Result:
@@ -163,6 +153,34 @@ class SqliteFile:
                     connection.execute("ROLLBACK")
                 raise
             return result
+
+    def _discard(self, damage: StorageError) -> None:
+        """Replace the file that was found damaged by a new one, unless another process has done so.
+
+        A file that another program wrote is renamed. Raises `damage` if the file cannot be replaced.
+        """
+        aside = None if self._is_ours() else self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.aside")
+        try:
+            replaced = self._create(instead_of=self._inode, aside=aside)
+        except (sqlite3.Error, OSError):
+            raise damage from None
+        finally:
+            self._close()
+        if replaced:
+            _logger.warning(
+                "%s. A new file has replaced it%s; the views are built again from the ledger",
+                str(damage).removesuffix(f". {self._format.remedy}").removesuffix(f". {_ANOTHER_FOLDER}"),
+                "" if aside is None else f", and it was renamed to {aside.name}: delete that if nobody needs it",
+            )
+
+    def _is_ours(self) -> bool:
+        """Whether the damaged file was written by Recallog, or is empty, so that nothing is lost with it."""
+        if self._connection is not None:
+            return True
+        with suppress(sqlite3.Error, OSError), closing(self._connect(self.path)) as connection:
+            (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+            return application_id == self._format.application_id or self.path.stat().st_size == 0
+        return False
 
     def _commit(self, connection: sqlite3.Connection) -> None:
         try:
@@ -383,6 +401,9 @@ class SqliteFile:
             yield
         except sqlite3.DatabaseError as error:
             raise self._translated(error) from error
+        except Damaged as damage:
+            message = f"the {self._format.what} {self.path} is damaged ({damage}). {self._format.remedy}"
+            raise StorageCorrupt(message, position=damage.position, until=damage.until) from None
         except PermissionError as error:
             raise self._read_only() from error
         except OSError as error:

@@ -16,7 +16,7 @@ import pytest
 from contract.ledger_contract import end, events_in
 from recallog_projections.sqlite_file import SqliteFile
 from recallog_projections.stores.sqlite import VIEWS, SqliteStore
-from recallog_projections.stores.store import Generation
+from recallog_projections.stores.store import Generation, Pointer
 from recallog_schemas import limits
 from recallog_schemas.errors import (
     LockTimeout,
@@ -80,18 +80,45 @@ def refused(use: Callable[[Path], None], path: Path, error: type[StorageError], 
 # Foreign files.
 
 
-@pytest.mark.parametrize("content", [b"Dear diary, " * 100, b"hello", b"\0" * 4096], ids=["long", "short", "zeros"])
-def test_a_file_that_is_no_database_is_refused_as_foreign(
-    use: Callable[[Path], None], path: Path, content: bytes
+FOREIGN = pytest.mark.parametrize(
+    "content", [b"Dear diary, " * 100, b"hello", b"\0" * 4096], ids=["long", "short", "zeros"]
+)
+
+
+@FOREIGN
+def test_a_file_that_is_no_database_is_refused_as_a_ledger(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    refused(use_ledger, path, StorageForeign, "Name another folder")
+
+
+@FOREIGN
+def test_a_file_that_is_no_database_is_renamed_and_new_views_take_its_place(
+    path: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     path.write_bytes(content)
-    refused(use, path, StorageForeign, "Name another folder")
+    use_store(path)
+    (aside,) = path.parent.glob("a.db.*.aside")
+    assert aside.read_bytes() == content
+    assert "not a views file" in replaced(path, caplog)
+    assert aside.name in caplog.text
 
 
-def test_another_programs_database_is_refused_as_foreign(use: Callable[[Path], None], path: Path) -> None:
+def recipes(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE recipes (bread TEXT)")
-    refused(use, path, StorageForeign, "Name another folder")
+
+
+def test_another_programs_database_is_refused_as_a_ledger(path: Path) -> None:
+    recipes(path)
+    refused(use_ledger, path, StorageForeign, "Name another folder")
+
+
+def test_another_programs_database_in_place_of_views_is_renamed(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    recipes(path)
+    use_store(path)
+    (aside,) = path.parent.glob("a.db.*.aside")
+    assert tables(aside) == {"recipes"}
+    assert aside.name in replaced(path, caplog)
 
 
 def test_a_views_file_is_refused_as_a_ledger(path: Path) -> None:
@@ -99,9 +126,18 @@ def test_a_views_file_is_refused_as_a_ledger(path: Path) -> None:
     refused(use_ledger, path, StorageForeign, "not a ledger")
 
 
-def test_a_ledger_file_is_refused_as_views(path: Path) -> None:
+def test_a_ledger_file_in_place_of_views_is_renamed_and_loses_nothing(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     use_ledger(path)
-    refused(use_store, path, StorageForeign, "not a views file")
+    use_store(path)
+    (aside,) = path.parent.glob("a.db.*.aside")
+    assert aside.name in replaced(path, caplog)
+    moved = SqliteLedger(aside)
+    try:
+        assert [each.turn for each in events_in(moved)] == [100]
+    finally:
+        run(moved.close())
 
 
 def test_a_newer_format_is_refused_with_the_advice_to_upgrade(use: Callable[[Path], None], path: Path) -> None:
@@ -217,24 +253,24 @@ def test_older_views_opened_by_many_at_once_are_recreated_once(path: Path) -> No
 # Damaged files.
 
 
-def test_an_empty_file_is_corrupt_and_not_a_new_database(use: Callable[[Path], None], path: Path) -> None:
+def test_an_empty_ledger_is_corrupt_and_not_a_new_database(path: Path) -> None:
     path.touch()
-    refused(use, path, StorageCorrupt, "is empty")
+    refused(use_ledger, path, StorageCorrupt, "is empty")
 
 
 @pytest.mark.parametrize("kept", [0.3, 0.6, 0.9])
-def test_a_truncated_file_is_corrupt(use: Callable[[Path], None], path: Path, kept: float) -> None:
-    use(path)
+def test_a_truncated_ledger_is_corrupt(path: Path, kept: float) -> None:
+    use_ledger(path)
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * kept)])
-    refused(use, path, StorageCorrupt, "truncated")
+    refused(use_ledger, path, StorageCorrupt, "truncated")
 
 
-def test_a_file_cut_in_its_first_page_is_a_storage_error(use: Callable[[Path], None], path: Path) -> None:
-    use(path)
+def test_a_ledger_cut_in_its_first_page_is_a_storage_error(path: Path) -> None:
+    use_ledger(path)
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(StorageError):
-        use(path)
+        use_ledger(path)
 
 
 def test_overwritten_pages_are_corrupt(path: Path) -> None:
@@ -244,10 +280,57 @@ def test_overwritten_pages_are_corrupt(path: Path) -> None:
     refused(use_ledger, path, StorageCorrupt, "restore your backup")
 
 
-def test_an_error_about_damaged_views_says_that_they_can_be_deleted(path: Path) -> None:
+def replaced(path: Path, caplog: pytest.LogCaptureFixture) -> str:
+    """The one warning about damaged views; `path` holds new ones."""
+    assert tables(path) == {"generations", "logs", "manifest", "pointers", "rows", "segments"}
+    (warning,) = [record.getMessage() for record in caplog.records if record.name == "recallog.storage"]
+    assert str(path) in warning
+    assert "built again from the ledger" in warning
+    return warning
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda whole: b"",
+    "cut in its first page": lambda whole: whole[:50],
+    "a third": lambda whole: whole[: len(whole) // 3],
+    "half": lambda whole: whole[: len(whole) // 2],
+    "last byte": lambda whole: whole[:-1],
+    "pages of ones": lambda whole: whole[:4096] + b"\xff" * (len(whole) - 4096),
+    "pages of zeros": lambda whole: whole[:4096] + bytes(len(whole) - 4096),
+    "a table's name": lambda whole: whole.replace(b"CREATE TABLE pointers", b"CREATE TABLE printers").replace(
+        b"tablepointerspointers", b"tableprintersprinters"
+    ),
+    "the schema": lambda whole: whole[:100] + bytes(3996) + whole[4096:],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_damaged_views_are_replaced_by_new_ones_and_the_call_goes_on(
+    path: Path, damage: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
+) -> None:
     use_store(path)
-    path.write_bytes(path.read_bytes()[:-1])
-    refused(use_store, path, StorageCorrupt, "delete the file")
+    path.write_bytes(damage(path.read_bytes()))
+    use_store(path)
+    use_store(path)
+    assert "delete the file" not in replaced(path, caplog)
+
+
+def test_views_damaged_while_open_are_replaced_for_all_stores_that_use_them(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stores = [SqliteStore(path, 0.05) for _ in range(2)]
+    try:
+        for store in stores:
+            run(store.create(Generation("g", 0, "code", 0)))
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("DROP TABLE pointers")
+        assert [run(store.pointer(0)) for store in stores] == [Pointer(), Pointer()]
+        assert "no such table" in replaced(path, caplog)
+        created = run(stores[0].create(Generation("h", 0, "code", 0)))
+        assert run(stores[1].pointer(0)) == created
+    finally:
+        for store in stores:
+            run(store.close())
 
 
 # Locks, full disks and missing rights.
