@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+from recallog_projections import notices as said
 from support import notices, real_data
 
 # Tests must not use the memory of the developer.
@@ -58,6 +59,11 @@ class Groups(LoadScopeScheduling):
         file = nodeid.partition("::")[0]
         folder = Path(file).parent.name
         return {"live": folder, "simulation": nodeid}.get(folder, file)
+
+
+@pytest.fixture(autouse=True)
+def _every_notice_is_said_again() -> None:
+    said.forget()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -5,12 +5,14 @@ Names and summaries for `recallog --help` come from the generated `recallog_serv
 
 import logging
 import os
+import sys
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from recallog_service.cli.control_characters import harmless
 from recallog_service.cli.summaries import COMMANDS
 
 DERIVED = "derived"
@@ -75,10 +77,19 @@ def _options(
     """The options of the group."""
 
 
+class Warnings(logging.Handler):
+    """Prints the warnings of Recallog to stderr, unless the command has configured logging."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not logging.getLogger().handlers:
+            sys.stderr.write(f"warning: {harmless(record.getMessage())}\n")
+
+
 def main() -> None:
     """Entry point of the `recallog` command. Exit codes: 0 done, 1 data or check failed, 2 wrong use, 3 unreachable."""
     # A client's log of each attempt to reconnect says nothing that the error at the end does not.
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
+    logging.getLogger("recallog").addHandler(Warnings(logging.WARNING))
     # A command multiplies small matrices. OpenBLAS would start a thread for each core, which costs more than it saves.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # pydantic looks for plugins in all installed packages, which takes a tenth of a command's start.
