@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from recallog_streams.ledgers.ledger import Batch as Batch
     from recallog_streams.ledgers.ledger import Ledger as Ledger
     from recallog_streams.ledgers.ledger import Manifest as Manifest
-    from recallog_streams.ledgers.ledger import check_append as check_append
     from recallog_streams.ledgers.ledger import check_repeat as check_repeat
+    from recallog_streams.ledgers.ledger import encode_events as encode_events
     from recallog_streams.ledgers.memory import MemoryLedger as MemoryLedger
     from recallog_streams.ledgers.sqlite import SqliteLedger as SqliteLedger
 else:
@@ -93,7 +93,7 @@ else:
             ],
             "recallog_projections.tables": ["Log", "LogName", "RowKey", "Table", "Tail"],
             "recallog_schemas.event": ["Record"],
-            "recallog_streams.ledgers.ledger": ["Batch", "Ledger", "Manifest", "check_append", "check_repeat"],
+            "recallog_streams.ledgers.ledger": ["Batch", "Ledger", "Manifest", "encode_events", "check_repeat"],
             "recallog_streams.ledgers.memory": ["MemoryLedger"],
             "recallog_streams.ledgers.sqlite": ["SqliteLedger"],
         },

@@ -5,25 +5,42 @@ future schema, then an old envelope (upcast), then the fields of the envelope, t
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 import msgspec
-from pydantic import ValidationError
-from pydantic_core import PydanticCustomError, SchemaValidator, from_json
+from pydantic import Field, ValidationError
+from pydantic_core import CoreConfig, PydanticCustomError, SchemaValidator, from_json
 
 from recallog_schemas import kinds, limits, upcasting
 from recallog_schemas.errors import EventTooLarge, FutureSchema, InvalidArgument, InvalidEvent
-from recallog_schemas.event import ENVELOPE_VERSION, Event, EventFields, check_payload, fields_of
+from recallog_schemas.event import (
+    ENVELOPE_VERSION,
+    Event,
+    EventFields,
+    Identifier,
+    Name,
+    check_payload,
+    fields_of,
+)
 from recallog_schemas.validation import NAME_PATTERN, NOT_A_NAME, first_problem
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-_encode = msgspec.json.Encoder().encode
+
+def _plain(value: object) -> object:
+    """A value whose type derives from str, int or float, for example `numpy.float64`, as one of these."""
+    for plain in (str, int, float):
+        if isinstance(value, plain):
+            return plain.__str__(value) if plain is str else plain(value)
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_plain).encode
 # The fold decodes every event, and most are valid and complete. This validator checks the envelope in pydantic's
 # compiled core alone and the payload by one call: half the time of `Event`'s own validation. It accepts the same
 # events, which a test asserts. Without `_use_prebuilt=False`, pydantic (2.13 and later) would substitute `Event`'s own
@@ -31,11 +48,30 @@ _encode = msgspec.json.Encoder().encode
 _validate_fields = SchemaValidator(
     {**EventFields.__pydantic_core_schema__, "cls": Event}, _use_prebuilt=False
 ).validate_json
+
+
+class _Complete(EventFields):
+    """The fields of a valid event of the present versions, as `encode` finds most of them."""
+
+    envelope: Annotated[int, Field(ge=ENVELOPE_VERSION, le=ENVELOPE_VERSION)]
+    id: Identifier
+    turn: Annotated[int, Field(ge=0, le=limits.TURN_MAX)]
+    at: datetime
+    schema_version: Annotated[int, Field(ge=1, le=1)]
+    payload: dict[str, Any]
+    audience: Annotated[tuple[Name, ...], Field(max_length=limits.AUDIENCE_NAMES_MAX)] | None = None
+
+
+_is_complete = SchemaValidator(
+    _Complete.__pydantic_core_schema__["schema"], CoreConfig(strict=True, extra_fields_behavior="forbid")
+).isinstance_python
 _MESSAGES = {
     "extra_forbidden": "unknown field; extra data belongs into payload",
     "timezone_aware": "a time needs its zone: add Z, or an offset such as +02:00",
 }
 _NAME = re.compile(NAME_PATTERN)
+_from_json = msgspec.json.Decoder().decode
+_FLAT = frozenset({str, int, float, bool, type(None)})
 _REQUIRED = frozenset({"envelope", "id", "at"})
 
 
@@ -61,13 +97,75 @@ def with_enough_stack(work: Callable[Parameters, Result]) -> Callable[Parameters
 
 
 def encode(event: Event) -> bytes:
-    """The bytes of `event`. Raises `EventTooLarge`, or `InvalidEvent` for text that UTF-8 cannot represent."""
+    """The bytes of `event`, which `decode` to an equal event.
+
+    An event is frozen, but its payload is a dict that may have been changed since it was checked, and pydantic offers
+    ways around a frozen model. So the bytes are judged, as every reader will judge them, not the event. Raises
+    `InvalidEvent` (with the field's path), `EventTooLarge` or `FutureSchema`.
+    """
+    try:
+        fields = fields_of(event)
+        payload = fields["payload"] = {**event.payload}
+        data = _encode(fields)
+        if len(data) <= limits.EVENT_BYTES_MAX and _is_complete(fields) and fields["at"].tzinfo == UTC:
+            # Nobody else can change this copy of a flat payload, nor what is decoded from the bytes of another one.
+            written = payload if _FLAT.issuperset(map(type, payload.values())) else _from_json(data)["payload"]
+            if written == payload:
+                check_payload(event.kind, event.schema_version, written)
+                return data
+    except (AttributeError, TypeError, ValueError, RuntimeError):
+        pass
+    return _encode_slowly(event)
+
+
+@with_enough_stack
+def _encode_slowly(event: Event) -> bytes:
+    """Encode what JSON writes differently, such as a tuple, and name the error of what it cannot write.
+
+    Works on a copy that no other thread can change between its check and its encoding.
+    """
+    try:
+        fields = _copied(event.__dict__)
+        checked = _validated(fields, frozenset())
+        data = _written(checked)
+    except (TypeError, ValueError, RuntimeError) as error:
+        if isinstance(error, RecursionError):
+            raise
+        raise InvalidEvent(f"the event cannot be written: {error}", rule="json_type") from None
+    decode(data)  # raises FutureSchema for what only newer code can check
+    return data
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in dict(value).items()}
+    return [_copied(item) for item in list(value)] if isinstance(value, list | tuple) else value
+
+
+def _written(event: Event) -> bytes:
+    """The bytes of an event that was just checked."""
     try:
         data = _encode(fields_of(event))
     except UnicodeEncodeError as error:
-        raise InvalidEvent(f"half of a surrogate pair is not valid text: {error}", rule="unicode") from None
+        path = _not_unicode(fields_of(event))
+        raise InvalidEvent(
+            f"{path}: half of a surrogate pair is not valid text: {error}", path=path, rule="unicode"
+        ) from None
     _check_size(data)
     return data
+
+
+def _not_unicode(value: Any, path: str = "") -> str:
+    """The path of the first text in `value` that UTF-8 cannot represent; "" if there is none."""
+    if isinstance(value, str):
+        return "" if is_text(value) else path
+    if isinstance(value, dict):
+        if not all(map(is_text, value)):
+            return path
+        inner: Iterable[tuple[Any, Any]] = value.items()
+    else:
+        inner = enumerate(value) if isinstance(value, list | tuple) else ()
+    return next(filter(None, (_not_unicode(item, f"{path}.{key}".lstrip(".")) for key, item in inner)), "")
 
 
 def decode(data: bytes) -> Event:
@@ -102,18 +200,15 @@ def parse(data: bytes | str) -> Event:
     _refuse_future(fields)
     old = "envelope" not in fields and "run_id" in fields
     event = _validated(upcasting.upcast(fields), _REQUIRED) if old else _validated(fields, frozenset())
-    encode(event)
+    _written(event)
     return event
 
 
 @with_enough_stack
 def make(fields: dict[str, Any]) -> Event:
     """`Event(**fields)` for unchecked fields. Raises `InvalidEvent` with the field's path."""
-    try:
-        event = Event.model_validate(fields)  # not Event(**fields), which Python refuses if a key is no text
-    except ValidationError as error:
-        raise _invalid_event(error) from None
-    encode(event)
+    event = _validated(fields, frozenset())
+    _written(event)
     return event
 
 
@@ -173,7 +268,7 @@ def _validated(fields: dict[str, Any], required: frozenset[str]) -> Event:
     if missing:
         raise InvalidEvent(f"{min(missing)}: required in the ledger", path=min(missing), rule="missing")
     try:
-        return Event(**fields)
+        return Event.model_validate(fields)  # not Event(**fields), which Python refuses if a key is no text
     except ValidationError as error:
         raise _invalid_event(error) from None
 

@@ -37,7 +37,7 @@ RecallogError
 Each message says what happened and what to do next. `retryable` says whether the same call can succeed later.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class RecallogError(Exception):
@@ -54,6 +54,12 @@ class InvalidInput(RecallogError):
         super().__init__(message)
         self.path = path
         self.rule = rule
+
+    def under(self, field: str) -> Self:
+        """The same error of something that is the value of `field`."""
+        separator = "." if self.path else ": "
+        path = f"{field}.{self.path}" if self.path else field
+        return type(self)(f"{field}{separator}{self}", path=path, rule=self.rule)
 
 
 class InvalidArgument(InvalidInput):

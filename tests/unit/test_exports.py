@@ -53,7 +53,7 @@ EXTENDING = [
     "Generation", "Hit", "Ledger", "Lock", "Log", "LogName", "Manifest", "MemoryLedger", "MemoryStore", "Outcome",
     "Passage", "Point", "Pointer", "Projection", "ReadResult", "Record", "ReflectionAnswer", "ReflectionRequest",
     "Reflector", "Reranker", "RowKey", "Rows", "Search", "Sparse", "SqliteLedger", "SqliteStore", "Store",
-    "StoredPoint", "StoredRow", "Table", "Tail", "Vectors", "assemble", "check_append", "check_repeat", "is_beyond",
+    "StoredPoint", "StoredRow", "Table", "Tail", "Vectors", "assemble", "check_repeat", "encode_events", "is_beyond",
     "ordinal_key", "outcome_of",
 ]  # fmt: skip
 

@@ -77,9 +77,7 @@ def _events(value: object) -> list[Event]:
         except PydanticCustomError as error:
             raise InvalidEvent(f"{index}: {error.message()}", path=str(index), rule=error.type) from None
         except InvalidEvent as error:
-            path = f"{index}.{error.path}" if error.path else str(index)
-            separator = "." if error.path else ": "
-            raise type(error)(f"{index}{separator}{error}", path=path, rule=error.rule) from None
+            raise error.under(str(index)) from None
     return events
 
 

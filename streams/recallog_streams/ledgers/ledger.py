@@ -99,12 +99,23 @@ class Ledger(ABC):
         """Close files and connections."""
 
 
-def check_append(events: Sequence[Event]) -> None:
-    """Raise `RecallogError` for more than `limits.APPEND_EVENTS_MAX` events in one call."""
+def encode_events(events: Sequence[Event]) -> list[bytes]:
+    """The bytes of the events of one call.
+
+    Raises `InvalidEvent`, whose path begins with the index of the event if there are several, or `RecallogError` for
+    more than `limits.APPEND_EVENTS_MAX` events.
+    """
     if len(events) > limits.APPEND_EVENTS_MAX:
         raise RecallogError(
             f"{len(events):,} events in one call, the limit is {limits.APPEND_EVENTS_MAX:,}; publish them in parts"
         )
+    values = []
+    for index, event in enumerate(events):
+        try:
+            values.append(codec.encode(event))
+        except InvalidEvent as error:
+            raise error if len(events) == 1 else error.under(str(index)) from None
+    return values
 
 
 def parts_of(batch: Batch, records: int | None, size_bytes: int | None = None) -> list[Batch]:

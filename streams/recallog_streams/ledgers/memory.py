@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import IdConflict, InvalidEvent
-from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_append, check_repeat
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_repeat, encode_events
 
 
 class MemoryLedger(Ledger):
@@ -29,8 +29,7 @@ class MemoryLedger(Ledger):
         return Manifest(ledger=f"memory:{self._id}", partitions=1, partitioner="one")
 
     async def append(self, events: Sequence[Event]) -> list[Position]:
-        check_append(events)
-        values = [codec.encode(event) for event in events]
+        values = encode_events(events)
         before = len(self._values)
         positions = []
         for event, data in zip(events, values, strict=True):

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from recallog_projections.sqlite_file import FileFormat, SqliteFile
-from recallog_schemas import Event, Position, codec, limits
-from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_append, check_repeat
+from recallog_schemas import Event, Position, limits
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_repeat, encode_events
 
 LEDGER = FileFormat(
     what="ledger",
@@ -45,8 +45,7 @@ class SqliteLedger(Ledger):
         return Manifest(ledger=f"sqlite:{id_}", partitions=1, partitioner="one")
 
     async def append(self, events: Sequence[Event]) -> list[Position]:
-        check_append(events)
-        values = [(event.space, event.id, codec.encode(event)) for event in events]
+        values = [(event.space, event.id, data) for event, data in zip(events, encode_events(events), strict=True)]
 
         def work(connection: sqlite3.Connection) -> list[int]:
             spaces = {name: _space(connection, name) for name in {space for space, _, _ in values}}

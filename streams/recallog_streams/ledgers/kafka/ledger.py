@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from recallog_schemas import Event, Position, codec, limits
+from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import InvariantViolation, OutOfRange
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import key_hash
@@ -15,7 +15,7 @@ from recallog_streams.ledgers.kafka.connection import Connection
 from recallog_streams.ledgers.kafka.reading import Reader
 from recallog_streams.ledgers.kafka.topic import RECORD_OVERHEAD_BYTES, Topics
 from recallog_streams.ledgers.kafka.writing import Message, Writer
-from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_append
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, encode_events
 
 PARTITIONER: Final = "murmur2"
 
@@ -54,8 +54,7 @@ class KafkaLedger(Ledger):
         )
 
     async def append(self, events: Sequence[Event]) -> list[Position]:
-        check_append(events)
-        values = [codec.encode(event) for event in events]
+        values = encode_events(events)
         if not events:
             return []
         topic = await self._topics.same()
