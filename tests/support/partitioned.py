@@ -83,8 +83,9 @@ class CountingStore(MemoryStore):
         space: str | None = None,
         after: tuple[str, str, str] | None = None,
         limit: int,
+        damaged: list[tuple[str, str, str]] | None = None,
     ) -> Chunk:
-        chunk = await super().scan(generation, table, space=space, after=after, limit=limit)
+        chunk = await super().scan(generation, table, space=space, after=after, limit=limit, damaged=damaged)
         self.calls += 1
         self.rows += len(chunk.items)
         return chunk

@@ -181,8 +181,11 @@ class SteppedStore(Store):
         space: str | None = None,
         after: tuple[str, str, str] | None = None,
         limit: int,
+        damaged: list[tuple[str, str, str]] | None = None,
     ) -> Chunk:
-        return await self._touch(lambda: self._inner.scan(generation, table, space=space, after=after, limit=limit))
+        return await self._touch(
+            lambda: self._inner.scan(generation, table, space=space, after=after, limit=limit, damaged=damaged)
+        )
 
     async def size_bytes(self) -> int:
         return await self._inner.size_bytes()

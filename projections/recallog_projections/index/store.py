@@ -143,9 +143,10 @@ class IndexStore(Store):
         space: str | None = None,
         after: tuple[str, str, str] | None = None,
         limit: int,
+        damaged: list[tuple[str, str, str]] | None = None,
     ) -> Chunk:
         if table != DOCUMENTS.name:
-            return await self._rows.scan(generation, table, space=space, after=after, limit=limit)
+            return await self._rows.scan(generation, table, space=space, after=after, limit=limit, damaged=damaged)
         checkpoint = await self._rows.checkpoint(generation)
         if checkpoint is None:
             raise Rebuilding(f"the generation {generation.id} is gone; read again")

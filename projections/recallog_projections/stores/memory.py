@@ -140,6 +140,7 @@ class MemoryStore(Store):
         space: str | None = None,
         after: tuple[str, str, str] | None = None,
         limit: int,
+        damaged: list[tuple[str, str, str]] | None = None,
     ) -> Chunk:
         tables = self._tables.get(generation.id)
         if tables is None:

@@ -226,6 +226,7 @@ class RedisStore(Store):
         space: str | None = None,
         after: tuple[str, str, str] | None = None,
         limit: int,
+        damaged: list[tuple[str, str, str]] | None = None,
     ) -> Chunk:
         """As in `Store`. A chunk also ends when its items reach 4 MiB; it is then not the last."""
         prefix = self._prefix(generation)

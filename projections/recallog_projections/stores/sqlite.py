@@ -198,6 +198,7 @@ class SqliteStore(Store):
         space: str | None = None,
         after: tuple[str, str, str] | None = None,
         limit: int,
+        damaged: list[tuple[str, str, str]] | None = None,
     ) -> Chunk:
         def work(connection: sqlite3.Connection) -> Chunk:
             checkpoint = _checkpoint(connection, generation)

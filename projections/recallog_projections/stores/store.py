@@ -191,8 +191,13 @@ class Store(ABC):
         space: str | None = None,
         after: tuple[str, str, str] | None = None,
         limit: int,
+        damaged: list[tuple[str, str, str]] | None = None,
     ) -> Chunk:
         """Up to `limit` items of `table` (a table or a log) after the key `after`, of one space or of all.
+
+        With a list `damaged`, items that are damaged are left out of the chunk, and their (space, owner, key) is added
+        to the list; of a damaged part of a log, that of its first entry. A scan after the greatest key of either
+        continues behind both. Nothing is repaired then.
 
         Raises `Rebuilding` if the generation does not exist.
         """
