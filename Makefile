@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-sentence-transformers check generate cluster chaos bench bench-cluster eval clean
+.PHONY: help install demo test test-sentence-transformers check generate cluster simulate chaos bench bench-cluster eval clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,11 @@ generate: install ## write what is generated from the code: JSON Schemas, the AP
 
 cluster: install ## start a real Kafka and Redis on this machine and print the settings for them
 	@$(BIN)/python -m deploy.local
+
+SEEDS ?= 2400
+
+simulate: install ## simulate failing storage and dying processes: make simulate SEEDS=10000; SEED=7 repeats one
+	@PYTHONPATH=tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
 chaos: install ## kill workers, Redis and the broker at random under load, then check that nothing is lost
 	@PYTHONPATH=tests $(BIN)/python -m chaos

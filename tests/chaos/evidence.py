@@ -35,8 +35,7 @@ class TopicRecord(NamedTuple):
 class Dump:
     """All rows of one partition's active generation."""
 
-    processed: int
-    """The last offset."""
+    checkpoint: Checkpoint
     rows: Mapping[str, dict[RowAddress, bytes]]
     """By table."""
     logs: Mapping[str, dict[RowAddress, bytes]]
@@ -97,17 +96,17 @@ def _bytes(value: str | bytes | None) -> bytes | None:
 async def dump(store: Store, generation: Generation) -> Dump:
     """Every row and every log entry of `generation`, which must not change while it is read."""
     found: tuple[dict[str, dict[RowAddress, bytes]], dict[str, dict[RowAddress, bytes]]] = ({}, {})
-    processed = set()
+    checkpoints = set()
     for name, is_log in _tables().items():
         after, last = None, False
         addresses = found[is_log][name] = {}
         while not last:
             chunk = await store.scan(generation, name, after=after, limit=_CHUNK)
-            processed.add(chunk.checkpoint.offset)
+            checkpoints.add(chunk.checkpoint)
             addresses.update((item.row_key, item.data) for item in chunk.items)
             after, last = (chunk.items[-1].row_key if chunk.items else after), chunk.last
-    (offset,) = processed  # several offsets would mean that it was still being written
-    return Dump(offset, *found)
+    (checkpoint,) = checkpoints  # several would mean that it was still being written
+    return Dump(checkpoint, *found)
 
 
 def _tables() -> dict[str, bool]:
@@ -126,6 +125,5 @@ async def as_store(dump: Dump) -> tuple[MemoryStore, Generation]:
         for space, owner, ordinal in sorted(entries):
             logs.setdefault((log, space, owner), []).append(entries[space, owner, ordinal])
     keep = {log: sum(map(len, logs.values())) for log in dump.logs}
-    new = Checkpoint(dump.processed, dump.processed, b"")
-    await store.commit(generation, Checkpoint(), new, Changes(rows, logs, keep))
+    await store.commit(generation, Checkpoint(), dump.checkpoint, Changes(rows, logs, keep))
     return store, generation

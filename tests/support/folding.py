@@ -12,7 +12,7 @@ from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation, ReadResult, Store
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, builtin, episodic, outline, reflection, salience, scene, settings
-from recallog_streams import dead_letters
+from recallog_streams import chain, dead_letters
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
@@ -93,11 +93,21 @@ def check_views(store: Store, generation: Generation, expected: Expected) -> Non
         for agent in [*expected.agents(space), NEVER_SEEN]:
             snapshot = finish(store.read(0, logs=episodic.logs(space, agent, 10_000), generation=generation))
             assert remembered(snapshot) == expected.visible(space, agent), (space, agent)
+    _check_chain(store, generation, expected)
     _check_activity(store, generation, expected)
     _check_outlines(store, generation, expected)
     _check_settings(store, generation, expected)
     _check_clocks(store, generation, expected)
     _check_reflections(store, generation, expected)
+
+
+def _check_chain(store: Store, generation: Generation, expected: Expected) -> None:
+    checkpoint = finish(store.checkpoint(generation))
+    assert checkpoint is not None
+    assert checkpoint.chain == expected.chain
+    ends = rows_of(store, generation, chain.BLOCKS.name)
+    found = {int(key): chain.BLOCKS.decode(data).chain for (_, _, key), data in ends.items()}
+    assert found == expected.blocks
 
 
 def _check_activity(store: Store, generation: Generation, expected: Expected) -> None:

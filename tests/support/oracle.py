@@ -174,6 +174,10 @@ class Expected:
     shared_kinds: dict[str, list[str] | None] = field(default_factory=dict)
     declared: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     """By space and kind."""
+    chain: bytes = bytes(16)
+    """The value of the hash chain after the last record."""
+    blocks: dict[int, bytes] = field(default_factory=dict)
+    """The value of the chain after the last record of each whole block of 1,024, by the offset of that record."""
 
     @cached_property
     def _by_space(self) -> dict[str, list[ExpectedEvent]]:
@@ -398,6 +402,10 @@ def expect(
     expected = Expected()
     content_of: dict[tuple[str, str], str] = {}
     for offset, data in enumerate(values):
+        digest = hashlib.blake2b(expected.chain + offset.to_bytes(8, "big") + data, digest_size=16)
+        expected.chain = digest.digest()
+        if offset % 1024 == 1023:
+            expected.blocks[offset] = expected.chain
         verdict = understood(data)
         if isinstance(verdict, str):
             expected.dead_letters.append(offset)

@@ -1,8 +1,17 @@
 """An event loop whose clock jumps to the next timer, so that code that waits for hours is tested quickly."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+import concurrent.futures
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, ClassVar, TypeVar
+from unittest import mock
+
+from recallog_projections import sqlite_file, threads
 
 Result = TypeVar("Result")
 
@@ -25,6 +34,61 @@ class VirtualTime(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._now
+
+
+class QueueExecutor(concurrent.futures.Executor):
+    """Replaces an executor of one thread: its work waits in a queue until `OneThread` runs it."""
+
+    def __init__(self, max_workers: int = 1, thread_name_prefix: str = "") -> None:
+        self._queue: deque[tuple[concurrent.futures.Future[Any], Callable[[], Any]]] = deque()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "concurrent.futures.Future[Any]":
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        self._queue.append((future, partial(fn, *args, **kwargs)))
+        return future
+
+    def work_until(self, last: "concurrent.futures.Future[Any]") -> None:
+        """Run what was submitted, up to and including `last`, in order."""
+        while not last.done():
+            future, work = self._queue.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - the future raises it
+                future.set_exception(error)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Does nothing: there is no thread."""
+
+
+class OneThread(VirtualTime):
+    """A virtual loop that also runs the work of threads, each after a random virtual delay: a seed repeats a run.
+
+    While it runs, `time.monotonic` is its clock. It knows the modules that start threads.
+    """
+
+    MODULES: ClassVar = (sqlite_file, threads)
+
+    def __init__(self, rng: random.Random, work_seconds_max: float = 0.02) -> None:
+        super().__init__()
+        self._rng = rng
+        self._work_seconds_max = work_seconds_max
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> "asyncio.Future[Any]":  # type: ignore[override]
+        queue = QueueExecutor() if executor is None else executor
+        future = queue.submit(func, *args)
+        self.call_later(self._rng.random() * self._work_seconds_max, queue.work_until, future)
+        return asyncio.wrap_future(future, loop=self)
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """The result of `work`, with this loop, its clock and no threads."""
+        with ExitStack() as patched:
+            patched.enter_context(mock.patch.object(time, "monotonic", self.time))
+            for module in self.MODULES:
+                patched.enter_context(mock.patch.object(module, "ThreadPoolExecutor", QueueExecutor))
+            with asyncio.Runner(loop_factory=lambda: self) as runner:
+                return runner.run(work)
 
 
 def run_in_virtual_time(work: Coroutine[Any, Any, Result]) -> Result:

@@ -5,13 +5,9 @@ Every read meanwhile returns a fold of a prefix of the ledger, and in the end th
 
 import asyncio
 import copy
-import os
 import random
-from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
-
-import pytest
 
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin, episodic
@@ -28,14 +24,14 @@ from support.random_events import AGENTS, SPACES, poison, random_event
 from support.scheduler import SteppedLedger, SteppedStore
 from support.virtual_time import run_in_virtual_time
 
-SEEDS = 80
-BLOCK = 20
 SECONDS = 40.0
 """Virtual ones, of a world in which anything may happen; then everything works again."""
 HEALS_SECONDS = 4 * BACKOFF_SECONDS_MAX + CHECK_SECONDS
 
 
-class World:
+class WorkerWorld:
+    """All randomness comes from one generator, in the order of a virtual clock: a seed repeats a run."""
+
     def __init__(self, seed: int) -> None:
         self.rng = rng = random.Random(seed)
         self.ledger = MemoryLedger(unique_ids=False, batch_records=rng.choice((1, 3, 50)))
@@ -82,7 +78,11 @@ class World:
             elif not self.lively or self.rng.random() < 0.8:
                 feed.assign()
 
-    async def run(self) -> None:
+    def run(self) -> None:
+        """Let anything happen to the workers, then check the views."""
+        run_in_virtual_time(self._run())
+
+    async def _run(self) -> None:
         self.come()
         self.rebalance()
         until = asyncio.get_running_loop().time() + SECONDS
@@ -152,24 +152,3 @@ class World:
         for task, (live, _) in self.workers.items():
             live.stop()
             await task
-
-
-@pytest.mark.parametrize("first", [pytest.param(n, id=f"seeds_{n:04d}") for n in range(0, SEEDS, BLOCK)])
-def test_whatever_happens_to_workers_the_views_are_a_fold_of_the_ledger(first: int) -> None:
-    only = os.environ.get("RECALLOG_SEED")
-    for seed in range(first, first + BLOCK):
-        if only is not None and int(only) != seed:
-            continue
-        try:
-            run_in_virtual_time(simulated(seed))
-        except BaseException as error:
-            again = f"RECALLOG_SEED={seed} pytest tests/simulation/test_live_workers.py -k seeds_{first:04d}"
-            error.add_note(f"seed {seed}. Again: {again}")
-            raise
-
-
-def simulated(seed: int) -> Coroutine[Any, Any, None]:
-    async def work() -> None:
-        await World(seed).run()
-
-    return work()

@@ -1,0 +1,440 @@
+"""A folder in which anything may happen, by a seed: the whole `Memory` on real SQLite files, in virtual time.
+
+Programs publish, query, rebuild and verify; they are killed, and their disk is full, read-only or broken. Views are
+deleted, their rows damaged, their lock held by a program that does nothing any more; records of the ledger are damaged
+and restored. Every answer must be the fold of the ledger up to its checkpoint, or an error that one of these faults
+explains and that names its file. When the faults are over, everything works again, and nothing is lost or doubled.
+"""
+
+import asyncio
+import os
+import random
+import sqlite3
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from recallog import Memory, Position, Settings, layout
+from recallog_schemas import Event, codec
+from recallog_schemas.errors import (
+    LockTimeout,
+    RecallogError,
+    StorageCorrupt,
+    StorageError,
+    StorageFull,
+    StorageReadOnly,
+    StorageUnavailable,
+    UnknownOutcome,
+)
+from recallog_schemas.views import Remembered
+from support import disk
+from support.disk import PROGRAM, Disk, Fault, Killed
+from support.folding import NEVER_SEEN, check_views, folded, ledger_at
+from support.oracle import Expected, expect
+from support.random_events import AGENTS, SPACES, random_event
+from support.virtual_time import OneThread
+
+LEDGER, VIEWS = layout.LEDGER, layout.views_file()
+SECONDS_MAX = 3600.0
+"""Virtual ones. A world that has not ended by then hangs."""
+ANSWER_SECONDS_MAX = 30.0
+"""Virtual seconds within which every call must return."""
+
+_DAMAGED = f"a damaged record of {LEDGER}"
+_HELD = f"a stopped holder of {layout.views_lock()}"
+_BUSY_VIEWS, _BUSY_LEDGER = f"a stopped writer of {VIEWS}", f"a stopped writer of {LEDGER}"
+
+
+def _name(file: str, fault: Fault) -> str:
+    return f"{file}: {fault.value}"
+
+
+_EXPLAINED: dict[str, tuple[type[RecallogError], ...]] = {
+    _DAMAGED: (StorageCorrupt,),
+    _BUSY_LEDGER: (LockTimeout,),
+    _name(LEDGER, Fault.FULL): (StorageFull,),
+    _name(LEDGER, Fault.READ_ONLY): (StorageReadOnly,),
+    _name(LEDGER, Fault.IO): (StorageUnavailable,),
+    _name(LEDGER, Fault.UNKNOWN): (UnknownOutcome,),
+    _name(VIEWS, Fault.IO): (StorageUnavailable,),
+    _HELD: (LockTimeout,),
+    _BUSY_VIEWS: (LockTimeout,),
+    _name(VIEWS, Fault.FULL): (StorageFull,),
+    _name(VIEWS, Fault.READ_ONLY): (StorageReadOnly,),
+    _name(VIEWS, Fault.UNKNOWN): (UnknownOutcome,),
+}
+"""The errors that each fault explains; a fault that is not listed must cause none."""
+
+
+@dataclass
+class Program:
+    """One running program, which may be killed."""
+
+    name: str
+    task: "asyncio.Task[None]"
+
+
+class FolderWorld:
+    """All randomness comes from one generator, in the order of a virtual clock: a seed repeats a run."""
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        self.rng = rng = random.Random(seed)
+        self.folder = folder
+        self.disk = Disk(rng)
+        self.settings = Settings(home=folder, ledger=None, views=None, index="off", lock_wait_seconds=2.0)
+        self.events_left = rng.randrange(5, 41)
+        self.faults_left = rng.choice((0, 1, 2, 4))
+        self.deaths = rng.choice((0.0, 0.05, 0.2))
+        """Probability, per query, that the program is killed; it never ends cleanly then."""
+        self.active: set[str] = set()
+        """The faults that are there now."""
+        self.seen: list[str] = []
+        """All faults so far, in order."""
+        self.published: dict[tuple[str, str], Event] = {}
+        self.acknowledged: dict[tuple[str, str], int] = {}
+        self.programs: dict[str, Program] = {}
+        self.values: list[bytes] = []
+        """The ledger's records: they never change."""
+        self.damaged: dict[int, bytes] = {}
+        """The values of the damaged records, by offset."""
+        self.counts = {"answers": 0, "errors": 0, "kills": 0, "faults": 0}
+        self._spawned = 0
+        self._expected: dict[int, Expected] = {}
+
+    def run(self) -> None:
+        """Run it to its end. Raises `AssertionError` for a wrong answer, an unexplained error or a call that hangs."""
+        loop = OneThread(self.rng)
+        with self.disk.installed():
+            loop.run(self._run())
+
+    async def _run(self) -> None:
+        random.seed(self.rng.random())  # the code under test shuffles partitions
+        try:
+            async with asyncio.timeout(SECONDS_MAX):
+                await self._work()
+        finally:
+            await self._kill(*self.programs.values())
+        await self._judge()
+
+    async def _work(self) -> None:
+        producers = [self._spawn(self._produce) for _ in range(self.rng.randrange(1, 4))]
+        others = [self._spawn_other() for _ in range(self.rng.randrange(1, 4))]
+        fate = asyncio.create_task(self._fate())
+        while producers or others or not fate.done():
+            producers, others = self._alive(producers), self._alive(others)
+            await asyncio.sleep(self.rng.random() * 0.2)
+            if (producers or not fate.done()) and len(others) < 4 and self.rng.random() < 0.5:
+                others.append(self._spawn_other())
+            if others and self.rng.random() < self.deaths:
+                self.counts["kills"] += 1
+                await self._kill(self.rng.choice(others))
+            if not producers and self.events_left > 0:
+                producers.append(self._spawn(self._produce))
+        await fate
+
+    def _alive(self, programs: Sequence[Program]) -> list[Program]:
+        for program in programs:
+            if program.task.done() and program.name in self.programs:
+                del self.programs[program.name]
+                program.task.result()
+        return [program for program in programs if not program.task.done()]
+
+    # Programs
+
+    def _spawn_other(self) -> Program:
+        return self._spawn(self.rng.choice((self._ask, self._ask, self._ask, self._rebuild, self._verify)))
+
+    def _spawn(self, work: Callable[[Memory], Awaitable[None]]) -> Program:
+        self._spawned += 1
+        name = f"{work.__name__.strip('_')}-{self._spawned}"
+
+        async def program() -> None:
+            PROGRAM.set(name)
+            async with Memory.open(self.settings) as memory:
+                await work(memory)
+
+        self.programs[name] = Program(name, asyncio.create_task(program(), name=name))
+        return self.programs[name]
+
+    async def _kill(self, *programs: Program) -> None:
+        self._end(programs)
+        await self._ended(programs)
+
+    def _end(self, programs: Sequence[Program]) -> None:
+        """Kill -9."""
+        self.disk.kill([program.name for program in programs])
+        for program in programs:
+            self.programs.pop(program.name, None)
+            program.task.cancel()
+
+    async def _ended(self, programs: Sequence[Program]) -> None:
+        for program in programs:
+            with suppress(asyncio.CancelledError, Killed):
+                await program.task
+
+    async def _produce(self, memory: Memory) -> None:
+        while self.events_left > 0:
+            events = [random_event(self.rng) for _ in range(min(self.events_left, self.rng.choice((1, 1, 2, 4))))]
+            self.events_left -= len(events)
+            if self.acknowledged and self.rng.random() < 0.1:
+                events.append(self.published[self.rng.choice([*self.acknowledged])])
+            self.published |= {(event.space, event.id): event for event in events}
+            while True:
+                positions = await self._called(lambda: memory.publish_many(events))  # noqa: B023 - awaited here
+                if positions is not None:
+                    break
+                await asyncio.sleep(self.rng.random())  # the same ids again
+            for event, position in zip(events, positions, strict=True):
+                known = self.acknowledged.setdefault((event.space, event.id), position.offset)
+                assert known == position.offset, f"{event.id} was at {known}, and is at {position}"
+            await asyncio.sleep(self.rng.random() * 0.5)
+
+    async def _ask(self, memory: Memory) -> None:
+        for _ in range(self.rng.choice((1, 3, 8))):
+            space, agent = self.rng.choice(SPACES), self.rng.choice((*AGENTS, NEVER_SEEN))
+            await self.rng.choice((self._episodic, self._episodic, self._salient, self._past, self._scene))(
+                memory, space, agent
+            )
+            await asyncio.sleep(self.rng.random() * 0.3)
+
+    async def _episodic(self, memory: Memory, space: str, agent: str) -> None:
+        end = self._acknowledged_end()
+        view = await self._called(lambda: memory.episodic(space, agent, window=2_000))
+        if view is not None:
+            expected = self._expected_at(view.checkpoint, end)
+            assert _shown(view.memories) == expected.visible(space, agent)
+
+    async def _salient(self, memory: Memory, space: str, agent: str) -> None:
+        end = self._acknowledged_end()
+        view = await self._called(lambda: memory.salient(space, agent, "the bread of the mill"))
+        if view is not None:
+            wanted = self._expected_at(view.checkpoint, end).salient(space, agent, "the bread of the mill")
+            assert [each.position.offset for each in view.memories] == [each.event.offset for each in wanted]
+
+    async def _scene(self, memory: Memory, space: str, agent: str) -> None:
+        end = self._acknowledged_end()
+        view = await self._called(lambda: memory.scene(space))
+        if view is not None:
+            wanted = self._expected_at(view.checkpoint, end).scene(space)
+            assert [each.position.offset for each in view.events] == [each.offset for each in wanted]
+
+    async def _past(self, memory: Memory, space: str, agent: str) -> None:
+        end = self._acknowledged_end()
+        if not end:
+            return
+        at = self.rng.randrange(end)
+        view = await self._called(lambda: memory.episodic(space, agent, window=2_000, as_of=Position(0, at)))
+        if view is not None:
+            assert _shown(view.memories) == self._expect(at + 1).visible(space, agent)
+
+    async def _rebuild(self, memory: Memory) -> None:
+        await self._called(lambda: memory.admin.rebuild())
+
+    async def _verify(self, memory: Memory) -> None:
+        report = await self._called(lambda: memory.admin.verify("views"))
+        assert report is None or report.clean, [table for table in report.tables if table.difference]
+
+    async def _called(self, call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """The answer; None for an error that a fault explains."""
+        since, began = len(self.seen), asyncio.get_running_loop().time()
+        faults = set(self.active)
+        answer = None
+        try:
+            answer = await call()
+            self.counts["answers"] += 1
+        except RecallogError as error:
+            self._check_explained(error, faults.union(self.seen[since:]))
+            self.counts["errors"] += 1
+        seconds = asyncio.get_running_loop().time() - began
+        assert seconds < ANSWER_SECONDS_MAX, f"the call took {seconds:g} virtual seconds"
+        return answer
+
+    def _check_explained(self, error: RecallogError, faults: set[str]) -> None:
+        explained = [each for fault in faults for each in _EXPLAINED.get(fault, ())]
+        if not isinstance(error, tuple(explained)):
+            raise AssertionError(f"no fault explains {type(error).__name__}; there were: {sorted(faults)}") from error
+        if isinstance(error, StorageError | UnknownOutcome) and str(self.folder) not in str(error):
+            raise AssertionError(f"names no file: {error}") from error
+
+    # Faults
+
+    async def _fate(self) -> None:
+        faults = (
+            *(self._bad_disk,) * 6,
+            self._delete_views,
+            self._hold_lock,
+            self._hold_transaction,
+            self._cut_power,
+        )
+        while self.faults_left > 0:
+            await asyncio.sleep(self.rng.random() * 3)
+            self.faults_left -= 1
+            self.counts["faults"] += 1
+            await self.rng.choice(faults)()
+
+    async def _during(self, fault: str) -> None:
+        self.active.add(fault)
+        self.seen.append(fault)
+        await asyncio.sleep(self.rng.random() * self.rng.choice((0.5, 5.0)))
+        self.active.discard(fault)
+
+    async def _bad_disk(self) -> None:
+        file, fault = self.rng.choice((LEDGER, VIEWS)), self.rng.choice([*Fault])
+        self.disk.faults[file][fault] = self.rng.choice((0.05, 0.5))
+        await self._during(_name(file, fault))
+        del self.disk.faults[file][fault]
+
+    async def _damage_views(self) -> None:
+        """Flip a bit of any value of the views."""
+        if not (self.folder / VIEWS).exists():
+            return
+        with suppress(sqlite3.OperationalError), closing(self._raw(VIEWS)) as connection:
+            names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+            (table,) = self.rng.choice([*names, ("rows",), ("rows",), ("segments",)])
+            rows = connection.execute(f"SELECT * FROM {table}").fetchall()
+            if not rows:
+                return
+            columns = [column[1] for column in connection.execute(f"PRAGMA table_info({table})")]
+            row = self.rng.choice(rows)
+            column, value = self.rng.choice([each for each in zip(columns, row, strict=True) if each[1] is not None])
+            self.seen.append(f"{table}.{column} of {VIEWS} damaged")
+            where = " AND ".join(f"{name} IS ?" for name in columns)
+            connection.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (self._flipped(value), *row))
+
+    async def _delete_views(self) -> None:
+        self.seen.append(f"{VIEWS} deleted")
+        for suffix in self.rng.choice((("", "-wal", "-shm"), ("",), ("", "-wal"))):
+            Path(f"{self.folder / VIEWS}{suffix}").unlink(missing_ok=True)
+
+    async def _hold_lock(self) -> None:
+        if not self.folder.exists():
+            return
+        lock = FileLock(self.folder / layout.views_lock(), timeout=0)
+        try:
+            lock.acquire()
+        except TimeoutError:
+            return
+        try:
+            await self._during(_HELD)
+        finally:
+            lock.release()
+
+    async def _hold_transaction(self) -> None:
+        """A program that was stopped in the middle of a write."""
+        file, fault = self.rng.choice(((VIEWS, _BUSY_VIEWS), (LEDGER, _BUSY_LEDGER)))
+        with suppress(sqlite3.OperationalError), closing(self._raw(file)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            await self._during(fault)
+
+    async def _damage_ledger(self) -> None:
+        """Flip a bit of a record, and restore it later."""
+        if not self._ledger_exists():
+            return
+        self._read_ledger()
+        if not self.values:
+            return
+        offset = self.rng.randrange(len(self.values))
+        with closing(self._raw(LEDGER)) as connection:
+            value = self.values[offset]
+            self.damaged[offset] = value
+            if not _write(connection, offset, self._flipped(value)):
+                del self.damaged[offset]
+                return
+            self.active.add(_DAMAGED)
+            self.seen.append(_DAMAGED)
+            await asyncio.sleep(self.rng.random() * 5)
+            while not _write(connection, offset, value):
+                await asyncio.sleep(0.1)
+            del self.damaged[offset]
+        self.active.discard(_DAMAGED)
+
+    async def _cut_power(self) -> None:
+        """All programs end at once, and what was not synced is lost: the tail of the views' write-ahead log."""
+        programs = [*self.programs.values()]
+        self._end(programs)
+        log = Path(f"{self.folder / VIEWS}-wal")
+        if log.exists():
+            os.truncate(log, self.rng.randrange(log.stat().st_size + 1))
+        await self._ended(programs)
+
+    def _flipped(self, value: Any) -> Any:
+        """`value` with another bit, of the same type."""
+        if isinstance(value, int):
+            return value ^ (1 << self.rng.randrange(33))
+        data = bytearray(value.encode() if isinstance(value, str) else value)
+        if data:
+            data[self.rng.randrange(len(data))] ^= 1 << self.rng.randrange(7)
+        return data.decode(errors="replace") if isinstance(value, str) else bytes(data)
+
+    # The ledger as it is
+
+    def _raw(self, file: str) -> sqlite3.Connection:
+        return disk.connect(f"file:{self.folder / file}?mode=rw", uri=True, timeout=0, isolation_level=None)
+
+    def _ledger_exists(self) -> bool:
+        return (self.folder / LEDGER).exists()
+
+    def _read_ledger(self) -> None:
+        """Add new records to `values`, and check that the old ones are unchanged, but for damage."""
+        with closing(self._raw(LEDGER)) as connection:
+            found = connection.execute("SELECT offset, value FROM events ORDER BY offset").fetchall()
+        assert [offset for offset, _ in found] == list(range(len(found)))
+        values = [self.damaged.get(offset, value) for offset, value in found]
+        assert values[: len(self.values)] == self.values, "records of the ledger changed"
+        self.values = values
+
+    def _acknowledged_end(self) -> int:
+        return max(self.acknowledged.values(), default=-1) + 1
+
+    def _expected_at(self, checkpoint: Position | None, end: int) -> Expected:
+        """The oracle's views at a checkpoint, which must not be before `end`."""
+        processed = 0 if checkpoint is None else checkpoint.offset + 1
+        assert processed >= end, f"{processed} records processed, {end} were acknowledged before the call"
+        return self._expect(processed)
+
+    def _expect(self, until: int) -> Expected:
+        if until > len(self.values):
+            self._read_ledger()
+        assert until <= len(self.values)
+        if until not in self._expected:
+            self._expected[until] = expect(self.values[:until], unique_ids=True)
+        return self._expected[until]
+
+    # The end
+
+    async def _judge(self) -> None:
+        self._read_ledger()
+        ids = [(event.space, event.id) for event in map(codec.decode, self.values)]
+        assert len(set(ids)) == len(ids), "an event is there twice"
+        assert {key: ids.index(key) for key in self.acknowledged} == self.acknowledged, "acknowledged events are lost"
+        assert set(ids) <= self.published.keys()
+        assert self.values == [codec.encode(self.published[key]) for key in ids]
+        expected = self._expect(len(self.values))
+        projector, generation = folded(ledger_at(self.values))
+        check_views(projector.store, generation, expected)
+        self.active.clear()
+        async with Memory.open(self.settings) as memory:
+            for space in SPACES:
+                for agent in AGENTS:
+                    await self._episodic(memory, space, agent)
+            await self._verify(memory)
+            await self._rebuild(memory)
+            await self._verify(memory)
+            assert len(await memory.admin.dead_letters()) == 0
+
+
+def _shown(memories: Sequence[Remembered]) -> list[tuple[int, bytes]]:
+    return [(each.position.offset, codec.encode(each.event)) for each in memories]
+
+
+def _write(connection: sqlite3.Connection, offset: int, value: bytes) -> bool:
+    """Change a record as nobody may; False if the ledger is locked now."""
+    try:
+        connection.execute("UPDATE events SET value = ? WHERE offset = ?", (value, offset))
+    except sqlite3.OperationalError:
+        return False
+    return True
