@@ -215,3 +215,59 @@ def test_a_closed_pipe_ends_the_command_without_a_traceback(home: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
 def test_an_export_to_a_full_disk_fails(home: Path) -> None:
     failed(recallog("export", "--output", "/dev/full", "--home", home), 3, "No space left")
+
+
+FULL = Path("/dev/full")
+
+
+def in_a_shell(redirected: str) -> Result:
+    """Run `recallog …` with redirections; "recallog" in the text is the command of this environment."""
+    command = redirected.replace("recallog", f"{sys.executable} -m recallog_service")
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False, timeout=60,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="only Linux has a device that is always full")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--help", "schema kinds", "episodic village baker --json --home {home}", "spaces --home {home}",
+        "export --home {home}", "publish village baker agent.spoke hi --home {home}",
+    ],
+)  # fmt: skip
+def test_an_output_that_cannot_be_written_ends_a_command_with_one_line(home: Path, arguments: str) -> None:
+    done = in_a_shell(f"recallog {arguments.format(home=home)} > {FULL}")
+    assert done.code == 3
+    assert len(done.err.splitlines()) == 1, done.err
+    assert "the output cannot be written: No space left on device" in done.err
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="only Linux has a device that is always full")
+def test_without_room_for_the_error_the_exit_code_tells_it(home: Path) -> None:
+    assert in_a_shell(f"recallog status --home {home} > {FULL} 2> {FULL}").code == 3
+    assert in_a_shell(f"recallog episodic village 'no name' --home {home} 2> {FULL}").code == 2
+
+
+@pytest.mark.parametrize("arguments", ["--help", "export --home {home}"])
+def test_output_that_nobody_reads_is_no_error_to_talk_about(home: Path, arguments: str) -> None:
+    # The reader ends before the command writes anything.
+    done = in_a_shell(f"{{ sleep 1; recallog {arguments.format(home=home)}; }} | true")
+    assert done.code == 1
+    assert done.err == ""
+
+
+def test_a_command_runs_without_a_stdout(home: Path) -> None:
+    done = in_a_shell(f"recallog publish village baker agent.spoke Unheard --home {home} >&- 2>&-")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert "Unheard" in recallog("episodic", "village", "baker", "--home", home).out
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = in_a_shell(f"recallog schema export --output {tmp_path}/file/schemas")
+    assert done.code == 3
+    assert f"{tmp_path}/file/schemas cannot be written or read: Not a directory" in done.err
+    assert len(done.err.splitlines()) == 1

@@ -6,8 +6,10 @@ Names and summaries for `recallog --help` come from the generated `recallog_serv
 import logging
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -94,4 +96,25 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # pydantic looks for plugins in all installed packages, which takes a tenth of a command's start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    app()
+    # Without a stdout or stderr (`>&-`), the first file that is opened would take its number.
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("r" if name == "stdin" else "w"))  # noqa: SIM115  # until the end
+    try:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        _end_without_output(error)
+
+
+def _end_without_output(error: OSError) -> NoReturn:
+    """End the command after a file or its output could not be written: quietly if nobody reads the output any more."""
+    quiet = isinstance(error, BrokenPipeError)
+    if not quiet:
+        what = f"{error.filename} cannot be written or read" if error.filename else "the output cannot be written"
+        with suppress(OSError):
+            sys.stderr.write(f"error {harmless(what)}: {error.strerror or error}\n")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in its buffer
+    sys.exit(1 if quiet else 3)

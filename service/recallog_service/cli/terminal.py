@@ -110,7 +110,8 @@ def fail(error: RecallogError, *, as_json: bool = False, code: int | None = None
     else:
         from recallog_service.cli import console
 
-        console.print_error(str(error))
+        with suppress(OSError):  # the exit code tells as much as a stderr that cannot be written
+            console.print_error(str(error))
     raise typer.Exit(error.exit_code if code is None else code)
 
 
