@@ -147,7 +147,10 @@ class SqliteFile:
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
                 result = work(connection)
-                self._commit(connection)
+                if write:
+                    self._commit(connection)
+                else:
+                    connection.execute("ROLLBACK")  # a COMMIT fails after any statement that found a damaged page
             except BaseException:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
@@ -254,6 +257,8 @@ class SqliteFile:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
+        with suppress(sqlite3.Error):  # its write-ahead log is as large as the file
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _connect(self, path: Path, mode: str = "rw") -> sqlite3.Connection:
         return sqlite3.connect(
@@ -344,6 +349,10 @@ class SqliteFile:
         if self.path.stat().st_size < pages * page_bytes and not (log.exists() and log.stat().st_size):
             raise self._truncated()
 
+    def _damaged(self, reason: Exception, *, position: str = "", until: int | None = None) -> StorageCorrupt:
+        message = f"the {self._format.what} {self.path} is damaged ({reason}). {self._format.remedy}"
+        return StorageCorrupt(message, position=position, until=until)
+
     def _truncated(self) -> StorageCorrupt:
         return StorageCorrupt(f"the {self._format.what} {self.path} is truncated. {self._format.remedy}")
 
@@ -402,8 +411,9 @@ class SqliteFile:
         except sqlite3.DatabaseError as error:
             raise self._translated(error) from error
         except Damaged as damage:
-            message = f"the {self._format.what} {self.path} is damaged ({damage}). {self._format.remedy}"
-            raise StorageCorrupt(message, position=damage.position, until=damage.until) from None
+            raise self._damaged(damage, position=damage.position, until=damage.until) from None
+        except UnicodeDecodeError as error:  # SQLite's message quotes damaged bytes
+            raise self._damaged(error) from error
         except PermissionError as error:
             raise self._read_only() from error
         except OSError as error:
@@ -422,7 +432,7 @@ class SqliteFile:
             return self._read_only()
         undecodable = isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode")
         if code in _UNSOUND or undecodable:
-            return StorageCorrupt(f"{what} is damaged ({error}). {self._format.remedy}")
+            return self._damaged(error)
         if code == sqlite3.SQLITE_CANTOPEN and not os.access(self.path.parent, os.W_OK):
             return self._read_only()
         return StorageUnavailable(f"{what}: {error}; nothing was written. Check the disk and its free space")

@@ -27,7 +27,7 @@ from recallog_schemas.errors import (
     StorageReplaced,
     StorageTooNew,
 )
-from recallog_streams.ledgers.sqlite import LEDGER, SqliteLedger
+from recallog_streams.ledgers.sqlite import SqliteLedger
 from support.events import event, numbered, run
 
 
@@ -145,12 +145,6 @@ def test_a_newer_format_is_refused_with_the_advice_to_upgrade(use: Callable[[Pat
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version=99")
     refused(use, path, StorageTooNew, "Install a newer version of Recallog")
-
-
-def test_a_ledger_of_an_older_format_is_refused(path: Path) -> None:
-    use_ledger(path)
-    make_older(path, LEDGER.version)
-    refused(use_ledger, path, StorageForeign, "with the version that wrote it")
 
 
 def test_a_folder_instead_of_the_file_is_a_storage_error(use: Callable[[Path], None], path: Path) -> None:
