@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-sentence-transformers check generate cluster simulate chaos bench bench-cluster eval clean
+.PHONY: help install demo test test-sentence-transformers check generate cluster simulate chaos flip bench bench-cluster eval clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ simulate: install ## simulate failing storage and dying processes: make simulate
 
 chaos: install ## kill workers, Redis and the broker at random under load, then check that nothing is lost
 	@PYTHONPATH=tests $(BIN)/python -m chaos
+
+flip: install ## damage files of a folder at random, then call every operation: make flip N=2000
+	@PYTHONPATH=tests nice $(BIN)/python -m flip --trials $(or $(N),200) $(ARGS)
 
 bench: install ## measure the embedded form, print a table and write build/bench.json
 	$(BIN)/python -m benchmarks

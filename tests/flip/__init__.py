@@ -1,0 +1,9 @@
+"""Damaged folders: random bytes of every file of a memory's folder are changed, then every operation is called.
+
+Each answer must be right, or an error of Recallog that names the file and what to do. Run it with `make flip`:
+
+* `story` has the events, `folders` writes the folders that are damaged: closed, killed, and behind the ledger.
+* `mutations` draws one damage from a seed; `questions` has the calls, at least one for each operation.
+* `trial` executes one trial in a process of its own, and `judge` compares its answers with those of a whole folder.
+* `run` starts the processes, `report` counts.
+"""

@@ -1,0 +1,68 @@
+"""The memories that are asked: in a folder with the index in this process, served by another process, or in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from flip.story import Topics
+from recallog import Memory, Settings, layout
+from recallog.composition import compose
+from recallog.index.indexer import Indexer
+from recallog.index.semantic_index import IndexInProcess
+from recallog_projections.index.engines.edge import EdgeEngine
+from recallog_projections.stores.sqlite import SqliteStore
+from recallog_schemas import Event
+from recallog_streams.ledgers.sqlite import SqliteLedger
+from recallog_streams.stop_signal import StopSignal
+from support.toy_embedder import ToyEmbedder
+
+LOCK_WAIT_SECONDS = 3.0
+"""Less than a call may take, so that a lock that is never released shows as its error."""
+TOY = "toy"
+
+
+def indexer_of(home: Path) -> Indexer:
+    """The parts of the process that serves the index of a folder, with an embedder that needs no model."""
+    return Indexer(
+        SqliteLedger(home / layout.LEDGER, LOCK_WAIT_SECONDS),
+        SqliteStore(home / layout.INDEX_ROWS, LOCK_WAIT_SECONDS),
+        EdgeEngine(home / layout.INDEX_ENGINE),
+        ToyEmbedder,
+        TOY,
+    )
+
+
+@asynccontextmanager
+async def in_process(home: Path, *, follow: bool = True) -> AsyncIterator[Memory]:
+    """A memory in a folder whose index follows the ledger in this process, unless `follow` is false."""
+    components = compose(Settings(home=home, index="off", lock_wait_seconds=LOCK_WAIT_SECONDS), [Topics()])
+    indexer, stopping = indexer_of(home), StopSignal()
+    memory = Memory(replace(components, index=IndexInProcess(lambda: indexer)))
+    following = asyncio.create_task(indexer.run(stopping)) if follow else None
+    try:
+        yield memory
+    finally:
+        stopping.set()
+        if following is not None:
+            await following
+        await memory.close()
+        await indexer.ledger.close()
+
+
+@asynccontextmanager
+async def served(home: Path, model: Path) -> AsyncIterator[Memory]:
+    """A memory in a folder whose index a process of its own serves, with the model in the folder `model`."""
+    settings = Settings(home=home, embedder=f"onnx:{model}", index_idle_seconds=0, lock_wait_seconds=LOCK_WAIT_SECONDS)
+    async with Memory.open(settings, projections=[Topics()]) as memory:
+        yield memory
+
+
+@asynccontextmanager
+async def without_folder(events: Sequence[Event]) -> AsyncIterator[Memory]:
+    """A memory in this process that has the events: nothing of it was ever in a file."""
+    async with Memory.in_memory(projections=[Topics()]) as memory:
+        if events:
+            await memory.publish_many(events)
+        yield memory

@@ -1,0 +1,163 @@
+"""The calls of a trial: every operation, and what a memory offers beyond them.
+
+A question has no effect on what the others answer, however often it is called. `REPAIRS` and `WRITES` have.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from flip.story import BATCHES, EVENTS_OF_BATCH, SAID, TOPICS, batches
+from recallog import Memory
+from recallog.operations.operation import all_operations
+from recallog_schemas import Event, codec
+
+OPERATIONS = all_operations(Memory)
+LAST = BATCHES * EVENTS_OF_BATCH - 1
+_MIDDLE = f"0:{LAST // 2}"
+_V = {"space": "village", "agent": "baker"}
+_O = {"space": "office", "agent": "assistant"}
+_H = {"space": "harbour", "agent": "pilot"}
+_R = {"space": "run-7", "agent": "coder"}
+_ASKED = "who owes the miller flour?"
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One call: an operation with arguments, or `ask` for what is none."""
+
+    operation: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    ask: Callable[[Memory, Path], Awaitable[Any]] | None = None
+    """`ask(memory, folder)`: a new folder, for what writes elsewhere."""
+
+    @property
+    def name(self) -> str:
+        """The operation with its arguments."""
+        given = ", ".join(f"{name}={_short(value)}" for name, value in self.arguments.items())
+        return f"{self.operation}({given})"
+
+    @property
+    def by_index(self) -> bool:
+        """Whether the answer may depend on the index."""
+        return self.operation in OPERATIONS and OPERATIONS[self.operation].uses_index
+
+    async def put(self, memory: Memory, folder: Path) -> Any:
+        """The answer as JSON has it."""
+        if self.ask is not None:
+            return await self.ask(memory, folder)
+        operation = OPERATIONS[self.operation]
+        return json.loads(operation.to_json(await operation.call(memory, self.arguments)))
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 30 else text[:29] + "…"
+
+
+async def _row(memory: Memory, folder: Path) -> Any:
+    row = await memory.row(TOPICS, "village", "baker")
+    return msgspec.to_builtins(row)
+
+
+async def _log(memory: Memory, folder: Path) -> Any:
+    return msgspec.to_builtins(await memory.log_entries(SAID, "village", newest=20))
+
+
+async def _export(memory: Memory, folder: Path) -> Any:
+    return [[offset, value.decode()] async for batch in memory.admin.records() for offset, value in batch.records]
+
+
+async def _export_space(memory: Memory, folder: Path) -> Any:
+    found = memory.admin.records(space="harbour")
+    return [[offset, value.decode()] async for batch in found for offset, value in batch.records]
+
+
+async def _copy(memory: Memory, folder: Path) -> Any:
+    target = folder / "copied"
+    report = await memory.admin.copy(str(target))
+    async with Memory.open(target) as copied:
+        events = [value.decode() async for batch in copied.admin.records() for _, value in batch.records]
+    return [report.model_dump(mode="json"), events]
+
+
+async def _answer_repeats(memory: Memory, folder: Path) -> Any:
+    """Publish what is there already: nothing is written, and the first positions are answered."""
+    again = [batches()[number][number] for number in range(0, BATCHES, 3)]
+    return [str(position) for position in (await memory.publish_many(again)).items]
+
+
+def _of(operation: str, *several: Mapping[str, Any]) -> Sequence[Question]:
+    return [Question(operation, arguments) for arguments in several]
+
+
+QUESTIONS: Sequence[Question] = [
+    *_of("episodic", _V, _H | {"window": 40}, _O | {"as_of": _MIDDLE}, _V | {"after": f"0:{LAST}"}),
+    *_of("timeline", _V | {"limit": 60}, _R | {"kinds": ["tool.used"]}, _O | {"session": "noon", "as_of": _MIDDLE}),
+    *_of("around", _V | {"event_id": "e-100"}),
+    *_of("salient", _V | {"query": _ASKED}, _H, _V | {"query": _ASKED, "as_of": _MIDDLE}),
+    *_of("recall", _V | {"query": _ASKED}, _H | {"query": "灯塔 storm"}, _O | {"query": "letters", "as_of": _MIDDLE}),
+    *_of("search", _V | {"query": _ASKED}),
+    *_of("entries", _V | {"ids": [f"e-{number:03d}" for number in range(20, 360, 17)]}),
+    *_of("reflection", {"space": "village", "agent": "widow"}, _O),
+    *_of("beliefs", _V, {"space": "village", "agent": "smith", "reader": "baker"}),
+    *_of("scene", {"space": "village"}, {"space": "harbour", "as_of": "2026-03-08T00:00:00Z"}),
+    *_of("context", _V | {"query": _ASKED, "budget_tokens": 1500}, _H, _R | {"as_of": _MIDDLE}),
+    *_of("explain", _V | {"event_id": "e-100", "query": _ASKED}, _V | {"event_id": "e-355"}),
+    *_of("agent_settings", _V, _R),
+    *_of("pending", {}, {"space": "village"}),
+    *_of("spaces", {}),
+    *_of("agents", {"space": "village"}),
+    *_of("sessions", {"space": "office"}),
+    *_of("space", {"space": "harbour"}),
+    *_of("kinds", {"space": "village"}, {"space": "office", "as_of": _MIDDLE}),
+    *_of("catalogue", {}),
+    *_of("admin.status", {}),
+    *_of("admin.verify", {}, {"what": "views"}),
+    *_of("admin.plan_rebuild", {}, {"what": "index"}),
+    *_of("admin.abort_rebuild", {}),
+    *_of("admin.abort_reindex", {}),
+    *_of("admin.dead_letters", {}),
+    *_of("admin.dead_letter", {"position": "0:31"}, {"position": "0:45"}),
+    Question("admin.copy", ask=_copy),
+    Question("publish_many", {"events": "repeats"}, _answer_repeats),
+    Question("row", ask=_row),
+    Question("log_entries", ask=_log),
+    Question("admin.records", ask=_export),
+    Question("admin.records", {"space": "harbour"}, _export_space),
+]
+"""What is asked of a damaged folder, in any order."""
+
+REPAIRS: Sequence[Question] = [
+    *_of("admin.rebuild", {}, {"what": "index"}),
+    *_of("admin.retry_dead_letters", {}),
+    *_of("admin.reindex", {"model": "toy"}),
+]
+"""What computes the views or the index again."""
+
+VERIFY = Question("admin.verify")
+NEW = Event(id="e-new", space="village", agent="baker", kind="agent.spoke", payload={"text": "All is well."})
+
+
+async def _publish(memory: Memory, folder: Path) -> Any:
+    """Whether an acknowledged event is at its position."""
+    position = await memory.publish(NEW)
+    found = [value async for batch in memory.admin.records(position) for _, value in batch.records]
+    return [codec.decode(value).id for value in found]
+
+
+async def _read_back(memory: Memory, folder: Path) -> Any:
+    return [shown.event.id for shown in (await memory.timeline("village", "baker", limit=1)).items]
+
+
+async def _react(memory: Memory, folder: Path) -> Any:
+    return [(item.space, item.agent, item.kind) for item in (await memory.react()).items]
+
+
+PUBLISH = Question("publish", ask=_publish)
+WRITTEN: Sequence[Question] = [Question("timeline", {"limit": 1}, _read_back), Question("react", ask=_react)]
+"""What is called after `PUBLISH`, in this order."""

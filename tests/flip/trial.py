@@ -1,0 +1,308 @@
+"""One trial, in a process of its own: a copy of a folder is damaged, and every operation is called."""
+
+import asyncio
+import random
+import shutil
+import sqlite3
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from flip import folders, judge, mutations
+from flip.folders import Folders
+from flip.judge import Damage, Expected, Judge, Outcome, Verdict
+from flip.memories import in_process, without_folder
+from flip.mutations import Mutation
+from flip.questions import PUBLISH, QUESTIONS, REPAIRS, VERIFY, WRITTEN, Question
+from flip.story import batches
+from recallog import Memory, layout
+from recallog_schemas.errors import RecallogError
+
+CALL_SECONDS_MAX = 5.0
+INDEX_WAIT_SECONDS = 2.0
+"""How long a trial waits for the index before it asks: with a damaged index it may never follow."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one trial does; all of it follows from the seed and the number of the trial."""
+
+    number: int
+    state: str
+    """The folder that is damaged."""
+    mutations: tuple[Mutation, ...]
+    live: bool
+    """Whether the folder is damaged while a memory has it open."""
+    repair_first: Question | None
+    order: tuple[int, ...]
+    """Of the questions."""
+
+    def describe(self) -> str:
+        """The trial in one line."""
+        how = [f"folder {self.state}"]
+        how += ["open meanwhile"] if self.live else []
+        how += [f"first {self.repair_first.name}"] if self.repair_first else []
+        return f"trial {self.number}: {', and '.join(map(str, self.mutations))} ({'; '.join(how)})"
+
+
+LIVE_SHARE = 0.25
+TWO_SHARE = 0.08
+REPAIR_SHARE = 0.2
+_NOT_LIVE = ("-shm", ".lock")
+"""Files that only processes that run use: a truncated memory map ends them."""
+
+
+def plan(seed: int, number: int, root: Folders) -> Plan:
+    """The trial `number` of a run with `seed`."""
+    rng = random.Random(f"{seed}/{number}")
+    state = rng.choice(folders.STATES)
+    live = rng.random() < LIVE_SHARE
+    home = root.of(state)
+    files = [file for file in folders.files_of(home) if (home / file).stat().st_size or rng.random() < 0.2]
+    if live:
+        files = [file for file in files if not file.endswith(_NOT_LIVE) and not file.startswith(str(layout.INDEX))]
+    drawn = [mutations.draw(rng, home, files) for _ in range(2 if rng.random() < TWO_SHARE else 1)]
+    if len({mutation.file for mutation in drawn}) < len(drawn):
+        del drawn[1:]
+    repair = rng.choice(REPAIRS) if rng.random() < REPAIR_SHARE else None
+    order = list(range(len(QUESTIONS)))
+    rng.shuffle(order)
+    return Plan(number, state, tuple(drawn), live, repair, tuple(order))
+
+
+_DETAIL_CHARS_MAX = 600
+
+ALL = [event for batch in batches() for event in batch]
+_OF_FOLDER = ("admin.status", "admin.copy")
+"""Operations whose answers contain the id of the ledger or a path."""
+
+Say = Callable[[Outcome | str], None]
+
+
+async def run(planned: Plan, root: Folders, expected: Expected, folder: Path, say: Say) -> None:
+    """Execute a trial in `folder`, which is empty; `say` is called before and after each call."""
+    home = folder / "home"
+    folders.copy(root.of(planned.state), home)
+    files = [mutation.file for mutation in planned.mutations]
+    ledger = _ledger_damage(planned, root, expected, folder)
+    judging = Judge(expected, home, files, ledger, await _rolled_back(ledger, expected, folder))
+    if not planned.live:
+        _damage(planned, home, root)
+    await _Trial(planned, root, judging, folder, say).run()
+
+
+def _damage(planned: Plan, home: Path, root: Folders) -> None:
+    for mutation in planned.mutations:
+        if (home / mutation.file).exists():  # an open memory may have removed it meanwhile
+            mutation.apply(home, root.of("older"))
+
+
+def _ledger_damage(planned: Plan, root: Folders, expected: Expected, folder: Path) -> Damage:
+    """What the damaged ledger contains, seen in a copy of it."""
+    files = [mutation for mutation in planned.mutations if mutation.file.startswith(layout.LEDGER)]
+    if not files:
+        return Damage()
+    aside = _damaged_copy(planned, root, folder, layout.LEDGER)
+    return judge.look(aside, expected.records) if aside.exists() else Damage(lost=frozenset(expected.records))
+
+
+def _damaged_copy(planned: Plan, root: Folders, folder: Path, name: str) -> Path:
+    """A damaged copy of one SQLite file and its log, for a look at it."""
+    aside = folder / f"look-{name.replace('/', '-')}"
+    aside.mkdir()
+    for suffix in ("", "-wal", "-shm"):
+        if (root.of(planned.state) / f"{name}{suffix}").exists():
+            shutil.copyfile(root.of(planned.state) / f"{name}{suffix}", aside / f"{name}{suffix}")
+    for mutation in planned.mutations:
+        if mutation.file.startswith(name):
+            mutation.apply(aside, root.of("older"))
+    return aside / name
+
+
+async def _rolled_back(ledger: Damage, expected: Expected, folder: Path) -> Mapping[str, Any]:
+    """The answers of the first records, if the others are lost."""
+    prefix = ledger.prefix(len(expected.records))
+    if prefix is None:
+        return {}
+    async with without_folder(ALL[:prefix]) as memory:
+        return await answers(memory, folder / "prefix")
+
+
+async def expect(root: Folders, folder: Path) -> Expected:
+    """The answers of a whole folder, and of a memory that has the same events in no file.
+
+    Raises `RuntimeError` if these differ, other than by the index: then neither can be trusted.
+    """
+    home = folder / "whole"
+    folders.copy(root.of("closed"), home)
+    records = judge.records_of(home / layout.LEDGER)
+    async with in_process(home, follow=False) as memory:
+        by_index = await answers(memory, folder / "calls")
+    async with without_folder(ALL) as memory:
+        by_words = await answers(memory, folder / "calls-by-words")
+    for question in QUESTIONS:
+        name = question.name
+        if not question.by_index and question.operation not in _OF_FOLDER and by_index[name] != by_words[name]:
+            raise RuntimeError(f"{name}: {judge.difference(by_index[name], by_words[name])}")
+    events = {offset: event.model_dump(mode="json") for offset, event in enumerate(ALL)}
+    return Expected(by_index, by_words, events, records)
+
+
+async def answers(memory: Memory, folder: Path) -> dict[str, Any]:
+    """The canonical answers to all questions, by name."""
+    found: dict[str, Any] = {}
+    for number, question in enumerate((*QUESTIONS, *REPAIRS, PUBLISH, *WRITTEN)):
+        try:
+            found[question.name] = judge.canonical(question.operation, await question.put(memory, folder / str(number)))
+        except RecallogError as error:
+            found[question.name] = judge.error_document(error)
+    return found
+
+
+class _Trial:
+    """The calls of one trial, in order."""
+
+    def __init__(self, planned: Plan, root: Folders, judging: Judge, folder: Path, say: Say) -> None:
+        self._plan = planned
+        self._root = root
+        self._judge = judging
+        self._folder = folder
+        self._home = folder / "home"
+        self._say = say
+        self._calls = 0
+        self._altered: bool | None = None
+        self._not_right: set[Question] = set()
+
+    async def run(self) -> None:
+        questions = [QUESTIONS[number] for number in self._plan.order]
+        await self._with_memory(lambda memory: self._damaged(memory, questions))
+        # Not all of them again: what was right, and is read from views that were verified, is a sample.
+        again = [each for number, each in enumerate(questions) if each in self._not_right or number % 3 == 0]
+        await self._with_memory(lambda memory: self._again(memory, again))
+
+    async def _with_memory(self, work: Callable[[Memory], Awaitable[None]]) -> None:
+        opened = in_process(self._home)
+        await work(await opened.__aenter__())
+        await self._call("close", "close", opened.__aexit__(None, None, None), lambda answer: (Verdict.RIGHT, ""))
+
+    async def _damaged(self, memory: Memory, questions: Sequence[Question]) -> None:
+        if self._plan.live:
+            damaged, self._judge = self._judge, replace(self._judge, files=(), ledger=Damage(), rolled_back={})
+            for question in questions[:4]:
+                await self._put(memory, question, "before")
+            self._judge = damaged
+            _damage(self._plan, self._home, self._root)
+        await self._wait_for_index(memory)
+        if self._plan.repair_first is not None:
+            await self._put(memory, self._plan.repair_first, "first")
+        outcomes = {question: await self._put(memory, question, "damaged") for question in questions}
+        self._not_right = {question for question, outcome in outcomes.items() if outcome.verdict is not Verdict.RIGHT}
+        verified = await self._put(memory, VERIFY, "verify")
+        for question, outcome in outcomes.items():
+            if outcome.verdict is Verdict.MISSED and verified.verdict is Verdict.RIGHT:
+                later = await self._put(memory, question, "after verify")
+                if later.verdict is Verdict.MISSED:
+                    self._say(replace(later, verdict=Verdict.UNNAMED))
+        if verified.verdict is not Verdict.RIGHT:
+            await self._remedy(memory)
+
+    async def _remedy(self, memory: Memory) -> None:
+        """Do what `verify` advises."""
+        for question in REPAIRS[:2]:
+            await self._put(memory, question, "remedy")
+        await self._wait_for_index(memory)
+
+    async def _again(self, memory: Memory, questions: Sequence[Question]) -> None:
+        """Ask again: damage of the views and of the index is repaired, at the latest by what `verify` advises."""
+        await self._wait_for_index(memory)
+        asked = (*questions, VERIFY)
+        remains = [each for each in asked if (await self._put(memory, each, "again")).verdict is not Verdict.RIGHT]
+        if remains and not self._judge.of_ledger:
+            await self._remedy(memory)
+            for question in remains:
+                outcome = await self._put(memory, question, "repaired")
+                if outcome.verdict is not Verdict.RIGHT:
+                    detail = f"{outcome.verdict}: {outcome.detail}"
+                    self._say(replace(outcome, verdict=Verdict.NOT_HEALED, detail=detail))
+        await self._write(memory)
+
+    async def _write(self, memory: Memory) -> None:
+        """Publish an event, read it back, and answer the reflections that are due."""
+        published = await self._put(memory, PUBLISH, "write")
+        if published.verdict is Verdict.RIGHT:
+            for question in WRITTEN:
+                await self._put(memory, question, "write")
+
+    async def _wait_for_index(self, memory: Memory) -> None:
+        """Wait until the index has processed the ledger, so that answers do not depend on how fast it does."""
+        with suppress(RecallogError, TimeoutError, OSError):
+            async with asyncio.timeout(INDEX_WAIT_SECONDS):
+                index, end = memory._components.index, (await memory.admin.ledger_ends())[0]
+                while index is not None:
+                    pointer = await index.rows.pointer(0)
+                    done = await index.rows.checkpoint(pointer.active) if pointer.active is not None else None
+                    if done is not None and done.offset + 1 >= end:
+                        break
+                    await asyncio.sleep(0.01)
+
+    async def _put(self, memory: Memory, question: Question, stage: str) -> Outcome:
+        self._calls += 1
+        aside = self._folder / f"call-{self._calls}"
+        return await self._call(
+            question.name,
+            stage,
+            question.put(memory, aside),
+            lambda answer: self._refined(*self._judge.answer(question, answer)),
+            lambda error: self._judge.error(question, error),
+        )
+
+    async def _call(
+        self,
+        name: str,
+        stage: str,
+        work: Awaitable[Any],
+        judged: Callable[[Any], tuple[Verdict, str]],
+        failed: Callable[[BaseException], tuple[Verdict, str]] = lambda error: (Verdict.RAW, repr(error)),
+    ) -> Outcome:
+        self._say(f"{stage}: {name}")
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(CALL_SECONDS_MAX):
+                verdict, detail = judged(await work)
+        except TimeoutError:
+            verdict, detail = Verdict.HANG, f"no answer in {CALL_SECONDS_MAX:g} s"
+        except BaseException as error:  # noqa: BLE001 - a panic of a native library is no Exception
+            verdict, detail = failed(error)
+            if verdict is Verdict.RAW:
+                detail += f" [{_last_line(error)}]"
+        outcome = Outcome(name, stage, verdict, detail[:_DETAIL_CHARS_MAX], time.monotonic() - began)
+        self._say(outcome)
+        return outcome
+
+    def _refined(self, verdict: Verdict, detail: str) -> tuple[Verdict, str]:
+        """A wrong answer is one that missed rows, if no row of the damaged views or ledger has another content."""
+        if verdict is not Verdict.WRONG or "is shown as" in detail:
+            return verdict, detail
+        if self._altered is None:
+            self._altered = bool(self._judge.ledger.altered) or any(self._altered_rows(name) for name in folders.VIEWS)
+        return (Verdict.WRONG if self._altered else Verdict.MISSED), detail
+
+    def _altered_rows(self, name: str) -> bool:
+        """Whether the damaged file has a row that it never had."""
+        if not any(mutation.file.startswith(name) for mutation in self._plan.mutations):
+            return False
+        path = _damaged_copy(self._plan, self._root, self._folder, name)
+        try:
+            return not all(row in self._root.history[name] for row in folders.rows_of(path))
+        except (sqlite3.Error, OSError):
+            return False
+
+
+def _last_line(error: BaseException) -> str:
+    """Where an error was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""

@@ -1,0 +1,142 @@
+"""The flip run: it sees each kind of finding, and a trial follows from its seed."""
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flip import mutations, run, trial
+from flip.folders import Folders
+from flip.judge import Damage, Expected, Judge, Outcome, Verdict
+from flip.mutations import Mutation
+from flip.questions import OPERATIONS, PUBLISH, QUESTIONS, REPAIRS, VERIFY, WRITTEN, Question
+from flip.trial import Plan
+from recallog.layout import LEDGER, views_file
+from recallog_schemas.errors import InvalidEvent, StorageCorrupt
+
+SEED = 15
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Folders, Expected]:
+    """The folders, which a process without threads builds, since it forks."""
+    base = tmp_path_factory.mktemp("flip") / "base"
+    subprocess.run(
+        [sys.executable, "-m", "flip", "--trials", "1", "--seed", str(SEED), "--base", str(base)],
+        env=os.environ | {"PYTHONPATH": str(TESTS)},
+        check=False,  # its findings are not this test's
+        capture_output=True,
+    )
+    return run.prepare(base)
+
+
+@pytest.fixture
+def judging(whole: tuple[Folders, Expected]) -> Judge:
+    return Judge(whole[1], Path("/home"), [views_file()], Damage())
+
+
+def question(operation: str) -> Question:
+    return next(each for each in QUESTIONS if each.operation == operation)
+
+
+def answer(whole: tuple[Folders, Expected], asked: Question) -> Any:
+    return whole[1].by_index[asked.name]
+
+
+def planned(*damages: Mutation, state: str = "closed") -> Plan:
+    return Plan(0, state, damages, live=False, repair_first=None, order=tuple(range(len(QUESTIONS))))
+
+
+def test_every_operation_is_called() -> None:
+    assert {each.operation for each in (*QUESTIONS, *REPAIRS, PUBLISH, *WRITTEN)} >= OPERATIONS.keys()
+
+
+def test_a_trial_follows_from_its_seed_and_number(whole: tuple[Folders, Expected]) -> None:
+    assert trial.plan(SEED, 3, whole[0]) == trial.plan(SEED, 3, whole[0])
+    assert trial.plan(SEED, 3, whole[0]) != trial.plan(SEED, 4, whole[0])
+
+
+def test_each_kind_of_damage_changes_the_file(whole: tuple[Folders, Expected], tmp_path: Path) -> None:
+    home, rng, kinds = whole[0].of("closed"), random.Random(SEED), set[str]()
+    for number in range(200):
+        drawn = mutations.draw(rng, home, [LEDGER, views_file()])
+        aside = tmp_path / str(number)
+        aside.mkdir()
+        before = (home / drawn.file).read_bytes()
+        (aside / drawn.file).write_bytes(before)
+        drawn.apply(aside, whole[0].of("older"))
+        changed = not (aside / drawn.file).exists() or (aside / drawn.file).read_bytes() != before
+        kinds |= {drawn.kind} if changed else set()
+    assert kinds == mutations.KINDS.keys()
+
+
+def test_a_folder_whose_lock_and_log_are_damaged_answers_as_before(
+    whole: tuple[Folders, Expected], tmp_path: Path
+) -> None:
+    damaged = planned(Mutation("views.lock", "extend", (), (3, 100)), Mutation("index/service.log", "delete"))
+    said: list[Outcome | str] = []
+    asyncio.run(trial.run(damaged, *whole, tmp_path, said.append))
+    outcomes = [each for each in said if isinstance(each, Outcome)]
+    assert [each for each in outcomes if each.verdict is not Verdict.RIGHT] == []
+    assert len(outcomes) > len(QUESTIONS)
+
+
+def test_a_wrong_value_is_found(whole: tuple[Folders, Expected], judging: Judge) -> None:
+    asked = question("episodic")
+    right = answer(whole, asked)
+    assert judging.answer(asked, right)[0] is Verdict.RIGHT
+    assert judging.answer(asked, right | {"known": False})[0] is Verdict.WRONG
+    assert judging.answer(asked, right | {"generation": "another"})[0] is Verdict.RIGHT
+
+
+def test_a_wrong_event_is_found_also_in_an_answer_that_a_damaged_index_may_rank_otherwise(
+    whole: tuple[Folders, Expected],
+) -> None:
+    judging = Judge(whole[1], Path("/home"), ["index/rows.db"], Damage())
+    asked = question("recall")
+    right = answer(whole, asked)
+    first, *others = right["hits"]
+    assert judging.answer(asked, right | {"hits": others})[0] is Verdict.RANKED
+    altered = first | {"event": first["event"] | {"turn": 7_000}}
+    assert judging.answer(asked, right | {"hits": [altered, *others]})[0] is Verdict.WRONG
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [
+        (StorageCorrupt("the views file /home/views.db is damaged. Build it again: recallog rebuild"), Verdict.NAMED),
+        (StorageCorrupt("a row is damaged. Build the views again: recallog rebuild"), Verdict.VAGUE),
+        (StorageCorrupt("the views file /home/views.db is damaged"), Verdict.VAGUE),
+        (InvalidEvent("payload.text: /home/views.db, try again"), Verdict.BLAMING),
+        (KeyError("offset"), Verdict.RAW),
+    ],
+)
+def test_an_error_names_the_file_and_a_remedy(judging: Judge, error: Exception, verdict: Verdict) -> None:
+    assert judging.error(question("episodic"), error)[0] is verdict
+
+
+def test_a_damaged_record_that_a_rebuild_adopts_is_found(whole: tuple[Folders, Expected]) -> None:
+    judging = Judge(whole[1], Path("/home"), [LEDGER], Damage(altered=frozenset({57})))
+    rebuild = next(each for each in REPAIRS if each.operation == "admin.rebuild")
+    assert judging.answer(rebuild, {"items": []})[0] is Verdict.ADOPTED
+    named = StorageCorrupt("the ledger /home/ledger.db is damaged at 0:57. Restore your backup")
+    assert judging.error(rebuild, named)[0] is Verdict.NAMED
+    unnamed = StorageCorrupt("the ledger /home/ledger.db is damaged at 0:58. Restore your backup")
+    assert judging.error(rebuild, unnamed)[0] is Verdict.VAGUE
+
+
+def test_a_ledger_that_ends_earlier_is_told_from_one_with_a_hole(whole: tuple[Folders, Expected]) -> None:
+    records = len(whole[1].records)
+    assert Damage(lost=frozenset(range(100, records))).prefix(records) == 100
+    assert Damage(lost=frozenset({100})).prefix(records) is None
+    assert Damage(altered=frozenset({100})).prefix(records) is None
+
+
+def test_verify_is_asked_of_everything() -> None:
+    assert VERIFY.arguments == {}
