@@ -268,6 +268,7 @@ class FolderWorld:
             self._delete_views,
             self._hold_lock,
             self._hold_transaction,
+            *(self._damage_ledger,) * 2,
             self._cut_power,
         )
         while self.faults_left > 0:

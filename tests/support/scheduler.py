@@ -7,11 +7,13 @@ whose answer never came. Nothing here uses threads, time or an event loop, so a 
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
 from typing import Any, TypeVar
 
+import msgspec
+
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import Checkpoint, Chunk, Generation, Outcome, Pointer, ReadResult, Store
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Event, Position
-from recallog_schemas.errors import Rebuilding, StorageUnavailable, UnknownOutcome
+from recallog_schemas.errors import Rebuilding, RecallogError, StorageCorrupt, StorageUnavailable, UnknownOutcome
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest
 from support.folding import finish
 
@@ -19,6 +21,16 @@ Result = TypeVar("Result")
 
 Fails = Callable[[], bool]
 """Whether the next call fails; called before and after it takes effect."""
+
+Refuses = Callable[[], RecallogError | None]
+"""The error of every write while the storage is full or read-only; None while it is not."""
+
+Damaged = Callable[[], int | None]
+"""The offset of the damaged record of the ledger; None if there is none."""
+
+
+def never() -> None:
+    """Nothing is refused, and nothing is damaged."""
 
 
 class Pause:
@@ -61,10 +73,12 @@ class Process:
 class SteppedLedger(Ledger):
     """A ledger that lets other processes run at every call, and whose appends may end in an unknown outcome."""
 
-    def __init__(self, inner: Ledger, fails: Fails) -> None:
+    def __init__(self, inner: Ledger, fails: Fails, refuses: Refuses = never, damaged: Damaged = never) -> None:
         self.unique_ids = inner.unique_ids  # type: ignore[misc]
         self._inner = inner
         self._fails = fails
+        self._refuses = refuses
+        self._damaged = damaged
 
     async def open(self) -> None:
         await self._inner.open()
@@ -74,6 +88,8 @@ class SteppedLedger(Ledger):
 
     async def append(self, events: Sequence[Event]) -> list[Position]:
         await Pause()
+        if (refused := self._refuses()) is not None:
+            raise refused
         if self._fails():
             raise UnknownOutcome("not written")
         positions = await self._inner.append(events)
@@ -91,7 +107,14 @@ class SteppedLedger(Ledger):
     async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         async for batch in self._inner.read(partition, start, until, space=space):
             await Pause()
-            yield batch
+            damaged = self._damaged()
+            if damaged not in [offset for offset, _ in batch.records]:
+                yield batch
+                continue
+            before = [record for record in batch.records if record[0] < damaged]
+            if before:
+                yield msgspec.structs.replace(batch, next=damaged, records=before)
+            raise StorageCorrupt(f"the record at 0:{damaged} is damaged", position=f"0:{damaged}", until=damaged + 1)
 
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
         await Pause()
@@ -110,10 +133,16 @@ class SteppedLedger(Ledger):
 class SteppedStore(Store):
     """A store that lets other processes run before and after every call takes effect, and may fail at both points."""
 
-    def __init__(self, inner: Store, fails: Fails, created: list[Generation]) -> None:
+    def __init__(self, inner: Store, fails: Fails, created: list[Generation], refuses: Refuses = never) -> None:
         self._inner = inner
         self._fails = fails
         self._created = created
+        self._refuses = refuses
+
+    async def _write(self, call: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        if (refused := self._refuses()) is not None:
+            raise refused
+        return await self._touch(call)
 
     async def _touch(self, call: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         await Pause()
@@ -133,22 +162,22 @@ class SteppedStore(Store):
 
     async def create(self, generation: Generation, replaces: Generation | None = None) -> Pointer:
         self._created.append(generation)
-        return await self._touch(lambda: self._inner.create(generation, replaces))
+        return await self._write(lambda: self._inner.create(generation, replaces))
 
     async def activate(self, building: Generation, *, unless_beyond: int | None = None) -> bool:
-        return await self._touch(lambda: self._inner.activate(building, unless_beyond=unless_beyond))
+        return await self._write(lambda: self._inner.activate(building, unless_beyond=unless_beyond))
 
     async def retire(self, generation: Generation) -> bool:
-        return await self._touch(lambda: self._inner.retire(generation))
+        return await self._write(lambda: self._inner.retire(generation))
 
     async def collect_garbage(self, partition: int) -> None:
-        await self._touch(lambda: self._inner.collect_garbage(partition))
+        await self._write(lambda: self._inner.collect_garbage(partition))
 
     async def checkpoint(self, generation: Generation) -> Checkpoint | None:
         return await self._touch(lambda: self._inner.checkpoint(generation))
 
     async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
-        return await self._touch(lambda: self._inner.commit(generation, expected, new, changes))
+        return await self._write(lambda: self._inner.commit(generation, expected, new, changes))
 
     async def read(
         self,

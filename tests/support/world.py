@@ -1,12 +1,14 @@
 """A simulation, by a seed: producers, readers, reactors, rebuilders and operators on one ledger and one store.
 
 Processes are killed at any call of ledger or store, calls fail before or after they take effect, and the store is lost
-or replaced by an older copy. Every read during the simulation and at its end must equal a fold of the ledger.
+or replaced by an older copy. For a while the storage is full or read-only, a stopped process holds the lock, or a
+record of the ledger is damaged. Every read during the simulation and at its end must equal a fold of the ledger.
 """
 
 import copy
 import random
-from collections.abc import Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
 import msgspec
@@ -22,7 +24,16 @@ from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import builtin, episodic
 from recallog_projections.views.activity import Activity
 from recallog_schemas import Event, Record, limits
-from recallog_schemas.errors import Rebuilding, StorageUnavailable, UnknownOutcome, ViewsTooNew
+from recallog_schemas.errors import (
+    LockTimeout,
+    Rebuilding,
+    StorageCorrupt,
+    StorageFull,
+    StorageReadOnly,
+    StorageUnavailable,
+    UnknownOutcome,
+    ViewsTooNew,
+)
 from recallog_streams import generations
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
@@ -34,6 +45,10 @@ from support.scheduler import Pause, Process, SteppedLedger, SteppedStore
 
 STEPS_MAX = 200_000
 """A simulation that has not ended by then is in an endless loop."""
+
+
+DAMAGED, HELD = "a damaged record", "a stopped holder of the lock"
+TROUBLES = (DAMAGED, HELD, "full", "read-only")
 
 
 class NewActivity(Activity):
@@ -81,6 +96,8 @@ class World:
         self.events_left = rng.randrange(5, 61)
         self.failures = rng.choice((0.0, 0.01, 0.1))
         """Probability that a call fails, before or after it took effect. Its process mostly continues."""
+        self.may_fail = self.failures > 0
+        """Whether something has failed, or may fail, in this world."""
         self.deaths = rng.choice((0.0, 0.01, 0.05))
         """Probability that a process is killed at a step."""
         self.crowd = rng.choice((0.0, 0.005, 0.02))
@@ -89,6 +106,13 @@ class World:
         """Probability that it is a task of an existing process, with that process' projector."""
         self.disasters = rng.choice((0.0, 0.0, 0.002))
         """Probability that the store is lost, or replaced by an older copy."""
+        self.weather = rng.choice((0.0, 0.005, 0.03))
+        """Probability that the storage begins or ends to fail as a whole."""
+        self.trouble = ""
+        """What fails now: one of `TROUBLES`; "" for nothing."""
+        self.damaged: int | None = None
+        """The offset of the record that nobody can read now."""
+        self.ever_damaged: set[int] = set()
         self.poison = rng.choice((0.0, 0.1, 0.3))
         self.upgrade = rng.random() < 0.25
         self.upgraded = False
@@ -98,8 +122,8 @@ class World:
         self.processes: list[Process] = []
         self.copies: list[dict[str, Any]] = []
         self._expected: dict[int, Expected] = {}
-        self._stepped_ledger = SteppedLedger(self.ledger, self.fails)
-        self._stepped_store = SteppedStore(self.store, self.fails, self.created)
+        self._stepped_ledger = SteppedLedger(self.ledger, self.fails, self.refuses, lambda: self.damaged)
+        self._stepped_store = SteppedStore(self.store, self.fails, self.created, self.refuses)
 
     # Steps
 
@@ -147,9 +171,44 @@ class World:
                 others.append(self.spawn())
             if self.rng.random() < self.disasters:
                 self.restore()
+            if self.rng.random() < self.weather:
+                self.change_weather()
             if not producers:
-                self.failures = self.deaths = self.disasters = 0.0
+                self.failures = self.deaths = self.disasters = self.weather = 0.0
+                self.trouble, self.damaged = "", None
         raise AssertionError(f"no rest after {STEPS_MAX:,} steps: {[process.name for process in others]}")
+
+    def change_weather(self) -> None:
+        """End what fails as a whole, or begin another failure."""
+        self.damaged = None
+        self.trouble, self.may_fail = "" if self.trouble else self.rng.choice(TROUBLES), True
+        (end,) = finish(self.ledger.ends())
+        if self.trouble == DAMAGED and end:
+            self.damaged = self.rng.choice((end - 1, self.rng.randrange(end)))
+            self.ever_damaged.add(self.damaged)
+
+    def refuses(self) -> StorageUnavailable | None:
+        """The error of every write while the storage is full or read-only."""
+        if self.trouble == "full":
+            return StorageFull("no space is left")
+        return StorageReadOnly("the folder is read-only") if self.trouble == "read-only" else None
+
+    @asynccontextmanager
+    async def lock(self) -> AsyncIterator[None]:
+        """The lock of the projectors, which a stopped process may hold."""
+        await Pause()
+        if self.trouble == HELD:
+            raise LockTimeout("another process holds the lock")
+        yield
+
+    def check_explained(self, error: StorageUnavailable | StorageCorrupt) -> None:
+        """Raise `error` unless something explains it. What does may be over when its process goes on."""
+        if isinstance(error, StorageCorrupt):
+            explained = error.position in {f"0:{offset}" for offset in self.ever_damaged}
+        else:
+            explained = self.may_fail
+        if not explained:
+            raise error
 
     def restore(self) -> None:
         """Empty the store, or replace it by an older copy."""
@@ -179,7 +238,7 @@ class World:
             return self.rng.choice(self.projectors)
         newer = self.upgrade and self.rng.random() < 0.5
         self.upgraded = self.upgraded or newer
-        projector = Projector(self._stepped_ledger, self._stepped_store, self.projections(newer=newer))
+        projector = Projector(self._stepped_ledger, self._stepped_store, self.projections(newer=newer), lock=self.lock)
         self.projectors.append(projector)
         return projector
 
@@ -195,6 +254,9 @@ class World:
                     break
                 except UnknownOutcome:
                     continue  # repeats the same ids
+                except StorageUnavailable:
+                    assert self.refuses() is not None
+                    await Pause()
             self.deliver_again(self.rng.choice(events))
             if self.rng.random() < self.poison:
                 self.ledger.append_bytes(poison(self.rng))
@@ -233,7 +295,8 @@ class World:
                 # The query router repeats the query. A generation disappears only by a cutover, or with its store.
                 assert finish(self.store.pointer(0)).active != active or restored != self.restored
                 continue
-            except StorageUnavailable:
+            except (StorageUnavailable, StorageCorrupt) as error:
+                self.check_explained(error)
                 if self.rng.random() < 0.1:
                     projector = self.projector()
                 continue
@@ -258,14 +321,15 @@ class World:
                     await self._stepped_ledger.append([answer])
         except ViewsTooNew:
             assert self.upgraded
-        except (Rebuilding, StorageUnavailable, UnknownOutcome):
+        except (Rebuilding, StorageUnavailable, StorageCorrupt, UnknownOutcome):
             return  # the next reactor finds the pending triggers
 
     async def rebuild(self) -> None:
         projector, restored = self.projector(), self.restored
         try:
             rebuilt = await generations.rebuild(projector, 0)
-        except StorageUnavailable:
+        except (StorageUnavailable, StorageCorrupt) as error:
+            self.check_explained(error)
             return
         except ViewsTooNew:
             assert self.upgraded
