@@ -38,6 +38,7 @@ from recallog_streams.projector import ProcessedBatch, Projector
 if TYPE_CHECKING:
     from recallog.index.indexer import Indexer
     from recallog.reactors.reflector import Reflector
+    from recallog_projections.breaker import Breaker
     from recallog_streams.ledgers.kafka.address import KafkaAddress
 
 REACTORS = "reactors"
@@ -63,13 +64,14 @@ def compose(
     """
     _check_combination(settings)
     ledger = ledger_at(settings.ledger or str(settings.home), settings)
-    stores = _stores(settings)
+    redis = _redis_breaker(settings)
+    stores = _stores(settings, redis)
     return assemble(
         ledger,
         stores,
         own=own,
-        lock=_locks(settings),
-        index=_index(settings, ledger, stores),
+        lock=_locks(settings, redis),
+        index=_index(settings, ledger, stores, redis),
         log_events=settings.log_events,
         after_wait_seconds=settings.after_wait_seconds,
         processed=processed,
@@ -132,7 +134,9 @@ def ledger_at(url: str, settings: Settings) -> Ledger:
     if scheme == "kafka":
         from recallog_streams.ledgers.kafka.ledger import KafkaLedger
 
-        return KafkaLedger(address_of(url), batch_records=limits.CLUSTER_BATCH_RECORDS)
+        return KafkaLedger(
+            address_of(url), batch_records=limits.CLUSTER_BATCH_RECORDS, deadline_seconds=settings.deadline_seconds
+        )
     if scheme == "memory":
         from recallog_streams.ledgers.memory import MemoryLedger
 
@@ -205,7 +209,16 @@ def _check_combination(settings: Settings) -> None:
         )
 
 
-def _stores(settings: Settings) -> Namespaced:
+def _redis_breaker(settings: Settings) -> "Breaker | None":
+    """The circuit breaker of all clients of the Redis of the views; None if the views are not in a Redis."""
+    if settings.views is None or scheme_of(settings.views) not in _REDIS:
+        return None
+    from recallog_projections.stores.redis_server import breaker_of
+
+    return breaker_of(settings.views, settings.deadline_seconds)
+
+
+def _stores(settings: Settings, redis: "Breaker | None") -> Namespaced:
     url = settings.views
     scheme = "" if url is None or "://" not in url else scheme_of(url)
     if url is None or not scheme:
@@ -215,7 +228,7 @@ def _stores(settings: Settings) -> Namespaced:
         # Only a cluster needs this package: it comes with recallog[cluster].
         from recallog_projections.stores.redis import RedisStore
 
-        return lambda namespace: RedisStore(url, namespace=_shared_namespace(namespace))
+        return lambda namespace: RedisStore(url, namespace=_shared_namespace(namespace), breaker=redis)
     if scheme == "memory":
         from recallog_projections.stores.memory import MemoryStore
 
@@ -240,13 +253,13 @@ def _sqlite_store(folder: Path, namespace: str, settings: Settings) -> Store:
     return SqliteStore(folder / file, settings.lock_wait_seconds)
 
 
-def _locks(settings: Settings) -> Callable[[str], Lock]:
+def _locks(settings: Settings, redis: "Breaker | None") -> Callable[[str], Lock]:
     """Locks among the processes of one memory: in Redis, else in the folder; none for a memory in this process."""
     views = settings.views
     if views is not None and scheme_of(views) in _REDIS:
         from recallog_streams.locks.redis import RedisLock
 
-        return lambda name: RedisLock(views, _shared_namespace(name), settings.lock_wait_seconds)
+        return lambda name: RedisLock(views, _shared_namespace(name), settings.lock_wait_seconds, redis)
     if settings.ledger is not None and scheme_of(settings.ledger) == "memory":
         return lambda name: nullcontext
     from recallog_streams.locks.folder import FolderLock
@@ -258,7 +271,7 @@ def _locks(settings: Settings) -> Callable[[str], Lock]:
     return lock
 
 
-def _index(settings: Settings, ledger: Ledger, stores: Namespaced) -> SemanticIndex | None:
+def _index(settings: Settings, ledger: Ledger, stores: Namespaced, redis: "Breaker | None") -> SemanticIndex | None:
     """The semantic index, or None if it is off. Its modules are imported when it is first used.
 
     Raises `SettingsError`.
@@ -284,25 +297,26 @@ def _index(settings: Settings, ledger: Ledger, stores: Namespaced) -> SemanticIn
         from recallog_projections.index.embedders.registry import embedder
         from recallog_projections.index.engines.server import ServerEngine
 
-        key = _secret(settings.embedder_api_key)
+        key, deadline = _secret(settings.embedder_api_key), settings.deadline_seconds
         return Indexer(
             ledger,
             stores(INDEX),
-            ServerEngine(url) if factory is None else factory(url),
-            lambda name: embedder(name, api_key=key),
+            ServerEngine(url, deadline_seconds=deadline) if factory is None else factory(url),
+            lambda name: embedder(name, api_key=key, deadline_seconds=deadline),
             settings.embedder,
             settings.index_token_vectors,
-            _index_lock(settings),
+            _index_lock(settings, redis),
+            deadline_seconds=deadline,
         )
 
     return IndexInProcess(indexer)
 
 
-def _index_lock(settings: Settings) -> Callable[[int], AbstractAsyncContextManager[Any]]:
+def _index_lock(settings: Settings, redis: "Breaker | None") -> Callable[[int], AbstractAsyncContextManager[Any]]:
     """The lock that one indexer of a partition holds at a time. It does not wait: it raises `LockTimeout` at once."""
     views = settings.views
     if views is None or scheme_of(views) not in _REDIS:
         return lambda partition: nullcontext()
     from recallog_streams.locks.redis import RedisLock
 
-    return lambda partition: RedisLock(views, _shared_namespace(f"{INDEX}:{partition}"), 0)()
+    return lambda partition: RedisLock(views, _shared_namespace(f"{INDEX}:{partition}"), 0, redis)()

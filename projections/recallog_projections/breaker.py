@@ -76,7 +76,9 @@ class Breaker:
         deadline_seconds: float = limits.DEADLINE_SECONDS,
         *,
         failures: tuple[type[Exception], ...] = (OSError,),
-        reason_of: Callable[[Exception], str] = lambda error: f"cannot be reached ({error})",
+        reason_of: Callable[[Exception], str] = lambda error: (
+            f"cannot be reached ({str(error) or type(error).__name__})"
+        ),
         open_seconds: float = OPEN_SECONDS,
     ) -> None:
         self._unavailable = unavailable

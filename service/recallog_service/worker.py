@@ -34,6 +34,9 @@ from recallog_streams.stop_signal import StopSignal
 DRAIN_SECONDS = 30.0
 """How long a worker that is stopping may take to commit its last batch."""
 
+DEADLINE_SECONDS = 10.0
+"""How long a worker waits at least for an answer: it has nobody who waits, and an answer that comes late saves work."""
+
 _log = logging.getLogger("recallog.worker")
 
 
@@ -62,7 +65,8 @@ class Projecting(mode.Service):
     def __init__(self, settings: Settings, projections: Sequence[Projection], metrics: Metrics) -> None:
         super().__init__()
         self.lives: Sequence[tuple[str, LiveProjector]] = ()
-        self._settings = settings
+        deadline_seconds = max(DEADLINE_SECONDS, settings.deadline_seconds)
+        self._settings = settings.model_copy(update={"deadline_seconds": deadline_seconds})
         self._projections = projections
         self._metrics = metrics
         self._why = "not started"

@@ -303,7 +303,7 @@ def test_an_address_without_a_broker_is_reported_at_once() -> None:
     async def scenario() -> None:
         ledger = KafkaLedger(address("127.0.0.1:1", "t"))
         for _ in range(2):
-            with pytest.raises(StorageUnavailable, match=r"kafka://127\.0\.0\.1:1/t.*connecting") as raised:
+            with pytest.raises(StorageUnavailable, match=r"kafka://127\.0\.0\.1:1/t cannot be reached") as raised:
                 async with asyncio.timeout(5):
                     await ledger.append(numbered(1))
             assert raised.value.retryable
@@ -400,7 +400,7 @@ def test_without_the_broker_an_outcome_is_unknown_or_nothing_was_written(killabl
             with pytest.raises(Unknown, match=r"of 2 events 0 are known to be written.*same ids") as unknown:
                 await ledger.append(unsure := numbered(2, first=1))
             assert unknown.value.retryable
-            with pytest.raises(StorageUnavailable, match=r"1\.5 seconds"):
+            with pytest.raises(StorageUnavailable, match=r"nothing was written: .* cannot be reached"):
                 await ledger.append(numbered(1, first=9))
             # Concurrent callers wait together, not one after the other.
             async with asyncio.timeout(5):
@@ -414,13 +414,9 @@ def test_without_the_broker_an_outcome_is_unknown_or_nothing_was_written(killabl
     run(scenario())
 
 
-def test_closing_returns_while_the_broker_is_down(
-    killable: LocalKafka, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writing, "_CLOSE_SECONDS", 0.2)
-
+def test_closing_returns_while_the_broker_is_down(killable: LocalKafka, topic: str) -> None:
     async def scenario() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(8):
             async with opened(address(killable.bootstrap, topic, timeout_seconds=1)) as ledger:
                 await ledger.append(numbered(1))
                 await ledger.manifest()

@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from contract.random_commits import NAMES, answers, changes, pages
 from contract.store_contract import LOG, ROW, A, B, C, StoreContract, activate, at, build, commit, data_of, row, tail
 from contract.store_contract import entries as log_entries
 from live.conftest import NewRedis
+from recallog_projections.breaker import OPEN_SECONDS
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.redis import READ_ROWS_MAX, RedisStore
@@ -44,6 +47,17 @@ def new_store(url: str) -> RedisStore:
 async def ask(store: RedisStore, *words: Any) -> Any:
     """The server's answer to a command, as the store itself would get it."""
     return await store._server.command(*words)
+
+
+def reached_again(store: RedisStore) -> None:
+    """Return when the store calls its server again, which it does some seconds after a failure."""
+    give_up = time.monotonic() + 2 * OPEN_SECONDS
+    while time.monotonic() < give_up:
+        with suppress(StorageUnavailable):
+            run(ask(store, "PING"))
+            return
+        time.sleep(0.05)
+    raise AssertionError("the store does not call its server again")
 
 
 async def keys(store: RedisStore) -> set[bytes]:
@@ -369,6 +383,7 @@ def test_acknowledged_commits_survive_a_kill(own: RedisStore, server: LocalRedis
     with pytest.raises(StorageUnavailable, match="cannot be reached"):
         commit(own, A, 3, 4)
     server.start()
+    reached_again(own)
     assert commit(own, A, 3, 4) is Outcome.APPLIED
     assert (data_of(own, A), tail(own, A)) == (b"1", ([b"2"], 2))
 

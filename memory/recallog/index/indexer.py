@@ -77,12 +77,14 @@ class Indexer:
     """Held while a partition is indexed, so that processes that share an index do not compute vectors twice."""
     load_for_queries: Callable[[str], Embedder] | None = None
     """Loads another embedder of a name for queries, which then do not wait for a batch. None: queries use the same."""
+    deadline_seconds: float = limits.DEADLINE_SECONDS
+    """How long a query waits for an embedder on another machine."""
 
     def __post_init__(self) -> None:
         self._views: dict[MadeWith, ProjectionGroup] = {}
         self._embedders: dict[tuple[str, Callable[[str], Embedder]], Embedder] = {}
         self._loading = Lock()
-        self._questions = EmbeddedQuestions()
+        self._questions = EmbeddedQuestions(self.deadline_seconds)
         self._closed = False
         self._checked_at = -CHECK_SECONDS
         self.problem = ""

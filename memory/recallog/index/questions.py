@@ -3,26 +3,55 @@
 import asyncio
 from collections import OrderedDict
 
+from recallog_projections.breaker import Breaker
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
+from recallog_schemas import limits
+from recallog_schemas.errors import EmbedderUnavailable
 
 QUESTIONS_KEPT = 32
 """Questions whose embeddings are kept. The longest take 0.4 MB each, with a vector for each of 256 tokens."""
 
 
 class EmbeddedQuestions:
-    """Embeds questions, and keeps the embeddings of the last ones."""
+    """Embeds questions, and keeps the embeddings of the last ones.
 
-    def __init__(self) -> None:
+    An embedder on another machine has `deadline_seconds` for a question. One that fails is not used for some seconds.
+    """
+
+    def __init__(self, deadline_seconds: float = limits.DEADLINE_SECONDS) -> None:
         self._embeddings: OrderedDict[tuple[str, str], Embedding] = OrderedDict()
+        self._deadline_seconds = deadline_seconds
+        self._breakers: dict[str, Breaker] = {}
+        """By model."""
 
     async def embedding(self, embedder: Embedder, text: str) -> Embedding:
         """The embedding of a question, with all its tokens. Raises `EmbedderUnavailable`."""
         key = embedder.model, text
         known = self._embeddings.get(key)
         if known is None:
-            (known,) = await asyncio.to_thread(embedder.embed, [Passage(text, is_query=True)])
-            self._embeddings[key] = known
+            known = self._embeddings[key] = await self._embedded(embedder, text)
         self._embeddings.move_to_end(key)
         while len(self._embeddings) > QUESTIONS_KEPT:
             self._embeddings.popitem(last=False)
         return known
+
+    async def _embedded(self, embedder: Embedder, text: str) -> Embedding:
+        if not embedder.leaves_machine:
+            return await _embedded(embedder, text)
+        if embedder.model not in self._breakers:
+            self._breakers[embedder.model] = _breaker(embedder.model, self._deadline_seconds)
+        return await self._breakers[embedder.model].call(lambda: _embedded(embedder, text))
+
+
+async def _embedded(embedder: Embedder, text: str) -> Embedding:
+    (embedding,) = await asyncio.to_thread(embedder.embed, [Passage(text, is_query=True)])
+    return embedding
+
+
+def _breaker(model: str, deadline_seconds: float) -> Breaker:
+    return Breaker(
+        lambda reason: EmbedderUnavailable(f"the embedder {model} {reason}"),
+        deadline_seconds,
+        failures=(EmbedderUnavailable,),
+        reason_of=lambda error: f"cannot be used: {error}",
+    )

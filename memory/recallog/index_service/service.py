@@ -88,7 +88,10 @@ class Service:
             settings.embedder,
             settings.index_token_vectors,
             # One model for queries and one for indexing: a query must not wait for a batch of texts.
-            load_for_queries=lambda name: _in_own_thread(embedder(name, api_key=key)),
+            load_for_queries=lambda name: _in_own_thread(
+                embedder(name, api_key=key, deadline_seconds=settings.deadline_seconds)
+            ),
+            deadline_seconds=settings.deadline_seconds,
         )
         self._index = IndexInProcess(lambda: self._indexer)
 

@@ -27,6 +27,7 @@ from typing import ClassVar
 
 import msgspec
 
+from recallog_projections.breaker import Breaker
 from recallog_projections.rows import Changes
 from recallog_projections.stores.redis_format import pack_changes, pack_key, pack_needs, space_range, unpack_key
 from recallog_projections.stores.redis_server import RedisServer, Script
@@ -74,15 +75,16 @@ class RedisStore(Store):
 
     The methods raise `StorageUnavailable` if the server cannot be reached or refuses writes now (the checkpoint then
     shows whether a write was made), `StorageFull` if it has no memory left, and `StorageError` if its maxmemory-policy
-    is not noeviction. The constructor raises `SettingsError` if `url` or `namespace` is invalid.
+    is not noeviction. Stores of one server share a `breaker` (see `redis_server.breaker_of`). The constructor raises
+    `SettingsError` if `url` or `namespace` is invalid.
     """
 
     remote: ClassVar[bool] = True
 
-    def __init__(self, url: str, *, namespace: str = "recallog") -> None:
+    def __init__(self, url: str, *, namespace: str = "recallog", breaker: Breaker | None = None) -> None:
         if not re.fullmatch(r"[A-Za-z0-9._:-]{1,64}", namespace):
             raise SettingsError(f"the namespace {namespace!r} is not 1 to 64 letters, digits and . _ : -")
-        self._server = RedisServer(url)
+        self._server = RedisServer(url, breaker)
         self._namespace = namespace
 
     def _partition(self, partition: int) -> str:

@@ -2,7 +2,8 @@
 
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from importlib.resources import files
 from typing import Any
@@ -27,12 +28,11 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoAnswer
 
+from recallog_projections.breaker import Breaker
+from recallog_schemas import limits
 from recallog_schemas.errors import SettingsError, StorageError, StorageFull, StorageReadOnly, StorageUnavailable
 
-CONNECT_SECONDS = 5.0
-REPLY_SECONDS = 10.0
 CONNECTIONS_MAX = 50
-CONNECTION_WAIT_SECONDS = 5.0
 
 _logger = logging.getLogger("recallog.redis")
 
@@ -59,8 +59,46 @@ class Script:
         return hashlib.sha1(self.text, usedforsecurity=False).hexdigest().encode()
 
 
+class Unreachable(Exception):
+    """The server cannot be reached, or a connection to it broke or timed out."""
+
+
+def address_of(url: str) -> str:
+    """Host and port, or the path of the socket, in the URL of a Redis. Raises `ValueError`."""
+    parsed = urlsplit(url)
+    return parsed.path if parsed.scheme == "unix" else f"{parsed.hostname or 'localhost'}:{parsed.port or 6379}"
+
+
+def breaker_of(url: str, deadline_seconds: float = limits.DEADLINE_SECONDS) -> Breaker:
+    """The circuit breaker of the Redis at `url`, for all its clients in this process. Raises `SettingsError`."""
+    try:
+        address = address_of(url)
+    except ValueError as error:
+        raise _invalid_url(error) from None
+
+    def unavailable(reason: str) -> StorageUnavailable:
+        return StorageUnavailable(
+            f"the Redis at {address} {reason}. Is it running, and is the URL right? Whether a write was made shows in "
+            "the checkpoint; try again"
+        )
+
+    return Breaker(unavailable, deadline_seconds, failures=(Unreachable,), reason_of=str)
+
+
+def connection_options(deadline_seconds: float) -> dict[str, Any]:
+    """The options of redis-py with which no call waits without a limit, and none is repeated unnoticed."""
+    return {
+        "socket_connect_timeout": deadline_seconds,
+        # The breaker ends a silent call before. This ends one that has lost its cancellation (see `ended`).
+        "socket_timeout": 2 * deadline_seconds,
+        "retry": Retry(NoBackoff(), 0),
+    }
+
+
 class RedisServer:
     """Calls to the server at `url` (redis://, rediss:// or unix://, with the options of redis-py in its query).
+
+    A call ends when `breaker` says so: after its deadline, or at once while the server is known not to answer.
 
     A call whose connection is broken is sent a second time, on a new connection: idle connections break unnoticed, and
     all of them break when the server restarts. The server may have executed the first one, but nothing is written
@@ -70,29 +108,22 @@ class RedisServer:
     Calls that time out are not repeated either, since the server may be overloaded.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, breaker: Breaker | None = None) -> None:
         self.url = url
+        self._breaker = breaker or breaker_of(url)
+        deadline_seconds = self._breaker.deadline_seconds
         try:
-            parsed = urlsplit(url)
-            self.address = (
-                f"{parsed.hostname or 'localhost'}:{parsed.port or 6379}" if parsed.scheme != "unix" else parsed.path
-            )
+            self.address = address_of(url)
             pool = BlockingConnectionPool.from_url(
                 url,
                 max_connections=CONNECTIONS_MAX,
-                timeout=CONNECTION_WAIT_SECONDS,
-                socket_connect_timeout=CONNECT_SECONDS,
-                socket_timeout=REPLY_SECONDS,
-                retry=Retry(NoBackoff(), 0),
+                timeout=2 * deadline_seconds,  # the breaker ends the call before
+                **connection_options(deadline_seconds),
                 protocol=2,
                 redis_connect_func=self._connected,
             )
         except (ValueError, TypeError) as error:
-            # Without the text of the error, which may show a part of a password that is not percent-encoded.
-            raise SettingsError(
-                "not the URL of a Redis: write redis://[[user]:password@]host[:port][/database] (rediss:// for TLS), "
-                f"with special characters of the password percent-encoded ({type(error).__name__})"
-            ) from None
+            raise _invalid_url(error) from None
         self._client = Redis.from_pool(pool)
         self._execute: Callable[..., Awaitable[Any]] = self._client.execute_command
         self._warned = False
@@ -115,21 +146,24 @@ class RedisServer:
             raise self._translated_error(error) from error
 
     async def _send(self, repeatable: bool, *words: Any) -> Any:
-        try:
-            return await self._execute(*words)
-        except NoConnection as error:
-            # Its subclasses are answers of the server, for example a wrong password: the same again the second time.
-            if not repeatable or type(error) is not NoConnection:
-                raise
-            return await self._execute(*words)
+        async with self._breaker.attempt():
+            with reaching():
+                try:
+                    return await self._execute(*words)
+                except NoConnection as error:
+                    # Its subclasses are answers of the server, for example a wrong password: the same again.
+                    if not repeatable or type(error) is not NoConnection:
+                        raise
+                    return await self._execute(*words)
 
     async def commands(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The answers to several commands in one pipeline. Raises as `command` does."""
         try:
-            async with self._client.pipeline(transaction=False) as pipeline:
+            async with self._breaker.attempt(), self._client.pipeline(transaction=False) as pipeline:
                 for words in commands:
                     pipeline.execute_command(*words)
-                return await pipeline.execute()
+                with reaching():
+                    return await pipeline.execute()
         except RedisError as error:
             raise self._translated_error(error) from error
 
@@ -185,15 +219,6 @@ class RedisServer:
             return StorageReadOnly(f"{here} denies its user a command that the store needs ({text}): extend its ACL")
         if isinstance(error, BusyLoadingError):
             return StorageUnavailable(f"{here} is still loading its data; try again later")
-        if isinstance(error, NoAnswer):
-            return StorageUnavailable(
-                f"{here} did not answer in time ({text}). Whether a write was made shows in the checkpoint; try again"
-            )
-        if isinstance(error, NoConnection):
-            return StorageUnavailable(
-                f"{here} cannot be reached ({text}). Is it running, and is the URL right? Whether a write was made "
-                "shows in the checkpoint; try again"
-            )
         if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in text:
             return StorageFull(f"{here} has no memory left, nothing was written: raise its maxmemory, then try again")
         if isinstance(error, ReadOnlyError):
@@ -203,6 +228,27 @@ class RedisServer:
         if isinstance(error, AskError):
             return StorageError(f"{here} is one of several nodes of a cluster ({text}): use a Redis that has all keys")
         return StorageError(f"{here} refused a call: {text}")
+
+
+@contextmanager
+def reaching() -> Iterator[None]:
+    """Raise `Unreachable` for the errors of redis-py that are no answers of the server."""
+    try:
+        yield
+    except NoAnswer as error:
+        raise Unreachable(f"did not answer in time ({error})") from error
+    except NoConnection as error:
+        if type(error) is not NoConnection:
+            raise
+        raise Unreachable(f"cannot be reached ({error})") from error
+
+
+def _invalid_url(error: Exception) -> SettingsError:
+    """Without the text of the error, which may show a part of a password that is not percent-encoded."""
+    return SettingsError(
+        "not the URL of a Redis: write redis://[[user]:password@]host[:port][/database] (rediss:// for TLS), with "
+        f"special characters of the password percent-encoded ({type(error).__name__})"
+    )
 
 
 async def _answer(connection: AbstractConnection, *words: str) -> Any:

@@ -71,7 +71,8 @@ class EndpointEmbedder(Embedder):
     - a full path that ends in `/embeddings`. A query string, such as `?api-version=…`, is always sent.
 
     `prefixes` replaces those that the model's name tells. `dimension` is the length of the model's vectors; without it,
-    one request determines it. `timeout_seconds` is the limit of each request. Redirects are not followed, so that the
+    one request determines it. `timeout_seconds` is the limit of each request, `question_seconds` that of a request with
+    only questions, for which somebody waits. Redirects are not followed, so that the
     key and the texts go to the named host only. The caller closes a `client` that it passes.
 
     A text is cut to 8,000 characters, and while the endpoint refuses it, to half its length, down to 256. An error in
@@ -90,6 +91,7 @@ class EndpointEmbedder(Embedder):
         prefixes: Prefixes | None = None,
         dimension: int | None = None,
         timeout_seconds: float = 30.0,
+        question_seconds: float = limits.DEADLINE_SECONDS,
         client: httpx.Client | None = None,
     ) -> None:
         """Raises `SettingsError` for an invalid URL, model or key."""
@@ -109,6 +111,7 @@ class EndpointEmbedder(Embedder):
         self.model = f"{self._model_name}@{self._url.netloc.decode()}{suffix}"
         self._dimension = dimension
         self._timeout_seconds = timeout_seconds
+        self._question_seconds = min(question_seconds, timeout_seconds)
         self._api_key = SecretStr((api_key or "").strip())
         self._headers = httpx.Headers({"accept-encoding": "identity"})
         if self._api_key:
@@ -127,13 +130,15 @@ class EndpointEmbedder(Embedder):
     @property
     def dimension(self) -> int:  # type: ignore[override]
         """The length of vectors. Sends one request unless it is known; raises as `embed` does."""
-        return self._dimension or self._vectors(["dimension"]).shape[1]
+        return self._dimension or self._vectors(["dimension"], self._timeout_seconds).shape[1]
 
     def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
         texts = [self._prefixes.of(passage) + _sendable(passage.text) for passage in passages]
+        questions = all(passage.is_query for passage in passages)
+        seconds = self._question_seconds if questions else self._timeout_seconds
         embeddings: list[Embedding] = []
         for start in range(0, len(texts), _TEXTS_MAX):
-            vectors = self._vectors(texts[start : start + _TEXTS_MAX])
+            vectors = self._vectors(texts[start : start + _TEXTS_MAX], seconds)
             embeddings += (Embedding(vector, (), np.zeros((0, len(vector)), np.float32)) for vector in vectors)
         return embeddings
 
@@ -143,25 +148,25 @@ class EndpointEmbedder(Embedder):
             self._own_client.close()
             self._own_client = None
 
-    def _vectors(self, texts: list[str]) -> Vectors:
+    def _vectors(self, texts: list[str], seconds: float) -> Vectors:
         """(texts, dimension), each of length 1."""
         try:
-            return self._read(self._reply(texts), len(texts))
+            return self._read(self._reply(texts, seconds), len(texts))
         except _Refused as refused:
             if len(texts) > 1:
                 # One by one, since a text's vector must not depend on the length of the others.
-                return np.vstack([self._vectors([text]) for text in texts])
+                return np.vstack([self._vectors([text], seconds) for text in texts])
             (text,) = texts
             if len(text) <= _TEXT_CHARS_MIN:
                 raise SettingsError(str(refused)) from None
-            return self._vectors([text[: max(_TEXT_CHARS_MIN, len(text) // 2)]])
+            return self._vectors([text[: max(_TEXT_CHARS_MIN, len(text) // 2)]], seconds)
 
-    def _reply(self, texts: list[str]) -> bytes:
+    def _reply(self, texts: list[str], seconds: float) -> bytes:
         """The body of a successful response."""
         try:
-            response, body = self._post(texts)
+            response, body = self._post(texts, seconds)
         except httpx.TimeoutException as error:
-            raise self._too_slow() from error
+            raise self._too_slow(seconds) from error
         except httpx.HTTPError as error:
             reason = f"{self._shown} cannot be reached ({self._excerpt(str(error) or type(error).__name__)})"
             raise EmbedderUnavailable(f"{reason}; check that it is running") from error
@@ -169,9 +174,9 @@ class EndpointEmbedder(Embedder):
             raise self._refused(response, body)
         return body
 
-    def _post(self, texts: list[str]) -> tuple[httpx.Response, bytes]:
+    def _post(self, texts: list[str], seconds: float) -> tuple[httpx.Response, bytes]:
         """The response, and its body up to one byte more than `_REPLY_BYTES_MAX`."""
-        deadline = time.monotonic() + self._timeout_seconds
+        deadline = time.monotonic() + seconds
         body = bytearray()
         with self._client().stream(
             "POST",
@@ -179,7 +184,7 @@ class EndpointEmbedder(Embedder):
             json={"model": self._model_name, "input": texts},
             headers=self._headers,
             follow_redirects=False,
-            timeout=self._timeout_seconds,
+            timeout=seconds,
         ) as response:
             for chunk in response.iter_bytes():
                 body += chunk
@@ -187,7 +192,7 @@ class EndpointEmbedder(Embedder):
                     break
                 # The timeout of the library starts again with each chunk.
                 if time.monotonic() > deadline:
-                    raise self._too_slow()
+                    raise self._too_slow(seconds)
         return response, bytes(body)
 
     def _client(self) -> httpx.Client:
@@ -240,9 +245,9 @@ class EndpointEmbedder(Embedder):
         self._dimension = found
         return unit(vectors)
 
-    def _too_slow(self) -> EmbedderUnavailable:
+    def _too_slow(self, seconds: float) -> EmbedderUnavailable:
         return EmbedderUnavailable(
-            f"{self._shown} has not answered within {self._timeout_seconds:g} s; it may be busy, or the model slow"
+            f"{self._shown} has not answered within {seconds:g} s; it may be busy, or the model slow"
         )
 
     def _invalid_reply(self, what: str) -> EmbedderUnavailable:

@@ -3,6 +3,7 @@
 from recallog_projections import plugins
 from recallog_projections.index.embedders.embedder import Embedder
 from recallog_projections.index.embedders.prefixes import split_name
+from recallog_schemas import limits
 from recallog_schemas.errors import SettingsError
 
 _SPELLINGS = """\
@@ -18,16 +19,23 @@ onnx:<folder>?query=query:+&passage=passage:+ (spelt as in the query of a URL)."
 _OWN_SCHEMES = frozenset({"minilm", "onnx", "sentence-transformers"})
 
 
-def embedder(name: str, *, api_key: str | None = None, threads: int | None = None) -> Embedder:
+def embedder(
+    name: str,
+    *,
+    api_key: str | None = None,
+    threads: int | None = None,
+    deadline_seconds: float = limits.DEADLINE_SECONDS,
+) -> Embedder:
     """The embedder with this name. Its model is loaded at the first use.
 
-    `api_key` is for endpoints, and `threads` is the number of threads of models on this machine. Raises `SettingsError`
-    for an unknown name, a folder without a model, and an invalid URL or key.
+    `api_key` is for endpoints, `deadline_seconds` their limit for a question, and `threads` is the number of threads of
+    models on this machine. Raises `SettingsError` for an unknown name, a folder without a model, and an invalid URL or
+    key.
     """
     name = name.strip()
     kind, separator, rest = name.partition(":")
     if kind in ("http", "https"):
-        return _endpoint(name, api_key)
+        return _endpoint(name, api_key, deadline_seconds)
     where, prefixes = split_name(rest) if kind in _OWN_SCHEMES else (rest, None)
     if name == "minilm" or (kind == "onnx" and where):
         from recallog_projections.index.embedders.onnx import OnnxEmbedder
@@ -44,7 +52,7 @@ def embedder(name: str, *, api_key: str | None = None, threads: int | None = Non
     return created
 
 
-def _endpoint(name: str, api_key: str | None) -> Embedder:
+def _endpoint(name: str, api_key: str | None, deadline_seconds: float) -> Embedder:
     from recallog_projections.index.embedders.endpoint import EndpointEmbedder
 
     url, _, fragment = name.partition("#")
@@ -54,4 +62,4 @@ def _endpoint(name: str, api_key: str | None) -> Embedder:
         raise SettingsError(
             f"an endpoint's URL must end with # and the model's name. An embedder is one of\n{_SPELLINGS}"
         )
-    return EndpointEmbedder(url, model_name, api_key, prefixes=prefixes)
+    return EndpointEmbedder(url, model_name, api_key, prefixes=prefixes, question_seconds=deadline_seconds)

@@ -14,6 +14,7 @@ from qdrant_client import models as qdrant
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
+from recallog_projections.breaker import Breaker
 from recallog_projections.index.engines.conditions import (
     AnyOf,
     Between,
@@ -37,6 +38,7 @@ from recallog_projections.index.engines.engine import (
     closed_error,
 )
 from recallog_projections.index.engines.folder import NAME
+from recallog_schemas import limits
 from recallog_schemas.errors import IndexLost, IndexUnavailable, SettingsError
 
 VERSION_MIN = (1, 19)
@@ -45,7 +47,8 @@ VERSION_MIN = (1, 19)
 VERSION_OF_TURBO8 = (1, 20)
 """The first version that stores vectors with 8 bits per number. On older ones they take twice the disk space."""
 
-REPLY_SECONDS = 15
+WRITE_SECONDS = 15.0
+"""How long a call of a builder may take: it writes, or reads whole pages of points."""
 
 UPSERT_BYTES = 8 * 1024 * 1024
 """JSON of one request, by an estimate; a server accepts 32 MB."""
@@ -59,6 +62,10 @@ _ADDRESS = "write https://host:6333, with ?api_key=… at the end if the server 
 Result = TypeVar("Result")
 
 
+class _NoAnswer(Exception):
+    """The server cannot be reached, or does not answer in time."""
+
+
 class ServerEngine(Engine):
     """The collections `prefix`.* of the server at `url`: http(s)://host[:port][/path][?api_key=…], port 6333.
 
@@ -66,9 +73,19 @@ class ServerEngine(Engine):
     `IndexUnavailable` if the server cannot be reached, does not answer in time, or refuses, and `SettingsError` if it
     is older than 1.19. All of them can be repeated after a failure. The constructor raises `SettingsError` if `url` or
     `prefix` is invalid.
+
+    Calls of a question wait `deadline_seconds` for a server that does not answer, and fail at once for some seconds
+    after that; those of a builder wait `WRITE_SECONDS`.
     """
 
-    def __init__(self, url: str, prefix: str = "recallog", *, client: AsyncQdrantClient | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        prefix: str = "recallog",
+        *,
+        client: AsyncQdrantClient | None = None,
+        deadline_seconds: float = limits.DEADLINE_SECONDS,
+    ) -> None:
         if not _PREFIX.fullmatch(prefix):
             raise SettingsError(f"the prefix {prefix!r} is not 1 to 64 letters, digits and . _ -")
         self._prefix = f"{prefix}."
@@ -80,6 +97,14 @@ class ServerEngine(Engine):
         self._client = client
         self._version: tuple[int, int] | None = None
         self._closed = False
+        self._breaker = Breaker(
+            lambda reason: IndexUnavailable(
+                f"the Qdrant at {self._address} {reason}: check that it runs and that the address is right"
+            ),
+            deadline_seconds,
+            failures=(_NoAnswer,),
+            reason_of=str,
+        )
 
     def _connected(self, url: str) -> AsyncQdrantClient:
         try:
@@ -96,7 +121,7 @@ class ServerEngine(Engine):
             url=f"{parsed.scheme}://{f'[{host}]' if ':' in host else host}:{port}",
             prefix=parsed.path.rstrip("/") or None,
             api_key=self._secret or None,
-            timeout=REPLY_SECONDS,
+            timeout=int(WRITE_SECONDS),
             check_compatibility=False,  # it would query the server now, in a thread; `_checked` does so later
         )
 
@@ -104,17 +129,17 @@ class ServerEngine(Engine):
         """As in `Engine`. A second call completes an interrupted one."""
         name = self._name(collection)
         version = await self._checked()
-        if not await self._run(lambda: self._client.collection_exists(name)):
+        if not await self._write(lambda: self._client.collection_exists(name)):
             try:
-                await self._run(lambda: self._client.create_collection(name, **_parameters(dimension, version)))
+                await self._write(lambda: self._client.create_collection(name, **_parameters(dimension, version)))
             except IndexUnavailable:
                 # Another process may have created it meanwhile.
-                if not await self._run(lambda: self._client.collection_exists(name)):
+                if not await self._write(lambda: self._client.collection_exists(name)):
                     raise
-        indexed = (await self._run(lambda: self._client.get_collection(name))).payload_schema
+        indexed = (await self._write(lambda: self._client.get_collection(name))).payload_schema
         for field, schema in _payload_indexes().items():
             if field not in indexed:
-                await self._run(partial(self._client.create_payload_index, name, field, schema, wait=True))
+                await self._write(partial(self._client.create_payload_index, name, field, schema, wait=True))
 
     async def collections(self) -> set[str]:
         found = await self._run(self._client.get_collections)
@@ -123,8 +148,8 @@ class ServerEngine(Engine):
 
     async def drop(self, collection: str) -> None:
         name = self._name(collection)
-        if await self._run(lambda: self._client.collection_exists(name)):
-            await self._run(lambda: self._client.delete_collection(name))
+        if await self._write(lambda: self._client.collection_exists(name)):
+            await self._write(lambda: self._client.delete_collection(name))
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         name = self._name(collection)
@@ -132,7 +157,7 @@ class ServerEngine(Engine):
         if not points:
             await self._require(name)
         for part in _requests(points):
-            await self._run(partial(self._client.upsert, name, part, wait=True))
+            await self._write(partial(self._client.upsert, name, part, wait=True))
 
     async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         name = self._name(collection)
@@ -154,7 +179,8 @@ class ServerEngine(Engine):
         name = self._name(collection)
         with_payload: bool | list[str] = True if payload is None else list(payload) or False
         wanted = list(dict.fromkeys(ids))
-        records = await self._run(lambda: self._client.retrieve(name, wanted, with_payload, vectors))
+        run = self._write if vectors else self._run  # only builders need the vectors
+        records = await run(lambda: self._client.retrieve(name, wanted, with_payload, vectors))
         return {str(record.id): stored(record) for record in records}
 
     async def scroll(
@@ -163,7 +189,7 @@ class ServerEngine(Engine):
         name = self._name(collection)
         # The server includes `after`, so that one more point is read, and `after` is left out.
         more = limit if after is None else limit + 1
-        records, _ = await self._run(
+        records, _ = await self._write(
             lambda: self._client.scroll(name, limit=more, offset=after, with_payload=True, with_vectors=vectors)
         )
         return [stored(record) for record in records if str(record.id) != after][:limit]
@@ -207,17 +233,30 @@ class ServerEngine(Engine):
             self._version = version
         return self._version
 
-    async def _run(self, call: Callable[[], Awaitable[Result]]) -> Result:
+    async def _write(self, call: Callable[[], Awaitable[Result]]) -> Result:
+        """As `_run`, for a call of a builder, which may take longer."""
+        return await self._run(call, WRITE_SECONDS)
+
+    async def _run(self, call: Callable[[], Awaitable[Result]], seconds: float | None = None) -> Result:
         """The result of `call`, which is repeated once after a network error: idle connections break unnoticed."""
         if self._closed:
             raise closed_error()
         with self._translated_errors():
-            try:
-                return await call()
-            except ResponseHandlingException as error:
-                if not isinstance(error.source, httpx.NetworkError | httpx.RemoteProtocolError):
-                    raise
-            return await call()
+            async with self._breaker.attempt(seconds):
+                try:
+                    return await call()
+                except ResponseHandlingException as error:
+                    if not isinstance(error.source, httpx.NetworkError | httpx.RemoteProtocolError):
+                        raise self._no_answer(error) from error
+                try:
+                    return await call()
+                except ResponseHandlingException as error:
+                    raise self._no_answer(error) from error
+
+    def _no_answer(self, error: ResponseHandlingException) -> _NoAnswer:
+        if isinstance(error.source, httpx.TimeoutException):
+            return _NoAnswer(f"does not answer within {WRITE_SECONDS:g} s")
+        return _NoAnswer(f"cannot be reached ({self._safe(str(error.source) or type(error.source).__name__)})")
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
@@ -225,14 +264,6 @@ class ServerEngine(Engine):
             yield
         except UnexpectedResponse as error:
             raise self._translated_error(error) from error
-        except ResponseHandlingException as error:
-            if isinstance(error.source, httpx.TimeoutException):
-                why = f"does not answer within {REPLY_SECONDS} s"
-            else:
-                why = f"cannot be reached ({self._safe(str(error.source) or type(error.source).__name__)})"
-            raise IndexUnavailable(
-                f"the Qdrant at {self._address} {why}: check that it runs and that the address is right"
-            ) from error
         except (ApiException, QdrantException) as error:
             raise IndexUnavailable(
                 f"the Qdrant at {self._address} failed a call ({self._safe(str(error))}); try again later"

@@ -194,6 +194,7 @@ def has_stopped_fetching(consumer: AIOKafkaConsumer) -> bool:
 async def end_without_flushing(producer: AIOKafkaProducer) -> None:
     """End a producer and abandon its batches."""
     producer._closed = True
+    await producer.client.close()  # first: the sender waits for the answers to its requests
     await producer._sender.close()
     await producer.client.close()
 

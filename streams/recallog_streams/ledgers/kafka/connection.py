@@ -2,10 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final, TypeVar
 
-from aiokafka.errors import KafkaError
+from aiokafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    NodeNotReadyError,
+    RequestTimedOutError,
+    StaleMetadata,
+)
 
+from recallog_projections.breaker import Breaker
+from recallog_schemas import limits
 from recallog_schemas.errors import StorageError, StorageUnavailable
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import Client, try_connecting
@@ -14,43 +24,60 @@ from recallog_streams.ledgers.kafka.failures import named
 Result = TypeVar("Result")
 
 RETRY_WAIT_SECONDS: Final = 0.1
+_NO_ANSWER: Final = (
+    OSError,
+    KafkaConnectionError,
+    KafkaTimeoutError,
+    NodeNotReadyError,
+    RequestTimedOutError,  # aiokafka's own, if a broker does not answer
+    StaleMetadata,
+)
+"""Errors that are no answers of the cluster."""
 
 
 class Connection:
     """Connects at the first request. Repeats a request after a temporary error until its time limit."""
 
-    def __init__(self, address: KafkaAddress) -> None:
+    def __init__(self, address: KafkaAddress, deadline_seconds: float = limits.DEADLINE_SECONDS) -> None:
         """Raises `SettingsError` if the certificates of `address` cannot be read."""
         self.address = address
+        self.deadline_seconds = min(deadline_seconds, address.timeout_seconds)
         self.settings = address.connection()
         self._client: Client | None = None
         self._lock = asyncio.Lock()
         self._closed = False
+        self._breaker = Breaker(
+            lambda reason: StorageUnavailable(f"{address} {reason}. Is the cluster up? Try again"),
+            self.deadline_seconds,
+            failures=_NO_ANSWER,
+        )
 
-    async def ask(self, doing: str, work: Callable[[Client], Awaitable[Result]]) -> Result:
-        """The result of `work`. `doing` describes it in errors. Takes at most the address's `timeout_seconds`.
+    async def ask(
+        self, doing: str, work: Callable[[Client], Awaitable[Result]], *, patience_seconds: float | None = None
+    ) -> Result:
+        """The result of `work`, one request or a few. `doing` describes it in errors.
 
-        Raises `StorageUnavailable` if the cluster does not answer in time, and `StorageError` if it refuses.
+        It is repeated after a temporary error, such as a partition without a leader, and ends after `patience_seconds`
+        (default: `deadline_seconds`).
+
+        Raises `StorageUnavailable` if the cluster does not answer in time, at once if it is known not to answer, and
+        `StorageError` if it refuses.
         """
-        last: Exception | None = None
+        now = asyncio.get_running_loop().time
+        patience = self.deadline_seconds if patience_seconds is None else patience_seconds
+        give_up = now() + patience - RETRY_WAIT_SECONDS
         try:
-            async with asyncio.timeout(self.address.timeout_seconds):
+            async with self._breaker.attempt(patience):
                 client = await self._connected()
                 while True:
                     try:
                         return await work(client)
                     except KafkaError as error:
-                        if not error.retriable:
+                        if not error.retriable or now() > give_up:
                             raise
-                        last = error
                     self.check_open()
                     client.refresh_metadata()
                     await asyncio.sleep(RETRY_WAIT_SECONDS)
-        except TimeoutError:
-            raise StorageUnavailable(
-                f"{self.address} has not answered for {self.address.timeout_seconds:g} seconds while {doing}"
-                f"{f' ({last})' if last else ''}. Is the cluster up? Try again"
-            ) from None
         except (KafkaError, NotImplementedError) as error:
             raise named(error, self.address, doing) from error
 
@@ -63,7 +90,7 @@ class Connection:
         async with self._lock:
             self.check_open()
             if self._client is None:
-                client = Client(self.settings)
+                client = Client(self.settings | {"request_timeout_ms": self._request_ms()})
                 try:
                     await client.bootstrap()
                 except BaseException as error:
@@ -74,7 +101,11 @@ class Connection:
                 self._client = client
             return self._client
 
-    async def _reason(self, error: KafkaError) -> StorageError:
+    def _request_ms(self) -> int:
+        """The limit of one request: half of the deadline if there is another server, which can then be tried."""
+        return max(1, round(self.deadline_seconds * 1000 / min(2, len(self.address.servers))))
+
+    async def _reason(self, error: KafkaError) -> Exception:
         """Why no server accepts the connection: aiokafka only logs whether it was a password or a certificate."""
         settings = {name: value for name, value in self.settings.items() if name != "bootstrap_servers"}
         reason: Exception = error
@@ -84,14 +115,16 @@ class Connection:
                 await try_connecting(host.strip("[]"), int(port), settings)
             except (OSError, TimeoutError, KafkaError) as found:
                 reason = found
-                if not isinstance(named(found, "", ""), StorageUnavailable):
-                    break
-        return named(reason, self.address, "connecting")
+                refused = named(found, self.address, "connecting")
+                if not isinstance(refused, StorageUnavailable):
+                    return refused
+        return reason
 
     async def close(self) -> None:
-        """Close all connections; requests in progress fail."""
-        async with self._lock:
-            self._closed = True
-            client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        """Close all connections; requests in progress fail. Takes at most `deadline_seconds`."""
+        self._closed = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.deadline_seconds), self._lock:
+                client, self._client = self._client, None
+                if client is not None:
+                    await client.close()

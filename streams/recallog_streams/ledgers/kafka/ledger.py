@@ -1,5 +1,6 @@
 """The ledger on Apache Kafka: one topic in which the space is the key, so that its events are in one partition."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from functools import lru_cache
@@ -8,12 +9,12 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from recallog_schemas import Event, Position, limits
-from recallog_schemas.errors import InvariantViolation, OutOfRange
+from recallog_schemas.errors import InvariantViolation, OutOfRange, StorageUnavailable
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import key_hash
-from recallog_streams.ledgers.kafka.connection import Connection
+from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, Connection
 from recallog_streams.ledgers.kafka.reading import Reader
-from recallog_streams.ledgers.kafka.topic import RECORD_OVERHEAD_BYTES, Topics
+from recallog_streams.ledgers.kafka.topic import RECORD_OVERHEAD_BYTES, Topic, Topics
 from recallog_streams.ledgers.kafka.writing import Message, Writer
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, encode_events
 
@@ -25,17 +26,25 @@ class KafkaLedger(Ledger):
 
     The first call connects, and creates the topic if it does not exist. From then on the ledger is bound to this topic.
     If the topic is recreated or gets more partitions, `manifest` returns its new identity, and all other calls raise
-    `LedgerMismatch` within `topic.CHECK_SECONDS`. Each call ends within a small multiple of the address's
-    `timeout_seconds`.
+    `LedgerMismatch` within `topic.CHECK_SECONDS`.
+
+    A cluster that does not answer a request within `deadline_seconds` is unavailable: calls then fail at once, and it
+    is tried again every few seconds. `append` goes on trying, up to the address's `timeout_seconds` in all.
     """
 
     unique_ids: ClassVar[bool] = False
     folded_by_workers: ClassVar[bool] = True
 
-    def __init__(self, address: KafkaAddress, *, batch_records: int = limits.READ_BATCH_RECORDS) -> None:
+    def __init__(
+        self,
+        address: KafkaAddress,
+        *,
+        batch_records: int = limits.READ_BATCH_RECORDS,
+        deadline_seconds: float = limits.DEADLINE_SECONDS,
+    ) -> None:
         """Raises `SettingsError` if the certificates of `address` cannot be read."""
         self.address = address
-        self._connection = Connection(address)
+        self._connection = Connection(address, deadline_seconds)
         self._topics = Topics(self._connection)
         self._reader = Reader(self._connection, batch_records)
         self._writer = Writer(self._connection)
@@ -57,12 +66,23 @@ class KafkaLedger(Ledger):
         values = encode_events(events)
         if not events:
             return []
-        topic = await self._topics.same()
+        give_up = asyncio.get_running_loop().time() + self.address.timeout_seconds
+        topic = await self._same_until(give_up)
         messages = [
             Message(partition_of(event.space, topic.partitions), event, value)
             for event, value in zip(events, values, strict=True)
         ]
-        return await self._writer.append(messages, self._topics.message_bytes - RECORD_OVERHEAD_BYTES)
+        return await self._writer.append(messages, self._topics.message_bytes - RECORD_OVERHEAD_BYTES, give_up)
+
+    async def _same_until(self, give_up: float) -> Topic:
+        """As `Topics.same`. Once connected, it goes on trying until `give_up`, a time of the event loop."""
+        while True:
+            try:
+                return await self._topics.same()
+            except StorageUnavailable as error:
+                if self._topics.opened is None or asyncio.get_running_loop().time() > give_up:
+                    raise StorageUnavailable(f"nothing was written: {error}") from error
+            await asyncio.sleep(RETRY_WAIT_SECONDS)
 
     async def ends(self) -> list[int]:
         topic = await self._topics.same()
@@ -109,9 +129,9 @@ class KafkaLedger(Ledger):
         return sum(largest.values())
 
     async def close(self) -> None:
-        await self._connection.close()
+        """As in `Ledger`. Takes at most twice the deadline, also if the cluster does not answer."""
+        await asyncio.gather(self._connection.close(), self._writer.close())
         await self._topics.close()
-        await self._writer.close()
 
 
 def partition_of(space: str, partitions: int) -> int:

@@ -59,7 +59,7 @@ class Topics:
     async def now(self) -> Topic:
         """The topic as it is now. Raises `LedgerMismatch` if it is gone."""
         await self.open()
-        return await self._connection.ask("asking for the topic", self._still_there)
+        return await self._still_there()
 
     async def same(self) -> Topic:
         """The topic, which is still the same; checked at most once in `CHECK_SECONDS`.
@@ -96,12 +96,14 @@ class Topics:
             task.exception()  # retrieved, or asyncio logs it if all callers were cancelled
 
     async def _open(self) -> Topic:
-        self.opened = await self._connection.ask("looking for the topic", self._ready)
+        # Creating a topic may take the cluster longer than an answer.
+        patience = None if await self._described() else self._address.timeout_seconds
+        self.opened = await self._connection.ask("looking for the topic", self._ready, patience_seconds=patience)
         self._checked_at = time.monotonic()
         return self.opened
 
     async def _compare(self) -> Topic:
-        opened, topic = await self.open(), await self._connection.ask("asking for the topic", self._still_there)
+        opened, topic = await self.open(), await self._still_there()
         if (topic.cluster, topic.id) != (opened.cluster, opened.id):
             raise LedgerMismatch(
                 f"the topic of {self._address} was deleted and recreated while it was open (its id was {opened.id}, "
@@ -144,9 +146,9 @@ class Topics:
                 "topic"
             )
 
-    async def _still_there(self, client: Client) -> Topic:
+    async def _still_there(self) -> Topic:
         since = time.monotonic()
-        while (topic := await describe(client, self._address.topic)) is None:
+        while (topic := await self._described()) is None:
             if time.monotonic() - since > _GONE_SECONDS:
                 raise LedgerMismatch(
                     f"the topic of {self._address} is gone; it existed when the memory was opened. Restore it, or "
@@ -154,6 +156,10 @@ class Topics:
                 )
             await asyncio.sleep(0.1)
         return topic
+
+    async def _described(self) -> Topic | None:
+        name = self._address.topic
+        return await self._connection.ask("asking for the topic", lambda client: describe(client, name))
 
 
 async def describe(client: Client, name: str) -> Topic | None:

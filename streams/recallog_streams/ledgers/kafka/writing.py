@@ -25,7 +25,6 @@ SHARED_EVENTS: Final = 100
 """Up to so many events of one partition are sent through `send`."""
 BATCH_BYTES: Final = 512 * 1024
 """The size of a batch before compression."""
-_CLOSE_SECONDS: Final = 5.0
 
 
 class Message(NamedTuple):
@@ -59,15 +58,15 @@ class Writer:
         self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._leaving: set[asyncio.Task[None]] = set()
 
-    async def append(self, messages: Sequence[Message], batch_bytes: int) -> list[Position]:
-        """The positions of `messages`, once they are durable.
+    async def append(self, messages: Sequence[Message], batch_bytes: int, give_up: float) -> list[Position]:
+        """The positions of `messages`, once they are durable; it waits until `give_up`, a time of the event loop.
 
         Raises `StorageUnavailable` or `StorageError` if nothing was written, else `UnknownOutcome`.
         """
         sent = _Sent(len(messages))
         failures: list[Exception] = []
         try:
-            async with asyncio.timeout(self._address.timeout_seconds):
+            async with asyncio.timeout_at(give_up):
                 producer = await self._ready(batch_bytes)
                 failures = await self._send(producer, messages, sent)
         except TimeoutError as error:
@@ -185,8 +184,9 @@ class Writer:
                 )
                 try:
                     await producer.start()
+                    self._connection.check_open()
                 except BaseException as error:
-                    await producer.stop()
+                    await _stop(producer, self._connection.deadline_seconds)
                     if isinstance(error, KafkaError):
                         raise named(error, self._address, "connecting to append; nothing was written") from error
                     raise
@@ -197,23 +197,25 @@ class Writer:
         """Let the next call start another producer; this one stops once the outcome of all its batches is known."""
         if self._producer is producer:
             self._producer = None
-            leaving = asyncio.create_task(_stop(producer))
+            leaving = asyncio.create_task(_stop(producer, self._connection.deadline_seconds))
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
 
     async def close(self) -> None:
-        """Wait up to `_CLOSE_SECONDS` for batches in flight, then abandon them."""
-        async with self._lock:
-            producer, self._producer = self._producer, None
+        """Wait up to the deadline for batches in flight, then abandon them."""
+        producer = None
+        with suppress(TimeoutError):  # one that is being started stops when it finds the ledger closed
+            async with asyncio.timeout(self._connection.deadline_seconds), self._lock:
+                producer, self._producer = self._producer, None
         if producer is not None:
-            await _stop(producer)
+            await _stop(producer, self._connection.deadline_seconds)
         if self._leaving:
             await asyncio.wait(self._leaving)
 
 
-async def _stop(producer: AIOKafkaProducer) -> None:
+async def _stop(producer: AIOKafkaProducer, seconds: float) -> None:
     with suppress(TimeoutError):
-        async with asyncio.timeout(_CLOSE_SECONDS):
+        async with asyncio.timeout(seconds):
             await producer.flush()
             await producer.stop()
             return
