@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         CopyReport,
         DeadLetterDetail,
         DeadLettersView,
+        LedgerDigests,
         RebuildPlans,
         RebuildReports,
         RetryReport,
@@ -91,14 +92,36 @@ class Admin(Facade):
         return await queries.status.status(self._components)
 
     @operation(example="recallog verify --json", scope=Scope.OPERATE, idempotent=True, uses_index=True)
-    async def verify(self, what: parameters.Verified = None, *, progress: parameters.Report = None) -> "VerifyReport":
-        """Fold the ledger again and compare every row of every view with the result."""
+    async def verify(
+        self,
+        what: parameters.Verified = None,
+        *,
+        digests: parameters.Digests = None,
+        progress: parameters.Report = None,
+    ) -> "VerifyReport":
+        """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
+
+        Names the records that are damaged, missing, or not those that the views were computed from, and the rows that
+        differ or are damaged.
+
+        Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
+        """
         if what is not None:
-            return await queries.verification.verify(self._components, what, progress)
-        reports = [await self.verify("views", progress=progress)]
+            return await queries.verification.verify(self._components, what, digests or (), progress)
+        reports = [await self.verify("views", digests=digests, progress=progress)]
         if self._components.index is not None and self._components.index.exists():
             reports.append(await self.verify("index", progress=progress))
         return queries.verification.combined(reports)
+
+    @operation(example="recallog digest", scope=Scope.OPERATE, idempotent=True)
+    async def digest(self) -> "LedgerDigests":
+        """One digest of all records of each partition. Keep it elsewhere: `verify` compares the ledger with it.
+
+        It is the value of the hash chain at the last record, and another one if any record up to there is another one.
+
+        Raises `LedgerMismatch` if the ledger is not the one that the views were computed from.
+        """
+        return await queries.verification.digests(self._components)
 
     @operation(example="recallog rebuild", scope=Scope.OPERATE, uses_index=True)
     async def rebuild(

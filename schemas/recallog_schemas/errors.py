@@ -190,7 +190,15 @@ class StorageReplaced(StorageError):
 
 
 class LedgerMismatch(StorageError):
-    """The views were computed from another ledger, or the ledger has lost records since."""
+    """The views were computed from another ledger, or the ledger has lost or changed records since.
+
+    `position` is that of a record that is missing or another one, for example `0:57`; "" if the whole ledger is another
+    one.
+    """
+
+    def __init__(self, message: str, *, position: str = "") -> None:
+        super().__init__(message)
+        self.position = position
 
 
 class IndexUnavailable(RecallogError):

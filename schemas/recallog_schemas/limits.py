@@ -40,6 +40,7 @@ VISITOR_EVENTS = 3
 PAGE_ITEMS = 50
 PAGE_ITEMS_MAX = 1_000
 SCAN_ITEMS = 1_000
+VERIFY_DAMAGED_MAX = 1_000  # damaged records that `verify` reads past; each costs a read
 OUTLINE_PARTICIPANTS = 256  # of a space, the earliest: one row, which every recall reads
 DEAD_LETTER_DETAIL_CHARS_MAX = 500
 PROJECTION_RERUNS_MAX = 1_000  # rows that one record may read beyond those that its projections declared

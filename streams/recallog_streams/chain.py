@@ -10,11 +10,14 @@ found.
 
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import blake2b
 
 import msgspec
 
+from recallog_projections.stores.store import CHAIN_START
 from recallog_projections.tables import RowKey, Table
+from recallog_schemas.errors import StorageCorrupt
 from recallog_streams.ledgers.ledger import Batch
 
 VERSION = 1
@@ -63,3 +66,12 @@ def block_ends(start: int, end: int) -> range:
 def key_of(last: int) -> str:
     """The key of the row of a block."""
     return f"{last:020d}"
+
+
+def kept_value(key: str, data: bytes) -> tuple[int, bytes] | None:
+    """The last offset of a block, and the value of the chain after it; None if the row is none that a fold writes."""
+    with suppress(StorageCorrupt):
+        value = BLOCKS.decode(data).chain
+        if key.isdecimal() and key == key_of(int(key)) and len(value) == len(CHAIN_START):
+            return int(key), value
+    return None

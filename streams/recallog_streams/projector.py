@@ -223,7 +223,8 @@ class Projector:
             gone = "is missing" if data is None else "is another one"
             raise LedgerMismatch(
                 f"the record at {partition}:{checkpoint.record}, which the views have processed, {gone} in the ledger. "
-                f"{remedy}"
+                f"recallog verify names what differs. {remedy}",
+                position=f"{partition}:{checkpoint.record}",
             )
 
 

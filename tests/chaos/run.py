@@ -140,6 +140,9 @@ def _verify(folder: Path, settings: Mapping[str, str], name: str, findings: list
     """The digest of all views. Adds a finding for each table that the command reports as different."""
     report = _command(folder, settings, name, "verify", "--json", codes=(0, 1))
     findings += [
+        f"recallog verify: {found}"[:_FINDING_CHARS_MAX] for found in (*report["ledger"], *report["not_compared"])
+    ]
+    findings += [
         f"recallog verify: {table['table']} at {table['checkpoint']}: {table['difference']}"[:_FINDING_CHARS_MAX]
         for table in report["tables"]
         if table["difference"] is not None

@@ -66,7 +66,7 @@ async def fold(lines: list[bytes], *, unique_ids: bool) -> tuple[dict[str, str],
     active = await generations.current(projector, 0)
     checked = await verify(projector, builtin.projections(), active)
     letters = await dead_letters.all_dead_letters(projector.store, active)
-    digests = {table.table: table.digest[:16] for table in checked if table.items}
+    digests = {table.table: table.digest[:16] for table in checked.tables if table.items}
     return digests, [f"{letter.offset} {letter.reason} {letter.detail}" for letter in letters]
 
 

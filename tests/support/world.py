@@ -372,7 +372,10 @@ class World:
         assert left <= {pointer.active.id if pointer.active else ""}
 
     def check_verifies(self, projector: Projector, active: Generation) -> None:
-        compared = finish(verify(projector, self.projections(newer=self.upgraded), active))
+        found = finish(verify(projector, self.projections(newer=self.upgraded), active))
+        assert not found.records
+        assert not found.not_compared
+        compared = found.tables
         assert [table.difference for table in compared] == [None] * len(compared)
         assert [table.digest for table in compared] == [table.expected_digest for table in compared]
 

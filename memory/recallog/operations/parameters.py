@@ -17,12 +17,13 @@ from recallog.operations.operation import IN_PROCESS
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import Channel, Fusion
 from recallog_schemas import Event, Position, codec, limits
-from recallog_schemas.errors import InvalidEvent, OutOfRange
+from recallog_schemas.errors import InvalidArgument, InvalidEvent, OutOfRange
 from recallog_schemas.validation import NAME_PATTERN, time_of
 from recallog_streams.progress import Progress
 
 Parsed = TypeVar("Parsed")
 
+_DIGEST_PATTERN = r"^(\d{1,9}:)?\d{1,18}:[0-9A-Fa-f]{32}$"
 _POSITION_PATTERN = r"^(\d+:)?\d+$"
 _POSITIONS: list[Any] = [
     {"type": "string", "pattern": _POSITION_PATTERN, "examples": ["0:41"]},
@@ -85,6 +86,18 @@ def _has_words(text: str) -> str:
     if not text.strip():
         raise PydanticCustomError("blank", "give at least one word to search for")
     return text
+
+
+def _digests(lines: Sequence[str] | None) -> Sequence[str] | None:
+    for index, line in enumerate(lines or ()):
+        if not re.fullmatch(_DIGEST_PATTERN, line):
+            path = f"digests.{index}"
+            raise InvalidArgument(
+                f"{path}: should be a line that digest printed, PARTITION:OFFSET:DIGEST with 32 hexadecimal digits",
+                path=path,
+                rule="digest",
+            )
+    return lines
 
 
 def clamped(least: int, most: int) -> AfterValidator:
@@ -231,6 +244,22 @@ SkipReflectionLoops = Annotated[
 Rebuilt = Annotated[Literal["views", "index"], Field(description="The views or the semantic index.")]
 Verified = Annotated[
     Literal["views", "index"] | None, Field(description="Only the views, or only the semantic index; default: both.")
+]
+Digests = Annotated[
+    Sequence[str] | None,
+    AfterValidator(_digests),
+    Field(description="Compare the ledger also with a digest that was kept: a line of `digest`."),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {
+                    "type": "array",
+                    "items": {"type": "string", "pattern": _DIGEST_PATTERN, "examples": [f"0:41:{'9f86d081' * 4}"]},
+                },
+                {"type": "null"},
+            ]
+        }
+    ),
 ]
 Accept = Annotated[bool, Field(description="Cut over even if there are new dead letters.")]
 Model = Annotated[

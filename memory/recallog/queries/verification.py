@@ -1,52 +1,133 @@
-"""Verification: every table of every view compared with a fresh fold of the ledger."""
+"""Verification: the ledger compared with its hash chain and with kept digests, every view with a fresh fold of it."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from recallog.components import Components
 from recallog.queries.rebuilds import groups
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.read_session import position
-from recallog_projections.stores.store import Generation
-from recallog_schemas.errors import Rebuilding, RecallogError
-from recallog_schemas.views import Difference, TableCheck, VerifyReport
+from recallog_projections.stores.store import CHAIN_START, Generation
+from recallog_schemas import Position
+from recallog_schemas.errors import LedgerMismatch, OutOfRange, Rebuilding, RecallogError, StorageError
+from recallog_schemas.views import (
+    Difference,
+    DigestCheck,
+    LedgerDigest,
+    LedgerDigests,
+    LedgerFinding,
+    NotCompared,
+    RowAddress,
+    TableCheck,
+    VerifyReport,
+)
+from recallog_streams import chain, generations, ledger_check
+from recallog_streams.ledger_check import RecordsProblem
 from recallog_streams.progress import CombinedProgress, Progress
-from recallog_streams.verify import TableComparison
+from recallog_streams.verify import TableComparison, Verification
 from recallog_streams.verify import verify as compare
 
 
-async def verify(components: Components, what: str, progress: Progress | None) -> VerifyReport:
-    """Compare the views, or the index, with a fresh fold of the ledger."""
-    checks: list[TableCheck] = []
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A digest that was kept elsewhere."""
+
+    position: Position
+    digest: str
+
+    @classmethod
+    def parse(cls, text: str) -> "_Kept":
+        """Read "0:41:9f86…", or "41:9f86…" for partition 0."""
+        at, _, digest = text.rpartition(":")
+        return cls(Position.parse(at), digest.lower())
+
+
+async def verify(components: Components, what: str, digests: Sequence[str], progress: Progress | None) -> VerifyReport:
+    """Compare the ledger with its chain and with `digests`, and the views, or the index, with a fresh fold.
+
+    Raises `OutOfRange` if the ledger ends before a digest's position.
+    """
     ends = await components.ledger.ends()
+    kept = [_Kept.parse(text) for text in digests]
+    for each in kept:
+        _check_range(ends, each.position)
+    checks: list[TableCheck] = []
+    findings: list[LedgerFinding] = []
+    not_compared: list[NotCompared] = []
     for views in await groups(components, what):
         overall = CombinedProgress(progress, dict(enumerate(ends)))
         for partition in range(len(ends)):  # one at a time: the fresh fold of a partition is held in memory
             active, compared = await _compared(views, partition, overall.of(partition))
-            checks += [_check(views, active, table) for table in compared]
-    return _report(sum(ends), checks)
+            if active is not None:
+                checks += [_check(views, active, table) for table in compared.tables]
+            findings += [_finding(views, partition, records) for records in compared.records]
+            if compared.not_compared:
+                not_compared.append(NotCompared(views=views.name, partition=partition, reason=compared.not_compared))
+    compared_digests = await _compared_digests(components, kept, findings)
+    return _report(sum(ends), checks, findings, compared_digests, not_compared)
 
 
 def combined(reports: Sequence[VerifyReport]) -> VerifyReport:
     """One report of several, in their order."""
-    records = max(report.records for report in reports)
-    return _report(records, [check for report in reports for check in report.tables])
+    return _report(
+        max(report.records for report in reports),
+        [check for report in reports for check in report.tables],
+        [finding for report in reports for finding in report.ledger],
+        reports[0].digests,
+        [views for report in reports for views in report.not_compared],
+    )
 
 
-def _report(records: int, checks: Sequence[TableCheck]) -> VerifyReport:
+def _report(
+    records: int,
+    checks: Sequence[TableCheck],
+    findings: Iterable[LedgerFinding],
+    digests: Sequence[DigestCheck],
+    not_compared: Sequence[NotCompared],
+) -> VerifyReport:
     whole = hashlib.sha256("\n".join(check.digest for check in checks).encode()).hexdigest()
-    return VerifyReport(records=records, tables=tuple(checks), digest=whole)
+    # Each group of views reads the ledger: what it cannot read is named once.
+    once = {(each.problem, each.first, each.views if each.problem == "changed" else ""): each for each in findings}
+    return VerifyReport(
+        records=records,
+        tables=tuple(checks),
+        digest=whole,
+        ledger=tuple(sorted(once.values(), key=lambda each: (each.first, each.last))),
+        digests=tuple(digests),
+        not_compared=tuple(not_compared),
+    )
 
 
 async def _compared(
     views: ProjectionGroup, partition: int, progress: Progress | None
-) -> tuple[Generation, list[TableComparison]]:
+) -> tuple[Generation | None, Verification]:
     while True:
-        active = await views.access.active(partition, progress)
+        active, reason = await _generation(views, partition, progress)
+        if active is None:
+            records = await ledger_check.check(views.builder.ledger, partition, [])
+            return None, Verification(records, not_compared=reason)
         try:
             return active, await compare(views.builder, views.projections, active, progress)
         except Rebuilding:
             continue  # a rebuild cut over meanwhile
+
+
+async def _generation(
+    views: ProjectionGroup, partition: int, progress: Progress | None
+) -> tuple[Generation | None, str]:
+    """The active generation; None, and why, if there is none to compare.
+
+    Views that cannot be caught up, for example because the ledger is damaged or the folder is read-only, are compared
+    as they are.
+    """
+    try:
+        return await views.access.active(partition, progress), ""
+    except StorageError as error:
+        if isinstance(error, LedgerMismatch) and not error.position:
+            raise  # another ledger
+        active = (await views.store.pointer(partition)).active
+        return (active if active is not None and active.code == views.builder.fold.code else None), str(error)
 
 
 def _check(views: ProjectionGroup, active: Generation, compared: TableComparison) -> TableCheck:
@@ -69,6 +150,8 @@ def _check(views: ProjectionGroup, active: Generation, compared: TableComparison
             found=_readable(views, difference.table, difference.found),
             expected=_readable(views, difference.table, difference.expected),
         ),
+        differences=compared.differences,
+        damaged=tuple(RowAddress(space=space, owner=owner, key=key) for space, owner, key in compared.damaged),
     )
 
 
@@ -81,3 +164,87 @@ def _readable(views: ProjectionGroup, name: str, data: bytes | None) -> str | No
         return str(table.decode(data))
     except RecallogError:
         return repr(data)
+
+
+def _finding(views: ProjectionGroup, partition: int, records: RecordsProblem) -> LedgerFinding:
+    return LedgerFinding(
+        problem=records.problem.value,
+        first=Position(partition, records.first),
+        last=Position(partition, records.last),
+        views=views.name,
+        reason=records.reason,
+    )
+
+
+def _check_range(ends: Sequence[int], at: Position) -> None:
+    generations.check_partition(len(ends), at.partition)
+    if at.offset >= ends[at.partition]:
+        last = f"ends at {at.partition}:{ends[at.partition] - 1}" if ends[at.partition] else "is empty"
+        raise OutOfRange(
+            f"the digest is of the records up to {at}, and the ledger {last}: records are missing, or the digest is of "
+            "another ledger. recallog verify without --digest says what else is known"
+        )
+
+
+async def _compared_digests(
+    components: Components, kept: Sequence[_Kept], findings: Sequence[LedgerFinding]
+) -> list[DigestCheck]:
+    """The digests by position, each compared with the ledger as it is now."""
+    found: dict[Position, str] = {}
+    for partition in {each.position.partition for each in kept}:
+        offsets = {each.position.offset for each in kept if each.position.partition == partition}
+        values = await ledger_check.values_at(components.ledger, partition, offsets)
+        found |= {Position(partition, offset): value.hex() for offset, value in values.items()}
+    checks: list[DigestCheck] = []
+    for each in sorted(kept, key=lambda each: each.position):
+        value = found.get(each.position)
+        first = last = None
+        if value != each.digest:
+            first, last = _suspect(each.position, checks, findings)
+        checks.append(DigestCheck(position=each.position, expected=each.digest, found=value, first=first, last=last))
+    return checks
+
+
+def _suspect(
+    at: Position, before: Sequence[DigestCheck], findings: Sequence[LedgerFinding]
+) -> tuple[Position, Position]:
+    """The range that has the first change before `at`: after the last digest that matches, and if the views were
+    computed from other records, the ranges in which they differ."""
+    matching = [each.position for each in before if each.matches and each.position.partition == at.partition]
+    first = Position(at.partition, matching[-1].offset + 1 if matching else 0)
+    known = [each for each in findings if first <= each.last and each.first <= at]  # positions of one partition
+    if not known:
+        return first, at
+    return max(first, known[0].first), min(at, known[-1].last)
+
+
+async def digests(components: Components) -> LedgerDigests:
+    """The digest of each partition at its last record.
+
+    Records that the views have processed are not read again: their checkpoint has the value of the chain.
+    """
+    found = []
+    for partition, end in enumerate(await components.ledger.ends()):
+        last, value = await _processed(components, partition)
+        if last + 1 < end:
+            async for batch in components.ledger.read(partition, last + 1, end):
+                value = chain.linked(value, batch.records)
+                last = batch.records[-1][0] if batch.records else last
+        if last >= 0:
+            found.append(LedgerDigest(position=Position(partition, last), digest=value.hex()))
+    return LedgerDigests(items=tuple(found))
+
+
+async def _processed(components: Components, partition: int) -> tuple[int, bytes]:
+    """The last record that the built-in views have processed, and the value of the chain after it.
+
+    Raises `LedgerMismatch` if the ledger does not have that record.
+    """
+    views = components.views
+    active = (await views.store.pointer(partition)).active
+    if active is not None and active.code == views.builder.fold.code:
+        checkpoint = await views.store.checkpoint(active)
+        if checkpoint is not None:
+            await views.builder.verify_ledger_identity(partition, checkpoint)
+            return checkpoint.record, checkpoint.chain
+    return -1, CHAIN_START

@@ -65,6 +65,12 @@ if TYPE_CHECKING:
     from recallog_schemas.views.status import PartitionStatus as PartitionStatus
     from recallog_schemas.views.status import Status as Status
     from recallog_schemas.views.verification import Difference as Difference
+    from recallog_schemas.views.verification import DigestCheck as DigestCheck
+    from recallog_schemas.views.verification import LedgerDigest as LedgerDigest
+    from recallog_schemas.views.verification import LedgerDigests as LedgerDigests
+    from recallog_schemas.views.verification import LedgerFinding as LedgerFinding
+    from recallog_schemas.views.verification import NotCompared as NotCompared
+    from recallog_schemas.views.verification import RowAddress as RowAddress
     from recallog_schemas.views.verification import TableCheck as TableCheck
     from recallog_schemas.views.verification import VerifyReport as VerifyReport
 else:
@@ -128,6 +134,16 @@ else:
                 "SpaceView",
             ],
             "recallog_schemas.views.status": ["PartitionStatus", "Status"],
-            "recallog_schemas.views.verification": ["Difference", "TableCheck", "VerifyReport"],
+            "recallog_schemas.views.verification": [
+                "Difference",
+                "DigestCheck",
+                "LedgerDigest",
+                "LedgerDigests",
+                "LedgerFinding",
+                "NotCompared",
+                "RowAddress",
+                "TableCheck",
+                "VerifyReport",
+            ],
         },
     )

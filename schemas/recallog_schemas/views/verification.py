@@ -1,6 +1,64 @@
-"""Reports of verification."""
+"""Reports of verification, and digests of the ledger."""
 
-from recallog_schemas.views.base import ComputedAt, View
+from collections.abc import Mapping
+from itertools import groupby
+from operator import attrgetter
+from typing import Literal, NamedTuple
+
+from recallog_schemas.event import Position
+from recallog_schemas.views.base import ComputedAt, ListView, View
+
+_RESTORE = "Keep a copy of the folder, then restore your backup of the ledger"
+_REMEDIES: Mapping[str, str] = {
+    "damaged": "Without a backup, recallog export writes the records before the first damaged one",
+    "missing": _RESTORE,
+    "changed": (
+        "The ledger was changed after it was folded. Keep a copy of the folder and compare the range with a backup. If "
+        "the ledger is wrong, restore the backup; if it is right, build the views from it: recallog rebuild"
+    ),
+}
+"""What to do, by the problem of a range of records."""
+_REBUILD = "The ledger is the source of truth. Build the views again: recallog rebuild"
+_REBUILD_INDEX = "The ledger is the source of truth. Build the index again: recallog rebuild index"
+_LEDGER_FIRST = "These rows follow from the ledger: decide about its records first, see above"
+_COMPARE = "Compare the range with a backup from before that digest was kept; more kept digests narrow the range"
+
+
+class LedgerFinding(View):
+    """Records of the ledger that are damaged, missing, or not those that views were computed from."""
+
+    problem: Literal["damaged", "missing", "changed"]
+    """damaged: they cannot be read. missing: the ledger ends before them. changed: they are not the records that the
+    views were computed from; at least one of the range is another one."""
+    first: Position
+    """The first record of the range."""
+    last: Position
+    """The last record of the range."""
+    views: str
+    """The group of views whose comparison found it."""
+    reason: str
+    """What the ledger says about damaged records; "" for others."""
+
+    def summary(self) -> str:
+        """What is wrong, in one line."""
+        records = f"the records {self.first} to {self.last}" if self.first != self.last else f"the record {self.first}"
+        plural = self.first != self.last
+        if self.problem == "changed":
+            return f"{records} {'are' if plural else 'is'} not what the {self.views} views were computed from"
+        if self.problem == "missing":
+            return f"{records}, which the {self.views} views have processed, {'are' if plural else 'is'} missing"
+        return f"{records} cannot be read: {self.reason}"
+
+
+class RowAddress(View):
+    """The address of one row of a table."""
+
+    space: str
+    """The space of the row; "" if it belongs to none."""
+    owner: str
+    """The agent or other owner of the row; "" if it belongs to none."""
+    key: str
+    """The key of the row; "" if it has none."""
 
 
 class Difference(View):
@@ -21,7 +79,7 @@ class Difference(View):
 
     def address(self) -> str:
         """The names of table, space, owner and key, as far as the row has them."""
-        return " / ".join(part for part in (self.table, self.space, self.owner, self.key) if part)
+        return _address(self.table, self.space, self.owner, self.key)
 
 
 class TableCheck(ComputedAt):
@@ -35,14 +93,72 @@ class TableCheck(ComputedAt):
     """The number of its rows."""
     digest: str
     """The digest of its rows in the views."""
-    expected_digest: str
-    """The digest of the fresh fold."""
+    expected_digest: str | None
+    """The digest of the fresh fold; None if the ledger cannot be folded again."""
     difference: Difference | None
     """The first row that differs; None if the table is equal."""
+    differences: int = 0
+    """The number of rows that differ."""
+    damaged: tuple[RowAddress, ...] = ()
+    """The rows whose checksum fails; of a log, the first entry of each damaged part."""
+
+    def damaged_addresses(self) -> list[str]:
+        """The damaged rows, each as `Difference.address` writes it."""
+        return [_address(self.table, each.space, each.owner, each.key) for each in self.damaged]
+
+
+class NotCompared(View):
+    """Views that could not be compared, or not all of them."""
+
+    views: str
+    """The group of views."""
+    partition: int | None
+    """The partition; None: all."""
+    reason: str
+    """Why, and what to do."""
+
+
+class DigestCheck(View):
+    """A digest that was kept elsewhere, compared with the ledger."""
+
+    position: Position
+    """The position of the digest."""
+    expected: str
+    """The digest that was given."""
+    found: str | None
+    """The digest of the ledger as it is now; None if a damaged record comes before the position."""
+    first: Position | None
+    """If they differ, the first record that may be another one; None if they are equal."""
+    last: Position | None
+    """If they differ, the last record that may be another one; None if they are equal."""
+
+    @property
+    def matches(self) -> bool:
+        """Whether the ledger up to the position is the one that the digest was computed from."""
+        return self.found == self.expected
+
+    def summary(self) -> str:
+        """The result in one line."""
+        if self.matches:
+            return f"the digest at {self.position} matches: no record up to it has changed"
+        if self.found is None:
+            return f"the digest at {self.position} cannot be computed: a record before it is damaged"
+        return f"the digest at {self.position} does not match: the records {self.first} to {self.last} have changed"
+
+
+class Finding(NamedTuple):
+    """One finding of a verification as text."""
+
+    summary: str
+    """What was found, in one line."""
+    remedy: str = ""
+    """What to do about it; "" if the summary says it."""
+    difference: Difference | None = None
+    """The row that differs."""
 
 
 class VerifyReport(View):
-    """The result of comparing the views with a fresh fold of the ledger."""
+    """The result of comparing the ledger with its hash chain, and the views with a fresh fold of the ledger."""
 
     records: int
     """The number of records in the ledger."""
@@ -50,20 +166,82 @@ class VerifyReport(View):
     """The result for each table of each partition."""
     digest: str
     """The digest of all tables together: equal views have equal digests."""
+    ledger: tuple[LedgerFinding, ...] = ()
+    """What is wrong with the ledger, in the order of positions."""
+    digests: tuple[DigestCheck, ...] = ()
+    """The digests that were given, compared with the ledger."""
+    not_compared: tuple[NotCompared, ...] = ()
+    """The views that could not be compared."""
 
     @property
     def clean(self) -> bool:
-        """Whether no row differs."""
-        return all(table.difference is None for table in self.tables)
+        """Whether everything was compared and nothing differs."""
+        return not self.findings()
 
     @property
     def ok(self) -> bool:
         return self.clean
 
+    def findings(self) -> list[Finding]:
+        """Everything that was found, those with the same remedy one after the other. Empty if there is nothing."""
+        return [*self._of_ledger(), *self._of_rows(), *self._of_comparison()]
+
+    def _of_ledger(self) -> list[Finding]:
+        found = [Finding(each.summary(), _REMEDIES[each.problem]) for each in self.ledger]
+        found += [
+            Finding(each.summary(), _COMPARE if each.found else _RESTORE) for each in self.digests if not each.matches
+        ]
+        return sorted(found, key=attrgetter("remedy"))
+
+    def _of_rows(self) -> list[Finding]:
+        found = []
+        for table in self.tables:
+            remedy = _REBUILD_INDEX if table.views == "index" else _REBUILD
+            found += [Finding(f"damaged {address}", remedy) for address in table.damaged_addresses()]
+            if table.difference is not None:
+                more = f", and {table.differences - 1:,} more of this table" if table.differences > 1 else ""
+                remedy = _LEDGER_FIRST if self.ledger else remedy
+                found.append(Finding(f"differs {table.difference.address()}{more}", remedy, table.difference))
+        return sorted(found, key=attrgetter("remedy"))
+
+    def _of_comparison(self) -> list[Finding]:
+        return [
+            Finding(
+                f"not compared: {each.views}"
+                + ("" if each.partition is None else f", partition {each.partition}")
+                + f": {each.reason}"
+            )
+            for each in self.not_compared
+        ]
+
     def format(self) -> str:
-        """The digest, or the first row that differs in each table."""
-        differing = [table.difference.address() for table in self.tables if table.difference is not None]
-        if differing:
-            return "\n".join(f"differs {address}" for address in differing)
-        rows = sum(table.rows for table in self.tables)
-        return f"clean {self.records:,} records, {rows:,} rows, digest {self.digest[:16]}"
+        """The digest of the views, or each finding and what to do about it; digests that match come first."""
+        lines = [each.summary() for each in self.digests if each.matches]
+        for remedy, findings in groupby(self.findings(), key=attrgetter("remedy")):
+            lines += [each.summary for each in findings]
+            lines += [f"  → {remedy}"] if remedy else []
+        if self.clean:
+            rows = sum(table.rows for table in self.tables)
+            lines.append(f"clean {self.records:,} records, {rows:,} rows, digest {self.digest[:16]}")
+        return "\n".join(lines)
+
+
+def _address(*parts: str) -> str:
+    return " / ".join(part for part in parts if part)
+
+
+class LedgerDigest(View):
+    """The digest of all records of a partition up to a position."""
+
+    position: Position
+    """The position of the last record."""
+    digest: str
+    """The value of the hash chain after that record: 32 hexadecimal digits."""
+
+    def format(self) -> str:
+        """Position and digest as `recallog verify --digest` takes them: 0:41:9f86…"""
+        return f"{self.position}:{self.digest}"
+
+
+class LedgerDigests(ListView[LedgerDigest]):
+    """The digest of each partition that has records, by partition."""

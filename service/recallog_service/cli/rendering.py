@@ -5,6 +5,8 @@ The keyword-only parameters of a function become options of the commands that an
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -319,16 +321,33 @@ def _more(count: int) -> None:
 
 
 def print_verified(report: "views.VerifyReport") -> None:
-    """Print the digest, or the first row that differs in each table."""
-    for table in report.tables:
-        if table.difference is not None:
-            terminal.print_lines(f"differs {table.difference.address()}", "bold red")
-            found, expected = _around_the_difference(table.difference.found, table.difference.expected)
-            terminal.print_lines(f"  view  {found}\n  fold  {expected}")
+    """Print the digest, or each finding and what to do about it. Of rows that differ, the first in each table."""
     if report.clean:
         terminal.print_lines(report.format(), "green")
+        return
+    for digest in report.digests:
+        if digest.matches:
+            terminal.print_lines(digest.summary(), "green")
+    for remedy, findings in groupby(report.findings(), key=attrgetter("remedy")):
+        for each in findings:
+            terminal.print_lines(each.summary, "bold red")
+            if each.difference is not None:
+                found, expected = _around_the_difference(each.difference.found, each.difference.expected)
+                terminal.print_lines(f"  view  {found}\n  fold  {expected}")
+        if remedy:
+            terminal.print_lines(f"  → {remedy}")
+
+
+def _digests(digests: "views.LedgerDigests") -> None:
+    """Stdout contains only the lines that `verify --digest` takes."""
+    if digests.items:
+        terminal.print_exactly("\n".join(each.format() for each in digests))
+        terminal.note(
+            "keep this where whoever can change the ledger cannot, and compare later: recallog verify --digest "
+            f"{digests[0].format()}"
+        )
     else:
-        terminal.print_lines("The ledger is the source of truth. Build the views again: recallog rebuild")
+        terminal.note("the ledger is empty")
 
 
 def _around_the_difference(found: str | None, expected: str | None, width: int = 100) -> tuple[str, str]:
@@ -405,5 +424,6 @@ _RENDERERS: dict[str, Callable[..., None]] = {
     "SpacesView": _spaces,
     "Status": _status,
     "TimelinePage": _timeline,
+    "LedgerDigests": _digests,
     "VerifyReport": print_verified,
 }

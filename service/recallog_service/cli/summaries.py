@@ -83,7 +83,11 @@ COMMANDS = {
     ),
     "verify": (
         "derived",
-        "Fold the ledger again and compare every row of every view with the result.",
+        "Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.",
+    ),
+    "digest": (
+        "derived",
+        "One digest of all records of each partition. Keep it elsewhere: `recallog verify` compares the ledger with it.",
     ),
     "rebuild": (
         "derived",

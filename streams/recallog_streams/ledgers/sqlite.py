@@ -33,7 +33,7 @@ def _upgrade(connection: sqlite3.Connection, version: int) -> None:
     events = _end(connection)
     if events >= _LARGE_EVENTS:
         _logger.warning("the ledger is upgraded once: its %s events get checksums. Please wait", f"{events:,}")
-    connection.create_function("event_checksum", 4, _event_checksum, deterministic=True)
+    connection.create_function("event_checksum", 4, event_checksum, deterministic=True)
     connection.create_function("space_checksum", 2, _space_checksum, deterministic=True)
     for statement in (
         "ALTER TABLE manifest ADD COLUMN copy TEXT NOT NULL DEFAULT ''",
@@ -155,8 +155,8 @@ class SqliteLedger(Ledger):
         await self._file.close()
 
 
-def _event_checksum(offset: int, space: int | None, id_: str, value: object) -> int:
-    """-1, which no record has, for a value that is not bytes."""
+def event_checksum(offset: int, space: int | None, id_: str, value: object) -> int:
+    """The checksum of a record; `space` is the number of its space. -1, which none has, if `value` is not bytes."""
     return checksum(f"{offset} {space} {id_}", value) if isinstance(value, bytes) else -1
 
 
@@ -204,7 +204,7 @@ def _find(connection: sqlite3.Connection, space: int | None, id_: str) -> tuple[
     if row is None:
         return None
     offset, value, crc = row
-    if _event_checksum(offset, space, id_, value) != crc:
+    if event_checksum(offset, space, id_, value) != crc:
         raise _damaged_record(offset)
     return int(offset), value
 
@@ -214,7 +214,7 @@ def _append_one(connection: sqlite3.Connection, event: Event, space: int, data: 
     found = _find(connection, space, event.id)
     if found is None:
         offset = _end(connection)
-        crc = _event_checksum(offset, space, event.id, data)
+        crc = event_checksum(offset, space, event.id, data)
         connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (offset, space, event.id, data, crc))
         return offset
     offset, first = found

@@ -1,0 +1,24 @@
+"""Changes of a ledger's file behind Recallog's back, as somebody with SQLite can make them."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from recallog_streams.ledgers.sqlite import event_checksum
+
+
+def alter_record(ledger: Path, offset: int, before: bytes, after: bytes, *, checksum: bool = True) -> None:
+    """Replace `before` by `after` in the value of one record; with `checksum` correct its checksum too."""
+    with closing(sqlite3.connect(ledger)) as connection, connection:
+        sql = "SELECT space, id, value, crc FROM events WHERE offset = ?"
+        space, id_, value, crc = connection.execute(sql, (offset,)).fetchone()
+        assert before in value
+        value = value.replace(before, after, 1)
+        crc = event_checksum(offset, space, id_, value) if checksum else crc
+        connection.execute("UPDATE events SET value = ?, crc = ? WHERE offset = ?", (value, crc, offset))
+
+
+def delete_records(ledger: Path, first: int, last: int) -> None:
+    """Delete the records from the offset `first` to `last`."""
+    with closing(sqlite3.connect(ledger)) as connection, connection:
+        connection.execute("DELETE FROM events WHERE offset BETWEEN ? AND ?", (first, last))
