@@ -8,8 +8,11 @@ import asyncio
 import logging
 import os
 import secrets
+import shutil
 import sqlite3
+import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
@@ -18,6 +21,9 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
+from recallog_projections import file_errors
+from recallog_projections.notices import warn_once
+from recallog_projections.sqlite_log import LogInodes, WriteAheadLog, status
 from recallog_projections.threads import run_last
 from recallog_schemas import limits
 from recallog_schemas.errors import (
@@ -26,8 +32,6 @@ from recallog_schemas.errors import (
     StorageCorrupt,
     StorageError,
     StorageForeign,
-    StorageFull,
-    StorageReadOnly,
     StorageReplaced,
     StorageTooNew,
     StorageUnavailable,
@@ -36,9 +40,19 @@ from recallog_schemas.errors import (
 
 Result = TypeVar("Result")
 
+_Stamp = tuple[int, int, int, int]
+"""Inode, size, and times of modification and of change, in nanoseconds: a written file has another one."""
+
 _logger = logging.getLogger("recallog.storage")
 
 _PAGE_BYTES = 4096
+_NOT_WRITTEN = {
+    *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
+    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR),
+}
+_TRIES = 5
+"""How often a transaction is tried whose file, or write-ahead log, is replaced or written meanwhile."""
+_POLL_SECONDS = 0.005
 _ANOTHER_FOLDER = "Name another folder with --home or RECALLOG_HOME"
 _UNSOUND = {
     *(sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR),
@@ -80,14 +94,39 @@ class Damaged(Exception):
         self.until = until
 
 
-class SqliteFile:
-    """A file of one `FileFormat`, opened by the first call of `run`."""
+class _LogLost(Exception):
+    """The `-wal` is gone, and with it commits that no process has in memory any more."""
 
-    def __init__(self, path: Path, format: FileFormat, lock_wait_seconds: float = limits.LOCK_WAIT_SECONDS) -> None:  # noqa: A002
+
+class _Moved(Exception):
+    """The file or its write-ahead log changed in a way that needs a new connection; nothing was written."""
+
+
+class SqliteFile:
+    """A file of one `FileFormat`, opened by the first call of `run`.
+
+    Where nothing can be written (a read-only folder, a full disk) it is read without locks, with its `-wal`, whose
+    index SQLite then keeps in memory. Instead, file and `-wal` are compared before and after each transaction.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        format: FileFormat,  # noqa: A002
+        lock_wait_seconds: float = limits.LOCK_WAIT_SECONDS,
+        deadline_seconds: float | None = None,
+    ) -> None:
+        """A read waits `deadline_seconds` for a lock (default: like a write), a write `lock_wait_seconds`."""
         self.path = path
         self._format = format
         self._lock_wait_seconds = lock_wait_seconds
+        self._deadline_seconds = lock_wait_seconds if deadline_seconds is None else deadline_seconds
         self._connection: sqlite3.Connection | None = None
+        self._log = WriteAheadLog(path)
+        self._opened = LogInodes(None, None)
+        self._unlocked: tuple[_Stamp | None, _Stamp | None] | None = None
+        """The stamps of file and `-wal` if they are read without locks."""
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
         self._inode = -1
         self._identity: object = None
         self._closed = False
@@ -121,7 +160,7 @@ class SqliteFile:
         if self._closed:
             return
         self._closed = True
-        await run_last(self._thread, self._close)
+        await run_last(self._thread, self._finish)
 
     async def size_bytes(self) -> int:
         """The size of the file and its write-ahead log."""
@@ -142,20 +181,135 @@ class SqliteFile:
 
     def _transaction(self, work: Callable[[sqlite3.Connection], Result], write: bool) -> Result:
         with self._translated_errors():
-            connection = self._connection or self._open()
-            self._check_in_place()
-            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            try:
-                result = work(connection)
-                if write:
-                    self._commit(connection)
-                else:
-                    connection.execute("ROLLBACK")  # a COMMIT fails after any statement that found a damaged page
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
+            for _ in range(_TRIES):
+                with suppress(_Moved):
+                    if self._unlocked is not None and write:
+                        self._close()  # perhaps it can be written by now
+                    connection = self._connection or self._open(write)
+                    if self._unlocked is None:
+                        return self._locked(connection, work, write)
+                    if write:
+                        raise self._read_only()
+                    return self._read_unlocked(connection, work)
+            raise StorageUnavailable(f"the {self._format.what} {self.path} changes while it is read; try again")
+
+    def _locked(
+        self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], Result], write: bool
+    ) -> Result:
+        """The result of `work` in one transaction. Raises `_Moved` if a deleted log had to be moved into the file."""
+        self._check_in_place()
+        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        try:
+            if write:
+                self._check_log()  # a writer that holds the lock waits for no other one
+            result = work(connection)
+            if write:
+                self._commit(connection)
+            else:
+                connection.execute("ROLLBACK")  # a COMMIT fails after any statement that found a damaged page
+        except BaseException as error:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            if isinstance(error, Exception) and self._log.inodes() != self._opened:
+                self._rescue()
+                raise _Moved from error
+            raise
+        if not write:
+            self._check_log_of_reader()
+        elif self._inode_in_place() != self._inode or self._log.inodes() != self._opened:
+            self._confirm()
+        return result
+
+    def _read_unlocked(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """The result of `work`. Raises `_Moved` if another process wrote to the file meanwhile, or since it was opened.
+
+        A write changes the `-wal` before it changes the file.
+        """
+        connection.execute("BEGIN")
+        try:
+            result = work(connection)
+        except sqlite3.Error as error:
+            self._check_unchanged(error)
+            raise
+        finally:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+        self._check_unchanged()
+        return result
+
+    def _check_unchanged(self, cause: Exception | None = None) -> None:
+        if self._stamps() != self._unlocked:
+            self._close()
+            raise _Moved from cause
+
+    def _check_log(self) -> None:
+        if self._log.inodes() != self._opened:
+            raise _Moved
+
+    def _check_log_of_reader(self) -> None:
+        """Make sure that what was read is what the log in place holds. Raises `_Moved` if it must be read again."""
+        if self._log.inodes() == self._opened:
+            return
+        try:
+            self._rescue()
+        except (RecallogError, sqlite3.Error, OSError):
+            # It cannot be saved now, for example because the disk is full. It is whole as long as nobody else writes.
+            if not self._log.was_left_by(self._opened):
                 raise
-            return result
+            return
+        raise _Moved
+
+    def _confirm(self) -> None:
+        """Make sure of a commit after which the file or its log is no longer in place. Raises `UnknownOutcome`."""
+        try:
+            self._check_in_place()
+            if self._rescue():
+                return
+        except (RecallogError, sqlite3.Error, OSError) as error:
+            raise self._unknown(f"it was deleted or replaced while it was being written ({error})") from error
+        raise self._unknown("its -wal was replaced while it was being written")
+
+    def _rescue(self) -> bool:
+        """Move what a deleted log holds into the file, and close the connection; whether that was still possible.
+
+        The connection has the deleted `-wal` and `-shm` open, and SQLite reads them through it.
+        """
+        connection = self._connection
+        if connection is None:
+            return True
+        if not self._log.was_left_by(self._opened):
+            # Others have gone on with another log: what this connection has open must not reach the file any more.
+            # Another one is open while it is closed, so that SQLite neither writes it back nor deletes the other log.
+            with suppress(sqlite3.Error), closing(self._connect(self.path)) as other:
+                other.execute("PRAGMA schema_version").fetchone()
+                self._close()
+            self._close()
+            saved = False
+        else:
+            if not self._checkpointed(connection, self._deadline_seconds, emptied=False):
+                raise self._held()
+            self._log.put_aside_another(self._opened)
+            self._close()
+            saved = True
+        warn_once(
+            "storage",
+            ("log deleted", str(self.path)),
+            f"the -wal or -shm of the {self._format.what} {self.path} was deleted while it was open. "
+            + ("Its content was written into the file: nothing is lost" if saved else "Another process goes on with it")
+            + ". Both belong to the file; delete them only together with it",
+        )
+        return saved
+
+    def _checkpointed(self, connection: sqlite3.Connection, wait_seconds: float, *, emptied: bool) -> bool:
+        """Move the whole log into the file, and empty it if `emptied`; False if others prevent that all the time."""
+        give_up = time.monotonic() + wait_seconds
+        while True:
+            busy, frames, copied = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not busy or (0 <= frames == copied and not emptied):
+                return True
+            if time.monotonic() > give_up:
+                return False
+            time.sleep(_POLL_SECONDS)
 
     def _discard(self, damage: StorageError) -> None:
         """Replace the file that was found damaged by a new one, unless another process has done so.
@@ -192,17 +346,31 @@ class SqliteFile:
             if error.sqlite_errorcode != sqlite3.SQLITE_IOERR_FSYNC:
                 raise
             # The whole transaction is in the log; the next process that opens the file may find it committed.
-            raise UnknownOutcome(
-                f"the disk failed while the {self._format.what} {self.path} was being written ({error}); the write may "
-                "or may not be there. Check the disk, then send the same events again: events that are there count once"
-            ) from error
+            raise self._unknown(f"the disk failed while it was being written ({error}). Check the disk") from error
+
+    def _unknown(self, what_happened: str) -> UnknownOutcome:
+        return UnknownOutcome(
+            f"the {self._format.what} {self.path}: {what_happened}; the write may or may not be there. Send the same "
+            "events again: events that are there count once"
+        )
+
+    def _finish(self) -> None:
+        """Close the file for good. A deleted log is moved into the file first, as far as that is possible."""
+        if self._connection is not None and self._unlocked is None and self._inode_in_place() == self._inode:
+            with suppress(RecallogError, sqlite3.Error, OSError):
+                if self._log.inodes() != self._opened:
+                    self._rescue()
+        self._close()
 
     def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        connection, self._connection, self._unlocked = self._connection, None, None
+        if connection is not None:
+            connection.close()
+        if self._copy is not None:
+            self._copy.cleanup()
+            self._copy = None
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self, write: bool) -> sqlite3.Connection:
         while True:
             inode = self._inode_in_place()
             if inode is None:
@@ -212,23 +380,159 @@ class SqliteFile:
                 continue
             self._inode = inode
             try:
-                return self._open_file(inode)
+                try:
+                    return self._open_file(inode, write)
+                except (sqlite3.OperationalError, OSError) as error:
+                    if write or not _needs_writing(error):
+                        raise
+                    return self._open_unlocked(error)
             except (RecallogError, sqlite3.Error, OSError):
                 if self._inode_in_place() == inode:
                     raise  # otherwise another process replaced the file meanwhile, and the error may be of either file
 
-    def _open_file(self, inode: int) -> sqlite3.Connection:
-        # The inode was read before connecting: if the file is replaced in between, `_check_in_place` detects it.
-        connection = self._connect(self.path)
+    def _open_unlocked(self, error: Exception) -> sqlite3.Connection:
+        """A connection to a file that cannot be opened as usual (`error`), for reading without writing anything.
+
+        It takes no locks, so that `_read_unlocked` compares the files. Without a `-wal` it reads the file alone
+        (`immutable`); otherwise SQLite keeps the index of the `-wal` in memory, as for an exclusive lock.
+
+        Raises `error` if that is not possible either.
+        """
+        stamps = self._stamps()
+        if self._log.lost_frames():
+            raise error if self._format.disposable else self._log_gone()
         try:
+            if self._log.log_bytes():
+                connection = self._connect(self.path, "ro&vfs=unix-none")
+                connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            else:
+                connection = self._connect(self.path, "ro&immutable=1")
+            try:
+                self._check_whole(connection)
+                if self._check_format(connection) < self._format.version:
+                    if self._format.disposable:
+                        raise error
+                    connection = self._upgraded_copy(connection)
+                self._check_same(connection)
+                connection.execute("PRAGMA cache_size=-16384")
+            except BaseException:
+                connection.close()
+                raise
+        except (sqlite3.OperationalError, OSError):
+            raise error from None
+        if self._stamps() != stamps:
+            connection.close()
+            raise _Moved
+        self._connection, self._unlocked = connection, stamps
+        reason = file_errors.why_not_writable(self.path.parent) or str(error)
+        warn_once(
+            "storage",
+            ("read without writing", str(self.path.parent)),
+            f"{self.path.parent} cannot be written ({reason}): its files are read as they are, and publishing fails",
+        )
+        return connection
+
+    def _upgraded_copy(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """A copy, in a temporary folder, of a file of an older format that cannot be upgraded in its place."""
+        connection.close()
+        size_bytes = self._size_bytes()
+        folder = self._copy = tempfile.TemporaryDirectory(prefix="recallog-", ignore_cleanup_errors=True)
+        try:
+            if shutil.disk_usage(folder.name).free < 2 * size_bytes:
+                raise StorageUnavailable(
+                    f"the {self._format.what} {self.path} has an older format and cannot be written, and "
+                    f"{folder.name} has no space to upgrade a copy ({size_bytes:,} bytes). Set TMPDIR to another folder"
+                )
+            copy = Path(folder.name) / self.path.name
+            for ending in ("", "-wal"):
+                if Path(f"{self.path}{ending}").exists():
+                    shutil.copyfile(f"{self.path}{ending}", f"{copy}{ending}")
+            copied = self._connect(copy)
+            try:
+                self._upgrade(copied)
+            except BaseException:
+                copied.close()
+                raise
+            return copied
+        except BaseException:
+            folder.cleanup()
+            self._copy = None
+            raise
+
+    def _stamps(self) -> tuple[_Stamp | None, _Stamp | None]:
+        """The stamps of the file and its `-wal`; None for one that does not exist, or an empty `-wal`."""
+        log = _stamp(self._log.log)
+        return _stamp(str(self.path)), log if log is not None and log[1] else None
+
+    def _check_log_in_place(self, write: bool) -> None:
+        """Refuse to open a file whose `-wal` or `-shm` was deleted while another process has it open.
+
+        A connection would see another log than that process, and both would damage the file.
+        """
+        give_up = time.monotonic() + self._wait_seconds(write)
+        while not self._log.index_bytes():
+            # It is created by the first process that opens the file and deleted by the last one that closes it.
+            if self._log.is_alone() is not False:
+                return
+            if time.monotonic() > give_up:
+                raise self._log_deleted("-shm")
+            time.sleep(_POLL_SECONDS)
+        if self._log.log_bytes() == 0 and self._log.is_alone() and self._log.lost_frames():
+            raise _LogLost
+
+    def _check_log_is_shared(self, connection: sqlite3.Connection, write: bool) -> None:
+        """Refuse a new, empty `-wal` whose `-shm` counts what another process has in a deleted one."""
+        if self._log.log_bytes() or not self._log.index_bytes():
+            return
+        try:
+            if self._checkpointed(connection, self._wait_seconds(write), emptied=True) or self._log.log_bytes():
+                return
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_IOERR_SHORT_READ:
+                return  # what is wrong with the file is found next
+        raise self._log_deleted("-wal")
+
+    def _log_gone(self) -> StorageReplaced:
+        return StorageReplaced(
+            f"the -wal of the {self._format.what} {self.path} is gone, and its last writes with it. Put "
+            f"{self._log.log} back; or delete {self._log.index}, to go on without them"
+        )
+
+    def _log_deleted(self, ending: str) -> StorageUnavailable:
+        return StorageUnavailable(
+            f"the {ending} of the {self._format.what} {self.path} was deleted while another process has the file open; "
+            f"that process repairs it when it next uses the file, or closes it. Find it: fuser {self.path}"
+        )
+
+    def _held(self) -> LockTimeout:
+        seconds = self._lock_wait_seconds if self._connection is not None else self._deadline_seconds
+        return LockTimeout(
+            f"another process has held the {self._format.what} {self.path} for more than {seconds:g} s; nothing was "
+            f"written. Try again, or see who holds it: fuser {self.path}"
+        )
+
+    def _wait_seconds(self, write: bool) -> float:
+        return self._lock_wait_seconds if write else self._deadline_seconds
+
+    def _open_file(self, inode: int, write: bool) -> sqlite3.Connection:
+        try:
+            self._check_log_in_place(write)
+        except _LogLost:
+            if not self._format.disposable:
+                raise self._log_gone() from None
+            self._create(instead_of=inode)
+            raise _Moved from None
+        # The inode was read before connecting: if the file is replaced in between, `_check_in_place` detects it.
+        connection = self._connect(self.path, wait_seconds=self._wait_seconds(write))
+        try:
+            self._check_log_is_shared(connection, write)
             self._check_whole(connection)
             older = self._check_format(connection) < self._format.version
             if older and self._format.disposable:
                 # The old file is still open here, so that no other process is the last to close it: that one would
                 # delete the write-ahead log by its name, which may be that of the new file.
                 self._create(instead_of=inode)
-                connection.close()
-                return self._open()
+                raise _Moved
             if older:
                 self._upgrade(connection)
             self._check_same(connection)
@@ -237,10 +541,14 @@ class SqliteFile:
             connection.execute(f"PRAGMA synchronous={self._format.synchronous}")
             connection.execute("PRAGMA cache_size=-16384")
             connection.execute(f"PRAGMA wal_autocheckpoint={(16 << 20) // _PAGE_BYTES}")
+            connection.execute(f"PRAGMA busy_timeout={round(1000 * self._lock_wait_seconds)}")
         except BaseException:
             connection.close()
             raise
-        self._connection = connection
+        self._connection, self._opened = connection, self._log.inodes()
+        if None in self._opened:  # deleted since the first statement opened them
+            self._rescue()
+            raise _Moved
         return connection
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
@@ -260,11 +568,11 @@ class SqliteFile:
         with suppress(sqlite3.Error):  # its write-ahead log is as large as the file
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def _connect(self, path: Path, mode: str = "rw") -> sqlite3.Connection:
+    def _connect(self, path: Path, mode: str = "rw", wait_seconds: float | None = None) -> sqlite3.Connection:
         return sqlite3.connect(
             f"file:{quote(str(path.absolute()))}?mode={mode}",  # "rw" does not create a file that was just deleted
             uri=True,
-            timeout=self._lock_wait_seconds,
+            timeout=self._lock_wait_seconds if wait_seconds is None else wait_seconds,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
@@ -393,10 +701,8 @@ class SqliteFile:
             raise self._replaced()
 
     def _inode_in_place(self) -> int | None:
-        try:
-            return self.path.stat().st_ino
-        except FileNotFoundError:
-            return None
+        found = status(str(self.path))
+        return None if found is None else found.st_ino
 
     def _replaced(self) -> StorageReplaced:
         return StorageReplaced(
@@ -414,31 +720,37 @@ class SqliteFile:
             raise self._damaged(damage, position=damage.position, until=damage.until) from None
         except UnicodeDecodeError as error:  # SQLite's message quotes damaged bytes
             raise self._damaged(error) from error
-        except PermissionError as error:
-            raise self._read_only() from error
         except OSError as error:
-            raise StorageUnavailable(f"the {self._format.what} {self.path}: {error.strerror or error}") from error
+            raise file_errors.storage_error(error, self._format.what, self.path) from error
 
     def _translated(self, error: sqlite3.DatabaseError) -> RecallogError:
         what, code = f"the {self._format.what} {self.path}", getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return LockTimeout(
-                f"another process has held {what} for more than {self._lock_wait_seconds:g} s; nothing was written. "
-                f"Try again, or see who holds it: fuser {self.path}"
-            )
+            return self._held()
         if code == sqlite3.SQLITE_FULL:
-            return StorageFull(f"no space left for {what}; nothing was written. Free some space and try again")
+            return file_errors.full(self._format.what, self.path)
         if code == sqlite3.SQLITE_READONLY:
             return self._read_only()
         undecodable = isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode")
         if code in _UNSOUND or undecodable:
             return self._damaged(error)
-        if code == sqlite3.SQLITE_CANTOPEN and not os.access(self.path.parent, os.W_OK):
-            return self._read_only()
+        if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM):
+            if not os.access(self.path.parent, os.W_OK):
+                return self._read_only()
+            if not file_errors.has_space(self.path.parent):
+                return file_errors.full(self._format.what, self.path)
         return StorageUnavailable(f"{what}: {error}; nothing was written. Check the disk and its free space")
 
-    def _read_only(self) -> StorageReadOnly:
-        return StorageReadOnly(
-            f"no right to write the {self._format.what} {self.path}. Give this user the right to write its folder, or "
-            "name another with --home or RECALLOG_HOME"
-        )
+    def _read_only(self) -> RecallogError:
+        return file_errors.read_only(self._format.what, self.path)
+
+
+def _needs_writing(error: Exception) -> bool:
+    """Whether a file could not be opened because SQLite had to write something for it, for example its `-shm`."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return isinstance(error, OSError) or (code & 0xFF in _NOT_WRITTEN and code != sqlite3.SQLITE_IOERR_SHORT_READ)
+
+
+def _stamp(path: str) -> _Stamp | None:
+    found = status(path)
+    return None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

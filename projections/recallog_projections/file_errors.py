@@ -1,0 +1,83 @@
+"""Errors of the operating system about a file of a memory, as errors of Recallog that say what to do."""
+
+import errno
+import os
+from pathlib import Path
+
+from recallog_schemas.errors import StorageError, StorageFull, StorageReadOnly, StorageUnavailable
+
+ANOTHER_FOLDER = "name another with --home or RECALLOG_HOME"
+
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_SUCH_PATH = {errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}
+
+
+def storage_error(error: OSError, what: str, path: Path) -> StorageError:
+    """`error`, which concerns `path`, as an error that names it. `what` is the kind of file, for example "ledger"."""
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return read_only(what, path)
+    if error.errno in _NO_SPACE:
+        return full(what, path)
+    if error.errno in _NO_SUCH_PATH:
+        file = next((parent for parent in path.parents if _is_file(parent)), None)
+        reason = f"{file} is a file, not a folder" if file is not None else error.strerror
+        return StorageError(f"the {what} cannot be at {path}: {reason}. Correct the folder's name, or {ANOTHER_FOLDER}")
+    return StorageUnavailable(f"the {what} {path}: {error.strerror or error}")
+
+
+def read_only(what: str, path: Path) -> StorageReadOnly:
+    """The error of a process that may not write `path`."""
+    if is_on_read_only_mount(path):
+        return StorageReadOnly(
+            f"the {what} {path} is on a read-only file system. Mount it for writing, or give another folder: "
+            f"{ANOTHER_FOLDER}"
+        )
+    if path.exists() and not os.access(path, os.R_OK):
+        return StorageReadOnly(f"no right to read the {what} {path}. Give this user the right to read and write it")
+    return StorageReadOnly(
+        f"no right to write the {what} {path}. Give this user the right to write its folder, or {ANOTHER_FOLDER}"
+    )
+
+
+def full(what: str, path: Path) -> StorageFull:
+    """The error of a process that found no space, or reached its quota, in writing `path`."""
+    return StorageFull(f"no space left for the {what} {path}; nothing was written. Free some space and try again")
+
+
+def why_not_writable(folder: Path) -> str:
+    """Why files in `folder` cannot be written, in a few words; "" if nothing is known against it."""
+    if is_on_read_only_mount(folder):
+        return "it is on a read-only file system"
+    if not os.access(folder, os.W_OK):
+        return "there is no right to write it"
+    return "" if has_space(folder) else "no space is left"
+
+
+def is_on_read_only_mount(path: Path) -> bool:
+    """Whether `path`, or the nearest folder above it that exists, is on a file system that is mounted read-only."""
+    status = _file_system(path)
+    return status is not None and bool(status.f_flag & os.ST_RDONLY)
+
+
+def has_space(path: Path) -> bool:
+    """Whether the file system of `path` has a free block and a free inode for this user."""
+    status = _file_system(path)
+    return status is None or (status.f_bavail > 0 and (status.f_favail > 0 or status.f_files == 0))
+
+
+def _file_system(path: Path) -> "os.statvfs_result | None":
+    if not hasattr(os, "statvfs"):  # Windows
+        return None
+    for place in (path, *path.absolute().parents):
+        try:
+            return os.statvfs(place)
+        except OSError:
+            continue
+    return None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
