@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 from urllib.parse import quote
 
 from recallog_projections import file_errors
@@ -96,6 +97,14 @@ class Damaged(Exception):
 
 class _LogLost(Exception):
     """The `-wal` is gone, and with it commits that no process has in memory any more."""
+
+
+class _Rescue(Enum):
+    """What became of a deleted log."""
+
+    EMPTIED = "its content is in the file, and it is empty"
+    MOVED = "its content is in the file, but others still read it"
+    LEFT = "other processes have gone on without it"
 
 
 class _Moved(Exception):
@@ -211,8 +220,7 @@ class SqliteFile:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             if isinstance(error, Exception) and self._log.inodes() != self._opened:
-                self._rescue()
-                raise _Moved from error
+                self._renew()
             raise
         if not write:
             self._check_log_of_reader()
@@ -251,32 +259,36 @@ class SqliteFile:
         if self._log.inodes() == self._opened:
             return
         try:
-            self._rescue()
+            self._renew()
         except (RecallogError, sqlite3.Error, OSError):
             # It cannot be saved now, for example because the disk is full. It is whole as long as nobody else writes.
-            if not self._log.was_left_by(self._opened):
+            if self._connection is None or not self._log.was_left_by(self._opened):
                 raise
-            return
-        raise _Moved
 
     def _confirm(self) -> None:
         """Make sure of a commit after which the file or its log is no longer in place. Raises `UnknownOutcome`."""
         try:
             self._check_in_place()
-            if self._rescue():
+            if self._rescue() is not _Rescue.LEFT:
                 return
         except (RecallogError, sqlite3.Error, OSError) as error:
             raise self._unknown(f"it was deleted or replaced while it was being written ({error})") from error
         raise self._unknown("its -wal was replaced while it was being written")
 
-    def _rescue(self) -> bool:
-        """Move what a deleted log holds into the file, and close the connection; whether that was still possible.
+    def _renew(self) -> NoReturn:
+        """Raise `_Moved` once what a deleted log holds is in the file, or `LockTimeout`."""
+        if self._rescue() is _Rescue.MOVED:
+            raise self._held()
+        raise _Moved
+
+    def _rescue(self) -> "_Rescue":
+        """Move what a deleted log holds into the file, and close the connection.
 
         The connection has the deleted `-wal` and `-shm` open, and SQLite reads them through it.
         """
         connection = self._connection
         if connection is None:
-            return True
+            return _Rescue.EMPTIED
         if not self._log.was_left_by(self._opened):
             # Others have gone on with another log: what this connection has open must not reach the file any more.
             # Another one is open while it is closed, so that SQLite neither writes it back nor deletes the other log.
@@ -284,32 +296,43 @@ class SqliteFile:
                 other.execute("PRAGMA schema_version").fetchone()
                 self._close()
             self._close()
-            saved = False
+            outcome = _Rescue.LEFT
         else:
-            if not self._checkpointed(connection, self._deadline_seconds, emptied=False):
+            moved, emptied = self._checkpointed(connection, self._deadline_seconds)
+            connection.execute(f"PRAGMA busy_timeout={round(1000 * self._lock_wait_seconds)}")
+            if not moved:
                 raise self._held()
-            self._log.put_aside_another(self._opened)
-            self._close()
-            saved = True
+            outcome = _Rescue.EMPTIED if emptied else _Rescue.MOVED
+            if emptied:
+                self._log.put_aside_another(self._opened)
+                self._close()
+        goes_on = (
+            "Another process goes on with it" if outcome is _Rescue.LEFT else "Nothing is lost: it was written back"
+        )
         warn_once(
             "storage",
             ("log deleted", str(self.path)),
-            f"the -wal or -shm of the {self._format.what} {self.path} was deleted while it was open. "
-            + ("Its content was written into the file: nothing is lost" if saved else "Another process goes on with it")
-            + ". Both belong to the file; delete them only together with it",
+            f"the -wal or -shm of the {self._format.what} {self.path} was deleted while it was open. {goes_on}. Delete "
+            "these files only together with the one that they belong to",
         )
-        return saved
+        return outcome
 
-    def _checkpointed(self, connection: sqlite3.Connection, wait_seconds: float, *, emptied: bool) -> bool:
-        """Move the whole log into the file, and empty it if `emptied`; False if others prevent that all the time."""
+    def _checkpointed(self, connection: sqlite3.Connection, wait_seconds: float) -> tuple[bool, bool]:
+        """Move the whole log into the file and empty it: whether it was moved, and whether it was emptied.
+
+        Readers and writers of other processes can prevent either.
+        """
         give_up = time.monotonic() + wait_seconds
+        connection.execute(f"PRAGMA busy_timeout={round(1000 * wait_seconds)}")
+        mode = "PASSIVE"  # waits for no writer
         while True:
-            busy, frames, copied = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if not busy or (0 <= frames == copied and not emptied):
-                return True
-            if time.monotonic() > give_up:
-                return False
-            time.sleep(_POLL_SECONDS)
+            _, frames, copied = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+            if frames == 0 or time.monotonic() > give_up:
+                return frames == copied >= 0, frames == 0
+            if frames > 0:
+                mode = "TRUNCATE"
+            else:
+                time.sleep(_POLL_SECONDS)
 
     def _discard(self, damage: StorageError) -> None:
         """Replace the file that was found damaged by a new one, unless another process has done so.
@@ -485,12 +508,12 @@ class SqliteFile:
         if self._log.log_bytes() or not self._log.index_bytes():
             return
         try:
-            if self._checkpointed(connection, self._wait_seconds(write), emptied=True) or self._log.log_bytes():
-                return
-        except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_IOERR_SHORT_READ:
-                return  # what is wrong with the file is found next
-        raise self._log_deleted("-wal")
+            _, emptied = self._checkpointed(connection, self._wait_seconds(write))
+            if not emptied and not self._log.log_bytes():
+                raise self._held()
+        except sqlite3.DatabaseError as error:  # any other is found next
+            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHORT_READ:
+                raise self._log_deleted("-wal") from error
 
     def _log_gone(self) -> StorageReplaced:
         return StorageReplaced(
@@ -547,8 +570,7 @@ class SqliteFile:
             raise
         self._connection, self._opened = connection, self._log.inodes()
         if None in self._opened:  # deleted since the first statement opened them
-            self._rescue()
-            raise _Moved
+            self._renew()
         return connection
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:

@@ -48,16 +48,18 @@ class WriteAheadLog:
         return _size_bytes(self.index)
 
     def was_left_by(self, opened: LogInodes) -> bool:
-        """Whether no other process has written since the `-wal` or the `-shm` of `opened`, open here, was deleted.
+        """Whether the `-shm` of `opened`, which this process has open, still describes the `-wal` of `opened`.
 
-        A process that opens the file without its `-wal` creates an empty one, and writes to it only once another one
-        has moved the deleted one into the file and emptied it. None opens it without its `-shm` while others have it
-        open.
+        It does until another process writes to a new `-wal` with that `-shm`. None of Recallog does so before the
+        deleted `-wal` was moved into the file, and none opens the file without its `-shm` while others have it open.
         """
         now = self.inodes()
         if now.shm not in (None, opened.shm):
             return False
-        return now.wal == opened.wal or self.log_bytes() == 0 or _open_bytes(opened.wal) > 0
+        if now.wal == opened.wal or self.log_bytes() == 0:
+            return True
+        salts = _open_content(opened.wal, 16, 8)
+        return len(salts) == 8 and salts == _open_content(opened.shm, 32, 8)
 
     def put_aside_another(self, opened: LogInodes) -> None:
         """Rename a `-wal` that is not the one of `opened`, and not empty: SQLite would apply it to the file."""
@@ -112,12 +114,14 @@ def _size_bytes(path: str) -> int:
     return 0 if found is None else found.st_size
 
 
-def _open_bytes(inode: int | None) -> int:
-    """The size of a file that this process has open, perhaps deleted; 0 if there is none, or if it cannot be found."""
+def _open_content(inode: int | None, start: int, size_bytes: int) -> bytes:
+    """A part of a file that this process has open, perhaps deleted; empty if it cannot be found.
+
+    It is read through the descriptor that SQLite has: closing another one would drop SQLite's locks.
+    """
     with suppress(OSError):
         for name in os.listdir("/dev/fd"):  # noqa: PTH208 - one of them is the listing's own, which is closed by now
             with suppress(OSError):
-                found = os.fstat(int(name))
-                if found.st_ino == inode:
-                    return found.st_size
-    return 0
+                if os.fstat(int(name)).st_ino == inode:
+                    return os.pread(int(name), size_bytes, start)
+    return b""
