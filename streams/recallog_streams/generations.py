@@ -127,7 +127,8 @@ async def complete(
     compared = -1
     while True:
         # Up to the ledger's end, not to the active checkpoint, which moves on meanwhile.
-        until = max(building.until, (await projector.ledger.ends())[partition])
+        until = (await projector.ledger.ends())[partition]
+        await _check_end(projector, building, replaced, until)
         done = await projector.catch_up(building, until, progress)
         if replaced is not None and not accept:
             with suppress(Rebuilding):  # one of the two is gone; the next lines find out which
@@ -140,6 +141,14 @@ async def complete(
             return Rebuilt(replaced, building, begun.joined)
         if now.building != building:
             raise GenerationGone(f"the generation {building.id} is retired")
+
+
+async def _check_end(projector: Projector, building: Generation, active: Generation | None, end: int) -> None:
+    """Raise `LedgerMismatch` if the ledger ends before records that it had: no rebuild of it reaches the live views."""
+    live = None if active is None else await projector.store.checkpoint(active)
+    processed = max(building.until - 1, -1 if live is None else live.record)
+    if processed >= end:
+        raise projector.mismatch(building.partition, processed, "is missing")
 
 
 async def _is_useless(projector: Projector, building: Generation) -> bool:

@@ -209,23 +209,39 @@ class Projector:
 
     async def verify_ledger_identity(self, partition: int, checkpoint: Checkpoint) -> None:
         """Make sure that the views belong to this ledger as it is now. Raises `LedgerMismatch`."""
-        remedy = "Has another ledger, or an older copy, replaced it? Delete the views, and they are rebuilt from it"
         manifest = msgspec.json.encode(await self.ledger.manifest())
         stored = await self.store.remember_manifest(manifest)
         if stored != manifest:
             raise LedgerMismatch(
-                f"the views were computed from another ledger: {stored.decode()}, not {manifest.decode()}. {remedy}"
+                f"{self._views} were computed from another ledger: {stored.decode()}, not {manifest.decode()}. "
+                f"{self._if_replaced}"
             )
         if checkpoint.record < 0:
             return
         data = await record_at(self.ledger, partition, checkpoint.record)
         if data is None or digest_of(data) != checkpoint.digest:
             gone = "is missing" if data is None else "is another one"
-            raise LedgerMismatch(
-                f"the record at {partition}:{checkpoint.record}, which the views have processed, {gone} in the ledger. "
-                f"recallog verify names what differs. {remedy}",
-                position=f"{partition}:{checkpoint.record}",
-            )
+            raise self.mismatch(partition, checkpoint.record, gone)
+
+    def mismatch(self, partition: int, offset: int, gone: str) -> LedgerMismatch:
+        """The error that a record, which the views have processed, is missing or another one: `gone` says which."""
+        return LedgerMismatch(
+            f"the record at {partition}:{offset}, which {self._views} have processed, {gone} in the "
+            f"{' '.join(('ledger', self.ledger.location)).strip()}. recallog verify names what differs. "
+            f"{self._if_replaced}",
+            position=f"{partition}:{offset}",
+        )
+
+    @property
+    def _views(self) -> str:
+        return f"the views {self.store.location}".strip()
+
+    @property
+    def _if_replaced(self) -> str:
+        return (
+            "Has another ledger, or an older copy, replaced it? If it is the right one, delete the views, and they are "
+            "rebuilt from it"
+        )
 
 
 class _Moved(Exception):

@@ -169,6 +169,20 @@ def test_records_missing_at_the_end_are_named(home: Path) -> None:
     assert "past 0:2590" in report.not_compared[0].reason
 
 
+def test_a_rebuild_of_a_ledger_that_lost_its_end_ends_with_an_error_that_names_both_files(home: Path) -> None:
+    delete_records(home / "ledger.db", 2590, EVENTS)
+    found = recallog("rebuild", "--home", home)
+    assert found.code == 3
+    for named_file in ("ledger.db", "views.db"):
+        assert str(home / named_file) in found.err
+    assert "0:2599" in found.err
+    assert recallog("rebuild", "--home", home).code == 3, "nor does the building generation that it left"
+    for name in home.glob("views.db*"):
+        name.unlink()
+    assert recallog("rebuild", "--home", home).code == 0
+    assert verified(home).clean
+
+
 def test_a_digest_kept_elsewhere_matches_until_a_record_before_it_changes(home: Path) -> None:
     kept = digest(home)
     report = verified(home, kept)

@@ -82,6 +82,10 @@ class IndexStore(Store):
         self._with_token_vectors = token_vectors and embedder.token_vectors
         self.counts = DocumentCounts()
 
+    @property
+    def location(self) -> str:
+        return self._rows.location
+
     async def remember_manifest(self, manifest: bytes) -> bytes:
         return await self._rows.remember_manifest(manifest)
 

@@ -71,6 +71,10 @@ class SqliteStore(Store):
         self._file = SqliteFile(path, VIEWS, lock_wait_seconds)
         self._ends = _Ends()
 
+    @property
+    def location(self) -> str:
+        return str(self._file.path)
+
     async def _run(self, work: Callable[[sqlite3.Connection], Result], *, write: bool = False) -> Result:
         try:
             return await self._file.run(work, write=write)

@@ -109,6 +109,11 @@ class Store(ABC):
     remote: ClassVar[bool] = False
     """Whether a read crosses a network. Callers then read more rows in one call."""
 
+    @property
+    def location(self) -> str:
+        """Its file or address, for messages; "" if it has none."""
+        return ""
+
     @abstractmethod
     async def remember_manifest(self, manifest: bytes) -> bytes:
         """Store the manifest of the ledger that the views belong to, unless one is stored. Returns the stored one."""

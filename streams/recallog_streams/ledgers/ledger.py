@@ -45,6 +45,11 @@ class Ledger(ABC):
     folded_by_workers: ClassVar[bool] = False
     """Whether worker processes fold its views; if not, each query first folds new records."""
 
+    @property
+    def location(self) -> str:
+        """Its file or address without passwords, for messages; "" if it has none."""
+        return ""
+
     @abstractmethod
     async def open(self) -> None:
         """Connect. `partition_of` needs it; the other methods connect by themselves."""

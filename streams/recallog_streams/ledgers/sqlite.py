@@ -85,6 +85,10 @@ class SqliteLedger(Ledger):
         self._file = SqliteFile(path, LEDGER, lock_wait_seconds)
         self._warned = False
 
+    @property
+    def location(self) -> str:
+        return str(self._file.path)
+
     async def open(self) -> None:
         return None
 

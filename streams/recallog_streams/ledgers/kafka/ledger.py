@@ -49,6 +49,10 @@ class KafkaLedger(Ledger):
         self._reader = Reader(self._connection, batch_records)
         self._writer = Writer(self._connection)
 
+    @property
+    def location(self) -> str:
+        return str(self.address)
+
     async def open(self) -> None:
         """Connect, and create the topic if it does not exist. Raises `StorageForeign` if its settings lose history."""
         await self._topics.open()
