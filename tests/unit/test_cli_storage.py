@@ -94,6 +94,19 @@ def test_a_ledger_whose_pages_are_overwritten(home: Path) -> None:
     failed(recallog("export", "--home", home), 3, "is damaged|unreadable|corrupt")
 
 
+def test_an_export_with_keep_going_lists_damaged_records_and_writes_all_others(home: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(home / "ledger.db")) as connection, connection:
+        connection.execute("UPDATE events SET value = replace(value, 'village', 'valleys') WHERE offset IN (57, 120)")
+    failed(recallog("export", "--home", home), 3, r"0:57 .*Keep a copy")
+    saved = tmp_path / "saved.jsonl"
+    result = recallog("export", "--keep-going", "--output", saved, "--home", home)
+    assert result.code == 1
+    assert re.findall(r"^left out (\S+):", result.err, re.MULTILINE) == ["0:57", "0:120"]
+    again = tmp_path / "again"
+    assert recallog("ingest", saved, "--no-index", "--home", again).code == 0
+    assert recallog("verify", "--home", again).out.startswith("clean 198 records")
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_a_ledger_of_a_newer_recallog(home: Path, command: list[str]) -> None:
     with closing(sqlite3.connect(home / "ledger.db")) as connection:

@@ -1,15 +1,18 @@
 """`export`: writes the ledger as JSON Lines."""
 
 import sys
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from recallog import Memory, Position
 from recallog_schemas import codec
-from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.errors import InvalidEvent, RecallogError, StorageCorrupt
 from recallog_service.cli import console, terminal, unknown_names
 from recallog_service.cli.terminal import Home
+from recallog_streams.ledgers.ledger import Batch
 
 
 def register(app: typer.Typer) -> None:
@@ -19,12 +22,20 @@ def register(app: typer.Typer) -> None:
 def export_command(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: stdout.")] = None,
     space: Annotated[str | None, typer.Option(help="Only this space.")] = None,
+    keep_going: Annotated[bool, typer.Option("--keep-going", help="Leave out and list damaged records.")] = False,
     home: Home = None,
 ) -> None:
     """Write the ledger as JSON Lines, from which `recallog ingest` restores it."""
 
-    async def work() -> int:
-        exported = refused = 0
+    def left_out(what: str, error: RecallogError) -> None:
+        nonlocal refused
+        refused += 1
+        console.err.print(f"left out {what}: {error}", markup=False)
+
+    exported = refused = 0
+
+    async def work() -> None:
+        nonlocal exported
         try:
             target = output.open("wb") if output is not None else sys.stdout.buffer
         except OSError as error:
@@ -32,14 +43,13 @@ def export_command(
         try:
             with terminal.bar("exporting") as advance, terminal.opened(home) as (memory, _):
                 async with memory:
-                    async for batch in memory.admin.records(space=space):
+                    async for batch in _records(memory, space, left_out if keep_going else None):
                         for offset, data in batch.records:
                             try:
                                 target.write(codec.encode(codec.decode(data)) + b"\n")
                                 exported += 1
                             except InvalidEvent as error:
-                                refused += 1
-                                console.err.print(f"left out {batch.partition}:{offset}: {error}", markup=False)
+                                left_out(f"{batch.partition}:{offset}", error)
                         advance(batch.next, (await memory.admin.ledger_ends())[batch.partition])
                     if space is not None and not exported and not refused:
                         await unknown_names.refuse_unknown(memory, {"space": space})
@@ -47,7 +57,26 @@ def export_command(
         finally:
             if output is not None:
                 target.close()
-        return refused
 
-    refused = terminal.run(work)
+    terminal.run(work)
     raise typer.Exit(1 if refused else 0)
+
+
+async def _records(
+    memory: Memory, space: str | None, left_out: Callable[[str, RecallogError], None] | None
+) -> AsyncIterator[Batch]:
+    """All records of the ledger. Those that are damaged are named to `left_out`; without it they raise."""
+    start: Position | None = None
+    while True:
+        try:
+            async for batch in memory.admin.records(start, space):
+                yield batch
+        except StorageCorrupt as error:
+            if left_out is None or error.until is None:
+                raise
+            first = Position.parse(error.position)
+            last = Position(first.partition, error.until - 1)
+            left_out(str(first) if last == first else f"{first} to {last}", error)
+            start = Position(first.partition, error.until)
+        else:
+            return
