@@ -95,6 +95,13 @@ class Damaged(Exception):
         self.until = until
 
 
+class _Passing(Exception):
+    """An error that `work` raised on purpose. It may be about another file, so it must not count as one of this file."""
+
+    def __init__(self, error: RecallogError) -> None:
+        self.error = error
+
+
 class _LogLost(Exception):
     """The `-wal` is gone, and with it commits that no process has in memory any more."""
 
@@ -161,6 +168,8 @@ class SqliteFile:
             return None
         try:
             return None if self._closed else self._transaction(work, write=False)
+        except _Passing as passing:
+            raise passing.error from None
         finally:
             self._in_use.release()
 
@@ -181,12 +190,15 @@ class SqliteFile:
     def _run(self, work: Callable[[sqlite3.Connection], Result], write: bool, keep_damaged: bool) -> Result:
         with self._in_use:
             try:
+                try:
+                    return self._transaction(work, write)
+                except (StorageCorrupt, StorageForeign) as damage:
+                    if keep_damaged or not self._format.disposable:
+                        raise
+                    self._discard(damage)
                 return self._transaction(work, write)
-            except (StorageCorrupt, StorageForeign) as damage:
-                if keep_damaged or not self._format.disposable:
-                    raise
-                self._discard(damage)
-            return self._transaction(work, write)
+            except _Passing as passing:
+                raise passing.error from None
 
     def _transaction(self, work: Callable[[sqlite3.Connection], Result], write: bool) -> Result:
         with self._translated_errors():
@@ -211,7 +223,7 @@ class SqliteFile:
         try:
             if write:
                 self._check_log()  # a writer that holds the lock waits for no other one
-            result = work(connection)
+            result = _result(work, connection)
             if write:
                 self._commit(connection)
             else:
@@ -235,7 +247,7 @@ class SqliteFile:
         """
         connection.execute("BEGIN")
         try:
-            result = work(connection)
+            result = _result(work, connection)
         except sqlite3.Error as error:
             self._check_unchanged(error)
             raise
@@ -714,7 +726,12 @@ class SqliteFile:
         self._identity = identity
 
     def _foreign(self) -> StorageForeign:
-        return StorageForeign(f"{self.path} is not a {self._format.what} of Recallog. {_ANOTHER_FOLDER}")
+        what = f"{self.path} is not a {self._format.what} of Recallog"
+        if self._format.disposable:
+            return StorageForeign(f"{what}. {_ANOTHER_FOLDER}")
+        return StorageForeign(
+            f"{what}, or its beginning is damaged. {_ANOTHER_FOLDER}, or restore your backup of this folder"
+        )
 
     def _check_in_place(self) -> None:
         """Refuse to use a file that was deleted while it was open: its writes would be lost with the process."""
@@ -765,6 +782,13 @@ class SqliteFile:
 
     def _read_only(self) -> RecallogError:
         return file_errors.read_only(self._format.what, self.path)
+
+
+def _result(work: Callable[[sqlite3.Connection], Result], connection: sqlite3.Connection) -> Result:
+    try:
+        return work(connection)
+    except RecallogError as error:
+        raise _Passing(error) from error
 
 
 def _needs_writing(error: Exception) -> bool:

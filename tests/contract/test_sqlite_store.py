@@ -16,7 +16,7 @@ from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_projections.stores.store import Generation, Outcome, Pointer, Store
 from recallog_projections.tables import LogName, RowKey
-from recallog_schemas.errors import Rebuilding, StorageError
+from recallog_schemas.errors import Rebuilding, StorageCorrupt, StorageError
 from support.events import run
 
 
@@ -57,6 +57,19 @@ def test_an_optimistic_read_succeeds_once_all_below_the_end_is_processed(store: 
     found = run(store.read_current(0, [RowKey("t", "village", "baker", "k")], [(LOG, 9)], lambda: 4))
     assert found is not None
     assert (found.generation, found.checkpoint, list(found.rows)) == (A, at(3), [b"a"])
+
+
+def test_damage_of_the_ledger_that_a_read_meets_does_not_replace_the_views(store: SqliteStore, path: Path) -> None:
+    activate(store, A, 3, row(b"a"))
+    before = path.stat().st_ino
+
+    def damaged() -> int:
+        raise StorageCorrupt("the ledger is damaged")
+
+    with pytest.raises(StorageCorrupt, match="the ledger is damaged"):
+        run(store.read_current(0, [], [], damaged))
+    assert path.stat().st_ino == before
+    assert run(store.pointer(0)) == Pointer(active=A)
 
 
 def test_two_stores_on_one_file_fence_each_other(store: SqliteStore, path: Path) -> None:
