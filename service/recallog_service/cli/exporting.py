@@ -27,12 +27,12 @@ def export_command(
 ) -> None:
     """Write the ledger as JSON Lines, from which `recallog ingest` restores it."""
 
+    exported = refused = 0
+
     def left_out(what: str, error: RecallogError) -> None:
         nonlocal refused
         refused += 1
         console.err.print(f"left out {what}: {error}", markup=False)
-
-    exported = refused = 0
 
     async def work() -> None:
         nonlocal exported
