@@ -96,7 +96,7 @@ class Damaged(Exception):
 
 
 class _Passing(Exception):
-    """An error that `work` raised on purpose. It may be about another file, so it must not count as one of this file."""
+    """An error of Recallog that `work` raised. It may be about another file, and must not count as one of this file."""
 
     def __init__(self, error: RecallogError) -> None:
         self.error = error

@@ -17,9 +17,9 @@ from typing import cast
 import msgspec
 
 from recallog_projections.rows import Changes
+from recallog_projections.sqlite_file import Damaged
 from recallog_projections.stores.store import StoredRow, ordinal_key
 from recallog_projections.tables import LogName, Tail
-from recallog_schemas.errors import StorageCorrupt
 
 SEGMENT_ENTRIES = 32
 
@@ -173,6 +173,4 @@ def _decode(data: bytes) -> list[bytes]:
     try:
         return _decoder.decode(data)
     except msgspec.MsgspecError as error:
-        raise StorageCorrupt(
-            f"a segment of a log is damaged ({error}). Build the views again: recallog rebuild"
-        ) from None
+        raise Damaged(f"a segment of a log: {error}") from None
