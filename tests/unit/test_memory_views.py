@@ -12,7 +12,7 @@ import pytest
 from recallog import Event, Memory, Position
 from recallog_projections.views.episodic import Episodic
 from recallog_schemas import kinds
-from recallog_schemas.errors import LedgerMismatch, StorageError
+from recallog_schemas.errors import LedgerMismatch
 from recallog_schemas.views import EpisodicView, Status
 from recallog_service.demo.tampering import tamper
 from support.events import event, run
@@ -126,20 +126,6 @@ def test_two_memories_continue_after_the_views_file_was_deleted(tmp_path: Path) 
             assert await answers(one) == before
             assert await answers(two) == before
             assert (await one.episodic("village", "baker")) == (await two.episodic("village", "baker"))
-
-    run(work())
-
-
-def test_an_error_about_a_views_file_that_is_no_database_names_the_remedy(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with Memory.open(tmp_path) as memory:
-            await memory.publish_many(village())
-            await memory.episodic("village", "baker")
-        delete_views(tmp_path)
-        (tmp_path / "views.db").write_bytes(b"")
-        async with Memory.open(tmp_path) as memory:
-            with pytest.raises(StorageError, match="delete the file"):
-                await memory.episodic("village", "baker")
 
     run(work())
 

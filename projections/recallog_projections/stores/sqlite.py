@@ -1,17 +1,22 @@
-"""The store of views in one SQLite file, for the embedded form."""
+"""The store of views in one SQLite file, for the embedded form.
+
+Every row, segment of a log and control row carries a checksum, which covers its address and is compared on each read.
+Damage is handled like a deleted file: the call that finds it continues in a new, empty file (see `SqliteFile`), and the
+views are built again from the ledger.
+"""
 
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import msgspec
 
 from recallog_projections.rows import Changes
-from recallog_projections.sqlite_file import FileFormat, Result, SqliteFile
+from recallog_projections.sqlite_file import Damaged, FileFormat, Result, SqliteFile
 from recallog_projections.stores import sqlite_logs
-from recallog_projections.stores.sqlite_logs import LogEnds
+from recallog_projections.stores.checksums import checksum, is_intact
+from recallog_projections.stores.sqlite_logs import DAMAGED, LogEnds
 from recallog_projections.stores.store import (
     Checkpoint,
     Chunk,
@@ -26,23 +31,23 @@ from recallog_projections.stores.store import (
 )
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import limits
-from recallog_schemas.errors import Rebuilding, StorageReplaced
+from recallog_schemas.errors import Rebuilding, StorageError, StorageReplaced
 
 VIEWS = FileFormat(
     what="views file",
     application_id=0x52635677,  # "RcVw"
-    version=3,
+    version=4,
     remedy="All views can be computed again: delete the file, and the next query builds it from the ledger",
     synchronous="NORMAL",  # a commit that a power cut loses is folded again
     disposable=True,
     schema=f"""
-    CREATE TABLE manifest (ledger BLOB NOT NULL);
-    CREATE TABLE pointers (partition INTEGER PRIMARY KEY, active BLOB, building BLOB);
+    CREATE TABLE manifest (ledger BLOB NOT NULL, crc INTEGER NOT NULL);
+    CREATE TABLE pointers (partition INTEGER PRIMARY KEY, generations BLOB NOT NULL, crc INTEGER NOT NULL);
     CREATE TABLE generations (
-        number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, partition INTEGER NOT NULL, checkpoint BLOB
+        number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, partition INTEGER NOT NULL, checkpoint BLOB, crc INTEGER
     );
     CREATE TABLE rows (
-        generation INTEGER, name TEXT, space TEXT, owner TEXT, key TEXT, value BLOB NOT NULL,
+        generation INTEGER, name TEXT, space TEXT, owner TEXT, key TEXT, value BLOB NOT NULL, crc INTEGER NOT NULL,
         PRIMARY KEY (generation, name, space, owner, key)
     ) WITHOUT ROWID;
     {sqlite_logs.SCHEMA}
@@ -75,21 +80,24 @@ class SqliteStore(Store):
     def location(self) -> str:
         return str(self._file.path)
 
-    async def _run(self, work: Callable[[sqlite3.Connection], Result], *, write: bool = False) -> Result:
+    async def _run(
+        self, work: Callable[[sqlite3.Connection], Result], *, write: bool = False, keep_damaged: bool = False
+    ) -> Result:
         try:
-            return await self._file.run(work, write=write)
+            return await self._file.run(work, write=write, keep_damaged=keep_damaged)
         except StorageReplaced:
             # The views were deleted: they are built again in a new file.
-            return await self._file.run(work, write=write)
+            return await self._file.run(work, write=write, keep_damaged=keep_damaged)
 
     async def remember_manifest(self, manifest: bytes) -> bytes:
         def work(connection: sqlite3.Connection) -> bytes:
-            row = connection.execute("SELECT ledger FROM manifest").fetchone()
-            if row is None:
-                connection.execute("INSERT INTO manifest VALUES (?)", (manifest,))
-            return bytes(row[0]) if row else manifest
+            stored = _manifest(connection)
+            if stored is None:
+                connection.execute("INSERT INTO manifest VALUES (?, ?)", (manifest, checksum("manifest", manifest)))
+            return stored or manifest
 
-        return await self._run(work, write=True)
+        stored: bytes | None = await self._run(_manifest)
+        return await self._run(work, write=True) if stored is None else stored
 
     async def pointer(self, partition: int) -> Pointer:
         return await self._run(lambda connection: _pointer(connection, partition))
@@ -98,10 +106,10 @@ class SqliteStore(Store):
         def work(connection: sqlite3.Connection) -> Pointer:
             pointer = _pointer(connection, generation.partition)
             if pointer == Pointer(active=replaces):
-                connection.execute(
-                    "INSERT INTO generations (id, partition, checkpoint) VALUES (?, ?, ?)",
-                    (generation.id, generation.partition, msgspec.msgpack.encode(Checkpoint())),
-                )
+                (number,) = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM generations").fetchone()
+                row = (number, generation.id, generation.partition)
+                connection.execute("INSERT INTO generations VALUES (?, ?, ?, NULL, NULL)", row)
+                _set_checkpoint(connection, number, generation, Checkpoint())
                 pointer = msgspec.structs.replace(pointer, building=generation)
                 _set_pointer(connection, generation.partition, pointer)
             return pointer
@@ -144,15 +152,14 @@ class SqliteStore(Store):
 
         def work(connection: sqlite3.Connection) -> Outcome:
             pointer = _pointer(connection, generation.partition)
-            stored = _checkpoint(connection, generation)
+            state = _state(connection, generation)
+            stored = None if state is None else state[1]
             outcome = outcome_of(pointer, generation, stored, expected.offset, new.offset)
-            if outcome is Outcome.APPLIED:
-                number = _number(connection, generation)
+            if outcome is Outcome.APPLIED and state is not None:
+                number, _ = state
                 _write_rows(connection, number, changes)
                 sqlite_logs.append(connection, number, changes, ends.logs)
-                connection.execute(
-                    "UPDATE generations SET checkpoint = ? WHERE number = ?", (msgspec.msgpack.encode(new), number)
-                )
+                _set_checkpoint(connection, number, generation, new)
             return outcome
 
         self._ends = _Ends()  # invalid unless the commit succeeds
@@ -170,10 +177,10 @@ class SqliteStore(Store):
     ) -> ReadResult:
         def work(connection: sqlite3.Connection) -> ReadResult:
             wanted = generation or _pointer(connection, partition).active
-            checkpoint = _checkpoint(connection, wanted) if wanted else None
-            if wanted is None or checkpoint is None:
+            state = _state(connection, wanted) if wanted else None
+            if wanted is None or state is None:
                 raise Rebuilding(f"partition {partition} has no views yet; try again when they are built")
-            return _found(connection, wanted, checkpoint, rows, logs)
+            return _found(connection, wanted, state, rows, logs)
 
         return await self._run(work)
 
@@ -185,12 +192,15 @@ class SqliteStore(Store):
         ledger_end: Callable[[], int | None],
     ) -> ReadResult | None:
         def work(connection: sqlite3.Connection) -> ReadResult | None:
-            end = ledger_end()
-            active = _pointer(connection, partition).active
-            checkpoint = _checkpoint(connection, active) if active else None
-            if end is None or active is None or checkpoint is None or checkpoint.offset + 1 < end:
+            try:
+                end = ledger_end()
+            except StorageError:  # it is the ledger's; a call of its own raises it again
                 return None
-            return _found(connection, active, checkpoint, rows, logs)
+            active = _pointer(connection, partition).active
+            state = _state(connection, active) if active else None
+            if end is None or active is None or state is None or state[1].offset + 1 < end:
+                return None
+            return _found(connection, active, state, rows, logs)
 
         return await self._run(work)
 
@@ -205,15 +215,20 @@ class SqliteStore(Store):
         damaged: list[tuple[str, str, str]] | None = None,
     ) -> Chunk:
         def work(connection: sqlite3.Connection) -> Chunk:
-            checkpoint = _checkpoint(connection, generation)
-            if checkpoint is None:
+            state = _state(connection, generation)
+            if state is None:
                 raise Rebuilding(f"the generation {generation.id} is gone; read again")
-            number = _number(connection, generation)
-            items = _scan_rows(connection, number, table, space, after, limit + 1)
-            items = items or sqlite_logs.scan(connection, number, table, space, after, limit + 1)
-            return Chunk(checkpoint, items[:limit], last=len(items) <= limit)
+            number, checkpoint = state
+            report = damaged is not None
+            items = _scan_rows(connection, number, table, space, after, limit + 1, report)
+            items = items or sqlite_logs.scan(connection, number, table, space, after, limit + 1, report)
+            page, last = items[:limit], len(items) <= limit
+            if damaged is not None:
+                damaged.extend(item.row_key for item in page if item.data is DAMAGED)
+                page = [item for item in page if item.data is not DAMAGED]
+            return Chunk(checkpoint, page, last)
 
-        return await self._run(work)
+        return await self._run(work, keep_damaged=damaged is not None)
 
     async def size_bytes(self) -> int:
         return await self._file.size_bytes()
@@ -222,38 +237,68 @@ class SqliteStore(Store):
         await self._file.close()
 
 
+def _manifest(connection: sqlite3.Connection) -> bytes | None:
+    row = connection.execute("SELECT ledger, crc FROM manifest").fetchone()
+    if row is None:
+        return None
+    manifest, crc = row
+    if not is_intact("manifest", manifest, crc):
+        raise Damaged("the name of its ledger fails its checksum")
+    return bytes(manifest)
+
+
 def _pointer(connection: sqlite3.Connection, partition: int) -> Pointer:
-    row = connection.execute("SELECT active, building FROM pointers WHERE partition = ?", (partition,)).fetchone()
-    active, building = row or (None, None)
-    return Pointer(
-        active=msgspec.msgpack.decode(active, type=Generation) if active else None,
-        building=msgspec.msgpack.decode(building, type=Generation) if building else None,
-    )
+    row = connection.execute("SELECT generations, crc FROM pointers WHERE partition = ?", (partition,)).fetchone()
+    if row is None:
+        return Pointer()
+    data, crc = row
+    if not is_intact(f"pointer {partition}", data, crc):
+        raise Damaged(f"the pointer of partition {partition} fails its checksum")
+    return msgspec.msgpack.decode(data, type=Pointer)
 
 
 def _set_pointer(connection: sqlite3.Connection, partition: int, pointer: Pointer) -> None:
-    active, building = (msgspec.msgpack.encode(g) if g else None for g in (pointer.active, pointer.building))
-    connection.execute("INSERT OR REPLACE INTO pointers VALUES (?, ?, ?)", (partition, active, building))
+    data = msgspec.msgpack.encode(pointer)
+    row = (partition, data, checksum(f"pointer {partition}", data))
+    connection.execute("INSERT OR REPLACE INTO pointers VALUES (?, ?, ?)", row)
+
+
+def _state(connection: sqlite3.Connection, generation: Generation) -> tuple[int, Checkpoint] | None:
+    """The number of a generation in the file, and its checkpoint; None if it has none."""
+    sql = "SELECT number, checkpoint, crc FROM generations WHERE id = ?"
+    number, data, crc = connection.execute(sql, (generation.id,)).fetchone() or (0, None, None)
+    if data is None:
+        return None
+    if not is_intact(_checkpoint_address(number, generation), data, crc):
+        raise Damaged(f"the checkpoint of the generation {generation.id} fails its checksum")
+    return number, msgspec.msgpack.decode(data, type=Checkpoint)
 
 
 def _checkpoint(connection: sqlite3.Connection, generation: Generation) -> Checkpoint | None:
-    row = connection.execute("SELECT checkpoint FROM generations WHERE id = ?", (generation.id,)).fetchone()
-    return msgspec.msgpack.decode(row[0], type=Checkpoint) if row and row[0] else None
+    state = _state(connection, generation)
+    return None if state is None else state[1]
 
 
-def _number(connection: sqlite3.Connection, generation: Generation) -> int:
-    row = connection.execute("SELECT number FROM generations WHERE id = ?", (generation.id,)).fetchone()
-    return cast(int, row[0])
+def _set_checkpoint(
+    connection: sqlite3.Connection, number: int, generation: Generation, checkpoint: Checkpoint
+) -> None:
+    data = msgspec.msgpack.encode(checkpoint)
+    crc = checksum(_checkpoint_address(number, generation), data)
+    connection.execute("UPDATE generations SET checkpoint = ?, crc = ? WHERE number = ?", (data, crc, number))
+
+
+def _checkpoint_address(number: int, generation: Generation) -> str:
+    return f"generation {number} {generation.partition} {generation.id}"
 
 
 def _found(
     connection: sqlite3.Connection,
     generation: Generation,
-    checkpoint: Checkpoint,
+    state: tuple[int, Checkpoint],
     rows: Sequence[RowKey],
     logs: Sequence[tuple[LogName, int]],
 ) -> ReadResult:
-    number = _number(connection, generation)
+    number, checkpoint = state
     return ReadResult(
         generation,
         checkpoint,
@@ -264,16 +309,35 @@ def _found(
 
 def _row(connection: sqlite3.Connection, number: int, need: RowKey) -> bytes | None:
     row = connection.execute(
-        "SELECT value FROM rows WHERE generation = ? AND name = ? AND space = ? AND owner = ? AND key = ?",
+        "SELECT value, crc FROM rows WHERE generation = ? AND name = ? AND space = ? AND owner = ? AND key = ?",
         (number, *need),
     ).fetchone()
-    return row[0] if row else None
+    if row is None:
+        return None
+    data: bytes
+    data, crc = row
+    if not is_intact(_row_address(number, *need), data, crc):
+        raise _damaged_row(need)
+    return data
+
+
+def _row_address(number: int, table: str, space: str, owner: str, key: str) -> str:
+    return f"row {number} {table}\0{space}\0{owner}\0{key}"
+
+
+def _damaged_row(row_key: tuple[str, str, str, str]) -> Damaged:
+    table, *address = row_key
+    return Damaged(f"the row {address} of {table!r} fails its checksum")
 
 
 def _write_rows(connection: sqlite3.Connection, number: int, changes: Changes) -> None:
     connection.executemany(
-        "INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?, ?)",
-        [(number, *need, data) for need, data in changes.rows.items() if data is not None],
+        "INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (number, *need, data, checksum(_row_address(number, *need), data))
+            for need, data in changes.rows.items()
+            if data is not None
+        ],
     )
     connection.executemany(
         "DELETE FROM rows WHERE generation = ? AND name = ? AND space = ? AND owner = ? AND key = ?",
@@ -288,15 +352,25 @@ def _scan_rows(
     space: str | None,
     after: tuple[str, str, str] | None,
     limit: int,
+    report: bool,
 ) -> list[StoredRow]:
-    sql = "SELECT space, owner, key, value FROM rows WHERE generation = ? AND name = ?"
+    """Rows of a table; with `report`, the data of damaged ones is `DAMAGED`."""
+    sql = "SELECT space, owner, key, CAST(value AS BLOB), crc FROM rows WHERE generation = ? AND name = ?"
     values: list[object] = [number, table]
     if space is not None:
         sql, values = f"{sql} AND space = ?", [*values, space]
     if after is not None:
         sql, values = f"{sql} AND (space, owner, key) > (?, ?, ?)", [*values, *after]
     sql += " ORDER BY space, owner, key LIMIT ?"
-    return [StoredRow(*row) for row in connection.execute(sql, [*values, limit])]
+    items = []
+    for found_space, owner, key, data, crc in connection.execute(sql, [*values, limit]):
+        if is_intact(_row_address(number, table, found_space, owner, key), data, crc):
+            items.append(StoredRow(found_space, owner, key, data))
+        elif report:
+            items.append(StoredRow(str(found_space), str(owner), str(key), DAMAGED))
+        else:
+            raise _damaged_row((table, found_space, owner, key))
+    return items
 
 
 def _collect_some_garbage(connection: sqlite3.Connection, partition: int) -> bool:

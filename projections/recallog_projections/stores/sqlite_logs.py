@@ -7,17 +7,22 @@ its first entry (32 bits), so that a tail is one range of slots.
 Segments are stored in the order of their commits, so that a batch of ten thousand agents writes a few consecutive pages
 of them, and only the index of slots at random.
 
+Each log and each segment carries a checksum of its row. Segments follow one another without a gap: a missing one is
+noticed, unless it is the newest.
+
 Trimming deletes whole segments. The oldest remaining one may begin with entries that are no longer part of the log, so
 that a log begins `keep` entries before the end of its newest segment.
 """
 
 import sqlite3
-from typing import cast
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from recallog_projections.rows import Changes
 from recallog_projections.sqlite_file import Damaged
+from recallog_projections.stores.checksums import checksum, is_intact
 from recallog_projections.stores.store import StoredRow, ordinal_key
 from recallog_projections.tables import LogName, Tail
 
@@ -25,14 +30,16 @@ SEGMENT_ENTRIES = 32
 
 SCHEMA = """
     CREATE TABLE logs (
-        number INTEGER PRIMARY KEY, generation INTEGER, name TEXT, space TEXT, owner TEXT,
+        number INTEGER PRIMARY KEY, generation INTEGER, name TEXT, space TEXT, owner TEXT, crc INTEGER NOT NULL,
         UNIQUE (generation, name, space, owner)
     );
     CREATE TABLE segments (
         id INTEGER PRIMARY KEY, slot INTEGER NOT NULL UNIQUE, count INTEGER NOT NULL, keep INTEGER NOT NULL,
-        entries BLOB NOT NULL
+        entries BLOB NOT NULL, crc INTEGER NOT NULL
     );
 """
+
+_COLUMNS = "slot, count, keep, CAST(entries AS BLOB), crc"
 
 _ORDINAL_BITS = 32
 _ORDINAL_MASK = (1 << _ORDINAL_BITS) - 1
@@ -40,29 +47,43 @@ _ORDINAL_MASK = (1 << _ORDINAL_BITS) - 1
 LogEnds = dict[tuple[str, str, str], int]
 """By (log, space, owner): the slot of the next entry."""
 
+DAMAGED = b"damaged"
+"""The data of an item, compared by identity, that a scan found damaged."""
+
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(list[bytes])
 
 
+class _Segment(NamedTuple):
+    slot: int
+    length: int
+    keep: int
+    data: bytes
+
+    @property
+    def end(self) -> int:
+        """The slot after its last entry."""
+        return self.slot + self.length
+
+    def entries(self) -> list[bytes]:
+        return _decoder.decode(self.data)
+
+
 def tail(connection: sqlite3.Connection, generation: int, name: LogName, newest: int) -> Tail:
-    """The newest entries of a log, and its total. With `newest` 0 no entries are read."""
+    """The newest entries of a log, and its total. With `newest` 0 no entries are returned."""
     log = _log(connection, generation, name)
     last = _newest(connection, log) if log is not None else None
     if last is None:
         return Tail([], 0)
-    slot, count, keep = last
-    end = slot + count
-    total = end & _ORDINAL_MASK
-    wanted = min(newest, keep, total)
+    total = last.end & _ORDINAL_MASK
+    wanted = min(newest, last.keep, total)
     if wanted <= 0:
         return Tail([], total)
-    begin = slot & ~_ORDINAL_MASK
-    segments = connection.execute(
-        "SELECT entries FROM segments WHERE slot BETWEEN "
-        "coalesce((SELECT max(slot) FROM segments WHERE slot BETWEEN ? AND ?), ?) AND ? ORDER BY slot",
-        (begin, end - wanted, begin, slot),
-    ).fetchall()
-    return Tail([entry for (data,) in segments for entry in _decode(data)][-wanted:], total)
+    entries = last.entries()
+    if wanted > last.length:
+        older = [segment.entries() for segment in _following(connection, last.end - wanted, last.slot)]
+        entries = [*(entry for segment in older for entry in segment), *entries]
+    return Tail(entries[-wanted:], total)
 
 
 def append(connection: sqlite3.Connection, generation: int, changes: Changes, ends: LogEnds) -> None:
@@ -70,7 +91,7 @@ def append(connection: sqlite3.Connection, generation: int, changes: Changes, en
 
     `ends` caches the slots of the logs' next entries; missing ones are added to it.
     """
-    added: list[tuple[int, int, int, bytes]] = []
+    added: list[tuple[int, int, int, bytes, int]] = []
     cut: list[tuple[int, int, int]] = []
     for name, entries in changes.logs.items():
         slot = ends.get(name) or _end(connection, generation, name)
@@ -78,11 +99,12 @@ def append(connection: sqlite3.Connection, generation: int, changes: Changes, en
         keep = changes.keep[name[0]]
         for n in range(max(0, len(entries) - keep), len(entries), SEGMENT_ENTRIES):
             segment = entries[n : n + SEGMENT_ENTRIES]
-            added.append((slot + n, len(segment), keep, _encode(segment)))
+            first, count, data = slot + n, len(segment), _encode(segment)
+            added.append((first, count, keep, data, checksum(segment_address(first, count, keep), data)))
         if end & _ORDINAL_MASK > keep:
             cut.append((slot & ~_ORDINAL_MASK, end - keep - 1, end - keep))
     connection.executemany("DELETE FROM segments WHERE slot BETWEEN ? AND ? AND slot + count <= ?", cut)
-    connection.executemany("INSERT INTO segments (slot, count, keep, entries) VALUES (?, ?, ?, ?)", added)
+    connection.executemany("INSERT INTO segments (slot, count, keep, entries, crc) VALUES (?, ?, ?, ?, ?)", added)
 
 
 def scan(
@@ -92,40 +114,78 @@ def scan(
     space: str | None,
     after: tuple[str, str, str] | None,
     limit: int,
+    report: bool,
 ) -> list[StoredRow]:
-    """The entries of all logs of one name, each as an item of its own."""
-    sql = (
-        "SELECT l.space, l.owner, s.slot, newest.slot + newest.count - newest.keep, s.entries FROM logs l "
-        "CROSS JOIN segments newest ON newest.slot = (SELECT max(slot) FROM segments "
-        "WHERE slot BETWEEN l.number << 32 AND (l.number << 32) + 4294967295) "
-        "CROSS JOIN segments s ON s.slot BETWEEN l.number << 32 AND newest.slot "
-        "AND s.slot + s.count > newest.slot + newest.count - newest.keep WHERE l.generation = ? AND l.name = ?"
-    )
+    """The entries of all logs of one name, each as an item of its own.
+
+    With `report`, a damaged segment is one item with the key of its first entry, and a damaged log one with an empty
+    key; their data is `DAMAGED`.
+    """
+    sql = "SELECT number, space, owner, crc FROM logs WHERE generation = ? AND name = ?"
     values: list[object] = [generation, table]
     if space is not None:
-        sql, values = f"{sql} AND l.space = ?", [*values, space]
-    following = 0
+        sql, values = f"{sql} AND space = ?", [*values, space]
     if after is not None:
-        # A scan of a table reads here after its last row, whose key is not an ordinal.
-        following = min(int(after[2]) if after[2].isdecimal() else _ORDINAL_MASK, _ORDINAL_MASK) + 1
-        sql += (
-            " AND (l.space, l.owner) >= (?, ?) AND ((l.space, l.owner) > (?, ?) OR (s.slot & 4294967295) + s.count > ?)"
-        )
-        values = [*values, *after[:2], *after[:2], following]
-    sql += " ORDER BY l.space, l.owner, s.slot"
+        sql, values = f"{sql} AND (space, owner) >= (?, ?)", [*values, *after[:2]]
     items: list[StoredRow] = []
-    for found_space, owner, slot, begin, data in connection.execute(sql, values):
-        first = slot & _ORDINAL_MASK
-        skipped = max(0, begin - slot)
-        if after is not None and (found_space, owner) == after[:2]:
-            skipped = max(skipped, following - first)
-        entries = _decode(data)[skipped : skipped + limit - len(items)]
-        items += [
-            StoredRow(found_space, owner, ordinal_key(first + skipped + n), entry) for n, entry in enumerate(entries)
-        ]
-        if len(items) == limit:
-            break
+    for log, found_space, owner, crc in connection.execute(f"{sql} ORDER BY space, owner", values):
+        name = (table, str(found_space), str(owner))
+        following = 0
+        if after is not None and name[1:] == after[:2]:
+            # A scan of a table reads here after its last row, whose key is not an ordinal.
+            following = min(int(after[2]) if after[2].isdecimal() else _ORDINAL_MASK, _ORDINAL_MASK) + 1
+        if _is_log(log, generation, name, crc):
+            found = (
+                _scan_damaged(connection, log, name, following) if report else _scan(connection, log, name, following)
+            )
+        elif report:
+            found = iter(() if following else [StoredRow(*name[1:], "", DAMAGED)])
+        else:
+            raise _damaged_log(name)
+        for item in found:
+            items.append(item)
+            if len(items) == limit:
+                return items
     return items
+
+
+def _scan(connection: sqlite3.Connection, log: int, name: tuple[str, str, str], following: int) -> Iterator[StoredRow]:
+    """The entries of one log from the ordinal `following` on."""
+    last = _newest(connection, log)
+    if last is None:
+        return
+    begin, _ = _range(log)
+    first = max(begin + following, last.end - last.keep)
+    if first >= last.end:
+        return
+    for segment in _following(connection, first, last.end):
+        for slot, entry in enumerate(segment.entries(), segment.slot):
+            if slot >= first:
+                yield StoredRow(*name[1:], ordinal_key(slot & _ORDINAL_MASK), entry)
+
+
+def _scan_damaged(
+    connection: sqlite3.Connection, log: int, name: tuple[str, str, str], following: int
+) -> Iterator[StoredRow]:
+    """`_scan` that goes on after damaged segments."""
+    first, end = _range(log)
+    first += following
+    try:
+        last = _newest(connection, log)
+    except Damaged:
+        oldest = first
+    else:
+        oldest = first if last is None else last.end - last.keep
+    for row in _rows(connection, max(first, oldest), end):
+        try:
+            segment = _segment(row)
+        except Damaged:
+            if row[0] >= first:
+                yield StoredRow(*name[1:], ordinal_key(int(row[0]) & _ORDINAL_MASK), DAMAGED)
+            continue
+        for slot, entry in enumerate(segment.entries(), segment.slot):
+            if slot >= max(first, oldest):
+                yield StoredRow(*name[1:], ordinal_key(slot & _ORDINAL_MASK), entry)
 
 
 def collect_garbage(connection: sqlite3.Connection, generation: int) -> bool:
@@ -138,9 +198,28 @@ def collect_garbage(connection: sqlite3.Connection, generation: int) -> bool:
 
 def _log(connection: sqlite3.Connection, generation: int, name: tuple[str, str, str]) -> int | None:
     row = connection.execute(
-        "SELECT number FROM logs WHERE generation = ? AND name = ? AND space = ? AND owner = ?", (generation, *name)
+        "SELECT number, crc FROM logs WHERE generation = ? AND name = ? AND space = ? AND owner = ?",
+        (generation, *name),
     ).fetchone()
-    return cast(int, row[0]) if row else None
+    if row is None:
+        return None
+    log: int
+    log, crc = row
+    if not _is_log(log, generation, name, crc):
+        raise _damaged_log(name)
+    return log
+
+
+def _is_log(log: int, generation: int, name: tuple[str, str, str], crc: object) -> bool:
+    return is_intact(_log_address(log, generation, name), b"", crc)
+
+
+def _log_address(log: int, generation: int, name: tuple[str, str, str]) -> str:
+    return "\0".join((f"log {log} {generation}", *name))
+
+
+def _damaged_log(name: tuple[str, str, str]) -> Damaged:
+    return Damaged(f"the log {' / '.join(name)} fails its checksum")
 
 
 def _range(log: int) -> tuple[int, int]:
@@ -148,29 +227,56 @@ def _range(log: int) -> tuple[int, int]:
     return log << _ORDINAL_BITS, log << _ORDINAL_BITS | _ORDINAL_MASK
 
 
-def _newest(connection: sqlite3.Connection, log: int) -> tuple[int, int, int] | None:
-    """Slot, count and keep of the log's newest segment."""
+def _newest(connection: sqlite3.Connection, log: int) -> _Segment | None:
+    """The newest segment of a log."""
     row = connection.execute(
-        "SELECT slot, count, keep FROM segments WHERE slot BETWEEN ? AND ? ORDER BY slot DESC LIMIT 1",
-        _range(log),
+        f"SELECT {_COLUMNS} FROM segments WHERE slot BETWEEN ? AND ? ORDER BY slot DESC LIMIT 1", _range(log)
     ).fetchone()
-    return cast(tuple[int, int, int] | None, row)
+    return None if row is None else _segment(row)
+
+
+def _following(connection: sqlite3.Connection, first: int, end: int) -> Iterator[_Segment]:
+    """The segments from the one that holds the slot `first` up to the slot `end`, without a gap."""
+    following = None
+    for row in _rows(connection, first, end - 1):
+        segment = _segment(row)
+        if segment.slot > first if following is None else segment.slot != following:
+            break
+        yield segment
+        following = segment.end
+    if following != end:
+        raise Damaged(f"a segment of a log is missing, at slot {first if following is None else following}")
+
+
+def _rows(connection: sqlite3.Connection, first: int, last: int) -> sqlite3.Cursor:
+    """The segments from the one that holds the slot `first` up to the slot `last`, in their order."""
+    begin = first & ~_ORDINAL_MASK
+    return connection.execute(
+        f"SELECT {_COLUMNS} FROM segments WHERE slot BETWEEN "
+        "coalesce((SELECT max(slot) FROM segments WHERE slot BETWEEN ? AND ?), ?) AND ? ORDER BY slot",
+        (begin, first, begin, last),
+    )
+
+
+def segment_address(slot: int, count: int, keep: int) -> str:
+    """What the checksum of a segment covers besides its entries."""
+    return f"segment {slot} {count} {keep}"
+
+
+def _segment(row: Sequence[Any]) -> _Segment:
+    slot, count, keep, data, crc = row
+    if not is_intact(segment_address(slot, count, keep), data, crc):
+        raise Damaged(f"the segment of a log at slot {slot} fails its checksum")
+    return _Segment(slot, count, keep, data)
 
 
 def _end(connection: sqlite3.Connection, generation: int, name: tuple[str, str, str]) -> int:
     """The slot of the log's next entry. The log is created if it does not exist."""
     log = _log(connection, generation, name)
     if log is None:
-        created = connection.execute(
-            "INSERT INTO logs (generation, name, space, owner) VALUES (?, ?, ?, ?)", (generation, *name)
-        )
-        return cast(int, created.lastrowid) << _ORDINAL_BITS
+        (log,) = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM logs").fetchone()
+        crc = checksum(_log_address(log, generation, name), b"")
+        connection.execute("INSERT INTO logs VALUES (?, ?, ?, ?, ?, ?)", (log, generation, *name, crc))
+        return int(log) << _ORDINAL_BITS
     newest = _newest(connection, log)
-    return log << _ORDINAL_BITS if newest is None else newest[0] + newest[1]
-
-
-def _decode(data: bytes) -> list[bytes]:
-    try:
-        return _decoder.decode(data)
-    except msgspec.MsgspecError as error:
-        raise Damaged(f"a segment of a log: {error}") from None
+    return log << _ORDINAL_BITS if newest is None else newest.end

@@ -1,4 +1,7 @@
-"""Deliberate damage for the demo: changes one remembered event in the file of the views, directly in SQLite."""
+"""Forgery for the demo: changes one remembered event in the file of the views, directly in SQLite.
+
+The checksum is changed too, as by somebody who knows the format: reads do not notice it, `recallog verify` does.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -6,14 +9,17 @@ from pathlib import Path
 
 import msgspec
 
+from recallog_projections.stores.checksums import checksum
+from recallog_projections.stores.sqlite_logs import segment_address
+
 TRUE, FORGED = b" right ", b" wrong "  # of the same length, so that the entry stays well-formed
 
 
 def tamper(views: Path, space: str, agent: str) -> None:
     """Replace "right" by "wrong" in the newest of the agent's own memories that contains it."""
     with closing(sqlite3.connect(views)) as connection, connection:
-        slot, entries = connection.execute(
-            "SELECT s.slot, s.entries FROM segments s JOIN logs l ON s.slot >> 32 = l.number "
+        slot, count, keep, entries = connection.execute(
+            "SELECT s.slot, s.count, s.keep, s.entries FROM segments s JOIN logs l ON s.slot >> 32 = l.number "
             "JOIN generations g ON g.number = l.generation AND g.checkpoint IS NOT NULL "
             "WHERE l.name = 'episodic.own' AND l.space = ? AND l.owner = ? AND instr(s.entries, ?) "
             "ORDER BY s.slot DESC LIMIT 1",
@@ -23,4 +29,6 @@ def tamper(views: Path, space: str, agent: str) -> None:
         number = max(number for number, entry in enumerate(segment) if TRUE in entry)
         # The first occurrence is in the bytes of the event; later ones are derived from them.
         segment[number] = segment[number].replace(TRUE, FORGED, 1)
-        connection.execute("UPDATE segments SET entries = ? WHERE slot = ?", (msgspec.msgpack.encode(segment), slot))
+        forged = msgspec.msgpack.encode(segment)
+        crc = checksum(segment_address(slot, count, keep), forged)
+        connection.execute("UPDATE segments SET entries = ?, crc = ? WHERE slot = ?", (forged, crc, slot))
