@@ -94,7 +94,7 @@ def _write(execute: Callable[..., sqlite3.Cursor], connection: sqlite3.Connectio
         (numbers[space],) = execute("SELECT number FROM spaces WHERE name = ?", (space,)).fetchone()
     (end,) = execute("SELECT coalesce(max(offset) + 1, 0) FROM events").fetchone()
     connection.executemany(
-        "INSERT INTO events VALUES (?, ?, ?, ?)",
+        "INSERT INTO events (offset, space, id, value) VALUES (?, ?, ?, ?)",
         [(end + n, numbers[space], id_, data) for n, (space, id_, data) in enumerate(batch)],
     )
     execute("COMMIT")

@@ -22,3 +22,14 @@ def delete_records(ledger: Path, first: int, last: int) -> None:
     """Delete the records from the offset `first` to `last`."""
     with closing(sqlite3.connect(ledger)) as connection, connection:
         connection.execute("DELETE FROM events WHERE offset BETWEEN ? AND ?", (first, last))
+
+
+def plant_record(ledger: Path, data: bytes, id_: str | None = None, *, space: str = "village") -> int:
+    """Append a record with any value, and return its offset; the default of `id_` is `planted-` and the offset."""
+    with closing(sqlite3.connect(ledger)) as connection, connection:
+        (offset,) = connection.execute("SELECT coalesce(max(offset) + 1, 0) FROM events").fetchone()
+        (number,) = connection.execute("SELECT number FROM spaces WHERE name = ?", (space,)).fetchone()
+        id_ = id_ or f"planted-{offset}"
+        row = (offset, number, id_, data, event_checksum(offset, number, id_, data))
+        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", row)
+    return int(offset)

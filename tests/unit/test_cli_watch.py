@@ -4,12 +4,11 @@ import json
 import queue
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +17,7 @@ from filelock import FileLock
 
 from recallog import Event, Memory
 from recallog.following import reflections
+from support.altering import plant_record
 from support.chat_server import ChatServer, belief, status
 from support.cli import environment_of, recallog
 from support.events import event, run
@@ -132,8 +132,7 @@ def test_watch_refuses_invalid_arguments(home: Path) -> None:
 
 def test_invalid_records_are_shown_as_such(home: Path) -> None:
     publish(home, spoke("Bread!"))
-    with closing(sqlite3.connect(home / "ledger.db")) as connection, connection:
-        connection.execute("INSERT INTO events SELECT 1, space, 'x', ? FROM events", (b'{"id": "\x1b[1m',))
+    plant_record(home / "ledger.db", b'{"id": "\x1b[1m')
     publish(home, spoke("More bread!"))
     lines = watched(home)
     assert lines[1].startswith("0:1  (not an event: not JSON")

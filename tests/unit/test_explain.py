@@ -1,8 +1,6 @@
 """Explanations why an agent remembers an event or not: each verdict with its sentence."""
 
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 from recallog import Event, Explanation, Memory, Position
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidArgument
+from support.altering import plant_record
 from support.events import event, run
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -40,10 +39,7 @@ def explained(home: Path, events: Sequence[Event], number: int, agent: str = "ba
 def written_by_a_newer_recallog(home: Path, number: int) -> None:
     """Append an event that this version cannot read."""
     data = codec.encode(event_of(number)).replace(b'"schema_version":1', b'"schema_version":2')
-    with closing(sqlite3.connect(home / "ledger.db")) as ledger, ledger:
-        ledger.execute(
-            "INSERT INTO events SELECT max(offset) + 1, space, ?, ? FROM events GROUP BY space", (f"e-{number}", data)
-        )
+    plant_record(home / "ledger.db", data, f"e-{number}")
 
 
 # Remembered.

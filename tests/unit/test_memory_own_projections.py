@@ -1,8 +1,6 @@
 """Custom projections: folded with the built-in ones, built automatically, with dead letters of their own."""
 
-import sqlite3
 from collections.abc import Iterable
-from contextlib import closing
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,6 +12,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import Log, RowKey, Table
 from recallog_schemas import Record
 from recallog_schemas.errors import DeadLettered, NewDeadLetters, OutOfRange, ProjectionError, ViewsTooNew
+from support.altering import plant_record
 from support.events import event, run
 
 
@@ -344,11 +343,7 @@ def test_a_rebuild_that_accepts_losses_cuts_over(tmp_path: Path) -> None:
 
 def plant(home: Path, data: bytes) -> Position:
     """Write a record directly to the file."""
-    with closing(sqlite3.connect(home / "ledger.db")) as connection, connection:
-        (offset,) = connection.execute("SELECT coalesce(max(offset) + 1, 0) FROM events").fetchone()
-        (space,) = connection.execute("SELECT number FROM spaces WHERE name = 'village'").fetchone()
-        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (offset, space, f"planted-{offset}", data))
-    return Position(0, offset)
+    return Position(0, plant_record(home / "ledger.db", data))
 
 
 def test_invalid_records_do_not_stop_the_stream(tmp_path: Path) -> None:
