@@ -45,7 +45,12 @@ class Admin(Facade):
             return await super()._perform(operation, valid, callbacks)
         await index.start()
         answer = await delegation.perform(
-            index.home, operation.qualified_name, valid, self._components.log_events, callbacks.get("progress")
+            index.home,
+            operation.qualified_name,
+            valid,
+            self._components.log_events,
+            callbacks.get("progress"),
+            index.deadline_seconds,
         )
         return operation.from_json(answer)
 

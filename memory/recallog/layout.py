@@ -9,7 +9,11 @@ INDEX = PurePath("index")
 INDEX_ROWS = INDEX / "rows.db"
 INDEX_ENGINE = INDEX / "engine"
 INDEX_LOCK = INDEX / "service.lock"
+INDEX_STARTING = INDEX / "service.starting"
+"""Exists while the service starts, which touches it again and again to show that it is alive."""
 INDEX_ADDRESS = INDEX / "service.json"
+INDEX_CRASHES = INDEX / "service.crashes"
+"""What Python writes when the service dies in native code."""
 INDEX_LOG = INDEX / "service.log"
 
 

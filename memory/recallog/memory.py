@@ -216,6 +216,10 @@ class Memory(Facade):
         return self._components.log_events if self._settings is None else self._settings.log_events
 
     @cached_property
+    def _deadline_seconds(self) -> float:
+        return limits.DEADLINE_SECONDS if self._settings is None else self._settings.deadline_seconds
+
+    @cached_property
     def _term_cache(self) -> "TermCache":
         from recallog.retrieval.term_cache import TermCache
 
@@ -248,7 +252,10 @@ class Memory(Facade):
 
         async def served() -> Any:
             name = operation.qualified_name
-            return operation.from_json(await delegation.perform(home, name, valid, self._log_events, self._progress))
+            answer = await delegation.perform(
+                home, name, valid, self._log_events, self._progress, self._deadline_seconds
+            )
+            return operation.from_json(answer)
 
         return await delegation.answer(served, here)
 

@@ -33,6 +33,8 @@ from support.indexing import WAIT_SECONDS, until
 
 QUESTION = "Who set fire to the building where flour is ground?"
 ANSWER = "The smith burned the mill."
+DEADLINE_SECONDS = 20.0
+"""On a busy machine a process may be kept from running for longer than the default."""
 TEXTS = ["Bread!", "It was dark.", ANSWER, "I saw the river."]
 
 _ASKER = """
@@ -59,7 +61,7 @@ def events(texts: list[str]) -> list[Event]:
 
 
 def settings(home: Path, **more: Any) -> Settings:
-    return Settings(home=home, index="embedded", **more)
+    return Settings(home=home, index="embedded", deadline_seconds=DEADLINE_SECONDS, **more)
 
 
 def is_alive(pid: int) -> bool:
@@ -114,7 +116,7 @@ class Asker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=environment_of(RECALLOG_INDEX_IDLE_SECONDS="0"),
+            env=environment_of(RECALLOG_INDEX_IDLE_SECONDS="0", RECALLOG_DEADLINE_SECONDS=str(DEADLINE_SECONDS)),
         )
 
     def say(self, question: str | None) -> None:
@@ -368,7 +370,11 @@ def test_the_service_builds_the_index_with_the_settings_of_its_memory(home: Path
 
 
 def idle_seconds(seconds: float) -> dict[str, str]:
-    return {"RECALLOG_INDEX": "embedded", "RECALLOG_INDEX_IDLE_SECONDS": str(seconds)}
+    return {
+        "RECALLOG_INDEX": "embedded",
+        "RECALLOG_INDEX_IDLE_SECONDS": str(seconds),
+        "RECALLOG_DEADLINE_SECONDS": str(DEADLINE_SECONDS),
+    }
 
 
 def chapters(count: int) -> bytes:

@@ -6,6 +6,7 @@ The service is a real process with the real model. In this process the same inde
 import asyncio
 import contextlib
 import os
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -55,7 +56,7 @@ def events() -> list[Event]:
 
 
 def settings(home: Path, **more: Any) -> Settings:
-    return Settings(home=home, index="embedded", **more)
+    return Settings(home=home, index="embedded", deadline_seconds=20.0, **more)  # for a busy machine
 
 
 def here(home: Path) -> Memory:
@@ -318,7 +319,7 @@ def test_a_call_whose_client_has_gone_is_cancelled_and_blocks_no_other(tmp_path:
             await memory.publish_many(events())
         (tmp_path / layout.INDEX).mkdir()
         stopping = StopSignal()
-        service = Service(settings(tmp_path), stopping)
+        service = Service(settings(tmp_path), stopping, threading.Event())
         serving = asyncio.create_task(service.run())
 
         async def is_indexed() -> bool:

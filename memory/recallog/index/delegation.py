@@ -9,6 +9,7 @@ import msgspec
 
 from recallog.index import messages, remote
 from recallog.index.remote import ServiceAbsent
+from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
 
 Answer = TypeVar("Answer")
@@ -30,14 +31,16 @@ async def perform(
     arguments: Mapping[str, Any],
     log_events: int,
     progress: Callable[[int, int], None] | None = None,
+    deadline_seconds: float = limits.DEADLINE_SECONDS,
 ) -> bytes:
     """The answer of the service of a folder to an operation with validated arguments, as JSON.
 
     `progress` is called with (done, total) while the service works. Raises the error of the operation, `ServiceAbsent`
-    if no service answers, and `IndexUnavailable` if the index cannot answer now.
+    if no service answers, and `IndexUnavailable` if the index cannot answer now, or says nothing for
+    `deadline_seconds`.
     """
     message = messages.Perform(operation, msgspec.json.encode(arguments), log_events)
-    return await remote.call(home, message, progress)
+    return await remote.call(home, message, progress, deadline_seconds)
 
 
 async def answer(served: Callable[[], Awaitable[Answer]], here: Callable[[], Awaitable[Answer]]) -> Answer:

@@ -2,54 +2,108 @@
 
 import asyncio
 import contextlib
+import logging
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock, Thread
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
 from recallog import layout
 from recallog.index import messages
 from recallog.settings import Settings
+from recallog_projections.breaker import Attempt, Breaker
 from recallog_projections.threads import run_in_own_thread
+from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
 
 if TYPE_CHECKING:
     import subprocess
 
 START_SECONDS = 20.0
-"""How long a service may take to start: it is a new process that imports the engine."""
-END_SECONDS = 10.0
-"""How long a service may take to end before it is killed. Only the batch in progress is lost, and indexed again."""
-SILENCE_SECONDS = 60.0
-"""How long a service may send nothing while it executes a call. It sends a frame every `WORKING_SECONDS`."""
-WORKING_SECONDS = 5.0
+"""How long a service may take to start, as long as it shows that it is alive: it is a new process that imports the
+engine."""
+WORKING_SECONDS = 0.25
 """How often a service says that it executes a call."""
+SPAWN_SECONDS_MIN = 1.0
+"""The time between two attempts to start a process. One that finds another process in its place ends at once."""
+OTHER_SECONDS = 30.0
+"""A process that ends in order within this time has found another one in its place, and has served nobody."""
+RETRY_SECONDS_MAX = 60.0
+"""How long no process is started, at most, after several have failed in succession."""
 _POLL_SECONDS = 0.02
+_LOG_BYTES = 4096
+"""The end of the log that is read for the cause of a failure."""
+
+_logger = logging.getLogger("recallog.index")
+
+_breakers: dict[Path, Breaker] = {}
+"""By folder. A service that says nothing costs one deadline, whichever part of this process uses it."""
 
 
 class ServiceAbsent(IndexUnavailable):
     """No process serves the index, or the one that did ended before it answered."""
 
 
-async def call(home: Path, message: messages.Call, progress: Callable[[int, int], None] | None = None) -> bytes:
+class ServiceSilent(IndexUnavailable):
+    """The process that serves the index says nothing."""
+
+
+async def call(
+    home: Path,
+    message: messages.Call,
+    progress: Callable[[int, int], None] | None = None,
+    deadline_seconds: float = limits.DEADLINE_SECONDS,
+) -> bytes:
     """What the service of a folder returns for one call, as JSON.
 
     `progress` is called with (done, total) while the call is executed. Raises the error that the call raised,
-    `ServiceAbsent`, or `IndexUnavailable` if the service is silent for `SILENCE_SECONDS`.
+    `ServiceAbsent`, or `ServiceSilent` if the service says nothing for `deadline_seconds`, and then at once for some
+    seconds.
     """
-    writer: asyncio.StreamWriter | None = None
+    breaker = _breakers.get(home) or _breakers.setdefault(home, _breaker(home))
+    attempt: Attempt | None = None
     try:
-        # Read in the event loop: the file has 100 bytes, and a thread would cost more than the call.
-        address = msgspec.json.decode((home / layout.INDEX_ADDRESS).read_bytes(), type=messages.Address)
-        reader, writer = await asyncio.open_connection("127.0.0.1", address.port, limit=messages.BUFFER_BYTES)
+        async with breaker.attempt(deadline_seconds) as attempt:
+            try:
+                return await _called(home, message, progress, attempt)
+            except (OSError, EOFError, msgspec.MsgspecError) as error:
+                raise ServiceAbsent(
+                    f"the index of {home} is not being served ({error}); the next query starts it"
+                ) from error
+    except ServiceSilent:
+        if attempt is not None and attempt.silent and await asyncio.to_thread(_remove_stale_address, home):
+            _breakers.pop(home, None)
+        raise
+
+
+def _breaker(home: Path) -> Breaker:
+    return Breaker(
+        lambda reason: ServiceSilent(
+            f"the process that serves the index of {home} {reason}. See who holds {home / layout.INDEX_LOCK}, and "
+            f"{home / layout.INDEX_LOG}"
+        ),
+        failures=(),
+    )
+
+
+async def _called(
+    home: Path, message: messages.Call, progress: Callable[[int, int], None] | None, attempt: Attempt
+) -> bytes:
+    address = _address(home)
+    if not _exists(address.pid):
+        raise ConnectionError(f"the process {address.pid} has ended")
+    reader, writer = await asyncio.open_connection("127.0.0.1", address.port, limit=messages.BUFFER_BYTES)
+    try:
         writer.write(messages.framed(messages.Handshake(address.token)) + messages.framed(message))
         while True:
-            match await _next_frame(home, reader):
+            frame = messages.frame(await _next_message(reader, attempt))
+            match frame:
                 case messages.Result(value):
                     return value
                 case messages.Failed() as failed:
@@ -61,25 +115,61 @@ async def call(home: Path, message: messages.Call, progress: Callable[[int, int]
                     raise ConnectionError("the service ends")
                 case messages.Working():
                     pass
-    except (OSError, EOFError, msgspec.MsgspecError) as error:
-        raise ServiceAbsent(f"the index of {home} is not being served ({error}); the next query starts it") from error
     finally:
-        if writer is not None:
-            writer.close()
+        writer.close()
 
 
-async def _next_frame(home: Path, reader: asyncio.StreamReader) -> messages.Frame:
+def _address(home: Path) -> messages.Address:
+    """Where the service listens. Read in the event loop: a thread would cost more than the call."""
+    return msgspec.json.decode((home / layout.INDEX_ADDRESS).read_bytes(), type=messages.Address)
+
+
+async def _next_message(reader: asyncio.StreamReader, attempt: Attempt) -> bytes:
+    """The next message. Each part of it that arrives is progress."""
+    length = int.from_bytes(await reader.readexactly(messages.LENGTH_BYTES), "big")
+    if length > messages.MESSAGE_BYTES_MAX:
+        raise ConnectionError("it does not use this protocol")
+    parts = []
+    while length:
+        part = await reader.read(length)
+        if not part:
+            raise ConnectionError("it has ended while it answered")
+        attempt.progress()
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+def _activity(pid: int) -> object:
+    """A value that changes while a process runs or waits for a processor; always, where the system does not tell."""
     try:
-        async with asyncio.timeout(SILENCE_SECONDS):
-            length = int.from_bytes(await reader.readexactly(messages.LENGTH_BYTES), "big")
-            if length > messages.MESSAGE_BYTES_MAX:
-                raise ConnectionError("it does not use this protocol")
-            return messages.frame(await reader.readexactly(length))
-    except TimeoutError:
-        raise IndexUnavailable(
-            f"the process that serves the index of {home} has said nothing for {SILENCE_SECONDS:g} s; see "
-            f"{home / layout.INDEX_LOG}"
-        ) from None
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return time.monotonic()
+    return time.monotonic() if state == "R" else (fields[10], fields[11])  # seconds of processors
+
+
+def _exists(pid: int) -> bool:
+    """Whether there may be a process `pid`."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError, ValueError):
+        return False
+    except PermissionError:
+        return True
+    return pid > 0
+
+
+def _remove_stale_address(home: Path) -> bool:
+    """Delete the address if no process serves the folder: another program listens there, and says nothing."""
+    from filelock import FileLock, Timeout
+
+    with contextlib.suppress(OSError, NotImplementedError, Timeout), FileLock(home / layout.INDEX_LOCK, timeout=0):
+        (home / layout.INDEX_ADDRESS).unlink(missing_ok=True)
+        return True
+    return False
 
 
 class ServiceProcess:
@@ -94,23 +184,31 @@ class ServiceProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._processes = Lock()
         """Held while the process is started or ended."""
+        self._spawned_at = -SPAWN_SECONDS_MIN
+        self._found_another = False
+        """Whether the last process that was started here ended at once, because another one held the lock."""
+        self._failures = 0
+        """How many processes in succession have failed before they served."""
+        self._failure = ""
+        self._retry_at = 0.0
         self._closed = False
 
     async def health(self) -> messages.HealthReport | None:
-        """Whether the index follows the ledger; None if no service answers.
+        """Whether the index follows the ledger; None if no service answers. Raises `ServiceSilent`.
 
         The address file alone is no proof of a service: one that was killed leaves it behind.
         """
         try:
-            data = await call(self._home, messages.Health())
-        except IndexUnavailable:
+            data = await call(self._home, messages.Health(), deadline_seconds=self._settings.deadline_seconds)
+        except ServiceAbsent:
             return None
+        self._failures = 0
         return msgspec.json.decode(data, type=messages.HealthReport)
 
     async def begin(self) -> messages.HealthReport | None:
         """Start a service if none answers, without waiting for it. Returns the health of the one that answers.
 
-        Raises `IndexUnavailable` if its process cannot be started.
+        Raises `IndexUnavailable` if its process cannot be started, or says nothing.
         """
         health = await self.health()
         if health is None:
@@ -118,34 +216,82 @@ class ServiceProcess:
         return health
 
     async def start(self, wait_seconds: float = START_SECONDS) -> messages.HealthReport:
-        """The health of the service, once one answers. Raises `IndexUnavailable` if none does after `wait_seconds`."""
+        """The health of the service, once one answers.
+
+        Raises `IndexUnavailable` if none does after `wait_seconds`, or if the process that starts does not show for
+        `deadline_seconds` that it is alive.
+        """
         give_up = time.monotonic() + wait_seconds
+        sign: object = None
+        signed_at = time.monotonic()
         while (health := await self.begin()) is None:
+            if (latest := self._sign_of_life()) != sign:
+                sign, signed_at = latest, time.monotonic()
+            if time.monotonic() - signed_at > self._settings.deadline_seconds:
+                raise IndexUnavailable(
+                    f"the process that starts to serve the index of {self._home} has shown no sign of life for "
+                    f"{self._settings.deadline_seconds:g} s. See who holds {self._home / layout.INDEX_LOCK}, and "
+                    f"{self._home / layout.INDEX_LOG}"
+                )
             if time.monotonic() > give_up:
                 raise IndexUnavailable("the index is starting; try again in a moment")
             await asyncio.sleep(_POLL_SECONDS)
         return health
+
+    def _sign_of_life(self) -> object:
+        """A value that changes while a process that starts to serve the folder is alive."""
+        touched = 0
+        with contextlib.suppress(OSError):
+            touched = (self._home / layout.INDEX_STARTING).stat().st_mtime_ns
+        # A process that finds another one in its place ends at once, and is no sign of life of that one.
+        is_first = self._process is not None and not self._found_another
+        return touched, _activity(self._process.pid) if self._process is not None and is_first else None
 
     def _ensure_process(self) -> None:
         """Start the process, unless this one has started it and it still runs."""
         with self._processes:
             if self._closed:
                 raise IndexUnavailable("the memory is closed, and with it the index; open it again")
-            if self._process is None or self._process.poll() is not None:
-                failed = self._process is not None and self._process.returncode != 0
+            if self._process is not None and self._process.poll() is None:
+                return
+            if self._process is not None and self._process.returncode != 0:
+                if self._has_served(self._process.pid):
+                    self._failures = 0
+                self._note_failure(_ended(self._process.returncode, self._home / layout.INDEX_LOG))
                 self._end_process()
-                if failed:  # the next query tries again
-                    raise IndexUnavailable(f"the index's process ended; see {self._home / layout.INDEX_LOG}")
-                try:
-                    self._spawn()
-                except OSError as error:
-                    raise IndexUnavailable(f"the index's process cannot be started: {error}") from error
+                raise IndexUnavailable(self._failure)  # the next query tries again
+            if time.monotonic() < self._retry_at:
+                raise IndexUnavailable(self._failure)
+            self._found_another = self._process is not None and time.monotonic() < self._spawned_at + OTHER_SECONDS
+            if time.monotonic() < self._spawned_at + SPAWN_SECONDS_MIN:
+                return
+            self._end_process()
+            try:
+                self._spawn()
+            except OSError as error:
+                self._note_failure(f"the index's process cannot be started: {error}")
+                raise IndexUnavailable(self._failure) from error
+
+    def _has_served(self, pid: int) -> bool:
+        """Whether the process `pid` came so far as to leave its address behind."""
+        try:
+            return _address(self._home).pid == pid
+        except (OSError, msgspec.MsgspecError):
+            return False
+
+    def _note_failure(self, failure: str) -> None:
+        """Wait longer after each failure but the first one, so that no process is started for each query in vain."""
+        wait_seconds = min(RETRY_SECONDS_MAX, 2.0**self._failures) if self._failures else 0.0
+        self._failures += 1
+        self._failure, self._retry_at = failure, time.monotonic() + wait_seconds
+        self._spawned_at = -SPAWN_SECONDS_MIN
 
     def _spawn(self) -> None:
         import subprocess  # most commands find a service that another one has started
 
+        self._spawned_at = time.monotonic()
         (self._home / layout.INDEX).mkdir(parents=True, exist_ok=True)
-        with (self._home / layout.INDEX_LOG).open("ab") as log:
+        with _log(self._home / layout.INDEX_LOG) as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "recallog.index_service"],
                 stdin=subprocess.PIPE,
@@ -171,7 +317,10 @@ class ServiceProcess:
         return self._settings.index_idle_seconds > 0
 
     async def close(self) -> None:
-        """End the process if this one has started it and it does not outlive this one."""
+        """End the process if this one has started it and it does not outlive this one.
+
+        It is killed if it has not ended after `deadline_seconds`: the batch in progress is then indexed again.
+        """
         self._closed = True
         await run_in_own_thread(self._end)
 
@@ -190,8 +339,31 @@ class ServiceProcess:
         from subprocess import TimeoutExpired
 
         try:
-            self._process.wait(END_SECONDS)
+            self._process.wait(self._settings.deadline_seconds)
         except TimeoutExpired:
             self._process.kill()
             self._process.wait()
         self._process = None
+
+
+def _log(path: Path) -> IO[bytes]:
+    """The log for appending; a log that cannot be written is no reason not to serve."""
+    try:
+        return path.open("ab")
+    except OSError as error:
+        _logger.warning("the log of the index's process cannot be written, which then has none: %s", error)
+        return Path(os.devnull).open("wb")
+
+
+def _ended(code: int, log: Path) -> str:
+    """Why a process ended: its last line in the log."""
+    how = f"exit code {code}"
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            how = signal.Signals(-code).name
+    last = ""
+    with contextlib.suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
+        lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+        last = lines[-1].strip() if lines and code > 0 else ""
+    return f"the index's process ended ({how}{': ' + last if last else ''}); see {log}"

@@ -46,6 +46,11 @@ class ServedIndex(SemanticIndex):
         return self._settings.home
 
     @property
+    def deadline_seconds(self) -> float:
+        """How long to wait for a service that says nothing."""
+        return self._settings.deadline_seconds
+
+    @property
     def ledger(self) -> Ledger:
         return self._ledger
 

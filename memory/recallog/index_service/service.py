@@ -26,7 +26,6 @@ from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
-from filelock import FileLock, Timeout
 
 from recallog import layout
 from recallog.composition import compose
@@ -64,12 +63,15 @@ _progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
 class Service:
     """Serves one folder."""
 
-    def __init__(self, settings: Settings, stopping: StopSignal) -> None:
+    def __init__(self, settings: Settings, stopping: StopSignal, started: threading.Event) -> None:
         home = settings.home
         self._settings = settings
         self._stopping = stopping
+        self._started = started
         self._address = home / layout.INDEX_ADDRESS
         self._token = secrets.token_hex(16)
+        self._named: messages.Address | None = None
+        """What the address file contains while this process serves the folder."""
         self._idle_seconds = settings.index_idle_seconds
         self._calls = 0
         """The calls in progress."""
@@ -104,11 +106,12 @@ class Service:
             closing.callback(server.close)
             closing.callback(self._leave_folder)
             closing.push_async_callback(self._close_memories)
-            address = messages.Address(server.sockets[0].getsockname()[1], self._token, os.getpid())
+            address = self._named = messages.Address(server.sockets[0].getsockname()[1], self._token, os.getpid())
             aside = self._address.with_suffix(".new")
             aside.touch(mode=0o600)
             aside.write_bytes(msgspec.json.encode(address))
             aside.replace(self._address)
+            self._started.set()
             await asyncio.gather(self._indexer.run(self._stopping, self._indexed), self._end_when_idle())
 
     async def _close_memories(self) -> None:
@@ -116,9 +119,10 @@ class Service:
             await memory.close()
 
     async def _end_when_idle(self) -> None:
-        while self._idle_seconds and not self._stopping:
+        while not self._stopping:
             await self._stopping.pause(_IDLE_CHECK_SECONDS)
-            is_idle = not self._calls and time.monotonic() - self._active_at > self._idle_seconds
+            idle_seconds = time.monotonic() - self._active_at if not self._calls else 0.0
+            is_idle = 0 < self._idle_seconds < idle_seconds
             if not self._is_in_folder() or (is_idle and (self._indexer.at_end or self._indexer.problem)):
                 self._stop()
 
@@ -132,9 +136,9 @@ class Service:
             self._address.unlink()
 
     def _is_in_folder(self) -> bool:
-        """Whether the folder names this process as its service. It does not if it was deleted, or copied over."""
+        """Whether the folder names this process as its service. Not if it was deleted, damaged or copied over."""
         try:
-            return msgspec.json.decode(self._address.read_bytes(), type=messages.Address).pid == os.getpid()
+            return msgspec.json.decode(self._address.read_bytes(), type=messages.Address) == self._named
         except (OSError, msgspec.MsgspecError):
             return False
 
@@ -280,7 +284,7 @@ def _set_priority(niceness: int) -> None:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, started: threading.Event) -> None:
     stopping, loop = StopSignal(), asyncio.get_running_loop()
 
     def starter_ended() -> None:
@@ -290,26 +294,10 @@ async def _serve(settings: Settings) -> None:
 
     if not settings.index_idle_seconds:
         loop.add_reader(0, starter_ended)
-    await Service(settings, stopping).run()
+    await Service(settings, stopping, started).run()
 
 
-def main() -> None:
-    """Serve the folder that standard input names; return at once if another process serves it."""
+def serve(line: bytes, started: threading.Event) -> None:
+    """Serve a folder with the settings in `line`, until nobody uses it. `started` is set once clients are answered."""
     gc.set_threshold(GARBAGE_OBJECTS)
-    settings = messages.decode_settings(_line(0))
-    (settings.home / layout.INDEX).mkdir(parents=True, exist_ok=True)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs each request
-    try:
-        with FileLock(settings.home / layout.INDEX_LOCK, timeout=0):
-            asyncio.run(_serve(settings))
-    except Timeout:
-        return
-
-
-def _line(descriptor: int) -> bytes:
-    """The first line, read without a buffer, so that `starter_ended` sees the end of the input."""
-    line = bytearray()
-    while not line.endswith(b"\n") and (byte := os.read(descriptor, 1)):
-        line += byte
-    return bytes(line)
+    asyncio.run(_serve(messages.decode_settings(line), started))

@@ -1,0 +1,105 @@
+"""The start of the index service: its lock, signs of life for clients that wait, and what its last crashes left behind.
+
+Imports are late: the process shows that it is alive before it imports the engine and the model.
+"""
+
+import faulthandler
+import json
+import logging
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event, Thread
+from typing import BinaryIO
+
+from recallog import layout
+
+ALIVE_SECONDS = 0.25
+"""How often a service that starts shows that it is alive."""
+CRASHES = 2
+"""Native crashes within `CRASH_SECONDS` after which the engine's folder is set aside: its files are damaged, and the
+next process would die of them too."""
+CRASH_SECONDS = 24 * 3600.0
+_CRASH = b"Fatal Python error"
+"""How each report of `faulthandler` begins."""
+
+_log = logging.getLogger("recallog.index")
+
+
+def main() -> None:
+    """Serve the folder that standard input names; return at once if another process serves it."""
+    from filelock import FileLock, Timeout
+
+    line = _line(0)
+    home = Path(json.loads(line)["home"])
+    (home / layout.INDEX).mkdir(parents=True, exist_ok=True)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs each request
+    try:
+        with FileLock(home / layout.INDEX_LOCK, timeout=0), _crashes(home), _starting(home) as started:
+            from recallog.index_service.service import serve
+
+            serve(line, started)
+    except Timeout:
+        return
+
+
+@contextmanager
+def _starting(home: Path) -> Iterator[Event]:
+    """Show that this process is alive, until the event that is returned is set: the service then answers."""
+    path, started = home / layout.INDEX_STARTING, Event()
+
+    def touch() -> None:
+        while not started.wait(ALIVE_SECONDS):
+            with suppress(OSError):
+                path.touch()
+        path.unlink(missing_ok=True)
+
+    path.touch()
+    thread = Thread(target=touch, name="recallog-starting", daemon=True)
+    thread.start()
+    try:
+        yield started
+    finally:
+        started.set()
+        thread.join()
+
+
+@contextmanager
+def _crashes(home: Path) -> Iterator[None]:
+    """Record native crashes of this process, after setting aside the engine's files if earlier ones died of them."""
+    with (home / layout.INDEX_CRASHES).open("a+b") as file:
+        if time.time() - os.fstat(file.fileno()).st_mtime > CRASH_SECONDS:
+            file.truncate(0)
+        if _count(file) >= CRASHES:
+            set_aside(home / layout.INDEX_ENGINE, f"the process that served it crashed {CRASHES} times")
+            file.truncate(0)
+        faulthandler.enable(file)
+        yield
+        faulthandler.disable()
+
+
+def _count(file: BinaryIO) -> int:
+    file.seek(0)
+    return file.read().count(_CRASH)
+
+
+def set_aside(folder: Path, reason: str) -> None:
+    """Rename the folder of the engine, so that the index is built again. An earlier one is deleted."""
+    if not folder.exists():
+        return
+    aside = folder.with_name(f"{folder.name}.damaged")
+    shutil.rmtree(aside, ignore_errors=True)
+    folder.rename(aside)
+    _log.warning("%s: %s is set aside as %s, and the index is built again from the ledger", reason, folder, aside.name)
+
+
+def _line(descriptor: int) -> bytes:
+    """The first line, read without a buffer, so that the end of the input is noticed later."""
+    line = bytearray()
+    while not line.endswith(b"\n") and (byte := os.read(descriptor, 1)):
+        line += byte
+    return bytes(line)
