@@ -269,16 +269,6 @@ def test_damage_is_said_once(store: SqliteStore, path: Path, caplog: pytest.LogC
         assert part in message
 
 
-def test_an_error_of_the_ledger_does_not_cost_the_views(store: SqliteStore) -> None:
-    activate(store, A, 3, row(b"1"))
-
-    def damaged_ledger() -> int:
-        raise StorageCorrupt("the ledger is damaged")
-
-    assert run(store.read_current(0, [ROW], [], damaged_ledger)) is None
-    assert data_of(store, A) == b"1"
-
-
 # Equality with the store in memory.
 
 

@@ -31,7 +31,7 @@ from recallog_projections.stores.store import (
 )
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import limits
-from recallog_schemas.errors import Rebuilding, StorageError, StorageReplaced
+from recallog_schemas.errors import Rebuilding, StorageReplaced
 
 VIEWS = FileFormat(
     what="views file",
@@ -192,10 +192,7 @@ class SqliteStore(Store):
         ledger_end: Callable[[], int | None],
     ) -> ReadResult | None:
         def work(connection: sqlite3.Connection) -> ReadResult | None:
-            try:
-                end = ledger_end()
-            except StorageError:  # it is the ledger's; a call of its own raises it again
-                return None
+            end = ledger_end()
             active = _pointer(connection, partition).active
             state = _state(connection, active) if active else None
             if end is None or active is None or state is None or state[1].offset + 1 < end:
