@@ -55,8 +55,8 @@ SEEDS ?= 2400
 simulate: install ## simulate failing storage and dying processes: make simulate SEEDS=10000; SEED=7 repeats one
 	@PYTHONPATH=tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
-chaos: install ## kill workers, Redis and the broker at random under load, then check that nothing is lost
-	@PYTHONPATH=tests $(BIN)/python -m chaos
+chaos: install ## kill and stop workers, Redis and the broker at random under load, then check: make chaos KILLS=300
+	@PYTHONPATH=tests $(BIN)/python -m chaos $(if $(KILLS),--kills $(KILLS)) $(ARGS)
 
 flip: install ## damage files of a folder at random, then call every operation: make flip N=2000
 	@PYTHONPATH=tests nice $(BIN)/python -m flip --trials $(or $(N),200) $(ARGS)

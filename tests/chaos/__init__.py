@@ -1,5 +1,7 @@
 """The chaos run: kill -9 of workers, Redis and the broker in random order, while producers publish and rebuilds run.
 
+Each of them is also stopped (SIGSTOP) for some seconds; a reader asks questions all the time.
+
     PYTHONPATH=tests python -m chaos --quick
 
 Afterwards a checker that shares no code with the projector compares the topic, the acknowledgements and the views:
@@ -7,6 +9,7 @@ Afterwards a checker that shares no code with the projector compares the topic, 
 campaign     the actions of a run and their order, determined by the seed before anything starts
 events       the events of a run, determined by the seed
 producer     a process that publishes, retries, and records every acknowledgement before its next call
+reader       a process that asks questions, and records how long each takes and whether its answer is right
 own_writes   reads an event that the producer has just published
 history      the files of the producers' acknowledgements
 processes    workers, producers and rebuilds as child processes

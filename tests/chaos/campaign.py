@@ -11,8 +11,10 @@ SESSION_SECONDS = 10.0
 """The session timeout of the consumer group, after which a silent worker loses its partitions."""
 
 _LONG_SECONDS = 15.0
+_STOPPED_SECONDS = (2.5, 6.0)
+"""Longer than a question waits for an answer."""
 
-ActionKind = Literal["kill", "pause", "rebuild"]
+ActionKind = Literal["kill", "pause", "stop", "rebuild"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Campaign:
     spaces: int = 200
     pauses: int = 10
     """SIGSTOP of a worker for longer than the session timeout of its group."""
+    stops: int = 12
+    """SIGSTOP of a worker, of Redis and of the broker in turn, for some seconds."""
     workers: int = 3
     producers: int = 2
     concurrency: int = 4
@@ -56,6 +60,7 @@ class Campaign:
         return cls(
             seed,
             pauses=1,
+            stops=3,
             kills=8,
             events=10_000,
             spaces=40,
@@ -115,6 +120,9 @@ class Campaign:
         for _ in range(self.pauses):
             seconds = SESSION_SECONDS + rng.uniform(1.5, 5.0)
             yield Action(self._gap(rng), "pause", (rng.choice(self.worker_names),), seconds)
+        for number in range(self.stops):
+            target = (rng.choice(self.worker_names), REDIS, KAFKA)[number % 3]
+            yield Action(self._gap(rng), "stop", (target,), rng.uniform(*_STOPPED_SECONDS))
         for _ in range(max(1, self.kills // 15)):
             yield Action(self._gap(rng), "kill", (rng.choice(self.producer_names),), self._down(rng, ()))
         for number in range(max(2, self.kills // 5)):

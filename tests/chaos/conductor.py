@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from deploy.local import LocalKafka, LocalRedis, LocalServer, LocalServerError
 
-from chaos import history
+from chaos import history, reader
 from chaos.campaign import KAFKA, REDIS, Action, Campaign
 from chaos.monitor import HealthMonitor, HealthSamples
 from chaos.processes import Task, Worker, module
@@ -37,6 +38,8 @@ class Counts:
     """By kind: worker, redis, kafka, producer."""
     both_down: int = 0
     pauses: int = 0
+    stops: Counter[str] = field(default_factory=Counter)
+    """By kind: worker, redis, kafka."""
     tally: history.Tally = field(default_factory=history.Tally)
     findings: list[str] = field(default_factory=list)
 
@@ -70,6 +73,9 @@ class Conductor:
         self._show = show
         self._pace = Pace(pace_of(folder))
         self._tails = [history.Tail(history_of(folder, name)) for name in campaign.producer_names]
+        self._tails.append(history.Tail(reader.history_of(folder)))
+        self._reader: Task | None = None
+        self._readers = 0
         self._producers: dict[str, Task] = {}
         self._down: dict[str, Future[None]] = {}
         """The processes that are down or paused. The future is done when the process runs again."""
@@ -96,6 +102,8 @@ class Conductor:
     def _kill_all(self) -> None:
         for task in self._producers.values():
             task.kill()
+        if self._reader is not None:
+            self._reader.kill()
         self.rebuilds.kill_all()
         for worker in self.workers.values():
             worker.kill()
@@ -104,6 +112,7 @@ class Conductor:
         """Execute all actions, until all events are published and all processes run. Raises `LocalServerError`."""
         for name in self.campaign.producer_names:
             self._produce(name)
+        self._start_reader()
         actions = self.campaign.actions()
         share, rng = 1 / len(actions), random.Random(f"{self.campaign.seed} bursts")
         for number, action in enumerate(actions):
@@ -119,6 +128,8 @@ class Conductor:
         self._until("the producers to end", self._producers_finished)
         self.rebuilds.let_finish()
         self._until("the rebuilds to finish", lambda: not self.rebuilds.running)
+        reader.stop_of(self._folder).touch()
+        self._until("the reader to end", lambda: self._reader is None or self._reader.code is not None)
 
     def _do(self, action: Action) -> None:
         if action.kind == "rebuild":
@@ -126,9 +137,12 @@ class Conductor:
             self.rebuilds.start(action.seconds)
             return
         for name in action.targets:
-            if action.kind == "pause":
+            if action.kind in ("pause", "stop"):
                 self._servers[name].pause()
-                self.counts.pauses += 1
+                if action.kind == "pause":
+                    self.counts.pauses += 1
+                else:
+                    self.counts.stops[name.partition("-")[0]] += 1
                 self._bring_back_later(name, action.seconds, self._servers[name].resume)
             elif name in self._servers:
                 self._servers[name].kill()
@@ -162,6 +176,13 @@ class Conductor:
         command = module("chaos.producer", name, self._folder, *options)
         self._producers[name] = Task(command, self._folder, self._folder / f"{name}.log", settings)
 
+    def _start_reader(self) -> None:
+        sizes = ("seed", "events", "spaces")
+        options = [word for size in sizes for word in (f"--{size}", getattr(self.campaign, size))]
+        command = module("chaos.reader", self._folder, *options, "--life", self._readers)
+        self._readers += 1
+        self._reader = Task(command, self._folder, self._folder / "reader.log", self.settings)
+
     def _producers_finished(self) -> bool:
         return all(task.code == 0 for task in self._producers.values())
 
@@ -190,9 +211,17 @@ class Conductor:
         for tail in self._tails:
             for line in tail.lines():
                 self.counts.tally.add(line)
-                if line.get("right") is False:
+                if line["what"] == history.QUESTION:
+                    self._check_answer(line)
+                elif line.get("right") is False:
                     self.counts.findings.append(f"a producer does not find what it has published: {line}")
         self._show(self.counts, self.monitor.samples)
+
+    def _check_answer(self, line: Mapping[str, Any]) -> None:
+        if line.get("right") is False:
+            self.counts.findings.append(f"a question was answered wrong: {line}")
+        if line["seconds"] > reader.ANSWER_SECONDS_MAX:
+            self.counts.findings.append(f"a question took longer than {reader.ANSWER_SECONDS_MAX:g} s: {line}")
 
     def _restart_ended(self) -> None:
         """Restart processes that ended without being killed; each is a finding."""
@@ -200,6 +229,9 @@ class Conductor:
             if name not in self._down and not server.running:
                 self.counts.findings.append(f"{name} ended unexpectedly: see {server.log}")
                 self._bring_back_later(name, 0.0, server.start)
+        if self._reader is not None and self._reader.code not in (None, 0):
+            self.counts.findings.append(f"the reader ended with {self._reader.code}: see {self._reader.log}")
+            self._start_reader()
         for name, task in list(self._producers.items()):
             if name not in self._down and task.code not in (None, 0):
                 self.counts.findings.append(f"{name} ended with {task.code}: see {task.log}")

@@ -14,6 +14,7 @@ FIRST = "first"
 AGAIN = "again"
 CONTRADICTION = "contradiction"
 READ = "read"
+QUESTION = "question"
 
 
 class Acknowledged(NamedTuple):
@@ -46,8 +47,19 @@ class Tally:
     reads_refused: int = 0
     """Queries that failed because the views were unreachable or behind."""
     reads_wrong: int = 0
+    questions: int = 0
+    """Questions of the reader."""
+    questions_refused: int = 0
+    """Questions that failed with a named error, because a service was unreachable or the views were being built."""
+    slowest_seconds: float = 0.0
+    """Of all questions."""
 
     def add(self, line: dict[str, Any]) -> None:
+        if line["what"] == QUESTION:
+            self.questions += 1
+            self.questions_refused += "error" in line
+            self.slowest_seconds = max(self.slowest_seconds, line["seconds"])
+            return
         events = line.get("events", [])
         why = line.get("why")
         self.acknowledged += len(events) if why == FIRST else 0

@@ -85,7 +85,8 @@ class Report:
         return {
             **{f"kill -9 of {kind}": count for kind, count in sorted(self.counts.kills.items())},
             "two workers down at once": self.counts.both_down,
-            "workers paused (SIGSTOP)": self.counts.pauses,
+            "workers paused for longer than their session (SIGSTOP)": self.counts.pauses,
+            **{f"SIGSTOP of {kind}": count for kind, count in sorted(self.counts.stops.items())},
             "rebalances": self.rebalances,
             "health samples": self.samples.total,
             "health samples with problems": self.samples.unhealthy,
@@ -101,6 +102,9 @@ class Report:
             "refused calls retried": tally.unavailable,
             "own writes read": tally.reads,
             "own writes not readable, views unreachable or behind": tally.reads_refused,
+            "questions of the reader": tally.questions,
+            "questions refused with a named error": tally.questions_refused,
+            "seconds: the slowest question": round(tally.slowest_seconds, 1),
             **(_named(self.facts) if self.facts is not None else {}),
             **{f"seconds: {phase}": round(seconds, 1) for phase, seconds in self.seconds.items()},
         }

@@ -9,8 +9,8 @@
 * `partitioner.murmur2`, for the partition of a key. `DefaultPartitioner` takes lists of partitions, on every call.
 * `AIOKafkaConsumer._fetcher`, to see whether the consumer fetches: one that has stopped returns no records, and no
   error.
-* `AIOKafkaProducer._closed`, `_sender` and `client`, to end a producer whose cluster is away: `stop` waits without end
-  for the batches of a broker that does not answer.
+* `AIOKafkaProducer._closed`, `_sender` and `client`, and `AIOKafkaClient._maybe_wait_metadata`, to end a producer whose
+  cluster is away: `stop` waits without end for the batches of a broker that does not answer.
 
 The requests that aiokafka does not have follow Kafka's message definitions (MetadataRequest/Response 10 and
 DescribeLogDirsRequest/Response 1).
@@ -19,6 +19,7 @@ DescribeLogDirsRequest/Response 1).
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from io import BytesIO
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -55,6 +56,7 @@ EARLIEST: Final = -2
 _READ_COMMITTED: Final = 1
 _TOPIC_RESOURCE: Final = 2
 _FETCH_WAIT_MS: Final = 100
+_END_SECONDS: Final = 1.0
 _LENGTH_AT, _HEAD_BYTES = 8, 12
 
 
@@ -192,10 +194,18 @@ def has_stopped_fetching(consumer: AIOKafkaConsumer) -> bool:
 
 
 async def end_without_flushing(producer: AIOKafkaProducer) -> None:
-    """End a producer and abandon its batches."""
+    """End a producer and abandon its batches. Takes `_END_SECONDS` at most, also if no broker answers."""
+
+    async def no_wait() -> None:
+        pass
+
     producer._closed = True
-    await producer.client.close()  # first: the sender waits for the answers to its requests
-    await producer._sender.close()
+    # After a failed request the sender waits for new metadata, which nobody requests any more.
+    producer.client._maybe_wait_metadata = no_wait  # type: ignore[method-assign]
+    await producer.client.close()  # first: requests in flight fail, and the sender waits for their end
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_END_SECONDS):
+            await producer._sender.close()
     await producer.client.close()
 
 
