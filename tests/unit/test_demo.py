@@ -34,6 +34,7 @@ def test_the_demo_runs_twice_in_one_folder_and_all_its_claims_hold(tmp_path: Pat
         assert seen["without_index_because"] is None
         assert seen["recalled_by_knower"][0] == village.PRIVATE_THOUGHT
         assert village.PRIVATE_THOUGHT not in seen["recalled_by_accuser"] + seen["recalled_by_accuser_later"]
+        assert seen["changes_found_in_ledger"] == [f"0:0 to 0:{len(village.recording()) - 1}"]
         assert seen["digest_before"] == seen["digest_after_rebuild"]
     assert (tmp_path / ".recallog" / "demo" / "ledger.db").exists()
 

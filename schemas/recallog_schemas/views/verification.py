@@ -10,7 +10,7 @@ from recallog_schemas.views.base import ComputedAt, ListView, View
 
 _RESTORE = "Keep a copy of the folder, then restore your backup of the ledger"
 _REMEDIES: Mapping[str, str] = {
-    "damaged": "Without a backup, recallog export writes the records before the first damaged one",
+    "damaged": "Without a backup, recallog export --keep-going writes what can still be read",
     "missing": _RESTORE,
     "changed": (
         "The ledger was changed after it was folded. Keep a copy of the folder and compare the range with a backup. If "
@@ -20,7 +20,7 @@ _REMEDIES: Mapping[str, str] = {
 """What to do, by the problem of a range of records."""
 _REBUILD = "The ledger is the source of truth. Build the views again: recallog rebuild"
 _REBUILD_INDEX = "The ledger is the source of truth. Build the index again: recallog rebuild index"
-_LEDGER_FIRST = "These rows follow from the ledger: decide about its records first, see above"
+_LEDGER_FIRST = "The ledger now gives other rows than the views have. Decide about its records first, see above"
 _COMPARE = "Compare the range with a backup from before that digest was kept; more kept digests narrow the range"
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recallog import ContextView, EpisodicView, Explanation, Memory
-from recallog_schemas.views import RecallView, VerifyReport
+from recallog_schemas.views import RecallView, TableCheck, VerifyReport
 from recallog_service.cli import terminal
 from recallog_service.cli.console import out
 from recallog_service.cli.rendering import print_verified
@@ -65,12 +65,12 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="recallog-demo-") as folder, terminal.bar("indexing") as advance:
             recalled = await village.recall_in_other_words(Path(folder), advance)
         printer.recall(recalled)
-        before = await memory.admin.verify()
+        before, kept = await memory.admin.verify(), await memory.admin.digest()
         damaged = await village.corrupt_and_verify(home, memory)
         printer.damage(damaged)
-        rebuilt = await village.delete_and_rebuild(home, memory)
+        rebuilt = await village.restore_and_rebuild(home, memory, kept)
         printer.rebuilt(before, rebuilt)
-    found = [table.difference.address() for table in damaged.tables if table.difference]
+    found = [address for table in damaged.tables for address in _named(table)]
     ok = (
         crash.lost == crash.doubled == 0
         and knowing == [village.KNOWER]
@@ -82,7 +82,8 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
         and why.memory is not None
         and prompt.tokens <= village.PROMPT_TOKENS
         and recalled.as_expected
-        and len(found) == 1
+        and [finding.problem for finding in damaged.ledger] == ["changed"]
+        and any(address.startswith(f"episodic.own / {village.SPACE} / {village.KNOWER}") for address in found)
         and rebuilt.clean
         and rebuilt.digest == before.digest
     )
@@ -104,10 +105,16 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
         "recalled_by_knower": [hit.event.id for hit in recalled.knower.hits],
         "recalled_by_accuser": [hit.event.id for hit in recalled.accuser.hits],
         "recalled_by_accuser_later": [hit.event.id for hit in recalled.later.hits],
+        "changes_found_in_ledger": [f"{finding.first} to {finding.last}" for finding in damaged.ledger],
         "damage_found_at": found,
         "digest_before": before.digest,
         "digest_after_rebuild": rebuilt.digest,
     }
+
+
+def _named(table: TableCheck) -> list[str]:
+    """The addresses of damaged rows, and of the first that differs."""
+    return [*table.damaged_addresses(), *([table.difference.address()] if table.difference else [])]
 
 
 class _Printer:
@@ -208,13 +215,19 @@ class _Printer:
             out.print(f"  {' + '.join(parts)} = {hit.score:.3f}, {hit.event.id} at turn {hit.event.turn}", style="bold")
 
     def damage(self, report: VerifyReport) -> None:
-        _heading("8  A memory is edited")
-        out.print("One row of a view was changed directly in the file. `recallog verify`:")
+        _heading("8  The past is edited")
+        out.print(
+            "With SQLite, the third ruling in the ledger was changed: the smith now [red]is guilty[/]. Its checksum is "
+            "right.\nA memory of the teacher was changed too, in a view. `recallog verify`:"
+        )
         print_verified(report)
 
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None:
         _heading("9  Delete every view")
-        out.print("The views were deleted and folded again from offset zero.")
+        out.print("The ledger was restored; the views were deleted and folded again from offset zero.")
+        for digest in after.digests:
+            style = "green" if digest.matches else "red"
+            out.print(f"  {digest.summary()}", markup=False, style=style)
         out.print(f"  digest before the damage  {before.digest}\n  digest after the rebuild  {after.digest}")
         same = "[green]equal[/]" if before.digest == after.digest else "[red]DIFFERENT[/]"
         out.print(f"  {same}: memory is a function of the ledger.")

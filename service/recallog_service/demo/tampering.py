@@ -1,6 +1,6 @@
-"""Forgery for the demo: changes one remembered event in the file of the views, directly in SQLite.
+"""Forgery for the demo, directly in SQLite: changes an event in the ledger, and a remembered event in a view.
 
-The checksum is changed too, as by somebody who knows the format: reads do not notice it, `recallog verify` does.
+The checksums are changed too, as by somebody who knows the format: reads do not notice it, `recallog verify` does.
 """
 
 import sqlite3
@@ -11,8 +11,22 @@ import msgspec
 
 from recallog_projections.stores.checksums import checksum
 from recallog_projections.stores.sqlite_logs import segment_address
+from recallog_streams.ledgers.sqlite import event_checksum
 
 TRUE, FORGED = b" right ", b" wrong "  # of the same length, so that the entry stays well-formed
+
+
+def forge(ledger: Path, id_: str, true: bytes, forged: bytes) -> None:
+    """Replace `true` by `forged` in the record of the event with that id, and correct its checksum."""
+    with closing(sqlite3.connect(ledger)) as connection, connection:
+        offset, space, value = connection.execute(
+            "SELECT offset, space, value FROM events WHERE id = ?", (id_,)
+        ).fetchone()
+        value = value.replace(true, forged, 1)
+        connection.execute(
+            "UPDATE events SET value = ?, crc = ? WHERE offset = ?",
+            (value, event_checksum(offset, space, id_, value), offset),
+        )
 
 
 def tamper(views: Path, space: str, agent: str) -> None:

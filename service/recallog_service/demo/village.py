@@ -25,8 +25,8 @@ from recallog import (
 from recallog.retrieval.channels import KEYWORD
 from recallog_schemas import codec
 from recallog_schemas.errors import IndexUnavailable, RecallogError, ViewsBehind
-from recallog_schemas.views import Belief, Remembered, VerifyReport
-from recallog_service.demo.tampering import tamper
+from recallog_schemas.views import Belief, LedgerDigests, Remembered, VerifyReport
+from recallog_service.demo.tampering import forge, tamper
 
 SPACE = "village"
 RECORDING = Path(__file__).with_name("village.jsonl")
@@ -41,6 +41,7 @@ TURN_OF_THE_BETTER_ONE = 80
 
 # Four turns after the third ruling, which the accused still remembers after many later events.
 TURN_AFTER_THE_VERDICT = 70
+RULED, FORGED_RULING = b"goes free", b"is guilty"
 QUESTION = "Where was the smith on Sunday at midnight?"
 PROMPT_TOKENS = 700
 
@@ -280,13 +281,16 @@ async def recall_in_other_words(home: Path, progress: Callable[[int, int], None]
 
 
 async def corrupt_and_verify(home: Path, memory: Memory) -> VerifyReport:
-    """Damage one memory of the agent that knows; the report of the verification."""
+    """Change the ruling in the ledger and a memory of the agent that knows; the report of the verification."""
+    forge(home / layout.LEDGER, VERDICT, RULED, FORGED_RULING)
     tamper(home / layout.views_file(), SPACE, KNOWER)
     return await memory.admin.verify()
 
 
-async def delete_and_rebuild(home: Path, memory: Memory) -> VerifyReport:
-    """Delete all views, which the next query builds again from offset zero; the report of the verification."""
+async def restore_and_rebuild(home: Path, memory: Memory, kept: LedgerDigests) -> VerifyReport:
+    """Restore the ledger, delete all views, which the next query builds again; the report of the verification, which
+    compares the ledger with the digests that were kept before."""
+    forge(home / layout.LEDGER, VERDICT, FORGED_RULING, RULED)
     for suffix in ("", "-wal", "-shm"):
         (home / f"{layout.views_file()}{suffix}").unlink(missing_ok=True)
-    return await memory.admin.verify()
+    return await memory.admin.verify(digests=[digest.format() for digest in kept])
