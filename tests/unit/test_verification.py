@@ -109,7 +109,7 @@ def test_the_rows_that_follow_from_a_changed_record_are_named_too(home: Path) ->
     differing = {table.table for table in report.tables if table.difference}
     assert "episodic.own" in differing
     assert "ledger.chain" not in differing
-    assert "decide about its records first" in report.format()
+    assert "Decide about its records first" in report.format()
 
 
 def test_a_damaged_record_is_named_and_the_rest_is_still_compared(home: Path) -> None:
