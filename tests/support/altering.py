@@ -18,6 +18,43 @@ def alter_record(ledger: Path, offset: int, before: bytes, after: bytes, *, chec
         connection.execute("UPDATE events SET value = ?, crc = ? WHERE offset = ?", (value, crc, offset))
 
 
+def damage_row(views: Path, table: str) -> tuple[str, str, str]:
+    """Change the value of the first row of a table of views, not its checksum; the row's space, owner and key."""
+    with closing(sqlite3.connect(views)) as connection, connection:
+        sql = "SELECT space, owner, key, value FROM rows WHERE name = ? ORDER BY space, owner, key LIMIT 1"
+        *address, value = connection.execute(sql, (table,)).fetchone()
+        changed = value[:-1] + bytes([value[-1] ^ 1])
+        connection.execute(
+            "UPDATE rows SET value = ? WHERE (name, space, owner, key) = (?, ?, ?, ?)", (changed, table, *address)
+        )
+    space, owner, key = address
+    return space, owner, key
+
+
+def damage_segment(views: Path, log: str) -> tuple[str, str]:
+    """Change a byte of the last segment of a log, not its checksum; the log's space and owner."""
+    with closing(sqlite3.connect(views)) as connection, connection:
+        sql = (
+            "SELECT l.space, l.owner, s.slot, s.entries FROM segments s JOIN logs l ON s.slot >> 32 = l.number "
+            "WHERE l.name = ? ORDER BY s.slot DESC LIMIT 1"
+        )
+        space, owner, slot, entries = connection.execute(sql, (log,)).fetchone()
+        changed = entries[:-1] + bytes([entries[-1] ^ 1])
+        connection.execute("UPDATE segments SET entries = ? WHERE slot = ?", (changed, slot))
+    return space, owner
+
+
+def lose_row(views: Path, table: str) -> tuple[str, str, str]:
+    """Delete the first row of a table of views; its space, owner and key."""
+    with closing(sqlite3.connect(views)) as connection, connection:
+        sql = "SELECT space, owner, key FROM rows WHERE name = ? ORDER BY space, owner, key LIMIT 1"
+        space, owner, key = connection.execute(sql, (table,)).fetchone()
+        connection.execute(
+            "DELETE FROM rows WHERE (name, space, owner, key) = (?, ?, ?, ?)", (table, space, owner, key)
+        )
+    return space, owner, key
+
+
 def delete_records(ledger: Path, first: int, last: int) -> None:
     """Delete the records from the offset `first` to `last`."""
     with closing(sqlite3.connect(ledger)) as connection, connection:

@@ -10,8 +10,8 @@ import pytest
 from recallog import Memory
 from recallog_schemas import Event, codec
 from recallog_schemas.errors import InvalidArgument, OutOfRange
-from recallog_schemas.views import VerifyReport
-from support.altering import alter_record, delete_records
+from recallog_schemas.views import TableCheck, VerifyReport
+from support.altering import alter_record, damage_row, damage_segment, delete_records, lose_row
 from support.cli import recallog
 from support.events import event, run
 
@@ -160,6 +160,52 @@ def test_a_digest_after_a_damaged_record_cannot_be_computed(home: Path) -> None:
     assert first.matches
     assert not second.matches
     assert second.found is None
+
+
+def rows_of(report: VerifyReport, table: str) -> TableCheck:
+    return next(check for check in report.tables if check.table == table)
+
+
+@pytest.mark.parametrize("table", ["activity.agents", "ledger.chain"])
+def test_a_row_whose_checksum_fails_is_named_and_not_healed(home: Path, table: str) -> None:
+    space, owner, key = damage_row(home / "views.db", table)
+    for _ in range(2):
+        report = verified(home)
+        (address,) = rows_of(report, table).damaged
+        assert (address.space, address.owner, address.key) == (space, owner, key)
+        assert rows_of(report, table).difference is None
+        assert not report.ledger
+        assert not report.ok
+    found = recallog("verify", "views", "--home", home)
+    assert found.code == 1
+    assert f"damaged {table}" in found.out
+    assert "recallog rebuild" in found.out
+    assert recallog("rebuild", "--home", home).code == 0
+    assert verified(home).clean
+
+
+def test_a_damaged_part_of_a_log_is_named(home: Path) -> None:
+    space, owner = damage_segment(home / "views.db", "episodic.own")
+    report = verified(home)
+    (address,) = rows_of(report, "episodic.own").damaged
+    assert (address.space, address.owner) == (space, owner)
+    assert rows_of(report, "episodic.own").difference is None
+
+
+def test_a_lost_row_is_named(home: Path) -> None:
+    address = lose_row(home / "views.db", "activity.agents")
+    difference = rows_of(verified(home), "activity.agents").difference
+    assert difference is not None
+    assert (difference.space, difference.owner, difference.key) == address
+    assert difference.found is None
+
+
+def test_with_a_damaged_ledger_the_checksums_of_rows_are_still_verified(home: Path) -> None:
+    alter_record(home / "ledger.db", 57, b"right", b"wrong", checksum=False)
+    damage_row(home / "views.db", "activity.agents")
+    report = verified(home)
+    assert named(report) == [("damaged", "0:57", "0:57")]
+    assert len(rows_of(report, "activity.agents").damaged) == 1
 
 
 def test_records_missing_at_the_end_are_named(home: Path) -> None:
