@@ -27,7 +27,7 @@ from recallog_schemas.errors import InvariantViolation, LedgerMismatch, Rebuildi
 from recallog_streams import chain as hash_chain
 from recallog_streams import identity
 from recallog_streams.fold import Fold, digest_of
-from recallog_streams.ledgers.ledger import Batch, Ledger, parts_of, record_at
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, parts_of, record_at
 from recallog_streams.progress import Progress
 
 
@@ -213,8 +213,7 @@ class Projector:
         stored = await self.store.remember_manifest(manifest)
         if stored != manifest:
             raise LedgerMismatch(
-                f"{self._views} were computed from another ledger: {stored.decode()}, not {manifest.decode()}. "
-                f"{self._if_replaced}"
+                f"{self._views} were computed from another ledger: {_shown(stored, manifest)}. {self._if_replaced}"
             )
         if checkpoint.record < 0:
             return
@@ -238,10 +237,21 @@ class Projector:
 
     @property
     def _if_replaced(self) -> str:
+        location = self.store.location
         return (
-            "Has another ledger, or an older copy, replaced it? If it is the right one, delete the views, and they are "
-            "rebuilt from it"
+            "Put the ledger back that they belong to; or, to keep this one, delete the views"
+            f"{f': rm {location}*' if location else ''}, and they are built again from it"
         )
+
+
+def _shown(stored: bytes, manifest: bytes) -> str:
+    """What differs between the manifest of the views and that of the ledger, encoded as JSON."""
+    try:
+        theirs, ours = (msgspec.json.decode(each, type=Manifest) for each in (stored, manifest))
+    except msgspec.MsgspecError:
+        return f"{stored.decode(errors='replace')}, not {manifest.decode()}"
+    differing = [(getattr(theirs, name), getattr(ours, name)) for name in Manifest.__struct_fields__]
+    return "; ".join(f"{before}, not {now}" for before, now in differing if before != now)
 
 
 class _Moved(Exception):

@@ -217,8 +217,8 @@ class _Printer:
     def damage(self, report: VerifyReport) -> None:
         _heading("8  The past is edited")
         out.print(
-            "With SQLite, the third ruling in the ledger was changed: the smith now [red]is guilty[/]. So was a memory\n"
-            "of the teacher in a view, and both have correct checksums. `recallog verify`:"
+            "With SQLite, the third ruling in the ledger was changed: the smith now [red]is guilty[/]. So was a "
+            "memory\nof the teacher in a view, and both have correct checksums. `recallog verify`:"
         )
         print_verified(report)
 
