@@ -7,3 +7,8 @@ Each answer must be right, or an error of Recallog that names the file and what 
 * `trial` executes one trial in a process of its own, and `judge` compares its answers with those of a whole folder.
 * `run` starts the processes, `report` counts.
 """
+
+import os
+
+# Read when numpy is imported. The process that forks must have no other threads, and no child needs more than one.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"

@@ -24,7 +24,7 @@ def main(
     seed: Annotated[int | None, typer.Option(help="Seed of an earlier run, to repeat it.")] = None,
     one: Annotated[int | None, typer.Option("--trial", min=0, help="Only this trial, with all its answers.")] = None,
     base: Annotated[Path | None, typer.Option(help="The folders of an earlier run, to damage the same bytes.")] = None,
-    processes: Annotated[int, typer.Option(min=1, help="Trials at the same time.")] = 2,
+    processes: Annotated[int, typer.Option(min=1, help="Trials at the same time.")] = 3,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the folders of all trials.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:

@@ -4,10 +4,12 @@ older    half of the events, closed
 closed   all events, closed: no write-ahead logs
 killed   all events, the second half in write-ahead logs: the process was killed
 behind   as killed; neither the views nor the index have processed the last batch
+served   as closed, with an index that a process of its own serves, with a real model of few words
 """
 
 import asyncio
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -17,14 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flip.memories import in_process
+from flip.memories import in_process, served
 from flip.story import BATCHES, batches
 from recallog import layout
 from recallog.index.semantic_index import IndexInProcess
+from support import tiny_onnx
 
 HALF = BATCHES // 2
 _BLOCK_BYTES = 1 << 16
 STATES = ("closed", "killed", "behind")
+SERVED = "served"
 VIEWS = (layout.views_file(), layout.views_file("topics"))
 """The files of views whose rows are compared with those that the folder ever had."""
 
@@ -40,6 +44,11 @@ class Folders:
     def of(self, state: str) -> Path:
         return self.root / state
 
+    @property
+    def model(self) -> Path:
+        """The model of the served index."""
+        return self.root / "model"
+
 
 def build(root: Path) -> Folders:
     """Write the folders. Each step is a process of its own, which is killed where the folder is to be so."""
@@ -51,11 +60,12 @@ def build(root: Path) -> Folders:
     in_child(lambda: _publish(folders.of("closed"), later, BATCHES, die=False))
     in_child(lambda: _publish(folders.of("killed"), later, BATCHES, die=True))
     in_child(lambda: _publish(folders.of("behind"), later, BATCHES - 1, die=True))
-    for state in ("older", *STATES):
+    in_child(lambda: _serve(folders))
+    for state in ("older", *STATES, SERVED):
         folders.of(state).rename(root / "dense")
         copy(root / "dense", folders.of(state))
         shutil.rmtree(root / "dense")
-    for home in (folders.of(state) for state in STATES):
+    for home in (folders.of(state) for state in (*STATES, SERVED)):
         (home / layout.INDEX_ADDRESS).write_text('{"port":9,"token":"0123456789abcdef","pid":99999999}')
         (home / layout.INDEX_LOG).write_text("2026-03-01 06:00:00 INFO recallog.index started\n")
         (home / layout.INDEX_LOCK).touch()
@@ -144,6 +154,16 @@ async def _publish(home: Path, numbers: range, folded: int, *, die: bool) -> Non
                 _record(home, history, number)
         if die:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def _serve(folders: Folders) -> None:
+    """Write the folder whose index another process serves."""
+    words = {word for batch in batches() for event in batch for word in re.findall("[a-z]+", event.text.lower())}
+    tiny_onnx.save(folders.model, sorted(words))
+    copy(folders.of("closed"), folders.of(SERVED))
+    shutil.rmtree(folders.of(SERVED) / layout.INDEX)
+    async with served(folders.of(SERVED), folders.model) as memory:
+        await memory.catch_up_index()
 
 
 def _history_of(home: Path) -> Path:

@@ -35,8 +35,10 @@ _REMEDY = re.compile(
     r"give this user|next query",
     re.IGNORECASE,
 )
-_FOLDS_LEDGER = ("admin.rebuild", "admin.verify", "admin.records", "admin.copy", "admin.reindex")
+_FOLDS_LEDGER = ("admin.rebuild", "admin.verify", "admin.digest", "admin.records", "admin.copy", "admin.reindex")
 """Operations that read every record of the ledger."""
+_ADOPTS = ("admin.rebuild", "admin.verify", "admin.reindex")
+"""Those whose answers do not show what they have read."""
 
 
 class Verdict(StrEnum):
@@ -56,6 +58,7 @@ class Verdict(StrEnum):
     INDEX_FAILED = "answers that a damaged index failed"
     RAW = "raw errors"
     CRASH = "crashes"
+    ENGINE = "crashes of the engine, repeated where a process of its own has it"
     HANG = "hangs"
     UNNAMED = "missed rows that verify does not name"
     NOT_HEALED = "damage that remains in the views or the index"
@@ -75,6 +78,8 @@ class Expected:
 
     by_index: Mapping[str, Any]
     by_words: Mapping[str, Any]
+    served: Mapping[str, Any]
+    """As `by_index`, of the folder whose index another process serves."""
     events: Mapping[int, Any]
     """By offset: the event as answers show it."""
     records: Mapping[int, tuple[object, ...]]
@@ -94,11 +99,17 @@ class Damage:
         """The offsets of records that are not as they were."""
         return self.altered | self.lost
 
-    def prefix(self, records: int) -> int | None:
-        """How many first records there are, if only the last ones are lost; else None."""
-        first = min(self.lost, default=records)
-        whole = self.readable and not self.altered and self.lost == frozenset(range(first, records))
-        return first if whole and first < records else None
+    def end(self, records: int) -> int:
+        """The number of records up to those at the end that are lost."""
+        end = records
+        while end - 1 in self.lost:
+            end -= 1
+        return end
+
+    def within(self, records: int) -> frozenset[int]:
+        """The offsets of records that are not as they were, before those at the end that are lost."""
+        end = self.end(records)
+        return frozenset(offset for offset in self.places if offset < end)
 
 
 @dataclass
@@ -124,13 +135,20 @@ class Judge:
     files: Sequence[str]
     """The damaged files."""
     ledger: Damage
+    live: bool = False
+    """Whether the folder was damaged while a memory had it open, which may have read what is damaged before."""
     rolled_back: Mapping[str, Any] = field(default_factory=dict)
     """The answers of the ledger that is left, where only its last records are lost."""
 
     @property
     def of_ledger(self) -> bool:
         """Whether the ledger is damaged."""
-        return any(file.startswith(layout.LEDGER) for file in self.files)
+        return any(is_of(layout.LEDGER, file) for file in self.files)
+
+    @property
+    def _is_damaged(self) -> bool:
+        """Whether records of the ledger are damaged or missing, other than its last ones."""
+        return self.ledger.readable and bool(self.ledger.within(len(self.expected.records)))
 
     @property
     def of_index(self) -> bool:
@@ -157,17 +175,19 @@ class Judge:
             return Verdict.VAGUE, named
         if isinstance(error, StorageCorrupt) and self.of_ledger and question.operation in _FOLDS_LEDGER:
             damaged = self.ledger.places
-            if self.ledger.readable and damaged and not any(f"0:{offset}" in text for offset in damaged):
+            named_one = (
+                any(f"0:{offset}" in text for offset in damaged) or "cannot be read" in text or "malformed" in text
+            )
+            if self.ledger.readable and damaged and not named_one:
                 return Verdict.VAGUE, f"none of the damaged positions {_first(damaged)} is named: {named}"
         return Verdict.NAMED, named
 
     def answer(self, question: Question, answer: Any) -> tuple[Verdict, str]:
         """What an answer is; WRONG if it is neither of those expected."""
         name, operation = question.name, question.operation
-        adopts = self.of_ledger and (self.ledger.altered or self.ledger.prefix(len(self.expected.records)) is None)
         if operation == "admin.verify" and (different := differences(answer)):
             return Verdict.DIFFERENCE, "; ".join(different)
-        if adopts and self.ledger.places and operation in _FOLDS_LEDGER and self.ledger.readable:
+        if operation in _ADOPTS and self._is_damaged and not self.live:
             return Verdict.ADOPTED, f"the records {_first(self.ledger.places)} are not as they were"
         if operation == "admin.status":
             problem = _status_problem(answer, self.expected.by_index[name], self.of_ledger)
@@ -180,6 +200,8 @@ class Judge:
         if name in self.rolled_back and found in (self.rolled_back[name], right):
             return Verdict.ROLLED_BACK, ""
         where = difference(found, right)
+        if self._is_damaged and operation in _FOLDS_LEDGER:
+            return Verdict.ADOPTED, where
         untrue = self._untrue(answer)
         if untrue:
             return Verdict.WRONG, untrue
@@ -199,6 +221,11 @@ class Judge:
             if event != true:
                 return f"the event at {at} is shown as {event}, not as {true}"
         return next(filter(None, map(self._untrue, answer.values())), "")
+
+
+def is_of(database: str, file: str) -> bool:
+    """Whether a file is an SQLite database or belongs to it."""
+    return file in (database, f"{database}-wal", f"{database}-shm")
 
 
 def canonical(operation: str, answer: Any) -> Any:

@@ -54,7 +54,9 @@ async def in_process(home: Path, *, follow: bool = True) -> AsyncIterator[Memory
 @asynccontextmanager
 async def served(home: Path, model: Path) -> AsyncIterator[Memory]:
     """A memory in a folder whose index a process of its own serves, with the model in the folder `model`."""
-    settings = Settings(home=home, embedder=f"onnx:{model}", index_idle_seconds=0, lock_wait_seconds=LOCK_WAIT_SECONDS)
+    settings = Settings(
+        home=home, index="embedded", embedder=f"onnx:{model}", index_idle_seconds=0, lock_wait_seconds=LOCK_WAIT_SECONDS
+    )
     async with Memory.open(settings, projections=[Topics()]) as memory:
         yield memory
 

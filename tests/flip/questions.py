@@ -95,6 +95,7 @@ def _of(operation: str, *several: Mapping[str, Any]) -> Sequence[Question]:
     return [Question(operation, arguments) for arguments in several]
 
 
+REPEATS = Question("publish_many", {"events": "repeats"}, _answer_repeats)
 QUESTIONS: Sequence[Question] = [
     *_of("episodic", _V, _H | {"window": 40}, _O | {"as_of": _MIDDLE}, _V | {"after": f"0:{LAST}"}),
     *_of("timeline", _V | {"limit": 60}, _R | {"kinds": ["tool.used"]}, _O | {"session": "noon", "as_of": _MIDDLE}),
@@ -118,17 +119,18 @@ QUESTIONS: Sequence[Question] = [
     *_of("catalogue", {}),
     *_of("admin.status", {}),
     *_of("admin.verify", {}, {"what": "views"}),
+    *_of("admin.digest", {}),
     *_of("admin.plan_rebuild", {}, {"what": "index"}),
     *_of("admin.abort_rebuild", {}),
     *_of("admin.abort_reindex", {}),
     *_of("admin.dead_letters", {}),
     *_of("admin.dead_letter", {"position": "0:31"}, {"position": "0:45"}),
     Question("admin.copy", ask=_copy),
-    Question("publish_many", {"events": "repeats"}, _answer_repeats),
     Question("row", ask=_row),
     Question("log_entries", ask=_log),
     Question("admin.records", ask=_export),
     Question("admin.records", {"space": "harbour"}, _export_space),
+    REPEATS,
 ]
 """What is asked of a damaged folder, in any order."""
 

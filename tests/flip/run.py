@@ -3,6 +3,7 @@
 import asyncio
 import faulthandler
 import gc
+import importlib
 import json
 import os
 import pickle
@@ -10,20 +11,21 @@ import resource
 import selectors
 import shutil
 import signal
+import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import qdrant_edge  # noqa: F401 - so that no child has to import it
-
 from flip import folders, trial
 from flip.folders import Folders
 from flip.judge import Expected, Outcome, Verdict
+from flip.memories import without_folder
 from flip.trial import CALL_SECONDS_MAX, Plan
+from recallog import layout
 
 SILENCE_SECONDS_MAX = CALL_SECONDS_MAX + 10.0
 """How long a child may say nothing before it is killed: longer than a call that ends by itself at its limit."""
@@ -67,13 +69,29 @@ def prepare(root: Path) -> tuple[Folders, Expected]:
         built = folders.build(root)
         # In a child: this process must have no threads when it forks.
         folders.in_child(lambda: _record(built, recorded))
-    return folders.opened(root), pickle.loads(recorded.read_bytes())
+    expected, modules = pickle.loads(recorded.read_bytes())
+    _warm(modules, root)
+    return folders.opened(root), expected
 
 
 async def _record(built: Folders, recorded: Path) -> None:
     expected = await trial.expect(built, built.root / "recording")
     shutil.rmtree(built.root / "recording")
-    recorded.write_bytes(pickle.dumps(expected))
+    recorded.write_bytes(pickle.dumps((expected, sorted(sys.modules))))
+
+
+def _warm(modules: Sequence[str], root: Path) -> None:
+    """Do once what each child would have to do: import what is imported late, and build the models of answers."""
+    for name in modules:
+        with suppress(ImportError):
+            importlib.import_module(name)
+
+    async def ask() -> None:
+        async with without_folder(trial.ALL) as memory:
+            await trial.answers(memory, root / "warming")
+
+    asyncio.run(ask())
+    shutil.rmtree(root / "warming", ignore_errors=True)
 
 
 def run(
@@ -108,15 +126,17 @@ def run(
                         if _hung(child.trial) and not child.again:
                             waiting.append((child.trial.plan, True))  # a busy machine hangs too, but not twice
                             continue
+                        if _engine_crashed(child.trial) and (served := child.trial.plan.as_served(root)):
+                            child.trial.outcomes[-1].verdict = Verdict.ENGINE
+                            waiting.append((served, False))
                         done.append(child.trial)
                         ended(child.trial)
                     elif time.monotonic() - child.heard > SILENCE_SECONDS_MAX and not child.killed:
                         child.killed = True
-                        os.kill(child.pid, signal.SIGKILL)
+                        _kill(child)
         finally:
             for child in children.values():
-                with suppress(ProcessLookupError):
-                    os.kill(child.pid, signal.SIGKILL)
+                _kill(child)
                 os.waitpid(child.pid, 0)
                 shutil.rmtree(child.folder, ignore_errors=True)
     return done
@@ -124,6 +144,13 @@ def run(
 
 def _hung(ended: Trial) -> bool:
     return any(outcome.verdict is Verdict.HANG for outcome in ended.outcomes)
+
+
+def _engine_crashed(ended: Trial) -> bool:
+    """Whether a damaged file of the engine ended a process that has the engine in itself, as no user's process has."""
+    damaged = any(mutation.file.startswith(str(layout.INDEX_ENGINE)) for mutation in ended.plan.mutations)
+    crashed = bool(ended.outcomes) and ended.outcomes[-1].verdict is Verdict.CRASH
+    return crashed and damaged and ended.plan.state != folders.SERVED and "Traceback" not in ended.outcomes[-1].detail
 
 
 def _start(plan: Plan, again: bool, root: Folders, expected: Expected, folder: Path) -> _Child:
@@ -136,12 +163,19 @@ def _start(plan: Plan, again: bool, root: Folders, expected: Expected, folder: P
         os.close(write)
         return _Child(pid, read, Trial(plan), own, again)
     os.close(read)
+    os.setpgid(0, 0)
     try:
         _execute(plan, root, expected, own, write)
         os._exit(0)
     except BaseException:  # noqa: BLE001 - the parent reports it
         traceback.print_exc()
         os._exit(1)
+
+
+def _kill(child: _Child) -> None:
+    """Kill a child and the process that serves its index."""
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
 
 
 def _execute(plan: Plan, root: Folders, expected: Expected, folder: Path, stream: int) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 from flip import folders, judge, mutations
 from flip.folders import Folders
 from flip.judge import Damage, Expected, Judge, Outcome, Verdict
-from flip.memories import in_process, without_folder
+from flip.memories import in_process, served, without_folder
 from flip.mutations import Mutation
-from flip.questions import PUBLISH, QUESTIONS, REPAIRS, VERIFY, WRITTEN, Question
+from flip.questions import PUBLISH, QUESTIONS, REPAIRS, REPEATS, VERIFY, WRITTEN, Question
 from flip.story import batches
 from recallog import Memory, layout
 from recallog_schemas.errors import RecallogError
@@ -25,6 +25,8 @@ from recallog_schemas.errors import RecallogError
 CALL_SECONDS_MAX = 5.0
 INDEX_WAIT_SECONDS = 2.0
 """How long a trial waits for the index before it asks: with a damaged index it may never follow."""
+SERVED_WAIT_SECONDS = 8.0
+"""The same, if a process must start."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,23 @@ class Plan:
     order: tuple[int, ...]
     """Of the questions."""
 
+    def as_served(self, root: Folders) -> "Plan | None":
+        """The same damage of the folder whose index another process serves; None if it has no such file."""
+        theirs = folders.files_of(root.of(folders.SERVED))
+        damages = []
+        for mutation in self.mutations:
+            if mutation.file in theirs:
+                damages.append(mutation)
+                continue
+            names = [file for file in theirs if Path(file).name == Path(mutation.file).name]
+            if not names:
+                return None
+            size = (root.of(folders.SERVED) / names[0]).stat().st_size
+            if any(at >= size for at in mutation.at):
+                return None
+            damages.append(replace(mutation, file=names[0]))
+        return replace(self, state=folders.SERVED, mutations=tuple(damages))
+
     def describe(self) -> str:
         """The trial in one line."""
         how = [f"folder {self.state}"]
@@ -49,6 +68,7 @@ class Plan:
         return f"trial {self.number}: {', and '.join(map(str, self.mutations))} ({'; '.join(how)})"
 
 
+SERVED_SHARE = 0.05
 LIVE_SHARE = 0.25
 TWO_SHARE = 0.08
 REPAIR_SHARE = 0.2
@@ -59,16 +79,18 @@ _NOT_LIVE = ("-shm", ".lock")
 def plan(seed: int, number: int, root: Folders) -> Plan:
     """The trial `number` of a run with `seed`."""
     rng = random.Random(f"{seed}/{number}")
-    state = rng.choice(folders.STATES)
+    state = folders.SERVED if rng.random() < SERVED_SHARE else rng.choice(folders.STATES)
     live = rng.random() < LIVE_SHARE
     home = root.of(state)
     files = [file for file in folders.files_of(home) if (home / file).stat().st_size or rng.random() < 0.2]
     if live:
-        files = [file for file in files if not file.endswith(_NOT_LIVE) and not file.startswith(str(layout.INDEX))]
+        # The engine maps its files: in this process, a file that is cut would end it.
+        own = "" if state == folders.SERVED else str(layout.INDEX)
+        files = [each for each in files if not each.endswith(_NOT_LIVE) and not (own and each.startswith(own))]
     drawn = [mutations.draw(rng, home, files) for _ in range(2 if rng.random() < TWO_SHARE else 1)]
     if len({mutation.file for mutation in drawn}) < len(drawn):
         del drawn[1:]
-    repair = rng.choice(REPAIRS) if rng.random() < REPAIR_SHARE else None
+    repair = rng.choice(REPAIRS[: 2 if state == folders.SERVED else None]) if rng.random() < REPAIR_SHARE else None
     order = list(range(len(QUESTIONS)))
     rng.shuffle(order)
     return Plan(number, state, tuple(drawn), live, repair, tuple(order))
@@ -89,7 +111,10 @@ async def run(planned: Plan, root: Folders, expected: Expected, folder: Path, sa
     folders.copy(root.of(planned.state), home)
     files = [mutation.file for mutation in planned.mutations]
     ledger = _ledger_damage(planned, root, expected, folder)
-    judging = Judge(expected, home, files, ledger, await _rolled_back(ledger, expected, folder))
+    if planned.state == folders.SERVED:
+        expected = replace(expected, by_index=expected.served)
+    rolled_back = await _rolled_back(ledger, expected, folder)
+    judging = Judge(expected, home, files, ledger, planned.live, rolled_back)
     if not planned.live:
         _damage(planned, home, root)
     await _Trial(planned, root, judging, folder, say).run()
@@ -103,7 +128,7 @@ def _damage(planned: Plan, home: Path, root: Folders) -> None:
 
 def _ledger_damage(planned: Plan, root: Folders, expected: Expected, folder: Path) -> Damage:
     """What the damaged ledger contains, seen in a copy of it."""
-    files = [mutation for mutation in planned.mutations if mutation.file.startswith(layout.LEDGER)]
+    files = [mutation for mutation in planned.mutations if judge.is_of(layout.LEDGER, mutation.file)]
     if not files:
         return Damage()
     aside = _damaged_copy(planned, root, folder, layout.LEDGER)
@@ -118,18 +143,21 @@ def _damaged_copy(planned: Plan, root: Folders, folder: Path, name: str) -> Path
         if (root.of(planned.state) / f"{name}{suffix}").exists():
             shutil.copyfile(root.of(planned.state) / f"{name}{suffix}", aside / f"{name}{suffix}")
     for mutation in planned.mutations:
-        if mutation.file.startswith(name):
+        if judge.is_of(name, mutation.file):
             mutation.apply(aside, root.of("older"))
     return aside / name
 
 
 async def _rolled_back(ledger: Damage, expected: Expected, folder: Path) -> Mapping[str, Any]:
     """The answers of the first records, if the others are lost."""
-    prefix = ledger.prefix(len(expected.records))
-    if prefix is None:
+    end = ledger.end(len(expected.records))
+    if not ledger.readable or end == len(expected.records):
         return {}
-    async with without_folder(ALL[:prefix]) as memory:
-        return await answers(memory, folder / "prefix")
+    async with without_folder(ALL[:end]) as memory:
+        found = await answers(memory, folder / "prefix")
+    plan_of_index = Question("admin.plan_rebuild", {"what": "index"}).name
+    (of_index,) = expected.by_index[plan_of_index]["items"]
+    return found | {plan_of_index: {"items": [of_index | {"records": end}]}}
 
 
 async def expect(root: Folders, folder: Path) -> Expected:
@@ -142,6 +170,10 @@ async def expect(root: Folders, folder: Path) -> Expected:
     records = judge.records_of(home / layout.LEDGER)
     async with in_process(home, follow=False) as memory:
         by_index = await answers(memory, folder / "calls")
+    folders.copy(root.of(folders.SERVED), folder / "served")
+    async with served(folder / "served", root.model) as memory:
+        await memory.catch_up_index()
+        by_service = await answers(memory, folder / "calls-served", reindex=False)
     async with without_folder(ALL) as memory:
         by_words = await answers(memory, folder / "calls-by-words")
     for question in QUESTIONS:
@@ -149,13 +181,15 @@ async def expect(root: Folders, folder: Path) -> Expected:
         if not question.by_index and question.operation not in _OF_FOLDER and by_index[name] != by_words[name]:
             raise RuntimeError(f"{name}: {judge.difference(by_index[name], by_words[name])}")
     events = {offset: event.model_dump(mode="json") for offset, event in enumerate(ALL)}
-    return Expected(by_index, by_words, events, records)
+    return Expected(by_index, by_words, by_service, events, records)
 
 
-async def answers(memory: Memory, folder: Path) -> dict[str, Any]:
+async def answers(memory: Memory, folder: Path, *, reindex: bool = True) -> dict[str, Any]:
     """The canonical answers to all questions, by name."""
     found: dict[str, Any] = {}
     for number, question in enumerate((*QUESTIONS, *REPAIRS, PUBLISH, *WRITTEN)):
+        if question.operation == "admin.reindex" and not reindex:
+            continue
         try:
             found[question.name] = judge.canonical(question.operation, await question.put(memory, folder / str(number)))
         except RecallogError as error:
@@ -179,15 +213,22 @@ class _Trial:
 
     async def run(self) -> None:
         questions = [QUESTIONS[number] for number in self._plan.order]
+        if self._judge.of_ledger:
+            # In a ledger that has lost its end these events are new, and publishing them changes the other answers.
+            questions.remove(REPEATS)
         await self._with_memory(lambda memory: self._damaged(memory, questions))
         # Not all of them again: what was right, and is read from views that were verified, is a sample.
         again = [each for number, each in enumerate(questions) if each in self._not_right or number % 3 == 0]
         await self._with_memory(lambda memory: self._again(memory, again))
 
     async def _with_memory(self, work: Callable[[Memory], Awaitable[None]]) -> None:
-        opened = in_process(self._home)
+        opened = served(self._home, self._root.model) if self._is_served else in_process(self._home)
         await work(await opened.__aenter__())
         await self._call("close", "close", opened.__aexit__(None, None, None), lambda answer: (Verdict.RIGHT, ""))
+
+    @property
+    def _is_served(self) -> bool:
+        return self._plan.state == folders.SERVED
 
     async def _damaged(self, memory: Memory, questions: Sequence[Question]) -> None:
         if self._plan.live:
@@ -231,7 +272,9 @@ class _Trial:
         await self._write(memory)
 
     async def _write(self, memory: Memory) -> None:
-        """Publish an event, read it back, and answer the reflections that are due."""
+        """Publish events, read one back, and answer the reflections that are due."""
+        if self._judge.of_ledger:
+            await self._put(memory, REPEATS, "write")
         published = await self._put(memory, PUBLISH, "write")
         if published.verdict is Verdict.RIGHT:
             for question in WRITTEN:
@@ -240,7 +283,8 @@ class _Trial:
     async def _wait_for_index(self, memory: Memory) -> None:
         """Wait until the index has processed the ledger, so that answers do not depend on how fast it does."""
         with suppress(RecallogError, TimeoutError, OSError):
-            async with asyncio.timeout(INDEX_WAIT_SECONDS):
+            async with asyncio.timeout(SERVED_WAIT_SECONDS if self._is_served else INDEX_WAIT_SECONDS):
+                await memory.start_index()
                 index, end = memory._components.index, (await memory.admin.ledger_ends())[0]
                 while index is not None:
                     pointer = await index.rows.pointer(0)
@@ -293,7 +337,7 @@ class _Trial:
 
     def _altered_rows(self, name: str) -> bool:
         """Whether the damaged file has a row that it never had."""
-        if not any(mutation.file.startswith(name) for mutation in self._plan.mutations):
+        if not any(judge.is_of(name, mutation.file) for mutation in self._plan.mutations):
             return False
         path = _damaged_copy(self._plan, self._root, self._folder, name)
         try:

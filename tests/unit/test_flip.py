@@ -133,9 +133,10 @@ def test_a_damaged_record_that_a_rebuild_adopts_is_found(whole: tuple[Folders, E
 
 def test_a_ledger_that_ends_earlier_is_told_from_one_with_a_hole(whole: tuple[Folders, Expected]) -> None:
     records = len(whole[1].records)
-    assert Damage(lost=frozenset(range(100, records))).prefix(records) == 100
-    assert Damage(lost=frozenset({100})).prefix(records) is None
-    assert Damage(altered=frozenset({100})).prefix(records) is None
+    cut, hole = Damage(lost=frozenset(range(100, records))), Damage(lost=frozenset({100}))
+    assert (cut.end(records), cut.within(records)) == (100, frozenset())
+    assert (hole.end(records), hole.within(records)) == (records, {100})
+    assert Damage(altered=frozenset({7}), lost=cut.lost).within(records) == {7}
 
 
 def test_verify_is_asked_of_everything() -> None:
