@@ -1,14 +1,16 @@
 """The operators' part of the facade: status, verification, rebuilds, dead letters, records of the ledger."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from recallog import queries
 from recallog.index import delegation
 from recallog.operations import parameters
-from recallog.operations.operation import Facade, Operation, Scope, operation
+from recallog.operations.operation import Facade, Operation, Scope, checked, operation
 from recallog.settings import Settings
-from recallog_schemas import Event, Position, codec, views
+from recallog_schemas import Position, views
+from recallog_schemas.errors import OutOfRange
+from recallog_streams import positions
 from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:
@@ -31,10 +33,17 @@ if TYPE_CHECKING:
 class Admin(Facade):
     """What operators do with a memory: `memory.admin`."""
 
-    def __init__(self, components: "Components", progress: Progress | None) -> None:
-        """`progress` is called with (done, total) while an operation has to build the views first."""
-        self._components = components
+    def __init__(self, components: "Callable[[], Components]", progress: Progress | None) -> None:
+        """`components` returns those of the memory, or raises `StorageError` once it is closed.
+
+        `progress` is called with (done, total) while an operation has to build the views first.
+        """
+        self._components_of_memory = components
         self._progress = progress
+
+    @property
+    def _components(self) -> "Components":
+        return self._components_of_memory()
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: what is done with the embedded index, in the process that serves it."""
@@ -58,38 +67,52 @@ class Admin(Facade):
         """The next offset of each partition."""
         return await self._components.ledger.ends()
 
-    async def partition_of(self, space: str) -> int:
+    @checked
+    async def partition_of(self, space: parameters.Space) -> int:
         """The partition that holds the events of `space`."""
-        codec.check_name(space)
         await self._components.ledger.open()
         return self._components.ledger.partition_of(space)
 
+    @checked
     async def records(
-        self, start: Position | None = None, space: str | None = None, *, until: Position | None = None
+        self,
+        start: parameters.FirstPosition = None,
+        space: parameters.OneSpace = None,
+        *,
+        until: parameters.EndPosition = None,
     ) -> "AsyncIterator[Batch]":
         """Raw records of the ledger in batches, from `start` up to but not including `until`, or to its present end.
 
         If `start` or `space` names a partition, only of that one, which must be that of `until`; otherwise of all, one
         after the other.
         """
-        only = start.partition if start is not None else None
+        first, last = parameters.position(start), parameters.position(until)
+        ends = await self._components.ledger.ends()
+        for path, position in (("start", first), ("until", last)):
+            if position is not None:
+                positions.check_partition(len(ends), position.partition, path)
+        only = first.partition if first is not None else None
         if only is None and space is not None:
             only = await self.partition_of(space)
-        for partition, end in enumerate(await self._components.ledger.ends()):
-            if only is not None and only != partition:
+        if last is not None and only not in (None, last.partition):
+            raise OutOfRange(f"until: the records lie in partition {only}, not in {last.partition}", path="until")
+        for partition, end in enumerate(ends):
+            if only not in (None, partition):
                 continue
-            first = start.offset if start is not None else 0
-            last = end if until is None else min(end, until.offset)
-            async for batch in self._components.ledger.read(partition, first, last, space=space):
+            start_offset = first.offset if first is not None else 0
+            end_offset = end if last is None else min(end, last.offset)
+            async for batch in self._components.ledger.read(partition, start_offset, end_offset, space=space):
                 yield batch
 
-    async def known_positions(self, events: Sequence[Event]) -> dict[tuple[str, str], Position]:
+    @checked
+    async def known_positions(self, events: parameters.ManyEvents) -> dict[tuple[str, str], Position]:
         """The positions of the events that have the ids of `events`, by space and id, for a ledger that stores repeats.
 
         These are the ids that the views have processed. Empty for a ledger with unique ids, whose `append` returns the
         first position itself. Raises `Rebuilding` if the views are not built.
         """
-        return await queries.event_lookup.known_positions(self._components, events, self._progress)
+        known = [parameters.event(each) for each in events]
+        return await queries.event_lookup.known_positions(self._components, known, self._progress)
 
     @operation(example="recallog status", scope=Scope.OPERATE, idempotent=True)
     async def status(self) -> "Status":
@@ -200,7 +223,7 @@ class Admin(Facade):
         from recallog import composition
         from recallog_streams import migration
 
-        destination = composition.ledger_at(target, Settings())
+        destination = composition.ledger_at(target, Settings.valid())
         try:
             return await migration.copy(self._components.ledger, destination, progress)
         finally:

@@ -5,7 +5,7 @@ from copy import copy
 from functools import cached_property, partial
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, Unpack
 
 import msgspec
 
@@ -13,13 +13,14 @@ from recallog import queries, reactors, retrieval
 from recallog.admin import Admin
 from recallog.index import delegation
 from recallog.operations import parameters
-from recallog.operations.operation import Facade, Operation, Scope, operation
+from recallog.operations.operation import IN_PROCESS, Facade, Operation, Scope, checked, operation
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED, Fusion
 from recallog.settings import Settings
 from recallog_projections.tables import Log, LogName, RowKey, Table
-from recallog_schemas import Event, Position, codec, limits, views
+from recallog_schemas import Event, Position, limits, views
 from recallog_schemas.errors import InvalidArgument, ProjectionError, RecallogError, StorageError
+from recallog_streams import positions
 from recallog_streams.concurrency import gathered
 from recallog_streams.progress import Progress
 
@@ -104,10 +105,8 @@ class Memory(Facade):
 
         The other arguments are those of `open`. The memory closes the components when it is closed.
         """
-        if callable(components):
-            self._compose = components
-        else:
-            self._components = components
+        self._built: Components | None = None if callable(components) else components
+        self._compose = components if callable(components) else lambda: components
         self._reranker = reranker
         self._progress = progress
         self._settings: Settings | None = None
@@ -141,6 +140,7 @@ class Memory(Facade):
         together with the query; there is none by default.
         """
         settings = home if isinstance(home, Settings) else Settings.of_folder(home)
+        _check_given(projections, progress)
 
         def composed() -> "Components":
             from recallog import composition
@@ -173,11 +173,13 @@ class Memory(Facade):
         """
         from recallog import composition
 
-        settings = Settings(ledger="memory://", views="memory://", index="off", reflector="extractive")
+        _check_given(projections)
+        settings = Settings.valid(ledger="memory://", views="memory://", index="off", reflector="extractive")
         components = composition.compose(settings, projections)
         return cls(components, reactors=reactors, reflector=reflector, reranker=reranker)
 
     async def __aenter__(self) -> Self:
+        self._check_open()
         if self._reactors:
             self._background = reactors.reactor.Background(self._own_reactor())
         return self
@@ -196,14 +198,20 @@ class Memory(Facade):
                 await self._reactor.close()
         finally:
             self._closed = True
-            if "_components" in vars(self):
-                await self._components.close()
+            if self._built is not None:
+                await self._built.close()
 
-    @cached_property
-    def _components(self) -> "Components":
+    def _check_open(self) -> None:
+        """Raise `StorageError` if the memory was closed."""
         if self._closed:
             raise StorageError("the memory is closed; open it again")
-        return self._compose()
+
+    @property
+    def _components(self) -> "Components":
+        self._check_open()
+        if self._built is None:
+            self._built = self._compose()
+        return self._built
 
     @cached_property
     def _router(self) -> "QueryRouter":
@@ -238,11 +246,12 @@ class Memory(Facade):
     @cached_property
     def admin(self) -> Admin:
         """The operators' part: status, verification, rebuilds, dead letters, records."""
-        return Admin(self._components, self._progress)
+        return Admin(lambda: self._components, self._progress)
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
-        is_here = self._closed or (self._reranker is not None and operation.name in _RERANKED)
+        self._check_open()
+        is_here = self._reranker is not None and operation.name in _RERANKED
         if not operation.uses_index or is_here or (home := self._served_home) is None:
             return await super()._perform(operation, valid, callbacks)
         if valid.get("wait_index"):
@@ -314,7 +323,10 @@ class Memory(Facade):
         answered = await self._own_reactor().react(space, progress, skip_reflection_loops=skip_reflection_loops)
         return views.ReactionsView(items=tuple(answered))
 
-    async def keep_reacting(self, space: str | None, on_error: Callable[[RecallogError], float]) -> None:
+    @checked
+    async def keep_reacting(
+        self, space: parameters.OneSpace, on_error: Annotated[Callable[[RecallogError], float], IN_PROCESS]
+    ) -> None:
         """Answer reflections as they fall due, in one space or in all, until cancelled.
 
         `on_error` is called with each error and returns the seconds to wait before the next try, or raises to end it.
@@ -323,7 +335,8 @@ class Memory(Facade):
 
     # Consumers
 
-    async def catch_up(self, *, own: bool = True, partition: int | None = None) -> None:
+    @checked
+    async def catch_up(self, *, own: bool = True, partition: parameters.Partition = None) -> None:
         """Wait until the views have processed everything that the ledger holds now, in one partition or in all.
 
         Embedded, the views are folded here; on a cluster, workers fold them. Includes the views of your own
@@ -514,7 +527,10 @@ class Memory(Facade):
         scope = self._scope(space, agent, at)
         return await self._of_space(space, lambda reading: queries.previews.entries(reading, scope, ids), at)
 
-    async def catch_up_index(self, progress: Progress | None = None, *, partition: int | None = None) -> None:
+    @checked
+    async def catch_up_index(
+        self, progress: parameters.Report = None, *, partition: parameters.Partition = None
+    ) -> None:
         """Wait until the index has processed all that the ledger holds now, in one partition or in all.
 
         Returns at once if the index is off. Raises `ViewsBehind` if it makes no progress for a minute, and
@@ -684,25 +700,32 @@ class Memory(Facade):
         declared = await self._router.of_all(queries.spaces.declared_kinds)
         return views.Catalogue.of_this_version(sorted(declared, key=lambda kind: (kind.space or "", kind.name)))
 
+    @checked
     async def row(
-        self, table: Table[Row], space: str, owner: str = "", key: str = "", *, after: Position | None = None
+        self,
+        table: parameters.OwnTable[Row],
+        space: parameters.Space,
+        owner: str = "",
+        key: str = "",
+        *,
+        after: parameters.After = None,
     ) -> Row | None:
         """One row of a projection of your own, once the views have processed `after`."""
 
         async def query(reading: "ReadSession") -> Row | None:
             return (await reading.snapshot([RowKey(table.name, space, owner, key)])).row(table, space, owner, key)
 
-        codec.check_name(space)
-        return await self._router.of_space(space, query, after, views=self._views_of(table))
+        return await self._router.of_space(space, query, parameters.position(after), views=self._views_of(table))
 
+    @checked
     async def log_entries(
         self,
-        log: Log[Row],
-        space: str,
+        log: parameters.OwnLog[Row],
+        space: parameters.Space,
         owner: str = "",
         *,
-        newest: int = limits.PAGE_ITEMS,
-        after: Position | None = None,
+        newest: parameters.LogEntries = limits.PAGE_ITEMS,
+        after: parameters.After = None,
     ) -> list[Row]:
         """The newest entries of a log of a projection of your own, oldest first, once the views have processed
         `after`."""
@@ -711,8 +734,7 @@ class Memory(Facade):
             snapshot = await reading.snapshot(logs=[(LogName(log.name, space, owner), newest)])
             return [log.decode(data) for data in snapshot.tail(log, space, owner).entries]
 
-        codec.check_name(space)
-        return await self._router.of_space(space, query, after, views=self._views_of(log))
+        return await self._router.of_space(space, query, parameters.position(after), views=self._views_of(log))
 
     def _without_reranker(self) -> Self:
         _ = self._components  # which both share, and this one closes
@@ -725,6 +747,7 @@ class Memory(Facade):
         return await self._router.of_space(space, query, after, as_of)
 
     def _own_reactor(self) -> "Reactor":
+        self._check_open()
         if self._reactor is None:
             self._reactor = reactors.reactor.Reactor(
                 self, self._components.ledger, self._own_reflector(), self._components.reactors_lock
@@ -740,8 +763,10 @@ class Memory(Facade):
 
     async def _last_positions(self, partition: int | None) -> list[Position]:
         """The position of the last record of each partition that has any, or only of `partition`."""
-        ends = enumerate(await self._components.ledger.ends())
-        return [Position(number, end - 1) for number, end in ends if end and partition in (None, number)]
+        ends = await self._components.ledger.ends()
+        if partition is not None:
+            positions.check_partition(len(ends), partition, "partition")
+        return [Position(number, end - 1) for number, end in enumerate(ends) if end and partition in (None, number)]
 
     def _scope(self, space: str, agent: str, at: At) -> "AgentScope":
         return queries.previews.AgentScope(
@@ -769,3 +794,15 @@ class Memory(Facade):
             if table in group.builder.fold.tables:
                 return group
         raise ProjectionError(f"{table.name!r} belongs to no projection that this memory was opened with")
+
+
+def _check_given(projections: object, progress: object = None) -> None:
+    """Raise `InvalidArgument` for what cannot be projections or a callback."""
+    if isinstance(projections, str | bytes) or not isinstance(projections, Sequence):
+        raise InvalidArgument("projections: should be a list of projections", path="projections", rule="sequence_type")
+    for index, each in enumerate(projections):
+        if isinstance(each, type) or not callable(getattr(each, "apply", None)):
+            path = f"projections.{index}"
+            raise InvalidArgument(f"{path}: should be a projection, an object", path=path, rule="is_instance_of")
+    if progress is not None and not callable(progress):
+        raise InvalidArgument("progress: should be a function", path="progress", rule="callable_type")

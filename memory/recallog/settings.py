@@ -1,24 +1,40 @@
 """Settings of a memory, from the environment (`RECALLOG_…`) or from code."""
 
+import os
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from recallog_schemas import limits
+from recallog_schemas.errors import InvalidArgument, SettingsError
+from recallog_schemas.validation import first_problem
 
 
 class Settings(BaseSettings):
     """Settings of one memory. Each can be given as an environment variable `RECALLOG_<NAME>`."""
 
-    model_config = SettingsConfigDict(env_prefix="RECALLOG_", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="RECALLOG_", frozen=True, allow_inf_nan=False)
 
     @classmethod
     def of_folder(cls, home: str | PathLike[str] | None) -> Self:
-        """The settings of a memory in the folder `home`; None: as the environment says."""
-        return cls() if home is None else cls(home=Path(home), ledger=None, views=None)
+        """The settings of a memory in the folder `home`; None: as the environment says.
+
+        Raises `InvalidArgument` if `home` cannot name a folder, and `SettingsError`.
+        """
+        return cls.valid() if home is None else cls.valid(home=_folder(home), ledger=None, views=None)
+
+    @classmethod
+    def valid(cls, **given: Any) -> Self:
+        """The settings of the environment, except those that are given. Raises `SettingsError`."""
+        try:
+            return cls(**given)
+        except ValidationError as error:
+            problem = first_problem(error)
+            raise SettingsError(f"RECALLOG_{problem.path.upper()}: {problem.message}") from None
 
     @property
     def serves_index(self) -> bool:
@@ -69,3 +85,11 @@ class Settings(BaseSettings):
     """The API key that is sent to the endpoint."""
     reflector_timeout_seconds: float = Field(default=30.0, gt=0)
     """How long to wait for an answer of the endpoint."""
+
+
+def _folder(home: Any) -> Path:
+    with suppress(TypeError, UnicodeEncodeError):
+        encoded = os.fsencode(home)
+        if not isinstance(os.fspath(home), bytes) and encoded and b"\0" not in encoded:
+            return Path(home)
+    raise InvalidArgument("home: should be the path of a folder", path="home", rule="path_type")

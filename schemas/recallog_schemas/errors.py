@@ -95,9 +95,13 @@ class IdConflict(RecallogError):
 
 class OutOfRange(RecallogError):
     """A position is past the ledger's end or in a partition that does not hold the space, or an agent may not see an
-    event."""
+    event. `path` names the argument; "" if it is none."""
 
     exit_code = 2
+
+    def __init__(self, message: str, *, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
 
 
 class DeadLettered(RecallogError):

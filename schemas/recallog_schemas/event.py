@@ -188,7 +188,7 @@ class Position:
     def parse(cls, text: str) -> Self:
         """Read "0:41", or "41" for partition 0. Raises `OutOfRange` for anything else."""
         partition, _, offset = text.rpartition(":")
-        if not offset.isdecimal() or not (partition or "0").isdecimal():
+        if not text.isascii() or not offset.isdecimal() or not (partition or "0").isdecimal():
             raise OutOfRange(f"{text!r} is not a position; write it as PARTITION:OFFSET, for example 0:41")
         return cls(int(partition or "0"), int(offset))
 

@@ -11,6 +11,7 @@ DECLARED_KINDS_MAX = 64  # of a space: its settings are one row, which every fol
 TEXT_RULE_CHARS_MAX = 500
 TURN_MAX = 2**53 - 1  # the largest integer that every JSON reader reads exactly (RFC 8259, section 6)
 INTEGER_MAX = 2**63 - 1  # payload integers: the range of a signed 64-bit integer
+PARTITION_MAX = 2**31 - 1  # the number of a partition in Kafka is a signed 32-bit integer
 PAYLOAD_DEPTH_MAX = 64
 TOOL_TEXT_CHARS_MAX = 800  # of the text of a tool call: its name, its arguments and its outcome
 TOOL_NAME_CHARS_MAX = 100  # of them for the name

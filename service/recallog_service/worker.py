@@ -213,4 +213,4 @@ def __getattr__(name: str) -> faust.App:
     """Builds `app`, which Faust's own command imports, from the environment."""
     if name != "app":
         raise AttributeError(name)
-    return build(Settings())
+    return build(Settings.valid())

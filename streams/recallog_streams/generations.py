@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recallog_projections.stores.store import Checkpoint, Generation, Pointer, Store
-from recallog_schemas.errors import NewDeadLetters, OutOfRange, Rebuilding, ViewsTooNew
+from recallog_schemas.errors import NewDeadLetters, Rebuilding, ViewsTooNew
 from recallog_streams import dead_letters
 from recallog_streams.progress import Progress
 from recallog_streams.projector import GenerationGone, Projector
@@ -221,17 +221,3 @@ def check_readable(theirs: str, mine: str) -> None:
             "an older version has built the views, and workers of this version have not yet replaced them. Start one: "
             "recallog worker"
         )
-
-
-def check_partition(partitions: int, partition: int) -> None:
-    """Raise `OutOfRange` if the ledger, of `partitions` partitions, does not have this one."""
-    if not 0 <= partition < partitions:
-        raise OutOfRange(f"there is no partition {partition}: the ledger has {partitions}, and the first one is 0")
-
-
-def check_position(ends: list[int], partition: int, offset: int) -> None:
-    """Raise `OutOfRange` if the ledger has no record at that position."""
-    if not 0 <= partition < len(ends) or not 0 <= offset < ends[partition]:
-        end = ends[partition] if 0 <= partition < len(ends) else 0
-        last = f"the last position is {partition}:{end - 1}" if end else "the ledger is empty"
-        raise OutOfRange(f"there is no position {partition}:{offset}; {last}")

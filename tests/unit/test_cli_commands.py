@@ -236,9 +236,13 @@ def test_episodic_as_of_a_position_or_a_time(home: Path, moment: str) -> None:
     assert [memory["event"]["turn"] for memory in view["memories"]] == [0, 1, 4, 5]
 
 
-@pytest.mark.parametrize("moment", ["0:30", "1:0", "0:999999999999", "yesterday", "2026-13-01", "2026-03-01T12:05"])
+@pytest.mark.parametrize("moment", ["0:30", "0:999999999999", "yesterday", "2026-13-01", "2026-03-01T12:05"])
 def test_an_invalid_time_is_one_clear_error_line(home: Path, moment: str) -> None:
     failed(recallog("episodic", "village", "baker", "--as-of", moment, "--home", home), 2, moment)
+
+
+def test_a_position_in_a_partition_that_is_not_there_is_one_clear_error_line(home: Path) -> None:
+    failed(recallog("episodic", "village", "baker", "--as-of", "1:0", "--home", home), 2, "there is no partition 1")
 
 
 def test_an_invalid_option_is_named_as_it_was_written(home: Path) -> None:
@@ -552,4 +556,8 @@ def test_the_folder_can_be_set_in_the_environment(home: Path, command: list[str]
 
 
 def test_an_invalid_environment_variable_is_a_usage_error(home: Path) -> None:
-    failed(recallog("status", "--home", home, RECALLOG_LOCK_WAIT_SECONDS="-1"), 2, "RECALLOG_LOCK_WAIT_SECONDS: Input")
+    failed(
+        recallog("status", "--home", home, RECALLOG_LOCK_WAIT_SECONDS="-1"),
+        2,
+        "RECALLOG_LOCK_WAIT_SECONDS: should be greater",
+    )

@@ -15,7 +15,7 @@ from recallog_projections.stores.store import Checkpoint, Generation, Outcome, P
 from recallog_projections.views import builtin
 from recallog_projections.views.activity import Activity
 from recallog_schemas import Record, codec
-from recallog_schemas.errors import LedgerMismatch, NewDeadLetters, OutOfRange, ViewsTooNew
+from recallog_schemas.errors import LedgerMismatch, NewDeadLetters, ViewsTooNew
 from recallog_streams import generations
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
@@ -298,9 +298,3 @@ def test_a_ledger_with_another_last_processed_record_is_refused(ledger: MemoryLe
     ledger._values[-1] = ("village", codec.encode(numbered(1, first=99)[0]))
     with pytest.raises(LedgerMismatch, match="is another one"):
         finish(generations.current(projector_of(ledger, store), 0))
-
-
-@pytest.mark.parametrize("position", [(0, 10), (0, -1), (1, 0), (-1, 0)])
-def test_a_position_that_the_ledger_does_not_hold_is_out_of_range(position: tuple[int, int]) -> None:
-    with pytest.raises(OutOfRange, match=r"the last position is 0:9|the ledger is empty"):
-        generations.check_position([10], *position)

@@ -50,6 +50,7 @@ def test_the_help_imports_neither_pydantic_nor_a_view_nor_a_command() -> None:
     assert {name for name in modules if name.startswith(("pydantic", "recallog.", "recallog_schemas"))} == set()
     assert {name for name in modules if name.startswith("recallog_")} == {
         "recallog_service", "recallog_service.cli", "recallog_service.cli.app", "recallog_service.cli.summaries",
+        "recallog_service.cli.control_characters",
     }  # fmt: skip
 
 
@@ -96,7 +97,7 @@ def test_a_query_that_the_index_process_answers_imports_neither_views_nor_stores
     assert {name for name in modules if name.startswith(rooms)} == {
         "recallog.index.delegation", "recallog.index.messages", "recallog.index.remote", "recallog.retrieval.channels",
         "recallog_projections.tables", "recallog_projections.threads", "recallog_streams.collector",
-        "recallog_streams.concurrency", "recallog_streams.progress",
+        "recallog_streams.concurrency", "recallog_streams.positions", "recallog_streams.progress",
     }  # fmt: skip
     libraries = {"filelock", "httpx", "numpy", "onnxruntime", "qdrant_edge", "rich.console", "sqlite3", "tokenizers"}
     assert modules & libraries == set()

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from recallog.memory import Memory
 from recallog_schemas import Event, Position, codec
 from recallog_schemas.errors import InvalidEvent
-from recallog_streams import generations
+from recallog_streams import positions
 from recallog_streams.ledgers.ledger import Batch
 
 POLL_SECONDS = 0.1
@@ -90,5 +90,5 @@ async def newest_in_space(memory: Memory, space: str, count: int) -> Position:
 
 async def check_partition(memory: Memory, position: Position) -> Position:
     """`position`, if the ledger has its partition. Raises `OutOfRange`."""
-    generations.check_partition(len(await memory.admin.ledger_ends()), position.partition)
+    positions.check_partition(len(await memory.admin.ledger_ends()), position.partition, "--from")
     return position

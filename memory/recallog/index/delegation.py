@@ -39,7 +39,11 @@ async def perform(
     if no service answers, and `IndexUnavailable` if the index cannot answer now, or says nothing for
     `deadline_seconds`.
     """
-    message = messages.Perform(operation, msgspec.json.encode(arguments), log_events)
+    try:
+        encoded = msgspec.json.encode(arguments)
+    except UnicodeEncodeError:
+        raise IndexUnavailable("the process of the index cannot be asked with half of a surrogate pair") from None
+    message = messages.Perform(operation, encoded, log_events)
     return await remote.call(home, message, progress, deadline_seconds)
 
 

@@ -158,5 +158,7 @@ def encode_settings(settings: Settings) -> bytes:
 
 
 def decode_settings(line: bytes) -> Settings:
-    """The settings that a service was started with."""
-    return Settings(ledger=None, views=None, index="embedded", **msgspec.json.decode(line))
+    """The settings that a service was started with. Raises `msgspec.MsgspecError` and `SettingsError`."""
+    return Settings.valid(
+        **{"ledger": None, "views": None, "index": "embedded"} | msgspec.json.decode(line, type=dict[str, Any])
+    )

@@ -43,25 +43,11 @@ IN_PROCESS = _InProcess()
 
 
 @dataclass(eq=False)
-class Operation:
-    """What doors know of one operation."""
+class CheckedMethod:
+    """A method whose arguments are checked when it is called."""
 
-    function: Callable[..., Coroutine[Any, Any, Any]]
-    """The method as it was written; `call` validates arguments for it."""
-    example: str
-    """A command line that works as it is written."""
-    scope: Scope
-    idempotent: bool
-    """Whether repeating the call with the same arguments changes nothing more."""
-    destructive: bool
-    """Whether the call removes something that cannot be had again."""
-    command: str
-    """The words of its command: its name, or a group and a name. A last word such as `--abort` is an option of another
-    operation's command, which selects this operation. "" if it has no command."""
-    uses_index: bool = False
-    """Whether the answer may need the semantic index. If a process serves the index, it executes the operation."""
-    group: str = ""
-    """The attribute of the main facade that has the operation, such as `admin`; "" for the main facade itself."""
+    function: Callable[..., Any]
+    """The method as it was written."""
 
     @property
     def name(self) -> str:
@@ -69,8 +55,7 @@ class Operation:
 
     @property
     def qualified_name(self) -> str:
-        """The name with its group: `admin.status`."""
-        return f"{self.group}.{self.name}" if self.group else self.name
+        return self.name
 
     @cached_property
     def signature(self) -> inspect.Signature:
@@ -105,6 +90,71 @@ class Operation:
         title = "".join(word.capitalize() for word in self.qualified_name.replace(".", "_").split("_"))
         return create_model(f"{title}Arguments", __config__=_CONFIG, **fields)
 
+    def of_call(
+        self, itself: object, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The validated arguments of a call in Python, and its callbacks."""
+        given: dict[str, Any] = {**dict(zip(self.positional, args, strict=False)), **kwargs}
+        if len(given) != len(args) + len(kwargs):
+            inspect.signature(self.function).bind(itself, *args, **kwargs)  # raises Python's own TypeError
+        called = {name: given.pop(name) for name in self.callbacks & given.keys()}
+        for name, each in called.items():
+            if each is not None and not callable(each):
+                raise InvalidArgument(f"{name}: should be a function", path=name, rule="callable_type")
+        return self.validated(given, strict=True), called
+
+    def validated(self, given: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
+        """The arguments in the types that the method expects; only those that were given.
+
+        Unless `strict`, a text may stand for a number or a truth value, as in the query of a URL, and must be text that
+        an answer can repeat. Raises `InvalidArgument`, or `InvalidEvent` for an event.
+        """
+        if not strict:
+            _check_texts(given)
+        try:
+            valid = self.arguments.__pydantic_validator__.validate_python(given, strict=strict)
+        except ValidationError as error:
+            raise self._invalid(error) from None
+        fields: dict[str, Any] = valid.__dict__
+        given_names = valid.__pydantic_fields_set__
+        return {name: value for name, value in fields.items() if name in given_names}
+
+    def _invalid(self, error: ValidationError) -> InvalidArgument:
+        problem = first_problem(error, with_value=True)
+        message = problem.message
+        if problem.rule == "extra_forbidden":
+            near = difflib.get_close_matches(problem.path, self.parameters, 1)
+            hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(self.parameters) or 'none'}"
+            message = f"{self.name} has no such argument; {hint}"
+        return InvalidArgument(f"{problem.path}: {message}", path=problem.path, rule=problem.rule)
+
+
+@dataclass(eq=False)
+class Operation(CheckedMethod):
+    """What doors know of one operation."""
+
+    function: Callable[..., Coroutine[Any, Any, Any]]
+    """The method as it was written; `call` validates arguments for it."""
+    example: str
+    """A command line that works as it is written."""
+    scope: Scope
+    idempotent: bool
+    """Whether repeating the call with the same arguments changes nothing more."""
+    destructive: bool
+    """Whether the call removes something that cannot be had again."""
+    command: str
+    """The words of its command: its name, or a group and a name. A last word such as `--abort` is an option of another
+    operation's command, which selects this operation. "" if it has no command."""
+    uses_index: bool = False
+    """Whether the answer may need the semantic index. If a process serves the index, it executes the operation."""
+    group: str = ""
+    """The attribute of the main facade that has the operation, such as `admin`; "" for the main facade itself."""
+
+    @property
+    def qualified_name(self) -> str:
+        """The name with its group: `admin.status`."""
+        return f"{self.group}.{self.name}" if self.group else self.name
+
     @cached_property
     def answer(self) -> type[Any]:
         """The type of the answer."""
@@ -126,22 +176,6 @@ class Operation:
         that begins with "Raises", and those after it."""
         return list(takewhile(lambda part: not part.startswith("Raises"), paragraphs(self.function))) or [""]
 
-    def validated(self, given: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
-        """The arguments in the types that the method expects; only those that were given.
-
-        Unless `strict`, a text may stand for a number or a truth value, as in the query of a URL, and must be text that
-        an answer can repeat. Raises `InvalidArgument`, or `InvalidEvent` for an event.
-        """
-        if not strict:
-            _check_texts(given)
-        try:
-            valid = self.arguments.__pydantic_validator__.validate_python(given, strict=strict)
-        except ValidationError as error:
-            raise self._invalid(error) from None
-        fields: dict[str, Any] = valid.__dict__
-        given_names = valid.__pydantic_fields_set__
-        return {name: value for name, value in fields.items() if name in given_names}
-
     async def call(self, facade: "Facade", given: Mapping[str, Any], **callbacks: Any) -> Any:
         """The answer for a door: `facade` is the main one, and `given` the arguments as they came. See `validated`."""
         return await self.invoke(facade, self.validated(given, strict=False), **callbacks)
@@ -162,15 +196,6 @@ class Operation:
     @cached_property
     def _answers(self) -> TypeAdapter[Any]:
         return TypeAdapter(self.answer)
-
-    def _invalid(self, error: ValidationError) -> InvalidArgument:
-        problem = first_problem(error, with_value=True)
-        message = problem.message
-        if problem.rule == "extra_forbidden":
-            near = difflib.get_close_matches(problem.path, self.parameters, 1)
-            hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(self.parameters) or 'none'}"
-            message = f"{self.name} has no such argument; {hint}"
-        return InvalidArgument(f"{problem.path}: {message}", path=problem.path, rule=problem.rule)
 
 
 def operation(
@@ -201,15 +226,9 @@ def operation(
             uses_index=uses_index,
         )
         signature = inspect.signature(function)
-        positional = declared.positional
-        callbacks = declared.callbacks
 
         async def call(self: Self_, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
-            given: dict[str, Any] = {**dict(zip(positional, args, strict=False)), **kwargs}
-            if len(given) != len(args) + len(kwargs):
-                signature.bind(self, *args, **kwargs)  # raises Python's own TypeError
-            called = {name: given.pop(name) for name in callbacks & given.keys()}
-            valid = declared.validated(given, strict=True)
+            valid, called = declared.of_call(self, args, kwargs)
             return cast("Answer", await cast("Facade", self)._perform(declared, valid, called))
 
         update_wrapper(call, function)
@@ -218,6 +237,21 @@ def operation(
         return call
 
     return declare
+
+
+def checked(
+    function: Callable[Concatenate[Self_, Parameters], Answer],
+) -> Callable[Concatenate[Self_, Parameters], Answer]:
+    """Check the arguments of a method that is no operation as those of one. It keeps its type."""
+    method = CheckedMethod(function)
+
+    def call(self: Self_, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
+        valid, called = method.of_call(self, args, kwargs)
+        return cast("Callable[..., Answer]", function)(self, **valid, **called)
+
+    update_wrapper(call, function)
+    vars(call)["__signature__"] = _as_shown(inspect.signature(function), method.signature)
+    return call
 
 
 class Facade:

@@ -10,21 +10,24 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast
 
+import msgspec
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from recallog.operations.operation import IN_PROCESS
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import Channel, Fusion
+from recallog_projections.tables import Log, Table
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidArgument, InvalidEvent, OutOfRange
 from recallog_schemas.validation import NAME_PATTERN, time_of
 from recallog_streams.progress import Progress
 
 Parsed = TypeVar("Parsed")
+Row = TypeVar("Row", bound=msgspec.Struct)
 
-_DIGEST_PATTERN = r"^(\d{1,9}:)?\d{1,18}:[0-9A-Fa-f]{32}$"
-_POSITION_PATTERN = r"^(\d+:)?\d+$"
+_DIGEST_PATTERN = r"^([0-9]{1,9}:)?[0-9]{1,18}:[0-9A-Fa-f]{32}$"
+_POSITION_PATTERN = r"^([0-9]+:)?[0-9]+$"
 _POSITIONS: list[Any] = [
     {"type": "string", "pattern": _POSITION_PATTERN, "examples": ["0:41"]},
     # As answers have it.
@@ -44,13 +47,18 @@ def _optional(parse: Callable[[object], Parsed]) -> Callable[[object], Parsed | 
 
 def _position(value: object) -> Position:
     """A position, its text, or its fields as JSON has them."""
-    if isinstance(value, Position) and type(value.partition) is type(value.offset) is int:
-        return value
     if isinstance(value, Mapping) and value.keys() == {"partition", "offset"}:
-        value = f"{value['partition']}:{value['offset']}"
+        value = Position(value["partition"], value["offset"])
     if isinstance(value, str):
         with suppress(OutOfRange, ValueError):  # Python refuses a text of thousands of digits with a ValueError
-            return Position.parse(value)
+            value = Position.parse(value)
+    if (
+        isinstance(value, Position)
+        and type(value.partition) is type(value.offset) is int
+        and 0 <= value.partition <= limits.PARTITION_MAX
+        and 0 <= value.offset <= limits.INTEGER_MAX
+    ):
+        return value
     raise PydanticCustomError("position", "should be a position, for example 0:41")
 
 
@@ -58,6 +66,15 @@ def _as_of(value: object) -> AsOf:
     if isinstance(value, datetime) or (isinstance(value, str) and not re.fullmatch(_POSITION_PATTERN, value)):
         return time_of(value)
     return _position(value)
+
+
+def _instance_of(kind: type[Parsed]) -> Callable[[object], Parsed]:
+    def check(value: object) -> Parsed:
+        if isinstance(value, kind):
+            return value
+        raise PydanticCustomError("is_instance_of", f"should be a {kind.__name__}")
+
+    return check
 
 
 def _event(value: object) -> Event:
@@ -115,7 +132,9 @@ EventId = Annotated[str, Field(description="Id of the event.")]
 EventIds = Annotated[
     Sequence[str], Field(max_length=limits.ENTRIES_IDS_MAX, description="Ids of events, in the order of the answer.")
 ]
-Partition = Annotated[int | None, Field(ge=0, description="Only this partition; default: all.")]
+Partition = Annotated[
+    int | None, Field(ge=0, le=limits.PARTITION_MAX, description="Only this partition; default: all.")
+]
 
 # What
 
@@ -139,8 +158,14 @@ RelevanceQuery = Annotated[str | None, Field(description="Text that relevance is
 
 # How much
 
-Window = Annotated[int | None, Field(ge=1, description="How many events; default: the agent's setting, else 8.")]
-SalientTopK = Annotated[int | None, Field(ge=1, description="How many events; default: the agent's setting, else 8.")]
+Window = Annotated[
+    int | None,
+    Field(ge=1, le=limits.LOG_EVENTS_MAX, description="How many events; default: the agent's setting, else 8."),
+]
+SalientTopK = Annotated[
+    int | None,
+    Field(ge=1, le=limits.LOG_EVENTS_MAX, description="How many events; default: the agent's setting, else 8."),
+]
 RecallTopK = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="How many memories.")]
 SearchLimit = Annotated[
     int,
@@ -212,6 +237,19 @@ Now = Annotated[
     WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
 ]
 
+FirstPosition = Annotated[
+    Position | str | None,
+    PlainValidator(_optional(_position)),
+    Field(description="Only records from this position on."),
+    WithJsonSchema({"anyOf": [*_POSITIONS, {"type": "null"}]}),
+]
+EndPosition = Annotated[
+    Position | str | None,
+    PlainValidator(_optional(_position)),
+    Field(description="Only records before this position."),
+    WithJsonSchema({"anyOf": [*_POSITIONS, {"type": "null"}]}),
+]
+
 # Which
 
 Session = Annotated[str | None, Field(description="Only this session.")]
@@ -235,6 +273,14 @@ Extra = Annotated[str | None, Field(description="Further text for the prompt.")]
 OutputFormat = Annotated[
     str | None, Field(description="Text that describes the form of the answer; the last part of the prompt.")
 ]
+
+# Projections of your own
+
+OwnTable = Annotated[
+    Table[Row], PlainValidator(_instance_of(Table)), Field(description="A table of your own projection.")
+]
+OwnLog = Annotated[Log[Row], PlainValidator(_instance_of(Log)), Field(description="A log of your own projection.")]
+LogEntries = Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_MAX, description="How many entries, the newest ones.")]
 
 # Reflection and operators
 
@@ -265,7 +311,9 @@ Accept = Annotated[bool, Field(description="Cut over even if there are new dead 
 Model = Annotated[
     str, Field(description="minilm, sentence-transformers[:FOLDER], onnx:FOLDER or http(s)://host/v1#model.")
 ]
-LedgerAddress = Annotated[str, Field(description="A folder, or kafka://host:9092/topic.")]
+LedgerAddress = Annotated[
+    str, Field(min_length=1, pattern=r"^[^\x00]+$", description="A folder, or kafka://host:9092/topic.")
+]
 Report = Annotated[
     Progress | None, IN_PROCESS, Field(description="Called with (done, total) while the operation works.")
 ]

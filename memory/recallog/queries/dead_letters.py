@@ -12,7 +12,7 @@ from recallog_projections.tables import RowKey
 from recallog_schemas import Position, codec, repeats
 from recallog_schemas.errors import OutOfRange, Rebuilding, RecallogError
 from recallog_schemas.views import DeadLetter, DeadLetterDetail, FirstOfId, RetryReport
-from recallog_streams import dead_letters, generations
+from recallog_streams import dead_letters, positions
 from recallog_streams import rebuild as rebuilding
 from recallog_streams.concurrency import gathered
 from recallog_streams.dead_letters import DeadLetterRow
@@ -42,13 +42,13 @@ async def _of_partition(views: ProjectionGroup, progress: Progress | None, parti
 
 async def show_dead_letter(components: Components, at: Position, progress: Progress | None) -> DeadLetterDetail:
     """The dead letter at a position, of the first group of views that has one there. Raises `OutOfRange`."""
-    generations.check_position(await components.ledger.ends(), at.partition, at.offset)
+    positions.check_position(await components.ledger.ends(), at.partition, at.offset, "position")
     data = await record_at(components.ledger, at.partition, at.offset)
     for letter in await list_dead_letters(components, progress):
         if letter.position == at and data is not None:
             first = await _first_of_id(components, letter, data, progress) if letter.reason == "conflict" else None
             return DeadLetterDetail(letter=letter, content=_text(data), first=first)
-    raise OutOfRange(f"the record at {at} is not a dead letter. List them: recallog dead-letters list")
+    raise OutOfRange(f"the record at {at} is not a dead letter. List them: recallog dead-letters list", path="position")
 
 
 async def _first_of_id(

@@ -80,7 +80,8 @@ async def around(reading: ReadSession, scope: AgentScope, request: AroundRequest
     )
     if shown is None:
         raise OutOfRange(
-            f"{scope.agent} may see no event {request.id!r} in {scope.space}. Search for the ids that it may see"
+            f"{scope.agent} may see no event {request.id!r} in {scope.space}. Search for the ids that it may see",
+            path="event_id",
         )
     before, anchor, after = shown
     return AroundView(

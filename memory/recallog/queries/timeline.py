@@ -14,6 +14,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, settings
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.views import EpisodicView, TimelinePage
+from recallog_streams import positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,8 @@ async def page(
     snapshot = await reading.snapshot([row], episodic.logs(space, agent, log_events))
     tails = snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space)
     kept_from = episodic.kept_from(*tails)
+    if before is not None:
+        positions.check_same_partition(space, snapshot.partition, before.partition, "before")
     memories = [memory for memory in episodic.complete(*tails) if before is None or memory.offset < before.offset]
     newest_first = (snapshot.remembered(memory.offset, memory.data, memory.text) for memory in reversed(memories))
     found = list(islice((memory for memory in newest_first if wanted.passes(memory.event)), limit + 1))

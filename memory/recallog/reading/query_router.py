@@ -10,7 +10,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import Position
 from recallog_schemas.errors import DeadLettered, InvariantViolation, Rebuilding
-from recallog_streams import dead_letters, generations
+from recallog_streams import dead_letters, positions
 from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import Progress
@@ -43,7 +43,8 @@ class QueryRouter:
         if as_of is not None:
             return await query(await self._travel(space, as_of))
         if after is not None:
-            generations.check_position(await self._ledger.ends(), after.partition, after.offset)
+            positions.check_position(await self._ledger.ends(), after.partition, after.offset, "after")
+            positions.check_same_partition(space, partition, after.partition, "after")
 
         async def checked(reading: ReadSession) -> Result:
             if after is not None:
@@ -79,7 +80,7 @@ class QueryRouter:
         """
         partitions: Sequence[int] = range(len(await self._ledger.ends()))
         if only is not None:
-            generations.check_partition(len(partitions), only)
+            positions.check_partition(len(partitions), only, "partition")
             partitions = [only]
         answers = await gathered(lambda partition: self.of_partition(partition, query), partitions)
         return [item for answer in answers for item in answer]

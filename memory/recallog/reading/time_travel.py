@@ -22,7 +22,8 @@ def check_size(space: str, events: int) -> None:
     """Raise `OutOfRange` if a fold of the space at query time would take too long."""
     if events > limits.AS_OF_RECORDS_MAX:
         raise OutOfRange(
-            f"the space {space!r} has {events:,} events; time travel folds at most {limits.AS_OF_RECORDS_MAX:,}"
+            f"the space {space!r} has {events:,} events; time travel folds at most {limits.AS_OF_RECORDS_MAX:,}",
+            path="as_of",
         )
 
 
@@ -37,16 +38,15 @@ async def travel(
     # Few queries travel, and every command imports this module.
     from recallog.reading.read_session import ReadSession
     from recallog_projections.stores.memory import MemoryStore
-    from recallog_streams import generations
+    from recallog_streams import positions
     from recallog_streams.projector import Projector
 
     partition = ledger.partition_of(space)
     ends = await ledger.ends()
     until, remember_until = ends[partition], None
     if isinstance(as_of, Position):
-        generations.check_position(ends, as_of.partition, as_of.offset)
-        if as_of.partition != partition:
-            raise OutOfRange(f"the space {space!r} lies in partition {partition}, not in {as_of.partition}")
+        positions.check_position(ends, as_of.partition, as_of.offset, "as_of")
+        positions.check_same_partition(space, partition, as_of.partition, "as_of")
         until = as_of.offset + 1
     else:
         remember_until = as_of

@@ -26,7 +26,7 @@ def copy_command(source: LedgerAddress, target: LedgerAddress, as_json: Json = F
     """
 
     async def work() -> CopyReport:
-        settings = Settings()
+        settings = Settings.valid()
         origin, destination = ledger_at(source, settings), ledger_at(target, settings)
         try:
             with terminal.bar("copying") as advance:

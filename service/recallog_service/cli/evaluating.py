@@ -238,7 +238,7 @@ def _settings(folder: Path, index: str | None) -> Settings:
     given: dict[str, Any] = {"home": folder, "ledger": None, "views": None, "index_idle_seconds": 0}
     if index is not None:
         given["index"] = index
-    return Settings(**given)
+    return Settings.valid(**given)
 
 
 async def _evaluated(given: _Input, folder: Path, options: _Options) -> FileResult:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TextIO, TypeVar
 
 import typer
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from recallog import Memory, Settings, layout
 from recallog_schemas.errors import IdConflict, InvalidArgument, InvalidInput, RecallogError, StorageUnavailable
@@ -58,10 +58,6 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = Fals
         return asyncio.run(work())
     except RecallogError as error:
         fail(error, as_json=as_json)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = f"RECALLOG_{first['loc'][0]}".upper()
-        fail(InvalidArgument(f"{name}: {first['msg']}"), as_json=as_json, code=2)
     except BrokenPipeError:
         raise  # the reader of the output has closed it: typer ends the command without a message
     except OSError as error:
@@ -117,7 +113,7 @@ def fail(error: RecallogError, *, as_json: bool = False, code: int | None = None
 
 def settings(home: Path | None, **more: Any) -> Settings:
     """The settings of the environment, overridden by the options that were given."""
-    return Settings(**{name: value for name, value in {"home": home, **more}.items() if value is not None})
+    return Settings.valid(**{name: value for name, value in {"home": home, **more}.items() if value is not None})
 
 
 @contextmanager
