@@ -20,7 +20,6 @@ from recallog_schemas.errors import (
     RecallogError,
     SettingsError,
     StorageError,
-    StorageUnavailable,
 )
 from support.events import event, run
 from support.partitioned import PartitionedLedger
@@ -70,8 +69,8 @@ async def outcome(call: Callable[[], Awaitable[object]]) -> str:
     try:
         await call()
     except RecallogError as error:
-        # A text of a setting, such as a model that is not installed, is no argument of a wrong type.
-        named = getattr(error, "path", "") or isinstance(error, SettingsError | StorageUnavailable)
+        # The name of a model that is not installed, or of a folder that cannot be, is no argument of a wrong type.
+        named = getattr(error, "path", "") or isinstance(error, SettingsError | StorageError)
         return "refused" if named else f"no path: {error!r}"
     except Exception as error:  # noqa: BLE001  # whatever it is, it is not ours
         return f"raw: {error!r}"[:300]

@@ -22,7 +22,7 @@ from recallog_schemas.views import (
     TableCheck,
     VerifyReport,
 )
-from recallog_streams import chain, generations, ledger_check
+from recallog_streams import chain, ledger_check, positions
 from recallog_streams.ledger_check import RecordsProblem
 from recallog_streams.progress import CombinedProgress, Progress
 from recallog_streams.verify import TableComparison, Verification
@@ -177,12 +177,13 @@ def _finding(views: ProjectionGroup, partition: int, records: RecordsProblem) ->
 
 
 def _check_range(ends: Sequence[int], at: Position) -> None:
-    generations.check_partition(len(ends), at.partition)
+    positions.check_partition(len(ends), at.partition, "digest")
     if at.offset >= ends[at.partition]:
         last = f"ends at {at.partition}:{ends[at.partition] - 1}" if ends[at.partition] else "is empty"
         raise OutOfRange(
             f"the digest is of the records up to {at}, and the ledger {last}: records are missing, or the digest is of "
-            "another ledger. recallog verify without --digest says what else is known"
+            "another ledger. recallog verify without --digest says what else is known",
+            path="digest",
         )
 
 
