@@ -1,21 +1,24 @@
 """The checker of the chaos run: each kind of error in a history or a view is found and named."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from chaos import history
+from chaos import history, own_writes
 from chaos.campaign import KAFKA, REDIS, Campaign
 from chaos.check import check
 from chaos.events import NUMBER, contradiction, event_of
 from chaos.evidence import Dump, Evidence, TopicRecord, dump
 from chaos.history import Acknowledged
+from chaos.reader import Truth, WrongAnswer
 from recallog_projections.tables import Table
 from recallog_projections.views import activity, episodic, settings
-from recallog_schemas import Event, codec
+from recallog_schemas import Event, Position, codec
+from recallog_schemas.views import EpisodicView, Remembered
 from recallog_streams import dead_letters
 from support.folding import finish, folded, ledger_at
 
@@ -210,7 +213,60 @@ def test_a_campaign_contains_all_its_kills_of_each_kind(campaign: Callable[[int]
     assert len(counted) == planned.kills
     assert {REDIS, KAFKA} < set(counted)
     assert sum(targets in planned.worker_names for targets in counted) >= 4 * planned.kills // 10
-    assert {action.kind for action in planned.actions()} == {"kill", "pause", "rebuild"}
+    assert {action.kind for action in planned.actions()} == {"kill", "pause", "stop", "rebuild"}
+    stopped = [action.targets[0].partition("-")[0] for action in planned.actions() if action.kind == "stop"]
+    assert Counter(stopped) == dict.fromkeys(("worker", REDIS, KAFKA), planned.stops // 3)
+
+
+# Answers to the reader.
+
+SPACE, BAKER = "space-000", "baker"
+
+
+def answer(numbers: Sequence[int], checkpoint: int = EVENTS) -> EpisodicView:
+    """The memories of the baker with these events of the space, at offsets that are their numbers."""
+    memories = tuple(
+        Remembered.model_construct(position=Position(0, number), event=event_of(SEED, SPACE, number), text="")
+        for number in numbers
+    )
+    return EpisodicView.model_construct(checkpoint=Position(0, checkpoint), memories=memories)
+
+
+@pytest.fixture
+def truth() -> Truth:
+    return Truth(Campaign(SEED, events=EVENTS, spaces=1))
+
+
+@pytest.fixture
+def own() -> list[int]:
+    """The numbers of the events that the baker certainly remembers."""
+    made = {number: event_of(SEED, SPACE, number) for number in range(EVENTS)}
+    return [number for number, event in made.items() if event.agent == BAKER and own_writes.is_visible(event)]
+
+
+def test_right_answers_are_right(truth: Truth, own: list[int]) -> None:
+    truth.check(SPACE, BAKER, answer([], -1))
+    for end in range(len(own) + 1):
+        truth.check(SPACE, BAKER, answer(own[max(0, end - 5) : end], EVENTS + end))
+
+
+def test_wrong_answers_are_found(truth: Truth, own: list[int]) -> None:
+    changed = answer(own)
+    changed.memories[3].event.payload["text"] = "no, it was different"
+    for wrong, why in (
+        (answer(own[:3] + own[4:]), "own events"),
+        (answer([*own[:3], own[4], own[3]]), "out of order"),
+        (answer([*own[:3], own[2]]), "out of order"),
+        (changed, "no event of the run"),
+    ):
+        with pytest.raises(WrongAnswer, match=why):
+            truth.check(SPACE, BAKER, wrong)
+
+
+def test_an_answer_that_is_older_than_an_earlier_one_is_found(truth: Truth, own: list[int]) -> None:
+    truth.check(SPACE, BAKER, answer(own))
+    with pytest.raises(WrongAnswer, match="earlier up to"):
+        truth.check(SPACE, BAKER, answer(own[:3], own[3]))
 
 
 def test_a_history_cut_off_by_a_kill_is_read_up_to_the_cut_and_continued(tmp_path: Path) -> None:
