@@ -111,7 +111,7 @@ def assemble(
         if ledger.folded_by_workers:
             access = WaitForWorkers(builder, after_wait_seconds)
         else:
-            access = CatchUpOnRead(Projector(ledger, store, projections, lock=lock(namespace)))
+            access = CatchUpOnRead(Projector(ledger, store, projections, lock=lock(namespace)), projections)
         return ProjectionGroup(name, store, projections, builder, access)
 
     return Components(

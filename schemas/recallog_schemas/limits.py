@@ -55,6 +55,7 @@ CACHED_WORDS_MAX = 32_768
 
 # Time travel folds the records of a space up to a moment at query time; this bounds them.
 AS_OF_RECORDS_MAX = 2_000_000
+FOLDS_IN_MEMORY_MAX = 4  # kept where the views cannot be written: of spaces, and of what all spaces lack
 
 # Reflection and prompts. The numbers are those of the ledger-view memory document and of its code.
 REFLECTION_EVENTS = 20

@@ -23,7 +23,7 @@ from recallog_projections.rows import Changes, Rows
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Store
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import limits
-from recallog_schemas.errors import InvariantViolation, LedgerMismatch, Rebuilding
+from recallog_schemas.errors import InvariantViolation, LedgerMismatch, LockTimeout, Rebuilding
 from recallog_streams import chain as hash_chain
 from recallog_streams import identity
 from recallog_streams.fold import Fold, digest_of
@@ -117,9 +117,15 @@ class Projector:
         self, generation: Generation, batches: Sequence[Batch], until: int, progress: Progress | None
     ) -> bool:
         for batch in batches:
-            async with self._lock():
-                if await self.process(generation, batch) is None:
-                    return False
+            try:
+                async with self._lock():
+                    if await self.process(generation, batch) is None:
+                        return False
+            except LockTimeout:
+                stored = await self.store.checkpoint(generation)
+                if stored is not None and stored.offset + 1 == batch.start:
+                    raise
+                return False  # the holder of the lock makes progress
             if progress is not None:
                 progress(batch.next, until)
         return True

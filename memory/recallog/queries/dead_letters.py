@@ -7,10 +7,11 @@ from recallog.components import Components
 from recallog.queries import event_lookup
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.query_router import QueryRouter
+from recallog.reading.read_session import ReadSession
 from recallog.reading.time_travel import travel
 from recallog_projections.tables import RowKey
 from recallog_schemas import Position, codec, repeats
-from recallog_schemas.errors import OutOfRange, Rebuilding, RecallogError
+from recallog_schemas.errors import OutOfRange, RecallogError
 from recallog_schemas.views import DeadLetter, DeadLetterDetail, FirstOfId, RetryReport
 from recallog_streams import dead_letters, positions
 from recallog_streams import rebuild as rebuilding
@@ -25,19 +26,16 @@ async def list_dead_letters(components: Components, progress: Progress | None) -
     partitions = range(len(await components.ledger.ends()))
     found: list[DeadLetter] = []
     for views in components.groups():
-        of_views = await gathered(partial(_of_partition, views, progress), partitions)
-        found += chain.from_iterable(of_views)
+        router = QueryRouter(components.ledger, views, progress)
+        found += chain.from_iterable(await gathered(partial(_of_partition, router, views), partitions))
     return found
 
 
-async def _of_partition(views: ProjectionGroup, progress: Progress | None, partition: int) -> list[DeadLetter]:
-    while True:
-        active = await views.access.active(partition, progress)
-        try:
-            letters = await dead_letters.all_dead_letters(views.store, active)
-        except Rebuilding:
-            continue  # a rebuild cut over meanwhile
-        return [_letter(views, partition, letter) for letter in letters]
+async def _of_partition(router: QueryRouter, views: ProjectionGroup, partition: int) -> list[DeadLetter]:
+    async def letters(reading: ReadSession) -> list[DeadLetterRow]:
+        return await dead_letters.all_dead_letters(reading.store, (await reading.read()).generation)
+
+    return [_letter(views, partition, letter) for letter in await router.of_partition(partition, letters)]
 
 
 async def show_dead_letter(components: Components, at: Position, progress: Progress | None) -> DeadLetterDetail:

@@ -1,6 +1,7 @@
 """The query router: finds the views that a query reads, live or past, and repeats the query after a cutover."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from recallog.reading.projection_group import ProjectionGroup
@@ -9,13 +10,25 @@ from recallog.reading.time_travel import AsOf, check_size, travel
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import Position
-from recallog_schemas.errors import DeadLettered, InvariantViolation, Rebuilding
+from recallog_schemas.errors import (
+    DeadLettered,
+    InvariantViolation,
+    Rebuilding,
+    RecallogError,
+    StorageCorrupt,
+    StorageForeign,
+    StorageUnavailable,
+    UnknownOutcome,
+)
 from recallog_streams import dead_letters, positions
 from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import Progress
 
 Result = TypeVar("Result")
+
+VIEWS_UNUSABLE = (StorageUnavailable, StorageCorrupt, StorageForeign, UnknownOutcome)
+"""Errors of views that cannot be read, or not be brought up to date, although the ledger may be read."""
 
 _READ_TRIES = 5
 
@@ -51,7 +64,7 @@ class QueryRouter:
                 await _refuse_dead_letter(reading, after)
             return await query(reading)
 
-        return await self.of_partition(partition, checked, views, after)
+        return await self.of_partition(partition, checked, views, after, space)
 
     async def of_partition(
         self,
@@ -59,16 +72,27 @@ class QueryRouter:
         query: Callable[[ReadSession], Awaitable[Result]],
         views: ProjectionGroup | None = None,
         after: Position | None = None,
+        space: str | None = None,
     ) -> Result:
-        """The result on the active generation; repeated if a cutover has replaced it meanwhile."""
+        """The result on the active generation; repeated if a cutover has replaced it meanwhile.
+
+        If the views cannot be read or brought up to date, it is the result of a fold in memory; of `space` alone, if
+        the query is about one.
+        """
         views = views or self._views
+        cause: RecallogError | None = None
         for tries_left in reversed(range(_READ_TRIES)):
-            reading = await views.access.reading(partition, after, self._progress)
             try:
-                return await query(reading)
+                if cause is None:
+                    return await query(await views.access.reading(partition, after, self._progress))
+                return await query(await views.access.in_memory(partition, space, cause, self._progress))
             except Rebuilding as error:
                 if not tries_left:
                     raise await views.access.unavailable(partition, error) from error
+            except VIEWS_UNUSABLE as error:
+                if cause is not None:
+                    raise
+                cause = error
         raise InvariantViolation("the last try neither answered nor raised")
 
     async def of_all(
@@ -92,8 +116,10 @@ class QueryRouter:
             row = (await reading.snapshot([RowKey(activity.SPACES.name, space)])).row(activity.SPACES, space)
             return row.events if row else 0
 
-        known = await self.of_partition(ledger.partition_of(space), events)
-        check_size(space, known)
+        with suppress(Rebuilding, *VIEWS_UNUSABLE):  # without views, the fold itself finds out
+            check_size(
+                space, await events(await views.access.reading(ledger.partition_of(space), None, self._progress))
+            )
         return await travel(ledger, views.projections, space, as_of, self._progress)
 
 

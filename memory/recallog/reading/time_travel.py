@@ -39,7 +39,7 @@ async def travel(
     from recallog.reading.read_session import ReadSession
     from recallog_projections.stores.memory import MemoryStore
     from recallog_streams import positions
-    from recallog_streams.projector import Projector
+    from recallog_streams.projector import ProcessedBatch, Projector
 
     partition = ledger.partition_of(space)
     ends = await ledger.ends()
@@ -50,7 +50,16 @@ async def travel(
         until = as_of.offset + 1
     else:
         remember_until = as_of
-    projector = Projector(ledger, MemoryStore(), projections, space=space, remember_until=remember_until)
+    records = 0
+
+    def count(batch: ProcessedBatch) -> None:
+        nonlocal records
+        records += batch.records
+        check_size(space, records)
+
+    projector = Projector(
+        ledger, MemoryStore(), projections, space=space, remember_until=remember_until, processed=count
+    )
     generation = await projector.first_generation(partition, until)
     await projector.catch_up(generation, until, progress)
     return ReadSession(projector.store, partition, generation)

@@ -1,4 +1,7 @@
-"""View access: finds the generation that a query reads, and catches it up (embedded) or waits for workers (cluster)."""
+"""View access: finds the generation that a query reads, and catches it up (embedded) or waits for workers (cluster).
+
+Embedded, a query whose views cannot be read or brought up to date reads a fold in memory.
+"""
 
 import asyncio
 import time
@@ -6,17 +9,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
 
+from recallog.reading.folds_in_memory import FoldsInMemory
 from recallog.reading.read_session import ReadSession
+from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Checkpoint, Generation, ReadResult
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Position
-from recallog_schemas.errors import Rebuilding, ViewsBehind
+from recallog_schemas.errors import LockTimeout, Rebuilding, RecallogError, ViewsBehind
 from recallog_streams import generations
 from recallog_streams.progress import Progress
 from recallog_streams.projector import Projector
 
 _POLL_SECONDS_MIN = 0.001
 _POLL_SECONDS_MAX = 0.01
+_HELD_SECONDS = 2.0
+"""How long queries do not wait for a lock for which one has just waited in vain."""
 
 
 class ViewAccess(ABC):
@@ -27,6 +34,15 @@ class ViewAccess(ABC):
         """A session whose reads show at least the records up to `after`.
 
         This call and the first read raise `Rebuilding`, `ViewsTooNew`, `ViewsBehind`, `LedgerMismatch`.
+        """
+
+    @abstractmethod
+    async def in_memory(
+        self, partition: int, space: str | None, cause: RecallogError, progress: Progress | None
+    ) -> ReadSession:
+        """A session for a query of one space, or of all, that failed with `cause`, which does not need the views.
+
+        Raises `cause` if that is not possible.
         """
 
     @abstractmethod
@@ -49,8 +65,12 @@ class CatchUpOnRead(ViewAccess):
     rows are read again.
     """
 
-    def __init__(self, projector: Projector) -> None:
+    def __init__(self, projector: Projector, in_memory: Sequence[Projection] = ()) -> None:
+        """`in_memory` are the projections of a fold in memory; without them, errors of the views are raised."""
         self._projector = projector
+        self._folds = FoldsInMemory(projector, in_memory) if in_memory else None
+        self._held: LockTimeout | None = None
+        self._held_until = 0.0
 
     async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> ReadSession:
         projector, store = self._projector, self._projector.store
@@ -60,9 +80,28 @@ class CatchUpOnRead(ViewAccess):
             if found is not None and found.generation.code == projector.fold.code:
                 await projector.verify_once(found.generation, found.checkpoint)
                 return found
-            return await store.read(partition, rows, logs, await self.active(partition, progress))
+            return await store.read(partition, rows, logs, await self._caught_up(partition, progress))
 
         return ReadSession(store, partition, first_read)
+
+    async def _caught_up(self, partition: int, progress: Progress | None) -> Generation:
+        """`active`. While another process holds a lock and makes no progress, few queries wait for it."""
+        if self._held is not None and time.monotonic() < self._held_until:
+            raise self._held
+        try:
+            generation = await self.active(partition, progress)
+        except LockTimeout as error:
+            self._held, self._held_until = error, time.monotonic() + _HELD_SECONDS
+            raise
+        self._held = None
+        return generation
+
+    async def in_memory(
+        self, partition: int, space: str | None, cause: RecallogError, progress: Progress | None
+    ) -> ReadSession:
+        if self._folds is None:
+            raise cause
+        return await self._folds.session(partition, space, cause, progress)
 
     async def catch_up(self, partition: int, to: Position, progress: Progress | None) -> None:
         await self.active(partition, progress)
@@ -99,6 +138,11 @@ class WaitForWorkers(ViewAccess):
             return found
 
         return ReadSession(self._store, partition, first_read)
+
+    async def in_memory(
+        self, partition: int, space: str | None, cause: RecallogError, progress: Progress | None
+    ) -> ReadSession:
+        raise cause
 
     async def catch_up(self, partition: int, to: Position, progress: Progress | None) -> None:
         await self.reading(partition, to, progress)

@@ -1,0 +1,151 @@
+"""The store of changes that are kept in memory, on top of a generation of another store that is only read.
+
+For queries where the views cannot be written: they read the generation as it is, with what it lacks folded in memory.
+"""
+
+from collections.abc import Sequence
+
+from recallog_projections.rows import Changes
+from recallog_projections.stores.store import (
+    Checkpoint,
+    Chunk,
+    Generation,
+    Outcome,
+    Pointer,
+    ReadResult,
+    Store,
+    StoredRow,
+    outcome_of,
+)
+from recallog_projections.tables import LogName, RowKey, Tail
+from recallog_schemas.errors import InvariantViolation, Rebuilding, StorageError
+
+
+class OverlayStore(Store):
+    """One generation of `base`, read as of the checkpoint `start`, and the commits since. Nothing is written to `base`.
+
+    Reads raise `Rebuilding` once `base` has moved beyond `start`, and once it cannot be read: `broken` is then set.
+    """
+
+    def __init__(self, base: Store, generation: Generation, start: Checkpoint) -> None:
+        self._base = base
+        self._generation = generation
+        self._start = start
+        self._checkpoint = start
+        self._rows: dict[RowKey, bytes | None] = {}
+        self._entries: dict[LogName, list[bytes]] = {}
+        self._keep: dict[str, int] = {}
+        self.broken = False
+
+    @property
+    def location(self) -> str:
+        return self._base.location
+
+    async def remember_manifest(self, manifest: bytes) -> bytes:
+        return await self._base.remember_manifest(manifest)
+
+    async def pointer(self, partition: int) -> Pointer:
+        return Pointer(active=self._generation)
+
+    async def create(self, generation: Generation, replaces: Generation | None = None) -> Pointer:
+        return await self.pointer(generation.partition)
+
+    async def activate(self, building: Generation, *, unless_beyond: int | None = None) -> bool:
+        return False
+
+    async def retire(self, generation: Generation) -> bool:
+        return False
+
+    async def collect_garbage(self, partition: int) -> None:
+        return None
+
+    async def checkpoint(self, generation: Generation) -> Checkpoint | None:
+        return self._checkpoint
+
+    async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
+        outcome = outcome_of(
+            Pointer(active=self._generation), generation, self._checkpoint, expected.offset, new.offset
+        )
+        if outcome is Outcome.APPLIED:
+            self._rows |= {RowKey(*row_key): data for row_key, data in changes.rows.items()}
+            for name, entries in changes.logs.items():
+                self._entries.setdefault(LogName(*name), []).extend(entries)
+            self._keep |= changes.keep
+            self._checkpoint = new
+        return outcome
+
+    async def read(
+        self,
+        partition: int,
+        rows: Sequence[RowKey] = (),
+        logs: Sequence[tuple[LogName, int]] = (),
+        generation: Generation | None = None,
+    ) -> ReadResult:
+        try:
+            below = await self._base.read(partition, rows, logs, self._generation)
+        except StorageError as error:
+            raise self._lost() from error
+        self._check_start(below.checkpoint)
+        return ReadResult(
+            self._generation,
+            self._checkpoint,
+            [self._rows.get(need, data) for need, data in zip(rows, below.rows, strict=True)],
+            [self._tail(name, newest, tail) for (name, newest), tail in zip(logs, below.logs, strict=True)],
+        )
+
+    def _tail(self, name: LogName, newest: int, below: Tail) -> Tail:
+        added = self._entries.get(name, [])
+        entries = [*below.entries, *added]
+        newest = min(newest, self._keep.get(name.log, newest))
+        return Tail(entries[max(0, len(entries) - newest) :], below.total + len(added))
+
+    async def scan(
+        self,
+        generation: Generation,
+        table: str,
+        *,
+        space: str | None = None,
+        after: tuple[str, str, str] | None = None,
+        limit: int,
+        damaged: list[tuple[str, str, str]] | None = None,
+    ) -> Chunk:
+        if any(name.log == table for name in self._entries):
+            raise InvariantViolation(f"{table!r} is a log, and an overlay scans tables only")
+        try:
+            below = await self._base.scan(
+                self._generation, table, space=space, after=after, limit=limit, damaged=damaged
+            )
+        except StorageError as error:
+            raise self._lost() from error
+        self._check_start(below.checkpoint)
+        upto = None if below.last else below.items[-1].row_key
+        found = {item.row_key: item for item in below.items}
+        for need, data in self._rows.items():
+            row_key = (need.space, need.owner, need.key)
+            in_range = (after is None or row_key > after) and (upto is None or row_key <= upto)
+            if need.table != table or not in_range or space not in (None, need.space):
+                continue
+            if data is None:
+                found.pop(row_key, None)
+            else:
+                found[row_key] = StoredRow(*row_key, data)
+        items = [found[row_key] for row_key in sorted(found)]
+        if not items and not below.last:  # all of them were deleted since
+            return await self.scan(generation, table, space=space, after=upto, limit=limit, damaged=damaged)
+        return Chunk(self._checkpoint, items[:limit], last=below.last and len(items) <= limit)
+
+    def _check_start(self, checkpoint: Checkpoint) -> None:
+        if checkpoint.offset != self._start.offset:
+            raise Rebuilding("another process has brought the views up to date; read again")
+
+    def _lost(self) -> Rebuilding:
+        self.broken = True
+        return Rebuilding("the views can no longer be read; read again")
+
+    async def size_bytes(self) -> int:
+        """The bytes of all values in memory."""
+        rows = sum(len(data) for data in self._rows.values() if data is not None)
+        return rows + sum(len(data) for entries in self._entries.values() for data in entries)
+
+    async def close(self) -> None:
+        return None
