@@ -6,7 +6,7 @@ from pathlib import Path
 
 from recallog_schemas.errors import StorageError, StorageFull, StorageReadOnly, StorageUnavailable
 
-ANOTHER_FOLDER = "name another with --home or RECALLOG_HOME"
+ANOTHER_FOLDER = "name another folder with --home or RECALLOG_HOME"
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_SUCH_PATH = {errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}
@@ -29,8 +29,7 @@ def read_only(what: str, path: Path) -> StorageReadOnly:
     """The error of a process that may not write `path`."""
     if is_on_read_only_mount(path):
         return StorageReadOnly(
-            f"the {what} {path} is on a read-only file system. Mount it for writing, or give another folder: "
-            f"{ANOTHER_FOLDER}"
+            f"the {what} {path} is on a read-only file system. Mount it for writing, or {ANOTHER_FOLDER}"
         )
     if path.exists() and not os.access(path, os.R_OK):
         return StorageReadOnly(f"no right to read the {what} {path}. Give this user the right to read and write it")

@@ -618,7 +618,7 @@ class SqliteFile:
         `instead_of` is the inode of a file to replace, which is renamed to `aside` or deleted. Processes that have
         it open detect it at their next use. Returns whether it was replaced here, not by another process.
         """
-        from filelock import FileLock  # needed only here: opening an existing file takes no lock
+        from filelock import FileLock, Timeout  # needed only here: opening an existing file takes no lock
 
         self.path.parent.mkdir(parents=True, exist_ok=True)
         new = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.new")
@@ -644,6 +644,8 @@ class SqliteFile:
                 os.fsync(directory)
             finally:
                 os.close(directory)
+        except Timeout:
+            raise self._held() from None
         finally:
             for leftover in (new, Path(f"{new}-wal"), Path(f"{new}-shm")):
                 leftover.unlink(missing_ok=True)

@@ -120,5 +120,5 @@ class FoldsInMemory:
         warn_once(
             "storage",
             ("folded in memory", where, type(cause)),
-            f"queries fold in memory what the views lack, {records:,} records now: {cause}",
+            f"the views lack {records:,} records, which queries fold in memory: {cause}",
         )

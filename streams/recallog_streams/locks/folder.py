@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recallog_schemas.errors import LockTimeout, StorageReadOnly
+from recallog_projections.file_errors import storage_error
+from recallog_schemas.errors import LockTimeout
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -53,10 +54,7 @@ class FolderLock:
                         f"written. Try again, or find the process that holds it: fuser {self._path}"
                     ) from None
                 await asyncio.sleep(_POLL_SECONDS)
-            except PermissionError as error:
-                raise StorageReadOnly(
-                    f"no permission to write {self._path}. Grant this user write access to its folder, or name another "
-                    "with --home or RECALLOG_HOME"
-                ) from error
+            except OSError as error:
+                raise storage_error(error, "lock file", self._path) from error
             else:
                 return
