@@ -130,7 +130,7 @@ def ledger_at(url: str, settings: Settings) -> Ledger:
     if not scheme:
         from recallog_streams.ledgers.sqlite import SqliteLedger
 
-        return SqliteLedger(Path(url) / layout.LEDGER, settings.lock_wait_seconds)
+        return SqliteLedger(Path(url) / layout.LEDGER, settings.lock_wait_seconds, _question_wait_seconds(settings))
     if scheme == "kafka":
         from recallog_streams.ledgers.kafka.ledger import KafkaLedger
 
@@ -250,7 +250,12 @@ def _sqlite_store(folder: Path, namespace: str, settings: Settings) -> Store:
     from recallog_projections.stores.sqlite import SqliteStore
 
     file = layout.INDEX_ROWS if namespace == INDEX else layout.views_file(namespace)
-    return SqliteStore(folder / file, settings.lock_wait_seconds)
+    return SqliteStore(folder / file, _question_wait_seconds(settings))
+
+
+def _question_wait_seconds(settings: Settings) -> float:
+    """How long a question waits for a lock of a folder: it can be answered without."""
+    return min(settings.deadline_seconds, settings.lock_wait_seconds)
 
 
 def _locks(settings: Settings, redis: "Breaker | None") -> Callable[[str], Lock]:
@@ -265,8 +270,9 @@ def _locks(settings: Settings, redis: "Breaker | None") -> Callable[[str], Lock]
     from recallog_streams.locks.folder import FolderLock
 
     def lock(name: str) -> Lock:
-        file = layout.REACTORS_LOCK if name == REACTORS else layout.views_lock(name)
-        return FolderLock(settings.home / file, settings.lock_wait_seconds)
+        if name == REACTORS:
+            return FolderLock(settings.home / layout.REACTORS_LOCK, settings.lock_wait_seconds)
+        return FolderLock(settings.home / layout.views_lock(name), _question_wait_seconds(settings))
 
     return lock
 

@@ -72,7 +72,8 @@ class Settings(BaseSettings):
     worker_port: int = Field(default=6066, ge=1, le=65535)
     """The port at which a worker serves `/health` and `/metrics`."""
     lock_wait_seconds: float = Field(default=limits.LOCK_WAIT_SECONDS, gt=0)
-    """How long to wait for a lock that another process holds."""
+    """How long to wait for a lock that another process holds. A question waits for one no longer than
+    `deadline_seconds`, if that is less: it then folds in memory what the views lack."""
     log_events: int = Field(default=limits.LOG_EVENTS_KEPT, ge=limits.LOG_EVENTS_KEPT, le=limits.LOG_EVENTS_MAX)
     """How many of the newest events the views retain: of each agent, and of the shared events of each space. Salience
     scores at most this many. All processes of one folder need the same value; a higher one rebuilds the views."""

@@ -59,7 +59,7 @@ class FoldsInMemory:
         if fold is None or fold.start != start or (views is not None and fold.generation != views[0]):
             fold = await self._new(partition, space, views, until, cause)
         self._keep((partition, space), fold)
-        self._warn(cause, until - start - 1)
+        self._warn(cause, start + 1, until)
         async with fold.advancing:
             await fold.projector.catch_up(fold.generation, until, progress)
         return ReadSession(fold.projector.store, partition, fold.generation)
@@ -115,10 +115,10 @@ class FoldsInMemory:
         while len(self._folds) > limits.FOLDS_IN_MEMORY_MAX:
             self._folds.popitem(last=False)
 
-    def _warn(self, cause: RecallogError, records: int) -> None:
+    def _warn(self, cause: RecallogError, processed: int, until: int) -> None:
         where = self._projector.store.location
         warn_once(
             "storage",
             ("folded in memory", where, type(cause)),
-            f"the views lack {records:,} records, which queries fold in memory: {cause}",
+            f"the views have {processed:,} of {until:,} records, and queries fold the others in memory: {cause}",
         )

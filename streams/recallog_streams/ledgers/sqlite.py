@@ -81,8 +81,14 @@ class SqliteLedger(Ledger):
 
     unique_ids: ClassVar[bool] = True
 
-    def __init__(self, path: Path, lock_wait_seconds: float = limits.LOCK_WAIT_SECONDS) -> None:
-        self._file = SqliteFile(path, LEDGER, lock_wait_seconds)
+    def __init__(
+        self,
+        path: Path,
+        lock_wait_seconds: float = limits.LOCK_WAIT_SECONDS,
+        deadline_seconds: float | None = None,
+    ) -> None:
+        """`append` waits `lock_wait_seconds` for a lock, and reading waits `deadline_seconds` (default: as long)."""
+        self._file = SqliteFile(path, LEDGER, lock_wait_seconds, deadline_seconds)
         self._warned = False
 
     @property
