@@ -70,3 +70,14 @@ def plant_record(ledger: Path, data: bytes, id_: str | None = None, *, space: st
         row = (offset, number, id_, data, event_checksum(offset, number, id_, data))
         connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", row)
     return int(offset)
+
+
+def garbage_in_rows(views: Path) -> None:
+    """Overwrite the root page of the table `rows` in a views file that no process has open."""
+    with closing(sqlite3.connect(views)) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'rows'").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with views.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)

@@ -235,8 +235,12 @@ class FolderWorld:
         await self._called(lambda: memory.admin.rebuild())
 
     async def _verify(self, memory: Memory) -> None:
+        since, faults = len(self.seen), set(self.active)
         report = await self._called(lambda: memory.admin.verify("views"))
-        assert report is None or report.clean, [table for table in report.tables if table.difference]
+        if report is not None and not report.clean:
+            assert _DAMAGED in faults.union(self.seen[since:]), report.format()
+            assert {each.problem for each in report.ledger} == {"damaged"}, report.format()
+            assert not any(table.difference or table.damaged for table in report.tables), report.format()
 
     async def _called(self, call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """The answer; None for an error that a fault explains."""

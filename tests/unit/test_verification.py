@@ -1,6 +1,10 @@
 """What `verify` and `digest` say to an operator about a ledger and views that something has changed on disk."""
 
+import os
+import shutil
 import sqlite3
+import tempfile
+from collections.abc import Iterator
 from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
@@ -11,8 +15,8 @@ from recallog import Memory
 from recallog_schemas import Event, codec
 from recallog_schemas.errors import InvalidArgument, OutOfRange
 from recallog_schemas.views import TableCheck, VerifyReport
-from support.altering import alter_record, damage_row, damage_segment, delete_records, lose_row
-from support.cli import recallog
+from support.altering import alter_record, damage_row, damage_segment, delete_records, garbage_in_rows, lose_row
+from support.cli import recallog, spawn
 from support.events import event, run
 
 EVENTS = 2_600
@@ -320,3 +324,37 @@ def test_a_digest_past_the_end_says_that_records_are_missing(home: Path) -> None
         verified(home, f"0:{EVENTS}:" + "0" * 32)
     with pytest.raises(OutOfRange, match="no partition 1"):
         verified(home, "1:0:" + "0" * 32)
+
+
+@pytest.fixture
+def open_to_all(home: Path) -> Iterator[Path]:
+    """The folder where another user may read it and not write it. pytest makes folders for one user."""
+    with tempfile.TemporaryDirectory() as folder:
+        copied = Path(shutil.copytree(home, Path(folder) / "home"))
+        for path in (copied.parent, copied):
+            path.chmod(0o755)
+        yield copied
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED LOUDLY: only root can become nobody")
+def test_views_that_can_be_neither_read_nor_replaced_are_named_and_the_ledger_is_still_checked(
+    open_to_all: Path,
+) -> None:
+    alter_record(open_to_all / "ledger.db", 57, b"right", b"wrong", checksum=False)
+    (open_to_all / "views.db").write_bytes(b"no database at all" * 1000)
+    found = spawn("verify", "views", "--json", "--home", open_to_all, as_nobody=True)
+    assert found.code == 1, found
+    assert [finding["problem"] for finding in found.json["ledger"]] == ["damaged"]
+    assert found.json["ledger"][0]["first"] == {"partition": 0, "offset": 57}
+    (views,) = found.json["not_compared"]
+    assert "views.db" in views["reason"]
+
+
+def test_a_page_of_the_views_that_cannot_be_read_is_named(home: Path) -> None:
+    garbage_in_rows(home / "views.db")
+    report = verified(home)
+    assert report.not_compared
+    assert str(home / "views.db") in report.not_compared[0].reason
+    assert recallog("verify", "views", "--home", home).code == 1
+    assert recallog("rebuild", "--home", home).code == 0
+    assert verified(home).clean

@@ -126,8 +126,14 @@ async def _generation(
     except StorageError as error:
         if isinstance(error, LedgerMismatch) and not error.position:
             raise  # another ledger
+        reason = str(error)
+    try:
         active = (await views.store.pointer(partition)).active
-        return (active if active is not None and active.code == views.builder.fold.code else None), str(error)
+    except StorageError as error:
+        if error.retryable:
+            raise
+        return None, str(error)
+    return (active if active is not None and active.code == views.builder.fold.code else None), reason
 
 
 def _check(views: ProjectionGroup, active: Generation, compared: TableComparison) -> TableCheck:
