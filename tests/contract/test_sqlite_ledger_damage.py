@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.ledger_contract import end
-from recallog_projections.stores.checksums import checksum
 from recallog_schemas import Event, Position, codec
 from recallog_schemas.errors import RecallogError, StorageCorrupt
 from recallog_streams.ledgers.ledger import Ledger, record_at
-from recallog_streams.ledgers.sqlite import SqliteLedger
+from recallog_streams.ledgers.sqlite import SqliteLedger, event_checksum
 from support.events import event, numbered, run
 
 EVENTS = [event(turn=n, space="city" if n % 3 else "village", id=f"e{n}") for n in range(12)]
@@ -192,7 +191,7 @@ def test_a_space_is_read_completely_beside_a_damaged_index(
     number = rows(path, "SELECT number FROM spaces WHERE name = 'city'")[0][0]
     data = codec.encode(event(space="city", id="unindexed"))
     with closing(sqlite3.connect(path)) as connection, connection:
-        row = (12, number, "unindexed", data, checksum(f"12 {number} unindexed", data))
+        row = (12, number, "unindexed", data, event_checksum(12, number, "unindexed", data))
         connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", row)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA writable_schema=ON")

@@ -54,6 +54,9 @@ VIEWS = FileFormat(
     """,
 )
 
+_MANIFEST, _POINTER = ("manifest",), ("pointer",)
+"""Parts of the addresses that checksums cover."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
@@ -93,7 +96,7 @@ class SqliteStore(Store):
         def work(connection: sqlite3.Connection) -> bytes:
             stored = _manifest(connection)
             if stored is None:
-                connection.execute("INSERT INTO manifest VALUES (?, ?)", (manifest, checksum("manifest", manifest)))
+                connection.execute("INSERT INTO manifest VALUES (?, ?)", (manifest, checksum(0, _MANIFEST, manifest)))
             return stored or manifest
 
         stored: bytes | None = await self._run(_manifest)
@@ -239,7 +242,7 @@ def _manifest(connection: sqlite3.Connection) -> bytes | None:
     if row is None:
         return None
     manifest, crc = row
-    if not is_intact("manifest", manifest, crc):
+    if not is_intact(0, _MANIFEST, manifest, crc):
         raise Damaged("the name of its ledger fails its checksum")
     return bytes(manifest)
 
@@ -249,14 +252,14 @@ def _pointer(connection: sqlite3.Connection, partition: int) -> Pointer:
     if row is None:
         return Pointer()
     data, crc = row
-    if not is_intact(f"pointer {partition}", data, crc):
+    if not is_intact(partition, _POINTER, data, crc):
         raise Damaged(f"the pointer of partition {partition} fails its checksum")
     return msgspec.msgpack.decode(data, type=Pointer)
 
 
 def _set_pointer(connection: sqlite3.Connection, partition: int, pointer: Pointer) -> None:
     data = msgspec.msgpack.encode(pointer)
-    row = (partition, data, checksum(f"pointer {partition}", data))
+    row = (partition, data, checksum(partition, _POINTER, data))
     connection.execute("INSERT OR REPLACE INTO pointers VALUES (?, ?, ?)", row)
 
 
@@ -266,7 +269,7 @@ def _state(connection: sqlite3.Connection, generation: Generation) -> tuple[int,
     number, data, crc = connection.execute(sql, (generation.id,)).fetchone() or (0, None, None)
     if data is None:
         return None
-    if not is_intact(_checkpoint_address(number, generation), data, crc):
+    if not is_intact(number, _checkpoint_address(generation), data, crc):
         raise Damaged(f"the checkpoint of the generation {generation.id} fails its checksum")
     return number, msgspec.msgpack.decode(data, type=Checkpoint)
 
@@ -280,12 +283,12 @@ def _set_checkpoint(
     connection: sqlite3.Connection, number: int, generation: Generation, checkpoint: Checkpoint
 ) -> None:
     data = msgspec.msgpack.encode(checkpoint)
-    crc = checksum(_checkpoint_address(number, generation), data)
+    crc = checksum(number, _checkpoint_address(generation), data)
     connection.execute("UPDATE generations SET checkpoint = ?, crc = ? WHERE number = ?", (data, crc, number))
 
 
-def _checkpoint_address(number: int, generation: Generation) -> str:
-    return f"generation {number} {generation.partition} {generation.id}"
+def _checkpoint_address(generation: Generation) -> tuple[str, str]:
+    return f"{generation.partition}", generation.id
 
 
 def _found(
@@ -313,13 +316,9 @@ def _row(connection: sqlite3.Connection, number: int, need: RowKey) -> bytes | N
         return None
     data: bytes
     data, crc = row
-    if not is_intact(_row_address(number, *need), data, crc):
+    if not is_intact(number, need, data, crc):
         raise _damaged_row(need)
     return data
-
-
-def _row_address(number: int, table: str, space: str, owner: str, key: str) -> str:
-    return f"row {number} {table}\0{space}\0{owner}\0{key}"
 
 
 def _damaged_row(row_key: tuple[str, str, str, str]) -> Damaged:
@@ -331,7 +330,7 @@ def _write_rows(connection: sqlite3.Connection, number: int, changes: Changes) -
     connection.executemany(
         "INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
-            (number, *need, data, checksum(_row_address(number, *need), data))
+            (number, *need, data, checksum(number, need, data))
             for need, data in changes.rows.items()
             if data is not None
         ],
@@ -361,7 +360,7 @@ def _scan_rows(
     sql += " ORDER BY space, owner, key LIMIT ?"
     items = []
     for found_space, owner, key, data, crc in connection.execute(sql, [*values, limit]):
-        if is_intact(_row_address(number, table, found_space, owner, key), data, crc):
+        if is_intact(number, (table, found_space, owner, key), data, crc):
             items.append(StoredRow(found_space, owner, key, data))
         elif report:
             items.append(StoredRow(str(found_space), str(owner), str(key), DAMAGED))

@@ -39,7 +39,7 @@ SCHEMA = """
     );
 """
 
-_COLUMNS = "slot, count, keep, CAST(entries AS BLOB), crc"
+_SELECT = "SELECT slot, count, keep, CAST(entries AS BLOB), crc FROM segments"
 
 _ORDINAL_BITS = 32
 _ORDINAL_MASK = (1 << _ORDINAL_BITS) - 1
@@ -72,18 +72,22 @@ class _Segment(NamedTuple):
 def tail(connection: sqlite3.Connection, generation: int, name: LogName, newest: int) -> Tail:
     """The newest entries of a log, and its total. With `newest` 0 no entries are returned."""
     log = _log(connection, generation, name)
-    last = _newest(connection, log) if log is not None else None
+    segments = iter(()) if log is None else _newest_first(connection, log)
+    last = next(segments, None)
     if last is None:
         return Tail([], 0)
     total = last.end & _ORDINAL_MASK
     wanted = min(newest, last.keep, total)
     if wanted <= 0:
         return Tail([], total)
-    entries = last.entries()
-    if wanted > last.length:
-        older = [segment.entries() for segment in _following(connection, last.end - wanted, last.slot)]
-        entries = [*(entry for segment in older for entry in segment), *entries]
-    return Tail(entries[-wanted:], total)
+    parts, missing = [last.entries()], wanted - last.length
+    while missing > 0:
+        segment = next(segments, None)
+        if segment is None:
+            raise Damaged(f"{missing} entries of the log {' / '.join(name)} are missing")
+        parts.append(segment.entries())
+        missing -= segment.length
+    return Tail([entry for part in reversed(parts) for entry in part][-wanted:], total)
 
 
 def append(connection: sqlite3.Connection, generation: int, changes: Changes, ends: LogEnds) -> None:
@@ -100,7 +104,7 @@ def append(connection: sqlite3.Connection, generation: int, changes: Changes, en
         for n in range(max(0, len(entries) - keep), len(entries), SEGMENT_ENTRIES):
             segment = entries[n : n + SEGMENT_ENTRIES]
             first, count, data = slot + n, len(segment), _encode(segment)
-            added.append((first, count, keep, data, checksum(segment_address(first, count, keep), data)))
+            added.append((first, count, keep, data, checksum(0, segment_address(first, count, keep), data)))
         if end & _ORDINAL_MASK > keep:
             cut.append((slot & ~_ORDINAL_MASK, end - keep - 1, end - keep))
     connection.executemany("DELETE FROM segments WHERE slot BETWEEN ? AND ? AND slot + count <= ?", cut)
@@ -211,11 +215,7 @@ def _log(connection: sqlite3.Connection, generation: int, name: tuple[str, str, 
 
 
 def _is_log(log: int, generation: int, name: tuple[str, str, str], crc: object) -> bool:
-    return is_intact(_log_address(log, generation, name), b"", crc)
-
-
-def _log_address(log: int, generation: int, name: tuple[str, str, str]) -> str:
-    return "\0".join((f"log {log} {generation}", *name))
+    return is_intact(log, (f"{generation}", *name), b"", crc)
 
 
 def _damaged_log(name: tuple[str, str, str]) -> Damaged:
@@ -227,12 +227,19 @@ def _range(log: int) -> tuple[int, int]:
     return log << _ORDINAL_BITS, log << _ORDINAL_BITS | _ORDINAL_MASK
 
 
+def _newest_first(connection: sqlite3.Connection, log: int) -> Iterator[_Segment]:
+    """The segments of a log from the newest one backwards, without a gap."""
+    begin = None
+    for row in connection.execute(f"{_SELECT} WHERE slot BETWEEN ? AND ? ORDER BY slot DESC", _range(log)):
+        segment = _segment(row)
+        if begin is not None and segment.end != begin:
+            raise _missing_segment(segment.end)
+        yield segment
+        begin = segment.slot
+
+
 def _newest(connection: sqlite3.Connection, log: int) -> _Segment | None:
-    """The newest segment of a log."""
-    row = connection.execute(
-        f"SELECT {_COLUMNS} FROM segments WHERE slot BETWEEN ? AND ? ORDER BY slot DESC LIMIT 1", _range(log)
-    ).fetchone()
-    return None if row is None else _segment(row)
+    return next(_newest_first(connection, log), None)
 
 
 def _following(connection: sqlite3.Connection, first: int, end: int) -> Iterator[_Segment]:
@@ -245,27 +252,31 @@ def _following(connection: sqlite3.Connection, first: int, end: int) -> Iterator
         yield segment
         following = segment.end
     if following != end:
-        raise Damaged(f"a segment of a log is missing, at slot {first if following is None else following}")
+        raise _missing_segment(first if following is None else following)
+
+
+def _missing_segment(slot: int) -> Damaged:
+    return Damaged(f"the segment of a log at slot {slot} is missing")
 
 
 def _rows(connection: sqlite3.Connection, first: int, last: int) -> sqlite3.Cursor:
     """The segments from the one that holds the slot `first` up to the slot `last`, in their order."""
     begin = first & ~_ORDINAL_MASK
     return connection.execute(
-        f"SELECT {_COLUMNS} FROM segments WHERE slot BETWEEN "
+        f"{_SELECT} WHERE slot BETWEEN "
         "coalesce((SELECT max(slot) FROM segments WHERE slot BETWEEN ? AND ?), ?) AND ? ORDER BY slot",
         (begin, first, begin, last),
     )
 
 
-def segment_address(slot: int, count: int, keep: int) -> str:
+def segment_address(slot: int, count: int, keep: int) -> tuple[str]:
     """What the checksum of a segment covers besides its entries."""
-    return f"segment {slot} {count} {keep}"
+    return (f"{slot} {count} {keep}",)
 
 
 def _segment(row: Sequence[Any]) -> _Segment:
     slot, count, keep, data, crc = row
-    if not is_intact(segment_address(slot, count, keep), data, crc):
+    if not is_intact(0, segment_address(slot, count, keep), data, crc):
         raise Damaged(f"the segment of a log at slot {slot} fails its checksum")
     return _Segment(slot, count, keep, data)
 
@@ -275,7 +286,7 @@ def _end(connection: sqlite3.Connection, generation: int, name: tuple[str, str, 
     log = _log(connection, generation, name)
     if log is None:
         (log,) = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM logs").fetchone()
-        crc = checksum(_log_address(log, generation, name), b"")
+        crc = checksum(log, (f"{generation}", *name), b"")
         connection.execute("INSERT INTO logs VALUES (?, ?, ?, ?, ?, ?)", (log, generation, *name, crc))
         return int(log) << _ORDINAL_BITS
     newest = _newest(connection, log)

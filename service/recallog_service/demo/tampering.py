@@ -44,5 +44,5 @@ def tamper(views: Path, space: str, agent: str) -> None:
         # The first occurrence is in the bytes of the event; later ones are derived from them.
         segment[number] = segment[number].replace(TRUE, FORGED, 1)
         forged = msgspec.msgpack.encode(segment)
-        crc = checksum(segment_address(slot, count, keep), forged)
+        crc = checksum(0, segment_address(slot, count, keep), forged)
         connection.execute("UPDATE segments SET entries = ?, crc = ? WHERE slot = ?", (forged, crc, slot))
