@@ -21,43 +21,33 @@ Result = TypeVar("Result")
 
 
 class Attempt:
-    """One call that is being made."""
+    """One call that is being made, within `timeout`."""
 
     def __init__(self, deadline_seconds: float) -> None:
         self.deadline_seconds = deadline_seconds
+        self.timeout = asyncio.timeout(None)
         self._loop = asyncio.get_running_loop()
-        self._timeout = asyncio.timeout(None)
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def silent(self) -> bool:
         """Whether the deadline has passed."""
-        return self._timeout.expired()
+        return self.timeout.expired()
 
     def progress(self) -> None:
         """Begin the deadline anew, because the other side has said something."""
         self.end()
+        if self.timeout.when() is not None and not self.silent:
+            self.timeout.reschedule(None)
         self._timer = self._loop.call_later(self.deadline_seconds, self._passed)
 
     def _passed(self) -> None:
-        self._timeout.reschedule(self._loop.time() + _GRACE_SECONDS)
+        self.timeout.reschedule(self._loop.time() + _GRACE_SECONDS)
 
     def end(self) -> None:
         """End the deadline."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._timeout.when() is not None and not self.silent:
-            self._timeout.reschedule(None)
-
-    @asynccontextmanager
-    async def bounded(self) -> AsyncIterator[None]:
-        """Raise `TimeoutError` in the block when the deadline has passed."""
-        async with self._timeout:
-            self.progress()
-            try:
-                yield
-            finally:
-                self.end()
 
 
 class Breaker:
@@ -107,7 +97,8 @@ class Breaker:
         self._begin(attempt)
         answers = self._answers
         try:
-            async with attempt.bounded():
+            async with attempt.timeout:
+                attempt.progress()
                 yield attempt
         except Exception as error:
             if attempt.silent:
@@ -119,6 +110,7 @@ class Breaker:
         else:
             self._answered()
         finally:
+            attempt.end()
             if self._probe is attempt:  # also if it was cancelled: then the next call is made
                 self._probe = None
 
