@@ -137,6 +137,11 @@ def test_verify_finds_a_planted_corruption_and_is_clean_without_it_while_events_
         publisher.join()
     cluster.ask(lambda memory: memory.admin.rebuild())
     assert recallog(cluster, "verify")[0] == 0
+    kept = recallog(cluster, "digest")[1].split()
+    assert len(kept) > 1
+    code, out, _ = recallog(cluster, "verify", "--json", *(word for line in kept for word in ("--digest", line)))
+    assert code == 0
+    assert [check["found"] for check in json.loads(out)["digests"]] == [line.rpartition(":")[2] for line in kept]
 
 
 def test_a_ledger_is_copied_to_a_folder_and_back_to_a_topic(cluster: Cluster, tmp_path: Path) -> None:

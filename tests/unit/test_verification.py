@@ -337,6 +337,14 @@ def open_to_all(home: Path) -> Iterator[Path]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED LOUDLY: only root can become nobody")
+def test_a_folder_that_may_only_be_read_is_verified_and_its_digest_is_printed(open_to_all: Path) -> None:
+    found = spawn("verify", "views", "--home", open_to_all, as_nobody=True)
+    assert (found.code, found.out.partition(" records")[0]) == (0, f"clean {EVENTS:,}")
+    printed = spawn("digest", "--home", open_to_all, as_nobody=True)
+    assert printed.out == digest_by_hand(open_to_all, EVENTS - 1) + "\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED LOUDLY: only root can become nobody")
 def test_views_that_can_be_neither_read_nor_replaced_are_named_and_the_ledger_is_still_checked(
     open_to_all: Path,
 ) -> None:

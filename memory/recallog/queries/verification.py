@@ -50,8 +50,8 @@ async def verify(components: Components, what: str, digests: Sequence[str], prog
     """
     ends = await components.ledger.ends()
     kept = [_Kept.parse(text) for text in digests]
-    for each in kept:
-        _check_range(ends, each.position)
+    for index, each in enumerate(kept):
+        _check_range(ends, each.position, f"digests.{index}")
     checks: list[TableCheck] = []
     findings: list[LedgerFinding] = []
     not_compared: list[NotCompared] = []
@@ -182,14 +182,14 @@ def _finding(views: ProjectionGroup, partition: int, records: RecordsProblem) ->
     )
 
 
-def _check_range(ends: Sequence[int], at: Position) -> None:
-    positions.check_partition(len(ends), at.partition, "digest")
+def _check_range(ends: Sequence[int], at: Position, path: str) -> None:
+    positions.check_partition(len(ends), at.partition, path)
     if at.offset >= ends[at.partition]:
         last = f"ends at {at.partition}:{ends[at.partition] - 1}" if ends[at.partition] else "is empty"
         raise OutOfRange(
             f"the digest is of the records up to {at}, and the ledger {last}: records are missing, or the digest is of "
             "another ledger. recallog verify without --digest says what else is known",
-            path="digest",
+            path=path,
         )
 
 
