@@ -12,7 +12,7 @@ from recallog_projections.stores.store import Pointer, Store
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import limits
-from recallog_schemas.errors import Rebuilding
+from recallog_schemas.errors import Rebuilding, StorageError
 from recallog_schemas.views import PartitionStatus, PendingTrigger, Status, Unreflected
 from recallog_streams import dead_letters
 from recallog_streams.concurrency import gathered
@@ -68,11 +68,15 @@ async def status(components: Components) -> Status:
 async def _if_built(
     views: ProjectionGroup, partition: int, query: Callable[[ReadSession], AsyncIterator[Result]]
 ) -> list[Result]:
-    """The items of the active generation at its checkpoint; none if there is no active generation."""
-    active = (await views.store.pointer(partition)).active
+    """The items of the active generation at its checkpoint; none if there is none, or if it cannot be read."""
     try:
+        active = (await views.store.pointer(partition)).active
         return [item async for item in query(ReadSession(views.store, partition, active))] if active is not None else []
     except Rebuilding:
+        return []
+    except StorageError:
+        if views.store.remote:
+            raise
         return []
 
 
@@ -87,12 +91,37 @@ async def _of_partitions(
 async def _partition_status(
     name: str, store: Store, partition: int, end: int
 ) -> tuple[PartitionStatus, activity.Totals | None]:
-    pointer = await store.pointer(partition)
+    """The progress of the views, and their totals if they are built.
+
+    Views in a folder may not be readable. The files of one group are read or not as a whole.
+    """
+    row = PartitionStatus(
+        views=name,
+        partition=partition,
+        end=end,
+        checkpoint=-1,
+        lag=end,
+        generation=None,
+        building=None,
+        building_checkpoint=None,
+        dead_letters=0,
+        incomplete=False,
+    )
+    try:
+        return await _progress_of(row, store)
+    except StorageError as error:
+        if store.remote:
+            raise
+        return row.model_copy(update={"problem": str(error)}), None
+
+
+async def _progress_of(row: PartitionStatus, store: Store) -> tuple[PartitionStatus, activity.Totals | None]:
+    pointer = await store.pointer(row.partition)
     count, checkpoint, totals = dead_letters.DeadLetterCount(), -1, None
     if pointer.active is not None:
         needs = [RowKey(dead_letters.COUNT.name, ""), RowKey(activity.TOTALS.name, "")]
         try:
-            snapshot = await store.read(partition, needs)
+            snapshot = await store.read(row.partition, needs)
         except Rebuilding:
             pointer = Pointer()
         else:
@@ -101,19 +130,16 @@ async def _partition_status(
             count = dead_letters.COUNT.decode(count_row) if count_row else count
             totals = activity.TOTALS.decode(totals_row) if totals_row else None
     building = await store.checkpoint(pointer.building) if pointer.building else None
-    row = PartitionStatus(
-        views=name,
-        partition=partition,
-        end=end,
-        checkpoint=checkpoint,
-        lag=end - checkpoint - 1,
-        generation=pointer.active.id if pointer.active else None,
-        building=pointer.building.id if pointer.building else None,
-        building_checkpoint=building.offset if building else None,
-        dead_letters=count.total,
-        incomplete=count.future > 0,
-    )
-    return row, totals
+    known = {
+        "checkpoint": checkpoint,
+        "lag": row.end - checkpoint - 1,
+        "generation": pointer.active.id if pointer.active else None,
+        "building": pointer.building.id if pointer.building else None,
+        "building_checkpoint": building.offset if building else None,
+        "dead_letters": count.total,
+        "incomplete": count.future > 0,
+    }
+    return row.model_copy(update=known), totals
 
 
 def _sum(totals: activity.Totals, more: activity.Totals) -> activity.Totals:

@@ -2,15 +2,17 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from recallog.components import Components
 from recallog.queries.rebuilds import groups
 from recallog.reading.projection_group import ProjectionGroup
+from recallog.reading.query_router import VIEWS_UNUSABLE
 from recallog.reading.read_session import position
 from recallog_projections.stores.store import CHAIN_START, Generation
 from recallog_schemas import Position
-from recallog_schemas.errors import LedgerMismatch, OutOfRange, Rebuilding, RecallogError, StorageError
+from recallog_schemas.errors import LedgerMismatch, OutOfRange, Rebuilding, RecallogError, StorageError, StorageFull
 from recallog_schemas.views import (
     Difference,
     DigestCheck,
@@ -130,7 +132,7 @@ async def _generation(
     try:
         active = (await views.store.pointer(partition)).active
     except StorageError as error:
-        if error.retryable:
+        if error.retryable and not isinstance(error, StorageFull):
             raise
         return None, str(error)
     return (active if active is not None and active.code == views.builder.fold.code else None), reason
@@ -245,13 +247,14 @@ async def digests(components: Components) -> LedgerDigests:
 async def _processed(components: Components, partition: int) -> tuple[int, bytes]:
     """The last record that the built-in views have processed, and the value of the chain after it.
 
-    Raises `LedgerMismatch` if the ledger does not have that record.
+    Views that cannot be read count as empty. Raises `LedgerMismatch` if the ledger does not have that record.
     """
     views = components.views
-    active = (await views.store.pointer(partition)).active
-    if active is not None and active.code == views.builder.fold.code:
-        checkpoint = await views.store.checkpoint(active)
-        if checkpoint is not None:
-            await views.builder.verify_ledger_identity(partition, checkpoint)
-            return checkpoint.record, checkpoint.chain
+    with suppress(*VIEWS_UNUSABLE):
+        active = (await views.store.pointer(partition)).active
+        if active is not None and active.code == views.builder.fold.code:
+            checkpoint = await views.store.checkpoint(active)
+            if checkpoint is not None:
+                await views.builder.verify_ledger_identity(partition, checkpoint)
+                return checkpoint.record, checkpoint.chain
     return -1, CHAIN_START

@@ -27,12 +27,15 @@ class PartitionStatus(View):
     """The number of records that the views could not apply."""
     incomplete: bool
     """Some dead letters have a future schema: newer code can read them."""
+    problem: str = ""
+    """Why the views cannot be read; "" if they can. Queries then fold the ledger in memory, if they are in a folder."""
 
     def format(self) -> str:
         """Views, partition, progress, dead letters and generation in one line."""
         return (
             f"{self.views}, partition {self.partition}: {self.checkpoint + 1:,} of {self.end:,} records processed, "
             f"{self.dead_letters:,} dead letters, generation {self.generation or 'none yet'}"
+            + (f"; {self.problem}" if self.problem else "")
         )
 
 

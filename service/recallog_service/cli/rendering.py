@@ -278,6 +278,8 @@ def _status(status: "views.Status") -> None:
     )
     _status_pending(status)
     _status_unreflected(status)
+    for problem in dict.fromkeys(row.problem for row in status.partitions if row.problem):
+        terminal.note(problem)
     if any(row.lag and row.views != _INDEX for row in status.partitions):
         folded_by = "workers" if status.ledger.startswith("kafka:") else "the next query"
         terminal.note(f"the lag is processed by {folded_by}")
