@@ -157,6 +157,15 @@ def test_without_any_views_damaged_records_are_named(home: Path) -> None:
     assert not report.ok
 
 
+def test_with_a_damaged_ledger_views_that_were_lost_cannot_be_compared(home: Path) -> None:
+    alter_record(home / "ledger.db", 57, b"right", b"wrong", checksum=False)
+    with closing(sqlite3.connect(home / "views.db")) as connection, connection:
+        connection.execute("UPDATE generations SET checkpoint = NULL")
+    report = verified(home)
+    assert named(report) == [("damaged", "0:57", "0:57")]
+    assert "0:57" in report.not_compared[0].reason
+
+
 def test_a_digest_after_a_damaged_record_cannot_be_computed(home: Path) -> None:
     before, after = digest_by_hand(home, 50), digest(home)
     alter_record(home / "ledger.db", 57, b"right", b"wrong", checksum=False)

@@ -131,11 +131,13 @@ async def _generation(
         reason = str(error)
     try:
         active = (await views.store.pointer(partition)).active
+        if active is None or active.code != views.builder.fold.code or await views.store.checkpoint(active) is None:
+            return None, reason
     except StorageError as error:
         if error.retryable and not isinstance(error, StorageFull):
             raise
         return None, str(error)
-    return (active if active is not None and active.code == views.builder.fold.code else None), reason
+    return active, reason
 
 
 def _check(views: ProjectionGroup, active: Generation, compared: TableComparison) -> TableCheck:
