@@ -59,8 +59,9 @@ def _print_trial(shown: running.Trial, out: Console) -> None:
     """The damage, and each answer that is not simply right."""
     out.print(shown.plan.describe(), markup=False)
     for outcome in shown.outcomes:
-        if outcome.verdict is not Verdict.RIGHT:
-            out.print(f"  {outcome.stage}: {outcome.question}: {outcome.verdict}: {outcome.detail}", markup=False)
+        if outcome.verdict is not Verdict.RIGHT or outcome.seconds > 1:
+            what = f"{outcome.stage}: {outcome.question}: {outcome.seconds:.1f} s"
+            out.print(f"  {what}: {outcome.verdict}: {outcome.detail}", markup=False)
     out.print(f"  {shown.seconds:.1f} s, {len(shown.outcomes)} calls\n{shown.output}", markup=False)
 
 

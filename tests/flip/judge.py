@@ -12,6 +12,7 @@ from flip.questions import Question
 from recallog import layout
 from recallog_schemas.errors import (
     IndexUnavailable,
+    OutOfRange,
     Rebuilding,
     RecallogError,
     StorageCorrupt,
@@ -39,6 +40,8 @@ _FOLDS_LEDGER = ("admin.rebuild", "admin.verify", "admin.digest", "admin.records
 """Operations that read every record of the ledger."""
 _ADOPTS = ("admin.rebuild", "admin.verify", "admin.reindex")
 """Those whose answers do not show what they have read."""
+_SAYS_WHY = ("recall", "search", "salient")
+"""Those whose answers say why they are not by the index."""
 
 
 class Verdict(StrEnum):
@@ -167,6 +170,8 @@ class Judge:
         about_index = question.by_index and "index" in (question.arguments.get("what"), question.operation[-5:])
         if self.of_index and not about_index and question.operation != "admin.reindex":
             return Verdict.INDEX_FAILED, named
+        if isinstance(error, OutOfRange) and self.of_ledger and question.arguments.get("after"):
+            return Verdict.ROLLED_BACK, ""
         if not isinstance(error, _NAMED_ERRORS):
             return Verdict.BLAMING, named
         text = str(error)
@@ -196,7 +201,10 @@ class Judge:
         if _equal(operation, found, right):
             return Verdict.RIGHT, ""
         if question.by_index and name in self.expected.by_words and found == self.expected.by_words[name]:
-            return Verdict.BY_WORDS, _why(answer)
+            why = _why(answer)
+            if not why and operation in _SAYS_WHY:
+                return Verdict.WRONG, "the words were compared instead of the index, and the answer does not say why"
+            return Verdict.BY_WORDS, why
         if name in self.rolled_back and found in (self.rolled_back[name], right):
             return Verdict.ROLLED_BACK, ""
         where = difference(found, right)

@@ -14,6 +14,7 @@ from recallog.index.semantic_index import IndexInProcess
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_schemas import Event
+from recallog_schemas.errors import IndexUnavailable
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from recallog_streams.stop_signal import StopSignal
 from support.toy_embedder import ToyEmbedder
@@ -61,10 +62,25 @@ async def served(home: Path, model: Path) -> AsyncIterator[Memory]:
         yield memory
 
 
+class AbsentIndex(IndexInProcess):
+    """An index that cannot be used: what is asked of it is answered by words."""
+
+    def __init__(self) -> None:
+        super().__init__(_unusable)
+
+    def exists(self) -> bool:
+        return False
+
+
+def _unusable() -> Indexer:
+    raise IndexUnavailable("there is none")
+
+
 @asynccontextmanager
 async def without_folder(events: Sequence[Event]) -> AsyncIterator[Memory]:
-    """A memory in this process that has the events: nothing of it was ever in a file."""
-    async with Memory.in_memory(projections=[Topics()]) as memory:
+    """A memory in this process that has the events: nothing of it was ever in a file. Its index cannot be used."""
+    settings = Settings(ledger="memory://", views="memory://", index="off")
+    async with Memory(replace(compose(settings, [Topics()]), index=AbsentIndex())) as memory:
         if events:
             await memory.publish_many(events)
         yield memory

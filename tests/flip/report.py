@@ -164,4 +164,5 @@ def _kind_of(file: str) -> str:
 
 def _general(text: str) -> str:
     """A message without what differs between trials."""
-    return re.sub(r"/\S*/(trial-\d+)/home", "…", re.sub(r"\b[0-9a-f]{8,}\b|\d+", "#", text))
+    text = re.sub(r"/\S*/trial-\d+/home", "…", text)
+    return re.sub(r"[0-9a-f]{8}-[0-9a-f-]+|[0-9a-f]{8,}|\d+", "#", text)

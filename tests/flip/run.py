@@ -112,7 +112,7 @@ def run(
     with selectors.DefaultSelector() as selector:
         try:
             while waiting or children:
-                while waiting and len(children) < processes:
+                while waiting and len(children) < (1 if waiting[0][1] else processes):
                     plan, again = waiting.popleft()
                     child = _start(plan, again, root, expected, folder)
                     children[child.stream] = child
@@ -124,11 +124,11 @@ def run(
                         del children[child.stream]
                         _end(child, keep=keep)
                         if _hung(child.trial) and not child.again:
-                            waiting.append((child.trial.plan, True))  # a busy machine hangs too, but not twice
+                            waiting.append((child.trial.plan, True))  # alone, at the end: a busy machine hangs too
                             continue
                         if _engine_crashed(child.trial) and (served := child.trial.plan.as_served(root)):
                             child.trial.outcomes[-1].verdict = Verdict.ENGINE
-                            waiting.append((served, False))
+                            waiting.appendleft((served, False))
                         done.append(child.trial)
                         ended(child.trial)
                     elif time.monotonic() - child.heard > SILENCE_SECONDS_MAX and not child.killed:
