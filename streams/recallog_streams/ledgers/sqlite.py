@@ -53,7 +53,8 @@ LEDGER = FileFormat(
     what="ledger",
     application_id=0x52634C67,  # "RcLg"
     version=2,
-    remedy="Keep a copy of it, then restore your backup of the folder",
+    remedy="Keep a copy of it, then restore your backup of the folder; without one, `recallog export --keep-going` "
+    "writes the records that can still be read",
     synchronous="FULL",  # an acknowledged event survives a power failure
     identity="SELECT id FROM manifest",
     upgrade=_upgrade,
