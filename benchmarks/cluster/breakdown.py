@@ -84,7 +84,7 @@ class _Steps:
         self._rows.commit_record()
         changes = self._rows.changes()
         laps.lap("encode changes")
-        pack_changes(changes)
+        pack_changes(changes, 0)
         laps.lap("pack changes for Lua")
         new = Checkpoint(batch.next - 1, batch.records[-1][0], b"-" * 16)
         if await store.commit(self._generation, self._checkpoint, new, changes) is not Outcome.APPLIED:

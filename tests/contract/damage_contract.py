@@ -120,8 +120,8 @@ class DamageContract(StoreContract):
         assert commit(filled, A, 3, 4) in (Outcome.LOST, Outcome.RETIRED)
         assert run(filled.checkpoint(A)) is None or run(filled.pointer(0)) == Pointer()
 
-    @pytest.mark.parametrize("kind", CONTROLS)
-    def test_a_commit_that_finds_a_damaged_control_row_is_refused(self, filled: Store, kind: str) -> None:
+    @pytest.mark.parametrize("kind", CONTROLS[1:])
+    def test_a_commit_that_finds_a_damaged_checkpoint_is_refused(self, filled: Store, kind: str) -> None:
         self.damage(filled, kind)
         assert commit(filled, A, 3, 4) is not Outcome.APPLIED
         assert run(filled.pointer(0)).active is None or run(filled.checkpoint(A)) is None

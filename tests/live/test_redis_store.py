@@ -15,14 +15,16 @@ from deploy.local import LocalRedis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.damage_contract import DamageContract
 from contract.random_commits import NAMES, answers, changes, pages
-from contract.store_contract import LOG, ROW, A, B, C, StoreContract, activate, at, build, commit, data_of, row, tail
+from contract.store_contract import LOG, ROW, A, B, C, activate, at, build, commit, data_of, row, tail
 from contract.store_contract import entries as log_entries
 from live.conftest import NewRedis
 from recallog_projections.breaker import OPEN_SECONDS
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.redis import READ_ROWS_MAX, RedisStore
+from recallog_projections.stores.redis_format import pack_key
 from recallog_projections.stores.store import Generation, Outcome, Pointer, Store
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas.errors import (
@@ -78,7 +80,11 @@ async def clean(store: RedisStore) -> None:
         await store.close()
 
 
-class TestRedisStore(StoreContract):
+class TestRedisStore(DamageContract):
+    def damage(self, store: Store, kind: str) -> None:
+        assert isinstance(store, RedisStore)
+        run(damage(store, kind))
+
     @pytest.fixture(autouse=True)
     def _url(self, redis_url: str) -> None:
         self.url = redis_url
@@ -96,6 +102,37 @@ class TestRedisStore(StoreContract):
     def lose_checkpoint(self, store: Store, generation: Generation) -> None:
         assert isinstance(store, RedisStore)
         run(ask(store, "DEL", store._prefix(generation) + "checkpoint"))
+
+
+async def damage(store: RedisStore, kind: str) -> None:
+    """Alter what the store has written; see `DamageContract`."""
+    of_a, of_b, pointer = store._prefix(A), store._prefix(B), store._partition(0) + "pointer"
+    baker, miller = pack_key("village", "baker", "k"), pack_key("village", "miller", "k")
+    log, other_log = (f"{of_a}log:l:{pack_key('village', owner)}" for owner in ("baker", "miller"))
+    row, entry, checkpoint = (
+        await ask(store, "HGET", f"{of_a}rows:t", baker),
+        await ask(store, "LINDEX", log, -1),
+        await ask(store, "GET", f"{of_a}checkpoint"),
+    )
+    commands: dict[str, Callable[[], Awaitable[Any]]] = {
+        "a flipped value": lambda: ask(store, "HSET", f"{of_a}rows:t", baker, bytes([row[0] ^ 1]) + row[1:]),
+        "a truncated value": lambda: ask(store, "HSET", f"{of_a}rows:t", baker, row[:-1]),
+        "an empty value": lambda: ask(store, "HSET", f"{of_a}rows:t", baker, b""),
+        "the value of another row": lambda: copied(store, f"{of_a}rows:t", miller, f"{of_a}rows:t", baker),
+        "the value of another generation": lambda: copied(store, f"{of_b}rows:t", baker, f"{of_a}rows:t", baker),
+        "a flipped entry": lambda: ask(store, "LSET", log, -1, bytes([entry[0] ^ 1]) + entry[1:]),
+        "a truncated entry": lambda: ask(store, "LSET", log, -1, entry[:-1]),
+        "the entries of another log": lambda: ask(store, "COPY", other_log, log, "REPLACE"),
+        "the pointer": lambda: copied(store, pointer, "building-generation", pointer, "active-generation"),
+        "the checkpoint": lambda: ask(store, "COPY", f"{of_b}checkpoint", f"{of_a}checkpoint", "REPLACE"),
+        "a truncated checkpoint": lambda: ask(store, "SET", f"{of_a}checkpoint", checkpoint[:3]),
+        "the manifest": lambda: ask(store, "SET", f"{{{store._namespace}}}:manifest", b"1"),
+    }
+    await commands[kind]()
+
+
+async def copied(store: RedisStore, from_key: str, from_field: str, key: str, field: str) -> None:
+    await ask(store, "HSET", key, field, await ask(store, "HGET", from_key, from_field))
 
 
 @pytest.fixture
@@ -504,3 +541,48 @@ def test_sizes_are_reported_per_table(store: RedisStore) -> None:
 
 def test_an_empty_store_has_size_zero(store: RedisStore) -> None:
     assert (run(store.size_bytes()), run(store.sizes(0))) == (0, {})
+
+
+# Damage that the contract does not name.
+
+
+@pytest.mark.parametrize("field", ["active", "active-generation", "building", "building-generation"])
+def test_a_damaged_pointer_is_forgotten(store: RedisStore, field: str) -> None:
+    activate(store, A, 3)
+    build(store, B, 2)
+    key = store._partition(0) + "pointer"
+    run(ask(store, "HSET", key, field, b"x" + run(ask(store, "HGET", key, field))[1:]))
+    assert run(store.pointer(0)) == Pointer()
+    assert run(ask(store, "EXISTS", key)) == 0
+    assert [run(store.checkpoint(generation)) for generation in (A, B)] == [None, None]
+    build(store, C)
+    assert run(store.pointer(0)) == Pointer(building=C)
+
+
+def test_a_checkpoint_that_is_no_number_is_lost_to_writers_and_cutovers(store: RedisStore) -> None:
+    activate(store, A, 3)
+    build(store, B, 3)
+    for generation in (A, B):
+        run(ask(store, "SET", store._prefix(generation) + "checkpoint", b"x"))
+    assert not run(store.activate(B))
+    assert commit(store, B, 3, 4) is Outcome.LOST
+    assert run(store.checkpoint(B)) is None
+
+
+def test_readers_are_told_what_is_damaged_until_the_views_are_built_again(
+    store: RedisStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    activate(store, A, 3, row(b"1"))
+    run(ask(store, "HSET", f"{store._prefix(A)}rows:t", pack_key("village", "baker", "k"), b"12345"))
+    for _ in range(3):
+        with pytest.raises(Rebuilding, match=r"'baker'.* of 't' fails its checksum"):
+            run(store.read(0, [ROW]))
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert "Workers build them again" in message
+    activate_after_loss(store)
+    assert run(store.read(0, [ROW])).rows == [b"2"]
+
+
+def activate_after_loss(store: RedisStore) -> None:
+    build(store, B, 3, row(b"2"))
+    assert run(store.activate(B))

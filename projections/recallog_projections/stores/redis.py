@@ -17,19 +17,33 @@ All keys of a partition share a hash tag, so that they are on one node and one L
 A commit, a read, a scan and every change of the pointer is one Lua call. Redis runs one call at a time: this makes a
 commit atomic and lets it fence stale writers, and it is why every call is bounded. A loss of data (a flush, an older
 snapshot that was restored) shows in the pointer and the checkpoint, which every call checks first.
+
+Values end with a checksum that covers their address. This process computes and compares it; to the server it is a part
+of the value. A generation in which a value fails it counts as lost: its checkpoint is deleted, and workers build the
+views again. The counts of dropped entries have no checksum, since the server changes them.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import ClassVar
+from typing import ClassVar, cast
+from zlib import crc32
 
 import msgspec
 
 from recallog_projections.breaker import Breaker
+from recallog_projections.notices import warn_once
 from recallog_projections.rows import Changes
-from recallog_projections.stores.redis_format import pack_changes, pack_key, pack_needs, space_range, unpack_key
+from recallog_projections.stores.checksums import sealed, unsealed
+from recallog_projections.stores.redis_format import (
+    address_of,
+    pack_changes,
+    pack_key,
+    pack_needs,
+    space_range,
+    unpack_key,
+)
 from recallog_projections.stores.redis_server import RedisServer, Script
 from recallog_projections.stores.store import (
     CHAIN_START,
@@ -44,7 +58,7 @@ from recallog_projections.stores.store import (
     ordinal_key,
 )
 from recallog_projections.tables import LogName, RowKey, Tail
-from recallog_schemas.errors import InvariantViolation, Rebuilding, SettingsError, StorageCorrupt, StorageUnavailable
+from recallog_schemas.errors import InvariantViolation, Rebuilding, SettingsError, StorageUnavailable
 
 COMMIT_CHANGES_MAX = 3_000
 """How many rows and log entries a commit should have at most, so that its Lua call takes less than 20 ms.
@@ -66,8 +80,10 @@ _CREATE = Script("create")
 _ACTIVATE = Script("activate", repeatable=False)
 _RETIRE = Script("retire", repeatable=False)
 _DELETE_CHECKPOINTS = Script("delete_checkpoints")
+_FORGET = Script("forget")
 
-_REMEDY = "Build the views again: recallog rebuild"
+_MANIFEST = crc32(b"manifest")
+_CHECKPOINT_FAILS = "their checkpoint fails its checksum"
 
 
 class RedisStore(Store):
@@ -86,6 +102,8 @@ class RedisStore(Store):
             raise SettingsError(f"the namespace {namespace!r} is not 1 to 64 letters, digits and . _ : -")
         self._server = RedisServer(url, breaker)
         self._namespace = namespace
+        self._damage: dict[int, str] = {}
+        """By partition: the error for readers, until its views can be read again."""
 
     def _partition(self, partition: int) -> str:
         return f"{{{self._namespace}:{partition}}}:"
@@ -94,42 +112,100 @@ class RedisStore(Store):
         return f"{{{self._namespace}:{generation.partition}}}:{generation.id}:"
 
     async def remember_manifest(self, manifest: bytes) -> bytes:
-        key = f"{{{self._namespace}}}:manifest"
-        if await self._server.command("SETNX", key, manifest):
+        key, value = f"{{{self._namespace}}}:manifest", sealed(manifest, _MANIFEST)
+        if await self._server.command("SETNX", key, value):
             return manifest
         found: bytes | None = await self._server.command("GET", key)
-        return manifest if found is None else found
+        if found is None:
+            return manifest
+        stored = unsealed(found, _MANIFEST)
+        if stored is not None:
+            return stored
+        # Nobody knows whose views these are.
+        for partition in await self._server.command("SMEMBERS", f"{{{self._namespace}}}:partitions"):
+            await self._server.command("DEL", self._partition(int(partition)) + "pointer")
+            await self._delete_checkpoints(int(partition))
+        await self._server.command("SET", key, value)
+        self._say("all views", "the name of their ledger fails its checksum")
+        return manifest
 
     async def pointer(self, partition: int) -> Pointer:
         key = self._partition(partition) + "pointer"
-        return _pointer(await self._server.command("HMGET", key, "active-generation", "building-generation"))
+        fields = ("active-generation", "building-generation", "active", "building")
+        *encoded, active_id, building_id = await self._server.command("HMGET", key, *fields)
+        pointer = await self._pointer(partition, encoded)
+        for field, id_, generation in (
+            ("active", active_id, pointer.active),
+            ("building", building_id, pointer.building),
+        ):
+            if id_ is not None and (generation is None or generation.id.encode() != id_):
+                await self._forget(partition, field, id_)
+                return Pointer()
+        return pointer
+
+    async def _pointer(self, partition: int, encoded: Sequence[bytes | None]) -> Pointer:
+        """The pointer in two fields; an empty one, after deleting it, if one of them is damaged."""
+        found: list[Generation | None] = []
+        for field, data in zip(("active-generation", "building-generation"), encoded, strict=True):
+            found.append(None if data is None else _generation(data, partition))
+            if data is not None and found[-1] is None:
+                await self._forget(partition, field, data)
+                return Pointer()
+        return Pointer(*found)
+
+    async def _forget(self, partition: int, field: str, value: bytes) -> Rebuilding:
+        """Delete a damaged pointer. Returns the error for a reader."""
+        if await self._server.run(_FORGET, 1, self._partition(partition) + "pointer", field, value):
+            await self._delete_checkpoints(partition)
+        return self._say(f"the views of partition {partition}", "their pointer fails its checksum", partition)
+
+    async def _lose(self, generation: Generation, what: str) -> Rebuilding:
+        """Count a damaged generation as lost. Returns the error for a reader."""
+        await self._server.command("DEL", self._prefix(generation) + "checkpoint")
+        return self._say(f"the views of partition {generation.partition}", what, generation.partition)
+
+    def _say(self, views: str, what: str, partition: int | None = None) -> Rebuilding:
+        message = f"{views} in the Redis at {self._server.address} ({self._namespace}) are damaged: {what}"
+        warn_once("storage", message, f"{message}. Workers build them again from the ledger")
+        error = f"{message}; they are built again from the ledger, try again when they are built"
+        if partition is not None:
+            self._damage[partition] = error
+        return Rebuilding(error)
 
     async def create(self, generation: Generation, replaces: Generation | None = None) -> Pointer:
         # A separate command, since the key may be on another node. A partition may be listed without a generation.
         await self._server.command("SADD", f"{{{self._namespace}}}:partitions", generation.partition)
         partition, prefix = self._partition(generation.partition), self._prefix(generation)
         keys = (partition + "pointer", partition + "generations", prefix + "checkpoint")
-        replaced = b"" if replaces is None else msgspec.json.encode(replaces)
-        arguments = (generation.id, msgspec.json.encode(generation), _pack_checkpoint(Checkpoint()), replaced)
-        return _pointer(await self._server.run(_CREATE, 3, *keys, *arguments))
+        replaced = b"" if replaces is None else _pack_generation(replaces)
+        arguments = (generation.id, _pack_generation(generation), _pack_checkpoint(generation, Checkpoint()), replaced)
+        return await self._pointer(generation.partition, await self._server.run(_CREATE, 3, *keys, *arguments))
 
     async def activate(self, building: Generation, *, unless_beyond: int | None = None) -> bool:
         partition, prefix = self._partition(building.partition), self._prefix(building)
         compared = "" if unless_beyond is None else unless_beyond
-        encoded = msgspec.json.encode(building)
+        encoded = _pack_generation(building)
         keys = (partition + "pointer", prefix + "checkpoint")
         return bool(await self._server.run(_ACTIVATE, 2, *keys, encoded, partition, compared))
 
     async def retire(self, generation: Generation) -> bool:
         key = self._partition(generation.partition) + "pointer"
-        return bool(await self._server.run(_RETIRE, 1, key, msgspec.json.encode(generation)))
+        return bool(await self._server.run(_RETIRE, 1, key, _pack_generation(generation)))
 
     async def collect_garbage(self, partition: int) -> None:
         """As in `Store`, in steps of a few milliseconds. After an interruption, a later call continues."""
         prefix = self._partition(partition)
-        for id_ in await self._server.run(_DELETE_CHECKPOINTS, 2, prefix + "pointer", prefix + "generations", prefix):
+        for id_ in await self._delete_checkpoints(partition):
             await self._drop(f"{prefix}{id_.decode()}:")
             await self._server.command("SREM", prefix + "generations", id_)
+
+    async def _delete_checkpoints(self, partition: int) -> Sequence[bytes]:
+        """Delete the checkpoints of the generations that the pointer does not name, and return their ids."""
+        prefix = self._partition(partition)
+        deleted: Sequence[bytes] = await self._server.run(
+            _DELETE_CHECKPOINTS, 2, prefix + "pointer", prefix + "generations", prefix
+        )
+        return deleted
 
     async def _drop(self, prefix: str) -> None:
         # The names of keys are deleted after the keys, so that a call that follows an interrupted one finds the rest.
@@ -154,7 +230,10 @@ class RedisStore(Store):
 
     async def checkpoint(self, generation: Generation) -> Checkpoint | None:
         data = await self._server.command("GET", self._prefix(generation) + "checkpoint")
-        return None if data is None else _checkpoint(data)
+        checkpoint = None if data is None else _checkpoint(generation, data)
+        if data is not None and checkpoint is None:
+            await self._lose(generation, _CHECKPOINT_FAILS)
+        return checkpoint
 
     async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
         prefix = self._prefix(generation)
@@ -167,9 +246,13 @@ class RedisStore(Store):
             prefix,
             expected.offset,
             new.offset,
-            _pack_checkpoint(new),
-            pack_changes(changes),
+            _pack_checkpoint(generation, expected),
+            _pack_checkpoint(generation, new),
+            pack_changes(changes, crc32(generation.id.encode())),
         )
+        if outcome == b"damaged":
+            await self._lose(generation, _CHECKPOINT_FAILS)
+            return Outcome.LOST
         if outcome == b"backwards":
             raise InvariantViolation(f"a commit from offset {expected.offset} back to {new.offset}")
         return Outcome(outcome.decode())
@@ -207,18 +290,37 @@ class RedisStore(Store):
         logs: Sequence[tuple[LogName, int]],
         generation: Generation | None,
     ) -> ReadResult:
-        packed, row_numbers, log_numbers = pack_needs("" if generation is None else generation.id, rows, logs)
-        answer = await self._server.run(_READ, 1, self._partition(partition) + "pointer", packed)
+        needs = pack_needs("" if generation is None else generation.id, rows, logs)
+        answer = await self._server.run(_READ, 1, self._partition(partition) + "pointer", needs.packed)
         if answer is None:
-            raise Rebuilding(f"partition {partition} has no views yet; try again when they are built")
-        active, checkpoint, found_rows, found_logs = answer
+            none_yet = f"partition {partition} has no views yet; try again when they are built"
+            raise Rebuilding(self._damage.get(partition, none_yet))
+        active, packed_checkpoint, found_rows, found_logs = answer
+        of = generation or _generation(active, partition)
+        if of is None:
+            raise await self._forget(partition, "active-generation", active)
+        checkpoint = _checkpoint(of, packed_checkpoint)
+        if checkpoint is None:
+            if generation is None:
+                await self.pointer(partition)  # forgets one that names two generations as the active one
+            raise await self._lose(of, _CHECKPOINT_FAILS)
+        mask = crc32(of.id.encode())
         data: list[bytes | None] = [None] * len(rows)
-        for number, row in zip(row_numbers, chain.from_iterable(found_rows), strict=True):
-            data[number] = row
+        for (number, address), row in zip(needs.rows, chain.from_iterable(found_rows), strict=True):
+            if row is not None:
+                data[number] = intact = unsealed(row, address, mask)
+                if intact is None:
+                    raise await self._lose(
+                        of, f"the row {rows[number][1:]} of {rows[number].table!r} fails its checksum"
+                    )
         tails: list[Tail] = [_EMPTY] * len(logs)
-        for number, total, entries in zip(log_numbers, found_logs[::2], found_logs[1::2], strict=True):
-            tails[number] = Tail(entries, total)
-        return ReadResult(generation or _generation(active), _checkpoint(checkpoint), data, tails)
+        for (number, address), total, entries in zip(needs.logs, found_logs[::2], found_logs[1::2], strict=True):
+            found = [unsealed(entry, address, mask) for entry in entries]
+            if None in found:
+                raise await self._lose(of, f"an entry of the log {logs[number][0]} fails its checksum")
+            tails[number] = Tail(cast(list[bytes], found), total)
+        self._damage.pop(partition, None)
+        return ReadResult(of, checkpoint, data, tails)
 
     async def scan(
         self,
@@ -259,15 +361,27 @@ class RedisStore(Store):
         )
         if answer is None:
             raise Rebuilding(f"the generation {generation.id} is gone; read again")
-        checkpoint, more, rows, logs = answer
-        items = []
-        for found, data in zip(rows[::2], rows[1::2], strict=True):
-            row_space, owner, key = unpack_key(found, 3)
-            items.append(StoredRow(row_space, owner, key, data))
-        for found, start, entries in zip(logs[::3], logs[1::3], logs[2::3], strict=True):
-            log_space, owner = unpack_key(found, 2)
-            items += [StoredRow(log_space, owner, ordinal_key(start + n), entry) for n, entry in enumerate(entries)]
-        return Chunk(_checkpoint(checkpoint), items, last=more == b"0")
+        packed_checkpoint, more, rows, logs = answer
+        checkpoint = _checkpoint(generation, packed_checkpoint)
+        if checkpoint is None:
+            raise await self._lose(generation, _CHECKPOINT_FAILS)
+        found: list[tuple[tuple[str, str, str], int, bytes]] = []
+        for packed, data in zip(rows[::2], rows[1::2], strict=True):
+            row_space, owner, key = unpack_key(packed, 3)
+            found.append(((row_space, owner, key), address_of(table, packed), data))
+        for packed, start, entries in zip(logs[::3], logs[1::3], logs[2::3], strict=True):
+            (log_space, owner), address = unpack_key(packed, 2), address_of(table, packed)
+            found += [((log_space, owner, ordinal_key(start + n)), address, entry) for n, entry in enumerate(entries)]
+        items, mask = [], crc32(generation.id.encode())
+        for row_key, address, data in found:
+            intact = unsealed(data, address, mask)
+            if intact is not None:
+                items.append(StoredRow(*row_key, intact))
+            elif damaged is not None:
+                damaged.append(row_key)
+            else:
+                raise await self._lose(generation, f"the row {row_key} of {table!r} fails its checksum")
+        return Chunk(checkpoint, items, last=more == b"0")
 
     async def size_bytes(self) -> int:
         """The bytes that the namespace takes in the server's memory, estimated as in `sizes`."""
@@ -332,27 +446,27 @@ def _parts(
         yield (), logs[first : first + READ_ROWS_MAX]
 
 
-def _pointer(answer: Sequence[bytes | None]) -> Pointer:
-    active, building = (None if data is None else _generation(data) for data in answer)
-    return Pointer(active, building)
+def _pack_generation(generation: Generation) -> bytes:
+    return sealed(msgspec.json.encode(generation), generation.partition)
 
 
 @lru_cache(maxsize=256)
-def _generation(data: bytes) -> Generation:
-    try:
-        return msgspec.json.decode(data, type=Generation)
-    except msgspec.MsgspecError as error:
-        raise StorageCorrupt(f"the pointer to the views is damaged ({error}). {_REMEDY}") from None
+def _generation(data: bytes, partition: int) -> Generation | None:
+    """The generation in a field of the pointer of a partition; None if it is damaged."""
+    intact = unsealed(data, partition)
+    return None if intact is None else msgspec.json.decode(intact, type=Generation)
 
 
-def _pack_checkpoint(checkpoint: Checkpoint) -> bytes:
-    return b"%d %d %b%b" % (checkpoint.offset, checkpoint.record, checkpoint.chain, checkpoint.digest)
+def _pack_checkpoint(generation: Generation, checkpoint: Checkpoint) -> bytes:
+    data = b"%d %d %b%b" % (checkpoint.offset, checkpoint.record, checkpoint.chain, checkpoint.digest)
+    return sealed(data, crc32(generation.id.encode()))
 
 
-def _checkpoint(data: bytes) -> Checkpoint:
-    try:
-        offset, record, digests = data.split(b" ", 2)
-        size = len(CHAIN_START)
-        return Checkpoint(int(offset), int(record), digests[size:], digests[:size])
-    except ValueError:
-        raise StorageCorrupt(f"a checkpoint of the views is damaged: {data[:100]!r}. {_REMEDY}") from None
+def _checkpoint(generation: Generation, data: bytes) -> Checkpoint | None:
+    """The checkpoint of a generation; None if it is damaged."""
+    intact = unsealed(data, crc32(generation.id.encode()))
+    if intact is None:
+        return None
+    offset, record, digests = intact.split(b" ", 2)
+    size = len(CHAIN_START)
+    return Checkpoint(int(offset), int(record), digests[size:], digests[:size])

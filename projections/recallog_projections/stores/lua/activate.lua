@@ -8,13 +8,17 @@ local mine = redis.call('GET', KEYS[2])
 if pointer[3] ~= ARGV[1] or not mine then
   return 0
 end
+local allowed = tonumber(string.match(mine, '^%S+'))
+if not allowed then
+  return 0 -- damaged, which the next reader of the checkpoint finds
+end
 local active = pointer[1] and redis.call('GET', ARGV[2] .. pointer[1] .. ':checkpoint')
-if active then
-  local allowed = tonumber(string.match(mine, '^%S+'))
+local processed = active and tonumber(string.match(active, '^%S+'))
+if processed then
   if ARGV[3] ~= '' then
     allowed = math.min(allowed, tonumber(ARGV[3]))
   end
-  if tonumber(string.match(active, '^%S+')) > allowed then
+  if processed > allowed then
     return 0
   end
 end

@@ -1,8 +1,8 @@
 -- One commit: make the checks of store.py in their order, then write rows, log entries and the checkpoint.
 --
 -- KEYS  1 the partition's pointer, 2 the generation's checkpoint
--- ARGV  1 generation id, 2 prefix of the generation's keys, 3 expected offset, 4 new offset, 5 the new checkpoint,
---       6 msgpack: {tables, logs}
+-- ARGV  1 generation id, 2 prefix of the generation's keys, 3 expected offset, 4 new offset, 5 the expected checkpoint,
+--       6 the new checkpoint, 7 msgpack: {tables, logs}
 --         tables: {{name, {key, data, key, data, ...}, {deleted key, ...}}, ...}
 --         logs:   {{name, keep, {key, ...}, {unsent, ...}, {{entry, ...}, ...}}, ...}; unsent is the number of entries
 --                 before the last `keep` ones, which the same commit would drop
@@ -19,7 +19,9 @@ if not checkpoint then
   return 'lost'
 end
 local stored, expected, new = tonumber(string.match(checkpoint, '^%S+')), tonumber(ARGV[3]), tonumber(ARGV[4])
-if expected > new then
+if not stored or (stored == expected and checkpoint ~= ARGV[5]) then
+  return 'damaged'
+elseif expected > new then
   return 'backwards'
 elseif stored == new and stored ~= expected then
   return 'already there'
@@ -30,7 +32,7 @@ elseif stored < expected then
 end
 
 local prefix = ARGV[2]
-local changes = cmsgpack.unpack(ARGV[6])
+local changes = cmsgpack.unpack(ARGV[7])
 
 -- The order of a table is written only for calls with new rows: most commits replace rows. HSET returns how many rows of
 -- a call are new. Calls are small, so that few existing rows are added to the order again.
@@ -83,5 +85,5 @@ for _, log in ipairs(changes[2]) do
   end
 end
 
-redis.call('SET', KEYS[2], ARGV[5])
+redis.call('SET', KEYS[2], ARGV[6])
 return 'applied'

@@ -30,8 +30,8 @@ local function scan_rows()
     local data = redis.call('HMGET', prefix .. 'rows:' .. name, unpack(keys))
     for n = 1, math.min(#keys, left) do
       items[#items + 1] = keys[n]
-      items[#items + 1] = data[n]
-      bytes = bytes - #data[n]
+      items[#items + 1] = data[n] or '' -- fails its checksum: the key, or that of the row, is damaged
+      bytes = bytes - #items[#items]
       from = '(' .. keys[n]
     end
     left = left - math.min(#keys, left)
