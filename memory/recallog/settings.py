@@ -44,7 +44,8 @@ class Settings(BaseSettings):
     home: Path = Path(".recallog")
     """The folder of the embedded form: the ledger, and the views that can be built from it."""
     ledger: str | None = None
-    """The ledger of a cluster: `kafka://host:9092/recallog.events?partitions=32&replication=3`. Needs `views` too."""
+    """The ledger of a cluster: `kafka://host:9092/recallog.events?partitions=32&replication=3`. Needs `views` too. Its
+    option `timeout_seconds` (30) is how long publishing waits for the cluster before its outcome is unknown."""
     views: str | None = None
     """The store in which a cluster's workers maintain the views: `redis://host:6379/0`. Needs `ledger` too."""
     index: str | None = None
@@ -53,7 +54,8 @@ class Settings(BaseSettings):
     embedder: str = "minilm"
     """The embedder of a new index: `minilm`, `sentence-transformers[:<folder>]`, `onnx:<folder>`, or
     `http(s)://host/v1#model`, to which the texts are sent; a folder or model may be followed by its prefixes,
-    `?query=query:+&passage=passage:+`. `recallog reindex` changes that of an existing index."""
+    `?query=query:+&passage=passage:+`. `recallog reindex` changes that of an existing index. A URL has 30 s for
+    a batch of texts, and `deadline_seconds` for a question."""
     embedder_api_key: SecretStr | None = None
     """The API key that is sent to an embedder that is a URL."""
     index_token_vectors: bool = True

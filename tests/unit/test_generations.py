@@ -112,6 +112,30 @@ def test_two_processes_that_find_no_views_build_them_once(
     assert list(store._tables) == [second.id]
 
 
+@pytest.mark.parametrize("step", range(0, 40))
+def test_a_live_writer_that_goes_on_during_a_rebuild_does_not_stop_it(
+    ledger: MemoryLedger, store: MemoryStore, step: int
+) -> None:
+    """The ledger grows, and the live views follow it, while the rebuild is at any of its calls."""
+    finish(generations.current(projector_of(ledger, store), 0))
+
+    async def rebuild() -> None:
+        stepped_ledger = SteppedLedger(ledger, lambda: False)
+        projector = Projector(stepped_ledger, stepped(store), builtin.projections())
+        await generations.rebuild(projector, 0)
+
+    process = Process("rebuild", rebuild())
+    for _ in range(step):
+        if process.alive:
+            process.step()
+    finish(ledger.append(numbered(2, first=10)))
+    finish(generations.current(projector_of(ledger, store), 0))
+    while process.alive:
+        process.step()
+    active = finish(generations.current(projector_of(ledger, store), 0))
+    assert finish(store.checkpoint(active)).offset == 11  # type: ignore[union-attr]
+
+
 def test_the_next_query_folds_only_new_records(ledger: MemoryLedger, store: MemoryStore) -> None:
     projector = projector_of(ledger, store)
     first = finish(generations.current(projector, 0))

@@ -102,7 +102,7 @@ class QueryRouter:
 
         Raises `OutOfRange` if there is no such partition.
         """
-        partitions: Sequence[int] = range(len(await self._ledger.ends()))
+        partitions: Sequence[int] = range(await self._ledger.partitions())
         if only is not None:
             positions.check_partition(len(partitions), only, "partition")
             partitions = [only]

@@ -71,6 +71,10 @@ class Ledger(ABC):
     async def ends(self) -> list[int]:
         """The next offset of each partition."""
 
+    async def partitions(self) -> int:
+        """How many partitions it has, which never changes."""
+        return len(await self.ends())
+
     def end_here(self, partition: int) -> int | None:
         """The next offset of a partition, read in the calling thread, which may be any; None: use `ends`.
 

@@ -88,6 +88,10 @@ class KafkaLedger(Ledger):
                     raise StorageUnavailable(f"nothing was written: {error}") from error
             await asyncio.sleep(RETRY_WAIT_SECONDS)
 
+    async def partitions(self) -> int:
+        """As in `Ledger`. Asks the cluster only once."""
+        return (await self._topics.open()).partitions
+
     async def ends(self) -> list[int]:
         topic = await self._topics.same()
         return await self._reader.ends(topic.partitions)
