@@ -143,9 +143,9 @@ class Admin(Facade):
 
     @operation(example="recallog digest", scope=Scope.OPERATE, idempotent=True)
     async def digest(self) -> "LedgerDigests":
-        """One digest of all records of each partition. Keep it elsewhere: `verify` compares the ledger with it.
+        """A digest of all records of each partition, to be kept elsewhere: `verify` compares the ledger with it.
 
-        It is the value of the hash chain at the last record, and another one if any record up to there is another one.
+        It is the value of the hash chain after the last record: if a record up to there changes, the digest changes.
 
         Raises `LedgerMismatch` if the ledger is not the one that the views were computed from.
         """

@@ -87,7 +87,7 @@ COMMANDS = {
     ),
     "digest": (
         "derived",
-        "One digest of all records of each partition. Keep it elsewhere: `recallog verify` compares the ledger with it.",
+        "A digest of all records of each partition, to be kept elsewhere: `recallog verify` compares the ledger with it.",
     ),
     "rebuild": (
         "derived",
