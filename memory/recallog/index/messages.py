@@ -5,7 +5,7 @@ A message is its length (4 bytes, big-endian) and its bytes. A connection serves
 A client that disconnects before cancels its call.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,6 +13,8 @@ from recallog import errors
 from recallog.settings import Settings
 from recallog.version import __version__
 from recallog_schemas.errors import IndexUnavailable, RecallogError
+
+Message = TypeVar("Message")
 
 LENGTH_BYTES = 4
 MESSAGE_BYTES_MAX = 512 * 1024 * 1024
@@ -99,6 +101,8 @@ class Gone(msgspec.Struct, tag=True):
 Frame = Working | Progressed | Result | Failed | Gone
 
 _calls: msgspec.msgpack.Decoder[Call] = msgspec.msgpack.Decoder(Call)
+_settings = msgspec.json.Decoder(dict[str, Any])
+_addresses = msgspec.json.Decoder(Address)
 _handshakes = msgspec.msgpack.Decoder(Handshake)
 _frames: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
 
@@ -111,17 +115,29 @@ def framed(message: Handshake | Call | Frame) -> bytes:
 
 def handshake(data: bytes) -> Handshake:
     """Raises `msgspec.MsgspecError`."""
-    return _handshakes.decode(data)
+    return _read(_handshakes, data)
 
 
 def call(data: bytes) -> Call:
     """Raises `msgspec.MsgspecError`."""
-    return _calls.decode(data)
+    return _read(_calls, data)
 
 
 def frame(data: bytes) -> Frame:
     """Raises `msgspec.MsgspecError`."""
-    return _frames.decode(data)
+    return _read(_frames, data)
+
+
+def address(data: bytes) -> Address:
+    """The address in the file of a folder. Raises `msgspec.MsgspecError`."""
+    return _read(_addresses, data)
+
+
+def _read(decoder: "msgspec.msgpack.Decoder[Message] | msgspec.json.Decoder[Message]", data: bytes) -> Message:
+    try:
+        return decoder.decode(data)
+    except (UnicodeDecodeError, RecursionError) as error:  # which msgspec raises for damaged texts and for deep nesting
+        raise msgspec.DecodeError(str(error)) from None
 
 
 def failure(error: Exception) -> Failed:
@@ -159,6 +175,4 @@ def encode_settings(settings: Settings) -> bytes:
 
 def decode_settings(line: bytes) -> Settings:
     """The settings that a service was started with. Raises `msgspec.MsgspecError` and `SettingsError`."""
-    return Settings.valid(
-        **{"ledger": None, "views": None, "index": "embedded"} | msgspec.json.decode(line, type=dict[str, Any])
-    )
+    return Settings.valid(**{"ledger": None, "views": None, "index": "embedded"} | _read(_settings, line))

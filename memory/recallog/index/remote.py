@@ -121,7 +121,7 @@ async def _called(
 
 def _address(home: Path) -> messages.Address:
     """Where the service listens. Read in the event loop: a thread would cost more than the call."""
-    return msgspec.json.decode((home / layout.INDEX_ADDRESS).read_bytes(), type=messages.Address)
+    return messages.address((home / layout.INDEX_ADDRESS).read_bytes())
 
 
 async def _next_message(reader: asyncio.StreamReader, attempt: Attempt) -> bytes:

@@ -138,7 +138,7 @@ class Service:
     def _is_in_folder(self) -> bool:
         """Whether the folder names this process as its service. Not if it was deleted, damaged or copied over."""
         try:
-            return msgspec.json.decode(self._address.read_bytes(), type=messages.Address) == self._named
+            return messages.address(self._address.read_bytes()) == self._named
         except (OSError, msgspec.MsgspecError):
             return False
 

@@ -4,7 +4,7 @@ import re
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-_WORD = re.compile(r"\s*\S+\s*")
+_WORD = re.compile(r"\s+\S*\s*|\S+\s*")  # linear also for a line of spaces
 
 
 def wrapped(line: str, width: int) -> list[str]:

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from recallog_schemas import Event, Position, limits
-from recallog_schemas.errors import InvariantViolation, OutOfRange, StorageUnavailable
+from recallog_schemas import Event, Position, codec, limits
+from recallog_schemas.errors import InvalidEvent, InvariantViolation, OutOfRange, StorageUnavailable
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import key_hash
 from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, Connection
@@ -160,8 +160,12 @@ _decode_id = msgspec.json.Decoder(_Identified).decode
 
 
 def _id_of(data: bytes) -> object:
-    """The id in any version of the envelope; None if there is none."""
+    """The id in any version of the envelope; None if there is none, or if it is not an event."""
     try:
         return _decode_id(data).id
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        return codec.decode(data).id  # it accepts a little more, such as an Infinity under a key that occurs twice
+    except InvalidEvent:
         return None

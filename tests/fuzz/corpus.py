@@ -1,0 +1,186 @@
+"""Valid inputs of each kind, which are then damaged."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from recallog.index import messages
+from recallog_schemas import codec
+from support.events import MOMENT
+from support.random_events import bytes_of_an_event, bytes_of_document_000, random_answer, random_event
+
+OLD_LEDGER = Path(__file__).parents[1] / "golden" / "document_000.jsonl"
+
+QUESTIONS = (
+    "who owes the miller?", "What did the Baker say yesterday, at 5 pm on 3 March 2026?", "bread",
+    "the day before last Monday", "/etc/nginx/nginx.conf --dry-run ERR_42 v1.2.3", "¿Quién compró pan?", "面包在哪里？",
+    "昨日パンを食べましたか", "كم الخبز؟", "in the last two weeks I was in the mill; what did we do there?",
+    'did she say "never again"?', "D1:3", "baker@mill.example",
+)  # fmt: skip
+
+TIMES = (
+    "2026-03-01T12:00:00Z",
+    "2026-03-01T13:00:00.123456+01:00",
+    "20260301T120000Z",
+    "2026-W09-7T12:00Z",
+    "0:41",
+    "41",
+)
+
+URLS = (
+    "kafka://broker:9092/recallog.events?partitions=32&replication=3&min_insync=2&client_id=x",
+    "kafka://user:p%40ss@a:1,b:2,[::1]:3/t?security_protocol=SASL_SSL&sasl_mechanism=SCRAM-SHA-512&timeout_seconds=5",
+    "redis://user:secret@127.0.0.1:6379/0?socket_timeout=5", "rediss://[::1]:6380/1", "unix:///tmp/redis.sock?db=1",
+    "http://127.0.0.1:6333", "https://qdrant.example:443/prefix?timeout=5", "memory://", "embedded", "off", "minilm",
+    "onnx:/models/x?query=query:+&passage=passage:+", "http://localhost:8080/v1#model",
+    "sentence-transformers:all-MiniLM-L6-v2",
+)  # fmt: skip
+
+
+def events(rng: random.Random) -> list[bytes]:
+    """Records: of this envelope and of the first one, with all fields and with few, and answers to triggers."""
+    found = [codec.encode(random_event(rng)) for _ in range(24)]
+    found += [
+        random_answer(rng),
+        bytes_of_an_event(rng),
+        bytes_of_document_000(rng),
+        *OLD_LEDGER.read_bytes().split(b"\n"),
+    ]
+    found.append(
+        bytes_of_an_event(
+            rng,
+            kind="tool.used",
+            subject="person:7",
+            correlation_id="c-1",
+            audience=["miller", "smith"],
+            session="s-1",
+            payload={
+                "tool": "search",
+                "ok": True,
+                "arguments": {"q": "flour", "n": [1, 2.5, None]},
+                "result": "x" * 900,
+            },
+        )
+    )
+    return [data for data in found if data]
+
+
+def _call(name: str, arguments: str, number: int) -> dict[str, Any]:
+    return {"id": f"c{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def chats() -> list[bytes]:
+    """Files of the chat format, in the forms of several programs."""
+    plain = [
+        {"role": "system", "content": "You are a baker."},
+        {"role": "user", "content": "Two loaves, please.", "timestamp": "2026-03-01T12:00:00Z", "name": "Ann"},
+        {"role": "assistant", "content": None, "tool_calls": [_call("oven", '{"loaves": 2}', 1)]},
+        {"role": "tool", "tool_call_id": "c1", "content": "error: the oven is cold"},
+        {
+            "role": "assistant",
+            "content": [{"type": "text", "text": "Sorry."}, {"type": "image_url", "image_url": {"url": "x"}}],
+        },
+    ]
+    blocks = [
+        {"role": "user", "content": [{"type": "text", "text": "Bake."}]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "oven", "input": {"n": 2}}]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "done", "is_error": False}],
+        },
+    ]
+    agent = [
+        {"role": "user", "content": "Fix it.", "agent": "main", "message_type": "observation"},
+        {"role": "assistant", "content": "Look.\n```\nls\n```", "thought": "Look.", "action": "ls\n", "agent": "main"},
+        {"role": "user", "content": "a.py\n[exit code: 1]", "agent": "main", "message_type": "observation"},
+    ]
+    tree = {
+        "a": {"id": "a", "message": None, "parent": None, "children": ["b"]}, "b": {"id": "b", "parent": "a",
+        "children": [], "message": {"author": {"role": "user"}, "create_time": 1767225600.5,
+        "content": {"content_type": "text", "parts": ["Hi"]}}},
+    }  # fmt: skip
+    documents: list[Any] = [
+        plain, {"messages": plain, "id": "chat-1", "user_id": "ann"}, [{"id": 7, "messages": blocks}, {"id": 8,
+        "messages": plain}], {"history": agent, "info": {}}, [{"title": "Bread", "mapping": tree,
+        "create_time": 1767225600, "current_node": "b"}], {"conversations": [{"from": "human", "value": "Hi"},
+        {"from": "gpt", "value": "Hello"}]}, [{"uuid": "u", "name": "n", "chat_messages": [{"sender": "human",
+        "text": "Hi", "created_at": MOMENT}]}],
+    ]  # fmt: skip
+    return [json.dumps(each).encode() for each in documents] + [
+        b"\n".join(json.dumps({"messages": m}).encode() for m in (plain, blocks))
+    ]
+
+
+def locomo() -> list[bytes]:
+    """A file of the LoCoMo format."""
+    turns = [
+        {"speaker": "Ann", "dia_id": "D1:1", "text": "Hello!"},
+        {
+            "speaker": "Bob",
+            "dia_id": "D1:2",
+            "text": "Hi.",
+            "img_url": ["http://x"],
+            "blip_caption": "a loaf",
+            "query": "bread",
+        },
+    ]
+    conversation = {
+        "speaker_a": "Ann", "speaker_b": "Bob", "session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_2": turns[:1], "session_2_date_time": "10:00 am on 9 May, 2023",
+    }  # fmt: skip
+    question = {"question": "Who said hello?", "answer": "Ann", "evidence": ["D1:1"], "category": 1}
+    return [json.dumps([{"sample_id": "conv-1", "conversation": conversation, "qa": [question]}]).encode()]
+
+
+def lines(rng: random.Random) -> list[bytes]:
+    """Files of the JSONL format: exports, and events as producers write them."""
+    bare = [b'{"space":"village","agent":"baker","kind":"agent.spoke","payload":{"text":"Bread!"}}'] * 3
+    return [
+        b"\n".join(rng.sample(events(rng), 6)),
+        b"\n".join([*bare, *rng.sample(events(rng), 2)]) + b"\n",
+        OLD_LEDGER.read_bytes(),
+    ]
+
+
+def index_messages() -> list[bytes]:
+    """Handshakes, calls and frames of the index protocol, each with its length."""
+    arguments = json.dumps(
+        {"space": "village", "agent": "baker", "query": "bread", "as_of": {"partition": 0, "offset": 1}}
+    )
+    sent = (
+        messages.Handshake("t" * 32), messages.Health(), messages.Perform("recall", arguments.encode(), 2_000),
+        messages.Working(), messages.Progressed(3, 9), messages.Result(b'{"items":[]}'), messages.Gone(),
+        messages.Failed("InvalidArgument", "space: no name", {"path": "space", "rule": "x"}),
+        messages.Failed("ReflectorFailed", "x", {"reason": "x", "retryable": True, "retry_after_seconds": None}),
+    )  # fmt: skip
+    return [messages.framed(message) for message in sent]
+
+
+def settings_lines() -> list[bytes]:
+    """Lines of settings, as a client starts the index service with them."""
+    fields = {
+        "home": "/tmp/nowhere", "embedder": "minilm", "embedder_api_key": None, "index_token_vectors": True,
+        "index_idle_seconds": 300.0, "lock_wait_seconds": 30.0, "deadline_seconds": 2.0,
+    }  # fmt: skip
+    return [msgspec.json.encode(fields) + b"\n"]
+
+
+def arguments() -> list[bytes]:
+    """Arguments of operations as JSON objects; a door gives them to any operation."""
+    common = {"space": "village", "agent": "baker"}
+    event = {**common, "kind": "agent.spoke", "payload": {"text": "Bread!"}, "id": "e-new"}
+    documents: list[dict[str, Any]] = [
+        common, {**common, "query": QUESTIONS[0], "top_k": 5, "channels": ["keyword"], "fusion": "rrf"}, {**common,
+        "window": 3, "as_of": "0:3"}, {**common, "limit": 5, "before": {"partition": 0, "offset": 3},
+        "kinds": ["agent.spoke"]}, {**common, "event_id": "e-1", "entries_before": 2, "entries_after": "3"},
+        {**common, "ids": ["e-1", "e-2"], "after": "0:1"}, {**common, "query": QUESTIONS[1], "since": TIMES[0],
+        "until": TIMES[1], "now": TIMES[0], "author": "miller"}, {**common, "scene": "The mill.", "query": "bread",
+        "extra": "x", "output_format": "JSON", "budget_tokens": 500, "turn": 3}, {"event": event}, {"events": [event,
+        event]}, {"what": "views"}, {"space": "village"}, {"partition": 0}, {"position": "0:0"}, {}, {**common,
+        "min_similarity": 0.3, "query": QUESTIONS[2], "wait_index": "true", "session": "s"}, {"reader": "smith",
+        **common},
+    ]  # fmt: skip
+    return [json.dumps(each).encode() for each in documents]
