@@ -41,8 +41,8 @@ from recallog_schemas.errors import (
 
 Result = TypeVar("Result")
 
-_Stamp = tuple[int, int, int, int]
-"""Inode, size, and times of modification and of change, in nanoseconds: a written file has another one."""
+_Stamp = tuple[int, int, int]
+"""Inode, size, and time of modification in nanoseconds: a written file has another one."""
 
 _logger = logging.getLogger("recallog.storage")
 
@@ -54,6 +54,8 @@ _NOT_WRITTEN = {
 _TRIES = 5
 """How often a transaction is tried whose file, or write-ahead log, is replaced or written meanwhile."""
 _POLL_SECONDS = 0.005
+_CLOCK_TICK_NANOSECONDS = 20_000_000
+"""Two writes that are this far apart have different times of modification."""
 _ANOTHER_FOLDER = "Name another folder with --home or RECALLOG_HOME"
 _UNSOUND = {
     *(sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR),
@@ -434,6 +436,8 @@ class SqliteFile:
         Raises `error` if that is not possible either.
         """
         stamps = self._stamps()
+        if time.time_ns() - max(stamp[2] for stamp in stamps if stamp is not None) < _CLOCK_TICK_NANOSECONDS:
+            time.sleep(_CLOCK_TICK_NANOSECONDS / 1e9)  # the next write has another time
         if self._log.lost_frames():
             raise error if self._format.disposable else self._log_gone()
         try:
@@ -801,4 +805,4 @@ def _needs_writing(error: Exception) -> bool:
 
 def _stamp(path: str) -> _Stamp | None:
     found = status(path)
-    return None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns)

@@ -1,9 +1,12 @@
 """Reading needs no writing: in a read-only folder, and on a full disk, every question is answered as elsewhere."""
 
+import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Mapping
-from contextlib import closing
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +14,15 @@ import pytest
 
 from flip.questions import QUESTIONS, Question
 from flip.story import Topics, batches
-from recallog import Memory, Settings
+from recallog import Memory, Settings, layout
 from recallog_projections.stores.sqlite import VIEWS
-from recallog_schemas.errors import OutOfRange
+from recallog_schemas import limits
+from recallog_schemas.errors import OutOfRange, RecallogError, StorageFull, StorageReadOnly, StorageReplaced
+from recallog_streams.ledgers.sqlite import SqliteLedger
 from support import old_ledger
-from support.events import run
-from support.read_only import read_only
+from support.cli import environment_of
+from support.events import event, one_loop, run
+from support.read_only import fill, read_only, small_disk
 
 LATEST = len(batches()) - 1
 WRITING = {"publish_many", "admin.abort_rebuild", "admin.abort_reindex", "admin.plan_rebuild"}
@@ -205,3 +211,267 @@ def test_every_question_is_answered_in_a_read_only_folder(
         found = {**found, "admin.verify(what=views)": expected["admin.verify(what=views)"]}
     compare(found, expected)
     assert files(home) == before
+
+
+def test_a_large_gap_is_folded_for_the_space_that_is_asked_about(
+    home: Path, expected: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers name the checkpoint of the fold, which ends with the ledger."""
+    behind(home)
+    monkeypatch.setattr(limits, "READ_BATCH_RECORDS", 3)
+    with read_only(home) as place:
+        compare(answers(place, home.with_name("copies")), expected)
+
+
+def test_a_space_of_too_many_records_is_not_folded_in_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_views(home)
+    monkeypatch.setattr(limits, "READ_BATCH_RECORDS", 3)
+    monkeypatch.setattr(limits, "AS_OF_RECORDS_MAX", 30)
+
+    async def work() -> None:
+        async with memory_in(place) as memory:
+            for ask in (memory.episodic("village", "baker"), memory.spaces()):
+                with pytest.raises(StorageReadOnly, match="is on a read-only file system"):
+                    await ask
+            with pytest.raises(OutOfRange, match="time travel folds at most 30"):
+                await memory.episodic("village", "baker", as_of="0:200")
+
+    with read_only(home) as place:
+        run(work())
+
+
+def test_a_reader_in_a_read_only_folder_sees_what_another_process_writes(home: Path) -> None:
+    """The folder is mounted read-only here, and can be written elsewhere."""
+
+    async def work() -> None:
+        async with memory_in(home) as writer, memory_in(place) as reader:
+            for turn in range(6):
+                await writer.publish(event(turn=turn, payload={"text": f"{turn}"}))
+                found = await reader.episodic("village", "baker")
+                assert [shown.event.turn for shown in found.memories] == list(range(turn + 1))
+                if turn == 3:
+                    await writer.catch_up()
+
+    current_until_closed(home)
+    with read_only(home) as place:
+        run(work())
+
+
+def current_until_closed(home: Path) -> None:
+    async def work() -> None:
+        async with memory_in(home) as memory:
+            await memory.catch_up()
+
+    run(work())
+
+
+def test_a_reader_sees_what_a_later_process_writes(home: Path) -> None:
+    """The file is open here without locks when another process opens it, writes, and closes it again."""
+
+    async def work() -> None:
+        async with memory_in(place) as reader:
+            for turn in range(4):
+                async with memory_in(home) as writer:
+                    await writer.publish(event(turn=turn, payload={"text": f"{turn}"}))
+                    if turn % 2:
+                        await writer.catch_up()
+                found = await reader.episodic("village", "baker")
+                assert [shown.event.turn for shown in found.memories] == list(range(turn + 1))
+
+    current_until_closed(home)
+    with read_only(home) as place:
+        run(work())
+
+
+def test_sqlite_alone_would_leave_out_what_is_in_the_log(home: Path) -> None:
+    """Why a file that has a log is not opened as `immutable`."""
+    with_logs_alone(home)
+    with closing(sqlite3.connect(f"file:{home / 'ledger.db'}?immutable=1", uri=True)) as connection:
+        (left_out,) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'events'").fetchone()
+        found = connection.execute("SELECT count(*) FROM events").fetchone()[0] if left_out else 0
+    assert found < sum(map(len, batches()))
+    with read_only(home) as place:
+        ledger = SqliteLedger(place / layout.LEDGER)
+        with one_loop():
+            assert run(ledger.ends()) == [sum(map(len, batches()))]
+            run(ledger.close())
+
+
+def test_views_that_lost_their_log_are_not_read_as_if_they_were_whole(home: Path, expected: Mapping[str, Any]) -> None:
+    with_logs(home)
+    (home / "views.db-wal").unlink()
+    with read_only(home) as place:
+        found = answers(place, home.with_name("copies"))
+    verified = {name: expected[name] for name in expected if name.startswith("admin.verify")}
+    compare({**found, **verified}, expected)
+
+
+def test_a_ledger_that_lost_its_log_is_refused(home: Path) -> None:
+    with_logs(home)
+    (home / "ledger.db-wal").unlink()
+    with read_only(home) as place:
+        ledger = SqliteLedger(place / layout.LEDGER)
+        with one_loop():
+            with pytest.raises(StorageReplaced, match="is gone, and its last writes with it"):
+                run(ledger.ends())
+            run(ledger.close())
+
+
+def test_publishing_into_a_read_only_folder_fails_at_once(home: Path) -> None:
+    behind(home)
+    before = files(home)
+
+    async def work() -> None:
+        async with memory_in(place) as memory:
+            for call in (memory.publish(event()), memory.react(), memory.admin.rebuild(), memory.catch_up()):
+                with pytest.raises(StorageReadOnly, match="is on a read-only file system") as raised:
+                    await call
+                assert not raised.value.retryable
+
+    with read_only(home) as place:
+        run(work())
+    assert files(home) == before
+
+
+def test_what_had_to_be_done_is_said_once(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    behind(home)
+
+    async def work() -> None:
+        for _ in range(2):
+            async with memory_in(place) as memory:
+                for _ in range(3):
+                    await memory.episodic("village", "baker")
+                    await memory.spaces()
+
+    with read_only(home) as place:
+        run(work())
+        (read, folded) = [record.getMessage() for record in caplog.records if record.name == "recallog.storage"]
+        assert read.startswith(f"{place} cannot be written (it is on a read-only file system)")
+        assert "the views have 270 of 360 records, and queries fold the others in memory" in folded
+
+
+def test_a_folder_that_can_be_written_again_is_used_as_usual(home: Path) -> None:
+    behind(home)
+
+    async def work() -> None:
+        async with memory_in(place) as memory:
+            await memory.episodic("village", "baker")
+            with pytest.raises(StorageReadOnly):
+                await memory.publish(event())
+            subprocess.run(["mount", "-o", "remount,rw,bind", str(place)], check=True)
+            position = await memory.publish(event(turn=999))
+            found = await memory.episodic("village", "baker")
+            assert found.memories[-1].position == position
+            status = await memory.admin.status()
+            assert [row.lag for row in status.partitions if row.views == "built-in"] == [0]
+
+    with read_only(home) as place:
+        run(work())
+
+
+# Full disks.
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk") as place:
+        yield place
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
+def test_every_question_is_answered_on_a_full_disk(
+    state: Callable[[Path], None], home: Path, disk: Path, expected: Mapping[str, Any]
+) -> None:
+    state(home)
+    place = disk / "home"
+    shutil.copytree(home, place)
+    fill(disk)
+    found = answers(place, home.with_name("copies"))
+    if state in (with_overwritten_views, with_foreign_views, with_older_views, without_views, of_the_oldest_format):
+        found = {**found, "admin.verify()": expected["admin.verify()"]}
+        found = {**found, "admin.verify(what=views)": expected["admin.verify(what=views)"]}
+    compare(found, expected)
+    refused(place, StorageFull)
+
+
+def refused(home: Path, error: type[RecallogError]) -> None:
+    """Publishing as much as a file's free pages cannot hold is refused, and nothing is written."""
+
+    async def work() -> None:
+        async with memory_in(home) as memory:
+            before = await memory.admin.ledger_ends()
+            large = [event(payload={"text": "x" * 3_000}) for _ in range(100)]
+            with pytest.raises(error) as raised:
+                await memory.publish_many(large)
+            assert raised.value.retryable
+            assert await memory.admin.ledger_ends() == before
+
+    run(work())
+
+
+def test_a_memory_that_was_open_when_the_disk_filled_up_answers_with_the_newest_events(disk: Path) -> None:
+    home = disk / "home"
+
+    async def newest(memory: Memory) -> int:
+        return (await memory.episodic("village", "baker")).memories[-1].event.turn
+
+    async def work() -> None:
+        async with memory_in(home) as memory:
+            await memory.publish_many(batches()[0])
+            await memory.catch_up()
+            filler = fill(disk)
+            os.truncate(filler, filler.stat().st_size - 200_000)
+            turn = 1000
+            with suppress(StorageFull):
+                while await memory.publish(event(turn=turn, payload={"text": "x" * 500})):
+                    assert await newest(memory) == turn
+                    turn += 1
+            assert turn > 1000
+            filler.unlink()
+            assert await newest(memory) == turn - 1
+            assert await memory.publish(event(turn=turn))
+            await memory.catch_up()
+            assert await newest(memory) == turn
+
+    run(work())
+
+
+QUOTA = """
+import asyncio, resource, sys
+from pathlib import Path
+from recallog import Memory, Settings
+from support.events import event
+
+async def main():
+    async with Memory.open(Settings(home=Path(sys.argv[1]), index="off")) as memory:
+        await memory.publish(event(turn=1))
+        await memory.catch_up()
+        await memory.publish(event(turn=2))
+        size = (Path(sys.argv[1]) / "views.db-wal").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        print([shown.event.turn for shown in (await memory.episodic("village", "baker")).memories])
+
+asyncio.run(main())
+"""
+
+
+def test_a_query_whose_views_exceed_a_quota_is_answered(home: Path) -> None:
+    tests = str(Path(__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, "-c", QUOTA, str(home)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment_of() | {"PYTHONPATH": tests},
+    )
+    assert done.stdout == "[1, 2]\n"
+    assert "queries fold the others in memory" in done.stderr
+
+
+@pytest.mark.parametrize("file", ["ledger.db", "views.db"])
+def test_a_shm_that_cannot_be_created_does_not_prevent_reading(
+    home: Path, file: str, expected: Mapping[str, Any]
+) -> None:
+    behind(home)
+    (home / f"{file}-shm").mkdir()
+    compare(answers(home, home.with_name("copies")), expected)
