@@ -2,10 +2,11 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import pytest
 import redis
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
@@ -100,12 +101,14 @@ def counts(cluster: Cluster) -> dict[str, int]:
 
     async def work() -> dict[str, int]:
         store, found = RedisStore(cluster.redis_url), {}
-        for partition in range(PARTITIONS):
-            active = (await store.pointer(partition)).active
-            for item in (await store.scan(active, activity.SPACES.name, limit=100)).items if active else ():
-                (span,) = (await store.read(partition, [RowKey(activity.SPACES.name, item.space)])).rows
-                found[item.space] = activity.SPACES.decode(span or b"").events
-        await store.close()
+        try:
+            for partition in range(PARTITIONS):
+                active = (await store.pointer(partition)).active
+                for item in (await store.scan(active, activity.SPACES.name, limit=100)).items if active else ():
+                    (span,) = (await store.read(partition, [RowKey(activity.SPACES.name, item.space)])).rows
+                    found[item.space] = activity.SPACES.decode(span or b"").events
+        finally:
+            await store.close()
         return found
 
     return asyncio.run(work())
@@ -143,6 +146,35 @@ def test_flushed_or_restored_views_are_repaired_without_new_events(
         assert readers.answers <= {20, 30}
         worker.wait_until_live()
         cluster.assert_views_are_the_fold(30 * len(SPACES))
+
+
+def flip_rows(cluster: Cluster) -> None:
+    """Flip one bit in every row of the table of spaces."""
+    with closing(redis.Redis.from_url(cluster.redis_url)) as client:
+        for key in client.scan_iter(f"*:rows:{activity.SPACES.name}"):
+            for field, value in client.hgetall(key).items():
+                client.hset(key, field, value[:-1] + bytes([value[-1] ^ 4]))
+
+
+def flip_pointers(cluster: Cluster) -> None:
+    with closing(redis.Redis.from_url(cluster.redis_url)) as client:
+        for key in client.scan_iter("*:pointer"):
+            value = client.hget(key, "active-generation")
+            client.hset(key, "active-generation", value.replace(b'"id"', b'"ie"'))
+
+
+@pytest.mark.parametrize("damage", [flip_rows, flip_pointers])
+def test_damaged_views_are_repaired_without_new_events(
+    kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path, damage: Callable[[Cluster], None]
+) -> None:
+    with Cluster(kafka, topic, own_redis().url, tmp_path) as cluster:
+        worker = cluster.live_worker()
+        cluster.publish(events_of_turns(range(20)))
+        assert counts(cluster) == dict.fromkeys(SPACES, 20)
+        damage(cluster)
+        wait_until(lambda: counts_or_none(cluster) == dict.fromkeys(SPACES, 20), "the views are whole again")
+        worker.wait_until_live()
+        cluster.assert_views_are_the_fold(20 * len(SPACES))
 
 
 def counts_or_none(cluster: Cluster) -> dict[str, int] | None:
