@@ -50,6 +50,7 @@ class Connection:
             lambda reason: StorageUnavailable(f"{address} {reason}. Is the cluster up? Try again"),
             self.deadline_seconds,
             failures=_NO_ANSWER,
+            reason_of=_reason_of,
         )
 
     async def ask(
@@ -102,8 +103,8 @@ class Connection:
             return self._client
 
     def _request_ms(self) -> int:
-        """The limit of one request: half of the deadline if there is another server, which can then be tried."""
-        return max(1, round(self.deadline_seconds * 1000 / min(2, len(self.address.servers))))
+        """The limit of one request: a little less than the deadline, or half of that if another server can be tried."""
+        return max(1, round(900 * self.deadline_seconds / min(2, len(self.address.servers))))
 
     async def _reason(self, error: KafkaError) -> Exception:
         """Why no server accepts the connection: aiokafka only logs whether it was a password or a certificate."""
@@ -128,3 +129,11 @@ class Connection:
                 client, self._client = self._client, None
                 if client is not None:
                     await client.close()
+
+
+def _reason_of(error: Exception) -> str:
+    if isinstance(error, RequestTimedOutError | TimeoutError):
+        return "does not answer"
+    if isinstance(error, NodeNotReadyError | StaleMetadata):  # their texts say no more
+        return "cannot be reached"
+    return f"cannot be reached ({str(error) or type(error).__name__})"
