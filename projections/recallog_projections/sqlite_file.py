@@ -144,6 +144,7 @@ class SqliteFile:
         self._opened = LogInodes(None, None)
         self._unlocked: tuple[_Stamp | None, _Stamp | None] | None = None
         """The stamps of file and `-wal` if they are read without locks."""
+        self._impatient_until = 0.0
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         self._inode = -1
         self._identity: object = None
@@ -537,13 +538,16 @@ class SqliteFile:
             f"{self._log.log} back; or delete {self._log.index}, to go on without them"
         )
 
-    def _log_deleted(self, ending: str) -> StorageUnavailable:
-        return StorageUnavailable(
-            f"the {ending} of the {self._format.what} {self.path} was deleted while another process has the file open; "
-            f"that process repairs it when it next uses the file, or closes it. Find it: fuser {self.path}"
+    def _log_deleted(self, ending: str) -> LockTimeout:
+        self._impatient_until = time.monotonic() + self._deadline_seconds
+        return LockTimeout(
+            f"another process has the {self._format.what} {self.path} open without its {ending}: that was deleted, or "
+            "the process is stopped while it opens or closes the file. What it holds is saved when it next uses or "
+            f"closes the file. Find it: fuser {self.path}"
         )
 
     def _held(self) -> LockTimeout:
+        self._impatient_until = time.monotonic() + self._deadline_seconds
         seconds = self._lock_wait_seconds if self._connection is not None else self._deadline_seconds
         return LockTimeout(
             f"another process has held the {self._format.what} {self.path} for more than {seconds:g} s; nothing was "
@@ -551,7 +555,10 @@ class SqliteFile:
         )
 
     def _wait_seconds(self, write: bool) -> float:
-        return self._lock_wait_seconds if write else self._deadline_seconds
+        """How long to wait for a lock on opening. The reads that follow one which has waited in vain do not wait."""
+        if write:
+            return self._lock_wait_seconds
+        return 0.0 if time.monotonic() < self._impatient_until else self._deadline_seconds
 
     def _open_file(self, inode: int, write: bool) -> sqlite3.Connection:
         try:
