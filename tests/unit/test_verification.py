@@ -267,7 +267,9 @@ def test_after_a_rebuild_only_a_kept_digest_shows_the_change(home: Path) -> None
     found = recallog("verify", "--digest", at_end, "--digest", at_100, "--home", home)
     assert found.code == 1
     assert "the digest at 0:100 matches" in found.out
-    assert f"the digest at 0:{EVENTS - 1} does not match: the records 0:101 to 0:{EVENTS - 1}" in found.out
+    assert (
+        f"the digest at 0:{EVENTS - 1} does not match: it was computed from other records than 0:101 to 0:" in found.out
+    )
 
 
 def digest_by_hand(home: Path, last: int) -> str:

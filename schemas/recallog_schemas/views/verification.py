@@ -143,7 +143,8 @@ class DigestCheck(View):
             return f"the digest at {self.position} matches: no record up to it has changed"
         if self.found is None:
             return f"the digest at {self.position} cannot be computed: a record before it is damaged"
-        return f"the digest at {self.position} does not match: the records {self.first} to {self.last} have changed"
+        among = f"{self.first} to {self.last}" if self.first != self.last else str(self.first)
+        return f"the digest at {self.position} does not match: it was computed from other records than {among}"
 
 
 class Finding(NamedTuple):
