@@ -22,7 +22,7 @@ INPUT_SECONDS = 2.0
 """CPU that one input may take. The slowest ones, of 300 KB, take a fifth of it."""
 _BLOCK_SECONDS = 60.0
 """CPU after which a block is interrupted: then one of its inputs would not end."""
-_BY_NAME = {target.name: target for target in TARGETS}
+_DRAWS = 8
 
 
 class TooSlow(BaseException):
@@ -80,19 +80,23 @@ def run(names: Iterator[str], counts: Counts, found: Callable[[Failure], None], 
         failure = _failure(target, inputs, name, _BLOCK_SECONDS)
         took = time.process_time() - began
         if failure is not None or took > INPUT_SECONDS:
-            alone = next(filter(None, (_failure(target, [data], name, INPUT_SECONDS) for data in inputs)), failure)
-            if alone is not None:
-                found(alone)
+            # A target draws how it reads an input: another draw may be the one that fails.
+            alone = (_failure(target, [data], name, INPUT_SECONDS, draw) for data in inputs for draw in range(_DRAWS))
+            narrowed = next(filter(None, alone), failure)
+            if narrowed is not None:
+                found(narrowed)
         counts.inputs[target.name] += len(inputs)
         counts.seconds[target.name] += took  # type: ignore[assignment]
         counts.slowest[target.name] = max(took, counts.slowest.get(target.name, 0.0))
         judged(len(inputs))
 
 
-def _failure(target: Target, inputs: Sequence[bytes], name: str, seconds: float) -> Failure | None:
+def _failure(
+    target: Target, inputs: Sequence[bytes], name: str, seconds: float, draw: int | None = None
+) -> Failure | None:
     try:
         with _at_most(seconds):
-            target.judge(inputs, random.Random(name))
+            target.judge(inputs, random.Random(name if draw is None else f"{name}/{draw}"))
     except (Exception, TooSlow) as error:  # noqa: BLE001  # whatever a reader raises is a finding
         error_text = f"{type(error).__name__}: {str(error)[:300]}"
         return Failure(target.name, name, error_text, traceback.format_exc(limit=-8), inputs)

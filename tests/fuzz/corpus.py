@@ -2,12 +2,15 @@
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from recallog import Memory
 from recallog.index import messages
+from recallog.operations.operation import all_operations
 from recallog_schemas import codec
 from support.events import MOMENT
 from support.random_events import bytes_of_an_event, bytes_of_document_000, random_answer, random_event
@@ -20,6 +23,8 @@ QUESTIONS = (
     "昨日パンを食べましたか", "كم الخبز؟", "in the last two weeks I was in the mill; what did we do there?",
     'did she say "never again"?', "D1:3", "baker@mill.example",
 )  # fmt: skip
+
+EVENT = {"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}, "id": "e-new"}
 
 TIMES = (
     "2026-03-01T12:00:00Z",
@@ -168,19 +173,29 @@ def settings_lines() -> list[bytes]:
     return [msgspec.json.encode(fields) + b"\n"]
 
 
-def arguments() -> list[bytes]:
-    """Arguments of operations as JSON objects; a door gives them to any operation."""
-    common = {"space": "village", "agent": "baker"}
-    event = {**common, "kind": "agent.spoke", "payload": {"text": "Bread!"}, "id": "e-new"}
-    documents: list[dict[str, Any]] = [
-        common, {**common, "query": QUESTIONS[0], "top_k": 5, "channels": ["keyword"], "fusion": "rrf"}, {**common,
-        "window": 3, "as_of": "0:3"}, {**common, "limit": 5, "before": {"partition": 0, "offset": 3},
-        "kinds": ["agent.spoke"]}, {**common, "event_id": "e-1", "entries_before": 2, "entries_after": "3"},
-        {**common, "ids": ["e-1", "e-2"], "after": "0:1"}, {**common, "query": QUESTIONS[1], "since": TIMES[0],
-        "until": TIMES[1], "now": TIMES[0], "author": "miller"}, {**common, "scene": "The mill.", "query": "bread",
-        "extra": "x", "output_format": "JSON", "budget_tokens": 500, "turn": 3}, {"event": event}, {"events": [event,
-        event]}, {"what": "views"}, {"space": "village"}, {"partition": 0}, {"position": "0:0"}, {}, {**common,
-        "min_similarity": 0.3, "query": QUESTIONS[2], "wait_index": "true", "session": "s"}, {"reader": "smith",
-        **common},
-    ]  # fmt: skip
-    return [json.dumps(each).encode() for each in documents]
+ARGUMENTS: dict[str, Sequence[Any]] = {
+    "space": ["village", "city"], "agent": ["baker", "miller"], "reader": ["smith"], "author": ["miller"],
+    "query": QUESTIONS, "scene": ["The mill.", *QUESTIONS], "extra": ["x"], "output_format": ["JSON"], "ids": [["e-1",
+    "e-2"]], "event_id": ["e-1", "e-17"], "event": [EVENT], "events": [[EVENT, EVENT]], "window": [3, "3"],
+    "limit": [5], "top_k": [5], "entries_before": [2, "3"], "entries_after": [2], "budget_tokens": [500, 40],
+    "turn": [3], "partition": [0], "before": ["0:9", {"partition": 0, "offset": 9}], "after": ["0:1", "5"],
+    "as_of": ["0:3", *TIMES], "since": TIMES[:1], "until": TIMES[:2], "now": TIMES[:1], "position": ["0:0"],
+    "session": ["morning"], "kinds": [["agent.spoke", "shop.opened"]], "min_similarity": [0.3, "0.5"],
+    "channels": [["keyword", "structure"]], "fusion": ["rrf", "weighted"], "wait_index": ["true", False],
+    "skip_reflection_loops": [True], "what": ["views", "index"], "accept": [True], "model": ["minilm"],
+}  # fmt: skip
+"""Values of the parameters of operations, by name."""
+
+
+def arguments(rng: random.Random) -> list[bytes]:
+    """Calls of operations, as JSON objects: {"recall": {"space": …}}, most of them with all that is required."""
+    found = []
+    for name, operation in all_operations(Memory).items():
+        known = {key: each for key, each in operation.parameters.items() if key in ARGUMENTS}
+        given = {
+            key: rng.choice(ARGUMENTS[key])
+            for key, each in known.items()
+            if each.default is each.empty or rng.random() < 0.4
+        }
+        found.append(json.dumps({name: given}).encode())
+    return found

@@ -262,11 +262,11 @@ async def _judge_arguments(inputs: Sequence[bytes], rng: random.Random) -> None:
                 given = json.loads(data)
             except (ValueError, RecursionError):
                 continue
-            if isinstance(given, dict):
-                fitting = [each for each in operations.values() if given.keys() <= each.parameters.keys()]
-                operation = rng.choice(fitting or list(operations.values()))
+            name, arguments = next(iter(given.items()), ("", {})) if isinstance(given, dict) else ("", given)
+            if isinstance(arguments, dict):
+                operation = operations.get(name) or rng.choice(list(operations.values()))
                 try:
-                    answer = await operation.call(memory, given)
+                    answer = await operation.call(memory, arguments)
                 except RecallogError as error:
                     require(bool(str(error)), "an error without a message")
                 else:
@@ -349,7 +349,7 @@ TARGETS = (
     Target("locomo", 4, lambda rng: corpus.locomo(), judge_locomo),
     Target("messages", 6, lambda rng: corpus.index_messages(), judge_messages),
     Target("settings", 1, lambda rng: corpus.settings_lines(), judge_settings),
-    Target("arguments", 10, lambda rng: corpus.arguments(), judge_arguments),
+    Target("arguments", 10, corpus.arguments, judge_arguments),
     Target("words", 4, lambda rng: [text.encode() for text in (*corpus.TIMES, *corpus.URLS)], judge_words),
     Target("texts", 4, lambda rng: [text.encode() for text in corpus.QUESTIONS], judge_texts),
     Target("headers", 2, corpus.events, judge_headers),

@@ -854,7 +854,7 @@ def test_a_file_of_another_format_is_refused_with_the_format_to_try(text: bytes,
         ({"content": "x"}, "role: None is not one of"),
         (user(17), "content: neither a string, null nor a list of parts"),
         (user([{"text": "x"}]), "content.0: not a part with a type"),
-        (user("\ud800"), "half of a surrogate pair"),
+        (user("\ud800"), "payload.text: half of a surrogate pair"),
         (assistant("x", tool_calls="x"), "tool_calls: not a list of calls"),
         ("hello", "not a JSON object with role and content"),
     ],
@@ -879,6 +879,17 @@ def test_a_line_that_is_not_json_is_an_error_among_lines_that_are() -> None:
     items = list(chat.read(b"\n".join([json.dumps(talk()).encode(), b"{", json.dumps(talk(id="c")).encode()])))
     assert str(error_of(items[1])).startswith("conversation 2: not JSON: ")
     assert event_of(items[2]).space == "chat/c"
+
+
+def test_a_first_message_that_is_not_json_is_an_error_among_messages_that_are() -> None:
+    # It once ended the ingest with a TypeError: the name of the conversation followed from that line.
+    messages = [user("Two loaves."), assistant("Here.")]
+    for first in (b"{", b'{"role": "assistant", "content": "cut off'):
+        items = list(chat.read(b"\n".join([first, *(json.dumps(each).encode() for each in messages)])))
+        assert str(error_of(items[0])).startswith("conversation 1: message 1: not JSON")
+        assert [event_of(item).text for item in items[1:]] == ["Two loaves.", "Here."]
+    only_broken = list(chat.read(b'{"role": "assistant", "content": "Here."}\n{'))
+    assert [item.error is None for item in only_broken] == [True, False]
 
 
 # Texts over the limit of an event.

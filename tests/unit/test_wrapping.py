@@ -31,3 +31,14 @@ def test_a_line_is_cut_at_its_width() -> None:
     assert cut("Bread for all", 6) == "Bread"
     assert cut("Bread", 60) == "Bread"
     assert cell_len(cut("中文字中文字", 5)) <= 5
+
+
+def test_a_line_of_spaces_takes_time_in_proportion_to_its_length() -> None:
+    # 16,000 of them once took minutes.
+    assert wrapped(" " * 200_000, 80) == [""]
+    assert wrapped("a" + "\t" * 50_000 + "b", 80)[-1] == "b"
+
+
+def test_words_without_width_are_kept() -> None:
+    # One after a full line once ended a command with a ValueError.
+    assert "".join(wrapped("a" * 20 + " \u200d \u200d \u0301", 20)).count("\u200d") == 2

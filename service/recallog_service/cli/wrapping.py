@@ -16,7 +16,7 @@ def wrapped(line: str, width: int) -> list[str]:
             continue
         if current:
             found.append(current.rstrip())
-        *parts, last = chop_cells(word.rstrip(), width)
+        *parts, last = chop_cells(word.rstrip(), width) or [word.rstrip()]  # a word without width
         found += parts
         current = last + word[len(word.rstrip()) :]
     return [*found, current.rstrip()]

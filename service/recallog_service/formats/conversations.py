@@ -75,9 +75,13 @@ class Conversation:
 
     @cached_property
     def beginning(self) -> str:
-        """A digest of the first user message (else of the first message) with its id and time, and of the person."""
+        """A digest of the first user message (else of the first message) with its id and time, and of the person.
+
+        A line that is not JSON is no message.
+        """
         of_user = (each for each in self.messages if isinstance(each, dict) and role_of(each) == USER)
-        first = next(of_user, self.messages[0] if self.messages else None)
+        readable = (each for each in self.messages if not isinstance(each, InvalidEvent))
+        first = next(of_user, next(readable, None))
         said = [first.get("id"), content_of(first)] if isinstance(first, dict) else first
         return _digest([said, _iso(self._time_of(first)), self.person])
 
