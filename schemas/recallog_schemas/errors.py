@@ -27,6 +27,7 @@ RecallogError
 │   └── LedgerMismatch          the views belong to another ledger
 ├── IndexUnavailable            the semantic index cannot be queried or written now
 │   ├── IndexLost               the engine no longer has the collection
+│   ├── IndexDamaged            the engine's files are damaged
 │   └── EmbedderUnavailable     no vectors can be computed now
 ├── UnknownOutcome              the write may or may not have happened
 ├── SettingsError               the settings are invalid or contradict each other
@@ -214,6 +215,10 @@ class IndexUnavailable(RecallogError):
 
 class IndexLost(IndexUnavailable):
     """The engine no longer has the collection of this generation. The index is rebuilt."""
+
+
+class IndexDamaged(IndexUnavailable):
+    """The engine cannot read its files, or what it returned is damaged. The index is built again beside it."""
 
 
 class EmbedderUnavailable(IndexUnavailable):

@@ -113,11 +113,16 @@ def test_a_collection_that_is_deleted_while_open_is_lost_until_it_is_created(eng
     assert run(engine.count("memories")) == 0
 
 
-def test_an_error_about_a_damaged_collection_says_what_to_delete(engine: EdgeEngine, folder: Path) -> None:
+def test_a_collection_that_cannot_be_opened_is_set_aside_and_lost(engine: EdgeEngine, folder: Path) -> None:
     run(engine.create("memories", DIMENSION))
     (folder / "memories" / "edge_config.json").write_text("{")
-    with pytest.raises(IndexUnavailable, match="Delete that folder"):
-        run(engine.count("memories"))
+    for _ in range(2):
+        with pytest.raises(IndexLost, match=r"files of .*memories are damaged: .*edge_config.json"):
+            run(engine.count("memories"))
+    assert (folder / "memories.damaged" / "edge_config.json").read_text() == "{"
+    assert run(engine.collections()) == set()
+    run(engine.create("memories", DIMENSION))
+    assert run(engine.count("memories")) == 0
 
 
 def test_leftovers_of_a_crash_while_creating_or_dropping_are_removed(engine: EdgeEngine, folder: Path) -> None:

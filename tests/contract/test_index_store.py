@@ -15,6 +15,7 @@ from recallog import Event, Memory
 from recallog.index import indexer as following
 from recallog.index.indexer import Indexer
 from recallog.index.semantic_index import SemanticIndex
+from recallog_projections.index import points
 from recallog_projections.index.embedders.embedder import Embedding, Passage
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.index.engines.engine import Point, Sparse, StoredPoint
@@ -23,7 +24,7 @@ from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome
 from recallog_schemas import limits
-from recallog_schemas.errors import IndexUnavailable, StorageCorrupt
+from recallog_schemas.errors import IndexUnavailable
 from recallog_schemas.views import Difference
 from support.events import event, run
 from support.faulty_engine import FaultyEngine
@@ -145,9 +146,9 @@ def assert_same(found: dict[str, StoredPoint], expected: dict[str, StoredPoint])
 
 def test_a_document_for_each_event_with_words_is_in_the_engine_and_verify_is_clean(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
-        points = await found.points()
-        assert len(points) == DOCUMENTS
-        assert all(point.dense is not None and point.sparse is not None for point in points.values())
+        stored = await found.points()
+        assert len(stored) == DOCUMENTS
+        assert all(point.dense is not None and point.sparse is not None for point in stored.values())
         assert (await found.store()).counts.embedded == DOCUMENTS
         assert await found.differences() == []
 
@@ -426,7 +427,7 @@ async def holding(found: Village, kept: Iterable[StoredPoint]) -> None:
 def as_written(point: StoredPoint, **changed: Any) -> Point:
     assert point.dense is not None
     assert point.sparse is not None
-    return Point(point.id, point.dense, point.sparse, {**point.payload, **changed})
+    return Point(point.id, point.dense, point.sparse, points.sealed(point.id, {**point.payload, **changed}))
 
 
 @pytest.mark.parametrize("page", [3, limits.SCAN_ITEMS])
@@ -436,25 +437,25 @@ def test_verify_names_the_first_point_that_differs_from_the_ledger(
     monkeypatch.setattr(limits, "SCAN_ITEMS", page)
 
     async def work(found: Village) -> None:
-        name, points = await collection(found.indexing), await found.points()
-        keys = sorted(points)
+        name, stored = await collection(found.indexing), await found.points()
+        keys = sorted(stored)
         assert await found.differences() == []
 
-        changed = as_written(points[keys[7]], before="miller: A secret.")
+        changed = as_written(stored[keys[7]], before="miller: A secret.")
         await found.engine.upsert(name, [changed])
         (difference,) = await found.differences()
         assert (difference.table, difference.key) == ("index.document", keys[7])
         assert "A secret." in str(difference.found)
         assert "A secret." not in str(difference.expected)
-        await found.engine.upsert(name, [as_written(points[keys[7]])])
+        await found.engine.upsert(name, [as_written(stored[keys[7]])])
         assert await found.differences() == []
 
-        added = replace(as_written(points[keys[0]]), id="00000000-0000-0000-0000-000000000001")
+        added = as_written(replace(stored[keys[0]], id="00000000-0000-0000-0000-000000000001"))
         await found.engine.upsert(name, [added])
         (difference,) = await found.differences()
         assert (difference.key, difference.expected) == (added.id, None)
 
-        await holding(found, [points[key] for key in keys[:-1]])
+        await holding(found, [stored[key] for key in keys[:-1]])
         (difference,) = await found.differences()
         assert (difference.key, difference.found) == (keys[-1], None)
         await found.memory.admin.rebuild(what="index")
@@ -463,17 +464,30 @@ def test_verify_names_the_first_point_that_differs_from_the_ledger(
     in_a_village(tmp_path, work)
 
 
-def test_an_error_about_a_damaged_point_names_the_remedy_and_a_rebuild_repairs_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["payload", "vectors", "fields"])
+def test_verify_names_damaged_points_and_a_rebuild_repairs_them_with_the_vectors_of_the_others(
+    tmp_path: Path, damage: str
+) -> None:
     async def work(found: Village) -> None:
-        name, points = await collection(found.indexing), await found.points()
-        key, *_ = points
-        vector = points[key].dense
-        assert vector is not None
-        await found.engine.upsert(name, [Point(key, vector, Sparse([], []), {"space": "village"})])
-        with pytest.raises(StorageCorrupt, match="recallog rebuild index"):
-            await found.memory.admin.verify()
+        name, stored = await collection(found.indexing), await found.points()
+        key = min(stored)
+        whole = stored[key]
+        assert whole.dense is not None
+        assert whole.sparse is not None
+        damaged = {
+            "payload": Point(key, whole.dense, whole.sparse, {**whole.payload, "turn": 77}),
+            "vectors": Point(key, -whole.dense, whole.sparse, whole.payload),
+            "fields": Point(key, whole.dense, Sparse([], []), {"space": "village"}),
+        }[damage]
+        await found.engine.upsert(name, [damaged])
+        report = await found.memory.admin.verify()
+        assert not report.ok
+        (check,) = [check for check in report.tables if check.table == "index.document"]
+        assert [each.key for each in check.damaged] == [key]
+        assert "recallog rebuild index" in report.format()
         await found.memory.admin.rebuild(what="index")
-        assert_same(await found.points(), points)
+        assert (await found.memory.admin.verify()).ok
+        assert_same(await found.points(), stored)
         assert (await found.store()).counts.reused == DOCUMENTS - 1
 
     in_a_village(tmp_path, work)

@@ -24,7 +24,7 @@ from recallog.operations.operation import Facade
 from recallog_schemas import views
 
 ERRORS = [
-    "DeadLettered", "EmbedderUnavailable", "EventTooLarge", "FutureSchema", "IdConflict", "IndexLost",
+    "DeadLettered", "EmbedderUnavailable", "EventTooLarge", "FutureSchema", "IdConflict", "IndexDamaged", "IndexLost",
     "IndexUnavailable", "InvalidArgument", "InvalidEvent", "InvalidInput", "InvariantViolation", "LedgerMismatch",
     "LockTimeout", "NewDeadLetters", "NothingDue", "OutOfRange", "ProjectionError", "Rebuilding", "RecallogError",
     "ReflectorFailed", "ReflectorMisconfigured", "SettingsError", "StorageCorrupt", "StorageError", "StorageForeign",

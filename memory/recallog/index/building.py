@@ -5,10 +5,14 @@ from recallog_schemas.errors import IndexUnavailable
 from recallog_streams.ledgers.ledger import Ledger
 
 
-async def not_built(ledger: Ledger, rows: Store, partition: int) -> IndexUnavailable:
-    """The error of a query while the first generation of a partition is being built, which says how far it is."""
+async def not_built(ledger: Ledger, rows: Store, partition: int, cause: str = "") -> IndexUnavailable:
+    """The error of a query while a generation of a partition is being built that readers have to wait for.
+
+    It says how far the generation is and, where there was an index before, the `cause` of its loss.
+    """
     building = (await rows.pointer(partition)).building
     done = await rows.checkpoint(building) if building is not None else None
     end = (await ledger.ends())[partition]
     share = 100 * ((done.offset if done else -1) + 1) // max(1, end)
-    return IndexUnavailable(f"the index is being built, {share} % are done; try again")
+    begun = f"{cause}; it is being rebuilt" if cause else "the index is being built"
+    return IndexUnavailable(f"{begun}, {share} % are done; try again")

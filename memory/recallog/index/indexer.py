@@ -28,18 +28,21 @@ from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Generation, Pointer, Store
 from recallog_projections.views.settings import SettingsProjection
 from recallog_schemas import limits
-from recallog_schemas.errors import IndexUnavailable, LockTimeout, RecallogError
+from recallog_schemas.errors import IndexDamaged, IndexLost, IndexUnavailable, LockTimeout, Rebuilding, RecallogError
 from recallog_streams import generations
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.partition_task import backoff
 from recallog_streams.progress import Progress
-from recallog_streams.projector import GenerationGone, Projector
+from recallog_streams.projector import Projector
 from recallog_streams.stop_signal import StopSignal
 
 POLL_SECONDS = 0.2
 """How often the ledger's end is read while there is nothing to index."""
 CHECK_SECONDS = 5.0
 """How often the indexer checks that the engine still has the collection."""
+REPAIR_SECONDS = 600.0
+"""How often a partition is built again because of damage. A call that fails for another reason is no cause to do it
+all the time."""
 ROUND_RECORDS = 8 * limits.INDEX_BATCH_RECORDS
 """How many records of one partition are indexed before the next partition."""
 
@@ -87,6 +90,13 @@ class Indexer:
         self._questions = EmbeddedQuestions(self.deadline_seconds)
         self._closed = False
         self._checked_at = -CHECK_SECONDS
+        self._examined: set[str] = set()
+        """The generations whose collections have been examined for damage."""
+        self._damage: dict[int, str] = {}
+        """By partition: what is damaged in its active generation, which is rebuilt beside it."""
+        self._repaired_at: dict[int, float] = {}
+        self._loss: dict[int, str] = {}
+        """By partition: why it has no generation that can answer, if it had one before."""
         self.problem = ""
         """Why the index does not follow the ledger, in one sentence; "" if it does."""
         self.at_end = False
@@ -97,6 +107,12 @@ class Indexer:
         """How many texts this process has indexed, also those of a batch that is not committed yet."""
         stores = [group.store for group in self._views.values() if isinstance(group.store, IndexStore)]
         return sum(store.counts.embedded + store.counts.reused for store in stores)
+
+    @property
+    def repair(self) -> str:
+        """What was damaged or lost and is being built again, in one sentence; "" if nothing."""
+        found = [*self._loss.values(), *self._damage.values()]
+        return f"{found[0]}; it is being rebuilt" if found else ""
 
     async def embedder(self, name: str) -> Embedder:
         """The embedder `name`, which the first call loads. Raises `IndexUnavailable`, or `SettingsError`."""
@@ -123,14 +139,21 @@ class Indexer:
 
     async def open(self, partition: int) -> IndexSnapshot:
         """The active generation. Raises `IndexUnavailable` if there is none yet, or if its model differs here."""
+        try:
+            return await self._open(partition)
+        except IndexUnavailable:
+            raise
+        except RecallogError as error:  # of the rows, or the embedder's settings are wrong
+            raise IndexUnavailable(str(error)) from error
+
+    async def _open(self, partition: int) -> IndexSnapshot:
         active = (await self.rows.pointer(partition)).active
-        if active is None:
+        checkpoint = await self.rows.checkpoint(active) if active is not None else None
+        if active is None or checkpoint is None or partition in self._loss:
             if self.problem:
                 raise IndexUnavailable(f"the index cannot be built: {self.problem}")
-            raise await not_built(self.ledger, self.rows, partition)
-        checkpoint = await self.rows.checkpoint(active)
-        if checkpoint is None:
-            raise IndexUnavailable("the index is lost and will be rebuilt; try again")
+            await self.engine.collections()  # raises if it is not there
+            raise await not_built(self.ledger, self.rows, partition, self._loss.get(partition, ""))
         made = made_with(active.code)
         embedder = await self._embedder(made.embedder, self.load_for_queries or self.load)
         check_model(embedder, made)
@@ -143,6 +166,12 @@ class Indexer:
             active.id,
             checkpoint.offset,
         )
+
+    def note_damage(self, partition: int, damage: str) -> None:
+        """The active generation of a partition is damaged: `run` builds it again beside it, at most every
+        `REPAIR_SECONDS`."""
+        if time.monotonic() - self._repaired_at.get(partition, -REPAIR_SECONDS) >= REPAIR_SECONDS:
+            self._damage[partition] = damage
 
     async def views(self, partition: int = 0) -> ProjectionGroup:
         """The index as a projection group, for `rebuild` and `verify`. Raises `IndexUnavailable`."""
@@ -188,29 +217,59 @@ class Indexer:
         pointer = await self.rows.pointer(partition)
         views = await self._views_of(await self._wanted(pointer))
         active, projector = pointer.active, views.builder
-        if active is not None and active.code == projector.fold.code:
-            store = projector.store if check_engine else self.rows
-            done = await store.checkpoint(active)
-            if done is not None and done.offset + 1 >= end:
-                return False
         try:
+            if active is not None and active.code == projector.fold.code:
+                await self._examine(partition, active, views.store)
+                store = projector.store if check_engine else self.rows
+                done = await store.checkpoint(active)
+                if done is not None and done.offset + 1 >= end and partition not in self._damage:
+                    self._loss.pop(partition, None)
+                    return False
             async with self.lock(partition):
                 await self._index_round(projector, partition, active, end, progress)
         except LockTimeout:
             return False  # another process indexes it
-        except GenerationGone:
-            pass  # a cutover: the next round continues in the new generation
+        except IndexDamaged as error:
+            self.note_damage(partition, str(error))
+            if partition not in self._damage:
+                raise
+        except (IndexLost, Rebuilding):
+            pass  # a cutover, or the collection was set aside: the next round continues in another generation
         return True
+
+    async def _examine(self, partition: int, active: Generation, store: Store) -> None:
+        """Look for damage, the first time that the collection of a generation is used here."""
+        if active.id not in self._examined and isinstance(store, IndexStore) and await store.checkpoint(active):
+            self._examined.add(active.id)
+            if damage := await store.damage(active):
+                self.note_damage(partition, f"files of the index are damaged: {damage}")
 
     async def _index_round(
         self, projector: Projector, partition: int, active: Generation | None, end: int, progress: Progress | None
     ) -> None:
         done = await projector.store.checkpoint(active) if active is not None else None
         if active is None or done is None or active.code != projector.fold.code:
+            if done is None and (lost := await self._lost(projector.store, partition, active)):
+                self._loss[partition] = lost
             await generations.current(projector, partition, progress)
+            self._loss.pop(partition, None)
+        elif partition in self._damage:
+            _log.warning("%s; the index of partition %d is built again", self._damage[partition], partition)
+            self._repaired_at[partition] = time.monotonic()
+            await generations.rebuild(projector, partition, progress, accept=True)
+            del self._damage[partition]
         else:
             # At most one round, so that no partition waits until another one has reached the end.
             await projector.catch_up(active, min(end, done.offset + 1 + ROUND_RECORDS), progress)
+
+    async def _lost(self, store: Store, partition: int, active: Generation | None) -> str:
+        """Why a partition has no generation that can answer; "" if it never had one."""
+        if active is not None:
+            return self.engine.cause_of_loss(collection_of(active)) or "the files of the index were lost"
+        building = (await self.rows.pointer(partition)).building
+        if building is None and isinstance(store, IndexStore) and await store.collections(partition):
+            return "the rows of the index were lost or damaged"
+        return ""
 
     async def _wanted(self, pointer: Pointer) -> MadeWith:
         if pointer.active is not None:

@@ -65,6 +65,8 @@ class HealthReport(msgspec.Struct):
     """Why it does not, in one sentence; "" if it does."""
     indexed: int = 0
     """How many texts have been indexed since the service started, also those of a batch that is not committed yet."""
+    repair: str = ""
+    """What was damaged or lost and is being built again, in one sentence; "" if nothing."""
 
 
 class Working(msgspec.Struct, tag=True):

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from recallog_projections.threads import run_in_own_thread
-from recallog_schemas.errors import ViewsBehind
+from recallog_schemas.errors import IndexUnavailable, StorageError, ViewsBehind
 from recallog_streams.concurrency import gathered
 
 if TYPE_CHECKING:
@@ -66,6 +66,17 @@ class SemanticIndex(ABC):
         """
 
     @abstractmethod
+    async def health(self) -> "HealthReport | None":
+        """Whether the index follows the ledger; None if nothing maintains it now, or if that is not known here.
+
+        Starts nothing. Raises `IndexUnavailable` if the index does not answer.
+        """
+
+    @abstractmethod
+    def note_damage(self, partition: int, damage: str) -> None:
+        """A query has found damage in the index of a partition: it is built again, if this process maintains it."""
+
+    @abstractmethod
     async def close(self) -> None:
         """Release the index, and end the service process if this process has started it for itself."""
 
@@ -80,8 +91,12 @@ class SemanticIndex(ABC):
         committed, embedded_before, shown, since = -1, 0, -1, time.monotonic()
         while True:
             health = await self.start()
-            processed, of_all = await self._processed(partition)
-            if processed >= offset and (await self.rows.pointer(partition)).active is not None:
+            try:
+                processed, of_all = await self._processed(partition)
+                is_built = (await self.rows.pointer(partition)).active is not None
+            except StorageError as error:
+                raise IndexUnavailable(f"the state of the index cannot be read: {error}") from error
+            if processed >= offset and is_built:
                 if progress is not None:
                     progress(offset + 1, offset + 1)
                 return
@@ -148,9 +163,15 @@ class IndexInProcess(SemanticIndex):
         return False
 
     async def start(self) -> "HealthReport":
+        return await self.health()
+
+    async def health(self) -> "HealthReport":
         from recallog.index.messages import HealthReport
 
-        return HealthReport(self.indexer.problem, self.indexer.indexed)
+        return HealthReport(self.indexer.problem, self.indexer.indexed, self.indexer.repair)
+
+    def note_damage(self, partition: int, damage: str) -> None:
+        self.indexer.note_damage(partition, damage)
 
     async def close(self) -> None:
         async with AsyncExitStack() as closing:  # all parts, also if one of them fails or the caller is cancelled

@@ -18,7 +18,7 @@ from recallog.index.remote import ServiceProcess
 from recallog.index.semantic_index import SemanticIndex
 from recallog.settings import Settings
 from recallog_projections.stores.store import Store
-from recallog_schemas.errors import IndexUnavailable
+from recallog_schemas.errors import IndexUnavailable, StorageError
 from recallog_streams.ledgers.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -62,11 +62,16 @@ class ServedIndex(SemanticIndex):
         check_available()
         if not start:
             raise IndexUnavailable("the index is not being served; recall starts it")
-        if not await self._is_built(partition):
+        try:
+            is_built = await self._is_built(partition)
+            not_yet = None if is_built else await not_built(self._ledger, self.rows, partition)
+        except StorageError as error:  # the service may be able to repair them
+            is_built, not_yet = False, IndexUnavailable(f"the rows of the index cannot be read: {error}")
+        if not_yet is not None:
             health = await self._service.begin()
             if health is not None and health.problem:
                 raise IndexUnavailable(f"the index cannot be built: {health.problem}")
-            raise await not_built(self._ledger, self.rows, partition)
+            raise not_yet
         await self.start()
         raise ServiceStarted
 
@@ -80,7 +85,7 @@ class ServedIndex(SemanticIndex):
         return True
 
     def exists(self) -> bool:
-        return (self._settings.home / layout.INDEX_ROWS).exists()
+        return any((self._settings.home / path).exists() for path in (layout.INDEX_ROWS, layout.INDEX_ENGINE))
 
     async def size_bytes(self) -> int:
         from recallog_projections.index.engines import folder
@@ -94,6 +99,12 @@ class ServedIndex(SemanticIndex):
 
     async def start(self) -> messages.HealthReport:
         return await self._service.start()
+
+    async def health(self) -> messages.HealthReport | None:
+        return await self._service.health()
+
+    def note_damage(self, partition: int, damage: str) -> None:
+        """Nothing: the service finds it, and repairs it."""
 
     async def close(self) -> None:
         async with AsyncExitStack() as closing:  # all parts, also if one of them fails or the caller is cancelled

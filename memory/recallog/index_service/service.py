@@ -206,8 +206,7 @@ class Service:
     async def _answer(self, call: messages.Call, report: Progress) -> messages.Frame:
         try:
             if isinstance(call, messages.Health):
-                health = messages.HealthReport(self._indexer.problem, self._indexer.indexed)
-                return messages.Result(msgspec.json.encode(health))
+                return messages.Result(msgspec.json.encode(await self._index.health()))
             return messages.Result(await self._performed(call, report))
         except StorageReplaced:
             self._stop()

@@ -5,6 +5,7 @@ from functools import reduce
 from typing import TypeVar
 
 from recallog.components import Components
+from recallog.index.semantic_index import SemanticIndex
 from recallog.queries import reflections
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.read_session import ReadSession
@@ -12,8 +13,8 @@ from recallog_projections.stores.store import Pointer, Store
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import limits
-from recallog_schemas.errors import Rebuilding, StorageError
-from recallog_schemas.views import PartitionStatus, PendingTrigger, Status, Unreflected
+from recallog_schemas.errors import IndexUnavailable, Rebuilding, StorageError
+from recallog_schemas.views import IndexStatus, PartitionStatus, PendingTrigger, Status, Unreflected
 from recallog_streams import dead_letters
 from recallog_streams.concurrency import gathered
 
@@ -24,7 +25,7 @@ async def status(components: Components) -> Status:
     """The present state, without folding."""
     manifest = await components.ledger.manifest()
     ends = await components.ledger.ends()
-    partitions, totals, index_bytes = [], activity.Totals(0, 0, 0), 0
+    partitions, totals = [], activity.Totals(0, 0, 0)
     pending: list[PendingTrigger] = []
     unreflected: list[Unreflected] = []
 
@@ -43,9 +44,8 @@ async def status(components: Components) -> Status:
             for due, silent in await gathered(reflecting, built):
                 pending += due
                 unreflected += silent
-    if components.index is not None and components.index.exists():
-        partitions += [row for row, _ in await _of_partitions(INDEX, components.index.rows, ends)]
-        index_bytes = await components.index.size_bytes()
+    of_index, index_bytes, index = await _of_index(components.index, ends)
+    partitions += of_index
     pending.sort(key=lambda trigger: (trigger.space, trigger.agent))
     unreflected.sort(key=lambda agent: (agent.space, agent.agent))
     return Status(
@@ -62,7 +62,37 @@ async def status(components: Components) -> Status:
         ledger_bytes=await components.ledger.size_bytes(),
         views_bytes=sum([await views.store.size_bytes() for views in components.groups()]),
         index_bytes=index_bytes,
+        index=index,
     )
+
+
+async def _of_index(
+    index: SemanticIndex | None, ends: Sequence[int]
+) -> tuple[list[PartitionStatus], int, IndexStatus | None]:
+    """The progress of the index in each partition, its size and its state. No fault of the index is an error here."""
+    if index is None:
+        return [], 0, None
+    rows: list[PartitionStatus] = []
+    size, problem = 0, ""
+    try:
+        health = await index.health()
+        problem = (health.problem or health.repair) if health is not None else ""
+        if index.exists():
+            size = await index.size_bytes()
+    except (IndexUnavailable, StorageError) as error:
+        problem = str(error)
+    try:
+        if index.exists():
+            rows = [row for row, _ in await _of_partitions(INDEX, index.rows, ends)]
+    except StorageError as error:
+        problem = problem or str(error)
+    if problem:
+        state = "unavailable" if not rows or any(row.generation is None for row in rows) else "failing"
+    elif any(row.generation is None for row in rows) or not rows:
+        state = "building" if any(row.building for row in rows) else "none"
+    else:
+        state = "behind" if any(row.lag for row in rows) else "current"
+    return rows, size, IndexStatus(state=state, problem=problem)
 
 
 async def _if_built(

@@ -1,7 +1,8 @@
 """Candidates from the index: the best by vector and by keyword, and their neighbours in the conversation."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Self
@@ -17,9 +18,10 @@ from recallog.retrieval.time_scope import TimeScope
 from recallog.retrieval.weights import LATE_IDF_POWER, REACH
 from recallog_projections.index import identifiers, points, terms, token_codec
 from recallog_projections.index.documents import point_id
-from recallog_projections.index.embedders.embedder import Embedding
-from recallog_projections.index.engines.engine import Filter, Hit, Search, Sparse
+from recallog_projections.index.embedders.embedder import Embedding, Vectors
+from recallog_projections.index.engines.engine import EVERYBODY, Filter, Hit, Search, Sparse
 from recallog_schemas import limits
+from recallog_schemas.errors import IndexDamaged
 
 _ORDINAL = ("session", "ordinal")
 _FIELDS = (*_ORDINAL, "offset", "agent", "kind", "turn", "at", "importance", "is_question", "length", "text_key")
@@ -34,6 +36,8 @@ class IndexCandidates:
     """By term of the query: its idf among the memories that the agent may see."""
     sessions: dict[str, float]
     """By session: the summed idf of the query's terms that its best memories have. Empty if vectors are compared."""
+    vector: Vectors | None = None
+    """The vector that was compared; None if words were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +53,19 @@ class Nearest:
 async def find(
     index: IndexSnapshot, query: RecallQuery, words: QueryTerms, scope: TimeScope | None = None
 ) -> IndexCandidates:
-    """The best memories of every channel and their neighbours, scored by every channel. Raises `IndexUnavailable`.
+    """The best memories of every channel and their neighbours, scored by every channel.
 
-    With a `scope` the best memories in it are candidates too.
+    With a `scope` the best memories in it are candidates too. Raises `IndexUnavailable`, and `IndexDamaged` for a
+    payload that cannot be read.
     """
     by_meaning = bool({SEMANTIC, LATE_INTERACTION} & query.channels)
     embedding, (by_terms, idf) = await asyncio.gather(
         _embedded(index, query, words) if by_meaning else _nothing(), _by_terms(index, query, words.terms, scope)
     )
     by_vector = await _by_vector(index, query, embedding, words.terms, scope)
-    sessions = _sessions(by_terms, idf) if embedding is None else {}
-    ids = list(dict.fromkeys(_around(query.space, [*by_vector, *by_terms])))
+    with _payloads():
+        sessions = _sessions(by_terms, idf) if embedding is None else {}
+        ids = list(dict.fromkeys(_around(query.space, [*by_vector, *by_terms])))
     if not ids:
         return IndexCandidates([], idf, sessions)
     late_interaction = (
@@ -67,8 +73,18 @@ async def find(
         if index.token_vectors and embedding and LATE_INTERACTION in query.channels
         else None
     )
-    candidates = await _scored(index, query, ids, embedding, late_interaction, idf)
-    return IndexCandidates(candidates, idf, sessions)
+    with _payloads():
+        candidates = await _scored(index, query, ids, embedding, late_interaction, idf)
+    return IndexCandidates(candidates, idf, sessions, None if embedding is None else embedding.vector)
+
+
+@contextmanager
+def _payloads() -> Iterator[None]:
+    """Raise `IndexDamaged` where a payload lacks a field, or has one of another type."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise IndexDamaged(f"a point of the index is damaged: {type(error).__name__}: {error}") from error
 
 
 async def _nothing() -> None:
@@ -104,14 +120,43 @@ async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Neare
     else:
         return Nearest([], by_vectors=False)
     (hits,) = await index.engine.search(index.collection, [search])
-    best_first = sorted(hits, key=lambda hit: (-hit.score, -hit.payload["offset"]))
+    with _payloads():
+        best_first = sorted(hits, key=lambda hit: (-hit.score, -hit.payload["offset"]))
     return Nearest([hit.payload["offset"] for hit in best_first], by_vectors=embedding is not None)
 
 
-async def events(index: IndexSnapshot, ids: Sequence[str]) -> dict[str, tuple[bytes, str | None]]:
-    """The bytes of events, by the ids of their points, each with its declared text; None where its kind has none."""
-    stored = await index.engine.retrieve(index.collection, ids, payload=("event", "text"))
+async def events(
+    index: IndexSnapshot, query: RecallQuery, chosen: Sequence[Candidate], vector: Vectors | None
+) -> dict[str, tuple[bytes, str | None]]:
+    """The bytes of the events of candidates, by the ids of their points, each with its declared text or None.
+
+    They are what the indexer wrote: checked by their checksums, and the cosines with `vector` by the copies of vectors.
+    That the agent may see them is checked again too, as the engine found them by files without checksums. Raises
+    `IndexDamaged`.
+    """
+    stored = await index.engine.retrieve(index.collection, [each.id for each in chosen])
+    for each in chosen:
+        point = stored.get(each.id)
+        wrong = "it is missing" if point is None else points.damage(point)
+        if point is not None and not wrong:
+            wrong = _misplaced(query, each, point.payload, vector)
+        if wrong:
+            raise IndexDamaged(f"the memory at offset {each.offset} is damaged in the index: {wrong}")
     return {key: (str(point.payload["event"]).encode(), point.payload["text"]) for key, point in stored.items()}
+
+
+def _misplaced(query: RecallQuery, candidate: Candidate, payload: Mapping[str, Any], vector: Vectors | None) -> str:
+    """Why a whole payload should not have been found as this candidate, in words; "" if it should."""
+    if payload["space"] != query.space or not {query.agent, EVERYBODY} & {*payload["readers"]}:
+        return "it is another agent's"
+    if payload["offset"] != candidate.offset:
+        return "it is another memory"
+    if vector is None or candidate.semantic is None:
+        return ""
+    similarity = points.similarity(payload, vector)
+    if similarity is None or not points.is_close(similarity, candidate.semantic, len(vector)):
+        return "its vectors differ from their copy"
+    return ""
 
 
 async def _by_terms(

@@ -18,12 +18,13 @@ from recallog.retrieval.query import QueryTerms, RecallQuery, possible_names, qu
 from recallog.retrieval.ranking import Ranked
 from recallog.retrieval.term_cache import TermCache
 from recallog.retrieval.time_scope import TimeScope
+from recallog_projections.index.embedders.embedder import Vectors
 from recallog_projections.index.language import questions
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity, episodic, outline, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Position, codec, limits
-from recallog_schemas.errors import IndexLost, IndexUnavailable
+from recallog_schemas.errors import IndexDamaged, IndexLost, IndexUnavailable
 from recallog_schemas.timestamps import micros
 from recallog_schemas.views import RecallHit, RecallView
 
@@ -39,6 +40,8 @@ class _Gathered:
     idf: dict[str, float] = field(default_factory=dict)
     memories: dict[int, RememberedEvent] = field(default_factory=dict)
     """By offset: the memories that came from the views."""
+    vector: Vectors | None = None
+    """The vector of the query that the index compared; None if it compared words."""
     index: IndexSnapshot | None = None
     """The generation of the index that answered; None if none did."""
     behind: int = 0
@@ -70,6 +73,8 @@ async def recall(
         except IndexUnavailable as error:
             failed = error
             break
+    if index is not None and isinstance(failed, IndexDamaged):
+        index.note_damage(reading.partition, str(failed))
     view = await _recalled(reading, None, cache, query, log_events)
     if failed is None:
         return view
@@ -124,7 +129,7 @@ async def _recalled(
     if least is not None:
         ranked = [one for one in ranked if one.candidate.semantic is None or one.candidate.semantic >= least]
     weak = _weak(gathered, ranked, words, query.top_k)
-    hits = await _hits(snapshot.partition, gathered, ranked[: query.top_k], weak)
+    hits = await _hits(snapshot.partition, query, gathered, ranked[: query.top_k], weak)
     return RecallView(
         **await of_agent(reading, snapshot, query.space, query.agent),
         query=query.text,
@@ -151,7 +156,7 @@ async def _from_index(
         return _Gathered()
     opened = await index.open(snapshot.partition)
     found = await by_index.find(opened, query, words, scope)
-    return _Gathered(found.candidates, found.sessions, found.idf, index=opened)
+    return _Gathered(found.candidates, found.sessions, found.idf, vector=found.vector, index=opened)
 
 
 def _now(snapshot: Snapshot, query: RecallQuery) -> datetime | None:
@@ -205,9 +210,15 @@ def _weak(gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms, firs
     return closeness.weak(found, gathered.candidates, words.terms, first=first)
 
 
-async def _hits(partition: int, gathered: _Gathered, best: Sequence[Ranked], weak: Collection[int]) -> list[RecallHit]:
-    ids = [one.candidate.id for one in best if one.candidate.id]
-    stored = await by_index.events(gathered.index, ids) if gathered.index is not None and ids else {}
+async def _hits(
+    partition: int, query: RecallQuery, gathered: _Gathered, best: Sequence[Ranked], weak: Collection[int]
+) -> list[RecallHit]:
+    indexed = [one.candidate for one in best if one.candidate.id]
+    stored = (
+        await by_index.events(gathered.index, query, indexed, gathered.vector)
+        if gathered.index is not None and indexed
+        else {}
+    )
     hits = []
     for one in best:
         each = one.candidate

@@ -1,10 +1,17 @@
-"""The point of a document: the passages to embed, their vectors, and the weights of its terms."""
+"""The point of a document: the passages to embed, their vectors, and the weights of its terms.
 
+The payload contains a checksum of itself and an approximate copy of the vectors, by which damage is found when a point
+is read. The engine has no checksums.
+"""
+
+import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import chain, repeat
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,11 +23,17 @@ from recallog_projections.index.engines.engine import Point, StoredPoint
 from recallog_schemas import Event, codec, kinds, limits, timestamps
 from recallog_schemas.invented_times import is_invented
 
-VERSION = 4
+VERSION = 5
 """To be raised whenever the same document would give another point. The index is then rebuilt."""
 
 TOKENS, TOKEN_COUNTS = "tokens", "token_counts"
 """Fields of the payload besides those of the document: the vectors of tokens, and how many each passage has."""
+VECTORS, MADE_WITH, CHECKSUM = "vectors", "made_with", "checksum"
+"""More fields: the vectors of the passages as `token_codec` writes them, what made them, and the crc32 of the other
+fields."""
+_TOLERANCE = 3.0
+"""Divided by the square root of the dimension: what a dot product with a vector of `VECTORS` may differ from that with
+the vector itself. It is six standard deviations of the error of `token_codec`."""
 
 _MONTHS = (
     "January",
@@ -66,10 +79,13 @@ def passages_of(document: Document) -> list[Passage]:
     ]
 
 
-def point(key: str, document: Document, embeddings: Sequence[Embedding], *, with_token_vectors: bool) -> Point:
+def point(
+    key: str, document: Document, embeddings: Sequence[Embedding], made_with: str, *, with_token_vectors: bool
+) -> Point:
     """The point `key` of a document, from the embeddings of `passages_of` it; unreadable ones give no vectors.
 
-    Without `with_token_vectors` tokens only contribute to the dense vectors.
+    `made_with` identifies the model, so that its vectors are not reused for another one. Without `with_token_vectors`
+    tokens only contribute to the dense vectors.
     """
     read = [
         (embedding.vector, embedding.token_vectors[list(_content_tokens(passage.text, embedding))])
@@ -80,7 +96,7 @@ def point(key: str, document: Document, embeddings: Sequence[Embedding], *, with
     dense = [blended(vector, tokens) for vector, tokens in filter(None, read)]
     written = [token_codec.encode(tokens) if with_token_vectors else "" for _, tokens in filter(None, read)]
     counts = [(len(one[1]) if with_token_vectors else 0) if one is not None else None for one in read]
-    return _point(key, document, np.array(dense, np.float32), TokenVectors("".join(written), counts))
+    return _point(key, document, np.array(dense, np.float32), TokenVectors("".join(written), counts), made_with)
 
 
 def blended(vector: Vectors, token_vectors: Vectors) -> Vectors:
@@ -95,22 +111,70 @@ def blended(vector: Vectors, token_vectors: Vectors) -> Vectors:
     return both / max(float(np.linalg.norm(both)), 1e-9)
 
 
-def can_reuse(stored: StoredPoint, document: Document) -> bool:
-    """Whether the vectors of a stored point are those of `document`: the passages are the same."""
+def can_reuse(stored: StoredPoint, document: Document, made_with: str) -> bool:
+    """Whether the vectors of a stored point are those of `document`: whole, of the same passages and the same model."""
     try:
         before = documents.from_payload(stored.payload)
     except msgspec.ValidationError:
         return False  # the payload is of an older version
-    return passages_of(before) == passages_of(document)
+    return (
+        stored.payload.get(MADE_WITH) == made_with
+        and passages_of(before) == passages_of(document)
+        and not damage(stored, vectors=True)
+    )
 
 
 def reuse(stored: StoredPoint, document: Document) -> Point:
     """The point of a document with the vectors of a stored point, which must have been read with its vectors."""
     tokens = TokenVectors(stored.payload[TOKENS], stored.payload[TOKEN_COUNTS])
     dense = stored.dense if stored.dense is not None else np.empty((0, 0), np.float32)
-    if stored.sparse is None:
-        raise ValueError(f"the vectors of {stored.id} were not read")
-    return _point(stored.id, document, dense, tokens)
+    return _point(stored.id, document, dense, tokens, stored.payload[MADE_WITH])
+
+
+def damage(stored: StoredPoint, *, vectors: bool = False) -> str:
+    """What of a point with its whole payload is damaged, in words; "" if nothing.
+
+    With `vectors`, it must have been read with its vectors, which are then compared with their copy.
+    """
+    if stored.payload.get(CHECKSUM) != _checksum(stored.id, stored.payload):
+        return "its payload differs from its checksum"
+    if not vectors:
+        return ""
+    dense = stored.dense if stored.dense is not None else np.empty((0, 0), np.float32)
+    if len(dense) != sum(count is not None for count in stored.payload[TOKEN_COUNTS]):
+        return "vectors are missing"
+    for number, vector in enumerate(dense):
+        of_copy = _products(stored.payload, vector)
+        if len(of_copy) != len(dense) or not is_close(float(of_copy[number]), 1.0, len(vector)):
+            return "its vectors differ from their copy"
+    return ""
+
+
+def similarity(payload: Mapping[str, Any], vector: Vectors) -> float | None:
+    """The approximate cosine of a whole payload's nearest passage and `vector`; None if it has no vectors."""
+    products = _products(payload, vector)
+    return float(products.max()) if len(products) else None
+
+
+def is_close(one: float, other: float, dimension: int) -> bool:
+    """Whether two cosines are the same, where one is of the copy of a vector."""
+    return abs(one - other) <= _TOLERANCE / math.sqrt(dimension)
+
+
+def _products(payload: Mapping[str, Any], vector: Vectors) -> Vectors:
+    """The dot products of the copies of a payload's vectors with `vector`."""
+    return token_codec.dot_products([payload[VECTORS]], vector[None, :])[:, 0]
+
+
+def sealed(key: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The payload of the point `key` with its checksum."""
+    return {**payload, CHECKSUM: _checksum(key, payload)}
+
+
+def _checksum(key: str, payload: Mapping[str, Any]) -> int:
+    """The crc32 of a point's id and of its payload without the checksum."""
+    content = {name: value for name, value in payload.items() if name != CHECKSUM}
+    return zlib.crc32(msgspec.json.encode(content, order="deterministic"), zlib.crc32(key.encode()))
 
 
 def terms_of(text: str, at: int) -> list[str]:
@@ -167,6 +231,11 @@ def _content_tokens(text: str, embedding: Embedding) -> Iterator[int]:
             yield number
 
 
-def _point(key: str, document: Document, dense: np.ndarray, tokens: TokenVectors) -> Point:
-    payload = documents.payload(document) | {TOKENS: tokens.text, TOKEN_COUNTS: list(tokens.counts)}
-    return Point(key, dense, terms.sparse(weights_of(document)), payload)
+def _point(key: str, document: Document, dense: np.ndarray, tokens: TokenVectors, made_with: str) -> Point:
+    payload = documents.payload(document) | {
+        TOKENS: tokens.text,
+        TOKEN_COUNTS: list(tokens.counts),
+        VECTORS: token_codec.encode(dense) if len(dense) else "",
+        MADE_WITH: made_with,
+    }
+    return Point(key, dense, terms.sparse(weights_of(document)), sealed(key, payload))

@@ -3,10 +3,11 @@
 The engine has no transactions. A commit first writes its points, whose ids follow from their documents, and waits until
 they are durable; then it commits rows and checkpoint in the other store, atomically and fenced. If it is interrupted in
 between, it is repeated and writes the same points. A generation whose collection is gone has no checkpoint: it counts
-as lost and is rebuilt.
+as lost and is rebuilt. Vectors that an earlier collection still has are not computed again, also if the rows were lost.
 """
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import ClassVar
 import msgspec
 
 from recallog_projections.index import documents, points
-from recallog_projections.index.documents import DOCUMENTS, Document, Index
+from recallog_projections.index.documents import DOCUMENTS, SESSIONS, Document, Index
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.engines.engine import Engine, Point, StoredPoint
 from recallog_projections.rows import Changes
@@ -31,11 +32,16 @@ from recallog_projections.stores.store import (
     StoredRow,
 )
 from recallog_projections.tables import LogName, RowKey
-from recallog_schemas.errors import IndexLost, Rebuilding, StorageCorrupt
+from recallog_schemas.errors import IndexDamaged, IndexLost, Rebuilding
 
 _EMBEDDED_CHARS = 16_384
 """Characters of one call of the embedder, so that progress shows while a commit is prepared: about 50 turns of people
 chatting with the text before them, which all-MiniLM-L6-v2 embeds in less than a second."""
+
+
+_CHUNK_ROWS = 1_000
+_SAMPLE_POINTS = 100
+"""Points that are read when a collection is first used, to notice that a whole file of vectors is damaged."""
 
 
 class MadeWith(msgspec.Struct, frozen=True):
@@ -53,6 +59,12 @@ class MadeWith(msgspec.Struct, frozen=True):
 def made_with(code: str) -> MadeWith:
     """The `MadeWith` in the code of a generation."""
     return msgspec.convert(json.loads(code)["made_with"][Index.name], MadeWith)
+
+
+def identity_of(code: str) -> str:
+    """What identifies the maker of the vectors of a generation in its points."""
+    made = made_with(code)
+    return hashlib.blake2b(f"{made.model}\0{made.token_vectors}\0{made.points}".encode(), digest_size=8).hexdigest()
 
 
 def collection_of(generation: Generation) -> str:
@@ -111,8 +123,8 @@ class IndexStore(Store):
         await self._rows.collect_garbage(partition)
         pointer = await self._rows.pointer(partition)
         referenced = {collection_of(known) for known in (pointer.active, pointer.building) if known is not None}
-        for name in await self._engine.collections():
-            if name.startswith(f"{partition}-") and name not in referenced:
+        for name in await self.collections(partition):
+            if name not in referenced:
                 await self._engine.drop(name)
 
     async def checkpoint(self, generation: Generation) -> Checkpoint | None:
@@ -158,10 +170,20 @@ class IndexStore(Store):
         last_id, last = after[2] if after else None, False
         while not items and not last:
             try:
-                stored = await self._engine.scroll(collection_of(generation), last_id, limit)
+                stored = await self._engine.scroll(
+                    collection_of(generation), last_id, limit, vectors=damaged is not None
+                )
             except IndexLost as error:
                 raise Rebuilding(str(error)) from error
-            items = [item for point in stored if (item := _item(point, checkpoint)) is not None]
+            items = []
+            for point in stored:
+                wrong = points.damage(point, vectors=damaged is not None)
+                if wrong and damaged is None:
+                    raise IndexDamaged(f"the point {point.id} of the index is damaged: {wrong}")
+                if wrong and damaged is not None:
+                    damaged.append(("", "", point.id))
+                elif (item := _item(point, checkpoint)) is not None:
+                    items.append(item)
             last = len(stored) < limit
             last_id = stored[-1].id if stored else last_id
         return Chunk(checkpoint, items, last)
@@ -176,9 +198,9 @@ class IndexStore(Store):
         reused = await self._reusable(generation, added)
         self.counts.reused += len(reused)
         embedded = await self._embedded({key: document for key, document in added.items() if key not in reused})
-        with_tokens = self._with_token_vectors
+        with_tokens, made = self._with_token_vectors, identity_of(generation.code)
         written = [
-            reused.get(key) or points.point(key, document, embedded[key], with_token_vectors=with_tokens)
+            reused.get(key) or points.point(key, document, embedded[key], made, with_token_vectors=with_tokens)
             for key, document in added.items()
         ]
         await self._engine.upsert(collection_of(generation), written)
@@ -194,17 +216,53 @@ class IndexStore(Store):
         return embedded
 
     async def _reusable(self, generation: Generation, added: dict[str, Document]) -> dict[str, Point]:
-        """The points whose vectors the active generation has, computed from the same passage by the same model."""
-        active = (await self._rows.pointer(generation.partition)).active
-        if active is None or active == generation or made_with(active.code) != made_with(generation.code):
+        """The points whose vectors an earlier generation has, computed from the same passage by the same model."""
+        earlier = await self._earlier(generation)
+        if earlier is None:
             return {}
         try:
-            stored = await self._engine.retrieve(collection_of(active), list(added), vectors=True)
-        except IndexLost:
+            stored = await self._engine.retrieve(earlier, list(added), vectors=True)
+        except (IndexLost, IndexDamaged):
             return {}
+        made = identity_of(generation.code)
         return {
-            key: points.reuse(point, added[key]) for key, point in stored.items() if points.can_reuse(point, added[key])
+            key: points.reuse(point, added[key])
+            for key, point in stored.items()
+            if points.can_reuse(point, added[key], made)
         }
+
+    async def _earlier(self, generation: Generation) -> str | None:
+        """The collection of the active generation or, where the rows were lost, one that they do not name any more."""
+        active = (await self._rows.pointer(generation.partition)).active
+        if active is not None:
+            return collection_of(active) if active != generation else None
+        mine = collection_of(generation)
+        others = (name for name in await self.collections(generation.partition) if name != mine)
+        return min(others, default=None)
+
+    async def collections(self, partition: int) -> list[str]:
+        """The engine's collections of a partition, also those that the rows do not name."""
+        return [name for name in await self._engine.collections() if name.startswith(f"{partition}-")]
+
+    async def damage(self, generation: Generation) -> str:
+        """What of a generation's collection is damaged, in words; "" if nothing is noticed.
+
+        Its points are counted, and some of them are read. Raises `IndexDamaged`, `IndexLost` and `Rebuilding`.
+        """
+        documented, after = 0, None
+        while True:
+            chunk = await self._rows.scan(generation, SESSIONS.name, after=after, limit=_CHUNK_ROWS)
+            documented += sum(SESSIONS.decode(item.data).documents for item in chunk.items)
+            if chunk.last:
+                break
+            after = chunk.items[-1].row_key
+        found = await self._engine.count(collection_of(generation))
+        if found < documented:
+            return f"{documented - found:,} of {documented:,} memories are missing"
+        for point in await self._engine.scroll(collection_of(generation), None, _SAMPLE_POINTS, vectors=True):
+            if wrong := points.damage(point, vectors=True):
+                return f"the point {point.id} is damaged: {wrong}"
+        return ""
 
 
 def _parts(passages: Mapping[str, Sequence[Passage]]) -> Iterator[dict[str, Sequence[Passage]]]:
@@ -224,10 +282,5 @@ def _parts(passages: Mapping[str, Sequence[Passage]]) -> Iterator[dict[str, Sequ
 
 def _item(point: StoredPoint, checkpoint: Checkpoint) -> StoredRow | None:
     """A point as a row of `DOCUMENTS`; None for a point beyond the checkpoint, whose commit is not complete."""
-    try:
-        document = documents.from_payload(point.payload)
-    except msgspec.ValidationError as error:
-        raise StorageCorrupt(
-            f"the point {point.id} of the index is damaged ({error}). Build it again: recallog rebuild index"
-        ) from None
+    document = documents.from_payload(point.payload)
     return StoredRow("", "", point.id, DOCUMENTS.encode(document)) if document.offset <= checkpoint.offset else None

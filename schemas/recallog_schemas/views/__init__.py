@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.spaces import SpaceDetail as SpaceDetail
     from recallog_schemas.views.spaces import SpacesView as SpacesView
     from recallog_schemas.views.spaces import SpaceView as SpaceView
+    from recallog_schemas.views.status import IndexStatus as IndexStatus
     from recallog_schemas.views.status import PartitionStatus as PartitionStatus
     from recallog_schemas.views.status import Status as Status
     from recallog_schemas.views.verification import Difference as Difference
@@ -133,7 +134,7 @@ else:
                 "SpacesView",
                 "SpaceView",
             ],
-            "recallog_schemas.views.status": ["PartitionStatus", "Status"],
+            "recallog_schemas.views.status": ["IndexStatus", "PartitionStatus", "Status"],
             "recallog_schemas.views.verification": [
                 "Difference",
                 "DigestCheck",

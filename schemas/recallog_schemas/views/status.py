@@ -1,5 +1,7 @@
 """The state of a ledger and its views."""
 
+from typing import Literal
+
 from recallog_schemas.views.base import View
 from recallog_schemas.views.reflection import PendingTrigger, Unreflected
 
@@ -39,6 +41,20 @@ class PartitionStatus(View):
         )
 
 
+class IndexStatus(View):
+    """The state of the semantic index."""
+
+    state: Literal["none", "building", "behind", "current", "failing", "unavailable"]
+    """none: not built yet. building: the first generation, or one in place of a lost one. behind, current: how far it
+    follows the ledger. failing: it answers, and does not follow the ledger. unavailable: it cannot answer."""
+    problem: str
+    """Why it does not follow the ledger or cannot answer, in one sentence; "" if it does."""
+
+    def format(self) -> str:
+        """The state and the problem in one line."""
+        return f"index: {self.state}" + (f": {self.problem}" if self.problem else "")
+
+
 class Status(View):
     """The state of the ledger and its views. Computing it folds no records."""
 
@@ -68,8 +84,11 @@ class Status(View):
     """The size of the views, those of projections of the user included."""
     index_bytes: int
     """The size of the semantic index."""
+    index: IndexStatus | None = None
+    """The state of the semantic index; None if it is off."""
 
     def format(self) -> str:
         """The counts, then the progress of each group of views, one per line."""
         counts = f"{self.records:,} records, {self.spaces:,} spaces, {self.agents:,} agents, {self.sessions:,} sessions"
-        return "\n".join((counts, *(row.format() for row in self.partitions)))
+        index = [self.index.format()] if self.index is not None and self.index.problem else []
+        return "\n".join((counts, *(row.format() for row in self.partitions), *index))

@@ -288,6 +288,8 @@ def _status(status: "views.Status") -> None:
         indexed = sum(max(row.checkpoint, row.building_checkpoint or 0) + 1 for row in of_index)
         percent = 100 * indexed // sum(row.end for row in of_index)
         terminal.note(f"{percent} % are indexed; of the rest recall compares words")
+    if status.index is not None and status.index.problem:
+        terminal.note(status.index.format())
     if any(row.dead_letters for row in status.partitions):
         terminal.note("list the dead letters: recallog dead-letters list")
 

@@ -4,6 +4,7 @@ library.
 <folder>/<collection>/          a complete shard
 <folder>/<collection>.new/      a shard that is being created; after a crash it is deleted
 <folder>/<collection>.dropped/  a shard that is being deleted
+<folder>/<collection>.damaged/  the last shard that could not be opened
 <folder>/.lock                  held while shards are created and deleted
 
 No graph is built (only `optimize` would build one), so that every search is exact: it takes about 10 ms for a space of
@@ -12,6 +13,7 @@ No graph is built (only `optimize` would build one), so that every search is exa
 
 import asyncio
 import json
+import logging
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -52,7 +54,7 @@ from recallog_projections.index.engines.engine import (
 from recallog_projections.index.engines.folder import collections_in, disk_bytes
 from recallog_projections.threads import run_last
 from recallog_schemas import limits
-from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolation
+from recallog_schemas.errors import IndexDamaged, IndexLost, IndexUnavailable, RecallogError
 
 SLICE_POINTS = 50
 """Points of one call: 15 to 30 ms on a busy 2-core machine, during which no other thread of the process runs."""
@@ -81,6 +83,18 @@ _ADVISED_BYTES = 128 * 1024
 """Per call of posix_fadvise; of a longer range Linux reads no more than the disk's read-ahead."""
 _READ_AHEAD = ("payload_storage",)
 
+_NOT_DAMAGE = (
+    "no space left",
+    "disk quota",
+    "too many open files",
+    "permission denied",
+    "read-only file system",
+    "cannot allocate memory",
+)
+"""Parts of the library's messages about the system, which say nothing about the content of files."""
+
+_log = logging.getLogger("recallog.index")
+
 Result = TypeVar("Result")
 
 
@@ -100,13 +114,17 @@ class _OpenShard:
 class EdgeEngine(Engine):
     """The collections of one folder. One process at a time can have a collection open.
 
-    Every method may raise `IndexUnavailable`: another process has the collection open, the disk is full, or files are
-    damaged. Points survive `kill -9` and, since `upsert` syncs the write-ahead log, a power cut.
+    Every method may raise `IndexUnavailable`: another process has the collection open, or the disk is full. A shard
+    that cannot be opened because of damaged files is set aside: its collection is then lost (`IndexLost`). A call that
+    fails is repeated with files that are opened anew; if it fails again, `IndexDamaged` is raised. Points survive
+    `kill -9` and, since `upsert` syncs the write-ahead log, a power cut.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open: dict[str, _OpenShard] = {}
+        self._damage: dict[str, str] = {}
+        """By collection: why it was set aside."""
         self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recallog-index")
 
@@ -147,6 +165,9 @@ class EdgeEngine(Engine):
         """The blocks that the folder takes on disk, in bytes."""
         return await self._run(disk_bytes, self._folder)
 
+    def cause_of_loss(self, collection: str) -> str:
+        return self._damage.get(collection, "")
+
     async def close(self) -> None:
         if self._closed:
             return
@@ -160,7 +181,19 @@ class EdgeEngine(Engine):
 
     def _work(self, work: Callable[..., Result], *arguments: Any) -> Result:
         with self._translated_errors():
-            return work(*arguments)
+            try:
+                return work(*arguments)
+            except BaseException as error:
+                if not _is_of_library(error):
+                    raise
+                _log.info("a call of the semantic index in %s failed, and is repeated: %s", self._folder, error)
+            self._close_shards()
+            try:
+                return work(*arguments)
+            except BaseException as error:
+                if _is_of_library(error) and not _is_of_system(error):
+                    raise IndexDamaged(f"files of the semantic index in {self._folder} are damaged: {error}") from error
+                raise
 
     # The methods below run in the thread.
 
@@ -191,8 +224,7 @@ class EdgeEngine(Engine):
             return
         with self._locked():
             self._delete_leftovers()
-            if found := self._open.pop(collection, None):
-                found.shard.close()
+            self._close_shard(collection)
             path.rename(self._folder / f"{collection}.dropped")
             _sync_file(self._folder)
             self._delete_leftovers()
@@ -256,9 +288,22 @@ class EdgeEngine(Engine):
         return found.counts[key]
 
     def _close(self) -> None:
-        while self._open:
-            with self._translated_errors():
-                self._open.popitem()[1].shard.close()
+        self._close_shards()
+
+    def _close_shards(self) -> None:
+        for collection in [*self._open]:
+            self._close_shard(collection)
+
+    def _close_shard(self, collection: str) -> None:
+        """Close a collection's files. After an error of the library, that may fail too."""
+        found = self._open.pop(collection, None)
+        try:
+            if found is not None:
+                found.shard.close()
+        except BaseException as error:
+            if not _is_of_library(error):
+                raise
+            _log.info("the semantic index %s was closed with an error: %s", self._path(collection), error)
 
     def _shard(self, collection: str) -> _OpenShard:
         path = self._path(collection)
@@ -269,16 +314,29 @@ class EdgeEngine(Engine):
             inode = -1
         if found is not None and found.inode == inode:
             return found
-        if found is not None:
-            del self._open[collection]
-            found.shard.close()
+        self._close_shard(collection)
         if inode == -1:
-            raise IndexLost(f"the semantic index {path} does not exist; it is rebuilt")
-        opened = _OpenShard(_loaded(path), inode)
+            raise IndexLost(self._damage.get(collection) or f"the files of the semantic index {path} are missing")
+        try:
+            shard = _loaded(path)
+        except IndexDamaged as error:
+            self._set_aside(collection, str(error))
+            raise IndexLost(self._damage[collection]) from error
+        opened = _OpenShard(shard, inode)
         self._open[collection] = opened
         with suppress(OSError):  # reading ahead is optional, and threads of the library rename and delete files
             _read_ahead(path / "segments")
         return opened
+
+    def _set_aside(self, collection: str, cause: str) -> None:
+        """Rename a shard that cannot be opened, in place of the last one. Its collection is then lost."""
+        path = self._path(collection)
+        for earlier in self._folder.glob("*.damaged"):
+            shutil.rmtree(earlier, ignore_errors=True)
+        path.rename(path.with_name(f"{collection}.damaged"))
+        _sync_file(self._folder)
+        self._damage[collection] = cause
+        _log.warning("%s. It is set aside as %s.damaged, and built again from the ledger", cause, path)
 
     def _path(self, collection: str) -> Path:
         check_name(collection)
@@ -288,40 +346,50 @@ class EdgeEngine(Engine):
     def _locked(self) -> Iterator[None]:
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(self._folder / ".lock", timeout=limits.LOCK_WAIT_SECONDS):
+            with FileLock(self._folder / ".lock", timeout=limits.DEADLINE_SECONDS):
                 yield
         except Timeout as error:
             raise IndexUnavailable(
                 f"another process has been creating or deleting a semantic index in {self._folder} for "
-                f"{limits.LOCK_WAIT_SECONDS:g} s; try again when it is done"
+                f"{limits.DEADLINE_SECONDS:g} s; try again when it is done"
             ) from error
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        """The library raises instances of `Exception`, and `PanicException` for damaged files."""
         try:
             yield
-        except (IndexUnavailable, InvariantViolation):
+        except RecallogError:
             raise
-        except Exception as error:
-            raise IndexUnavailable(f"a call of the semantic index in {self._folder} failed: {error}") from error
         except BaseException as error:
-            if type(error).__name__ != "PanicException":
+            if not isinstance(error, Exception) and not _is_of_library(error):
                 raise
-            raise IndexUnavailable(f"the semantic index in {self._folder} failed: {error}") from error
+            raise IndexUnavailable(f"a call of the semantic index in {self._folder} failed: {error}") from error
+
+
+def _is_of_library(error: BaseException) -> bool:
+    """The library raises instances of `Exception` itself, and `PanicException` for damaged files."""
+    return type(error) is Exception or type(error).__name__ == "PanicException"
+
+
+def _is_of_system(error: BaseException) -> bool:
+    """Whether the system refused something: the files may be whole."""
+    return any(part in str(error).lower() for part in _NOT_DAMAGE)
 
 
 def _loaded(path: Path) -> qdrant.EdgeShard:
+    """The opened shard. Raises `IndexDamaged` if its files are damaged, else `IndexUnavailable`."""
     try:
         return qdrant.EdgeShard.load(str(path))
-    except Exception as error:
+    except BaseException as error:
+        if not _is_of_library(error):
+            raise
         if "WouldBlock" in str(error):
             raise IndexUnavailable(
                 f"the semantic index {path} is open in another process: close that one, since only one can use it"
             ) from error
-        raise IndexUnavailable(
-            f"the semantic index {path} cannot be opened: {error}. Delete that folder, and the index is rebuilt"
-        ) from error
+        if _is_of_system(error):
+            raise IndexUnavailable(f"the semantic index {path} cannot be opened: {error}") from error
+        raise IndexDamaged(f"files of the semantic index {path} are damaged: {error}") from error
 
 
 def _read_ahead(folder: Path) -> None:

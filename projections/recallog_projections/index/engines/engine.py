@@ -114,7 +114,8 @@ def closed_error() -> IndexUnavailable:
 
 
 class Engine(ABC):
-    """Stores and searches collections. Every method may raise `IndexUnavailable`, which is retryable."""
+    """Stores and searches collections. Every method may raise `IndexUnavailable`, which is retryable, and
+    `IndexDamaged` if it finds that its files are damaged."""
 
     @abstractmethod
     async def create(self, collection: str, dimension: int) -> None:
@@ -158,6 +159,10 @@ class Engine(ABC):
     @abstractmethod
     async def size_bytes(self) -> int | None:
         """The size on disk; None if the engine does not report it."""
+
+    def cause_of_loss(self, collection: str) -> str:
+        """Why a collection that existed is gone, in words; "" if the engine does not know."""
+        return ""
 
     @abstractmethod
     async def close(self) -> None:
