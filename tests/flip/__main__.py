@@ -24,6 +24,7 @@ def main(
     seed: Annotated[int | None, typer.Option(help="Seed of an earlier run, to repeat it.")] = None,
     one: Annotated[int | None, typer.Option("--trial", min=0, help="Only this trial, with all its answers.")] = None,
     base: Annotated[Path | None, typer.Option(help="The folders of an earlier run, to damage the same bytes.")] = None,
+    only: Annotated[str, typer.Option("--file", metavar="PATH", help="Only files whose path begins so: views.db")] = "",
     processes: Annotated[int, typer.Option(min=1, help="Trials at the same time.")] = 3,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the folders of all trials.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
@@ -39,10 +40,10 @@ def main(
     began = time.monotonic()
     whole, expected = running.prepare(base or folder / "base")
     numbers = range(trials) if one is None else [one]
-    plans = (trial.plan(seed, number, whole) for number in numbers)
+    plans = (trial.plan(seed, number, whole, only) for number in numbers)
     with Show(len(numbers)) as show:
         found = running.run(plans, whole, expected, folder / "trials", processes=processes, keep=keep, ended=show.ended)
-    report = Report(seed, whole.root, found, time.monotonic() - began)
+    report = Report(seed, only, whole.root, found, time.monotonic() - began)
     if as_json:
         report.print_json()
     else:

@@ -183,7 +183,7 @@ class Judge:
             named_one = (
                 any(f"0:{offset}" in text for offset in damaged) or "cannot be read" in text or "malformed" in text
             )
-            if self.ledger.readable and damaged and not named_one:
+            if self.ledger.readable and damaged and not named_one and not self.live:
                 return Verdict.VAGUE, f"none of the damaged positions {_first(damaged)} is named: {named}"
         return Verdict.NAMED, named
 

@@ -71,6 +71,8 @@ class Report:
     """The result of a run."""
 
     seed: int
+    only: str
+    """The beginning of the paths of the files that were damaged."""
     base: Path
     trials: Sequence[Trial]
     seconds: float
@@ -117,7 +119,8 @@ class Report:
         out.print("[green]clean[/]" if self.clean else f"seed {self.seed}; the folders: {self.base}")
 
     def _repeat(self, number: int) -> str:
-        return f"make flip ARGS='--seed {self.seed} --trial {number} --base {self.base}'"
+        only = f" --file {self.only}" if self.only else ""
+        return f"make flip ARGS='--seed {self.seed}{only} --trial {number} --base {self.base}'"
 
     def document(self) -> dict[str, Any]:
         """Everything, as JSON has it."""

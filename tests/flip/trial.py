@@ -68,6 +68,8 @@ class Plan:
         return f"trial {self.number}: {', and '.join(map(str, self.mutations))} ({'; '.join(how)})"
 
 
+EMPTY_SHARE = 0.2
+"""How many of the empty files, such as locks, may be damaged."""
 SERVED_SHARE = 0.05
 LIVE_SHARE = 0.25
 TWO_SHARE = 0.08
@@ -76,17 +78,19 @@ _NOT_LIVE = ("-shm", ".lock")
 """Files that only processes that run use: a truncated memory map ends them."""
 
 
-def plan(seed: int, number: int, root: Folders) -> Plan:
-    """The trial `number` of a run with `seed`."""
+def plan(seed: int, number: int, root: Folders, only: str = "") -> Plan:
+    """The trial `number` of a run with `seed`, which damages files whose path begins with `only`."""
     rng = random.Random(f"{seed}/{number}")
     state = folders.SERVED if rng.random() < SERVED_SHARE else rng.choice(folders.STATES)
     live = rng.random() < LIVE_SHARE
     home = root.of(state)
-    files = [file for file in folders.files_of(home) if (home / file).stat().st_size or rng.random() < 0.2]
+    files = [each for each in folders.files_of(home) if (home / each).stat().st_size or rng.random() < EMPTY_SHARE]
+    files = [each for each in files if each.startswith(only)] or [layout.LEDGER]
     if live:
         # The engine maps its files: in this process, a file that is cut would end it.
         own = "" if state == folders.SERVED else str(layout.INDEX)
         files = [each for each in files if not each.endswith(_NOT_LIVE) and not (own and each.startswith(own))]
+        live, files = bool(files), files or [layout.LEDGER]
     drawn = [mutations.draw(rng, home, files) for _ in range(2 if rng.random() < TWO_SHARE else 1)]
     if len({mutation.file for mutation in drawn}) < len(drawn):
         del drawn[1:]
