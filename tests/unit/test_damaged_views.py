@@ -119,3 +119,21 @@ def test_views_lost_beside_a_damaged_ledger_name_the_record(tmp_path: Path) -> N
             assert raised.value.position == "0:57"
 
     run(work())
+
+
+def test_a_status_that_finds_damage_after_its_totals_says_that_nothing_is_built(tmp_path: Path) -> None:
+    async def work() -> None:
+        configured = event("agent.configured", payload={"reflection_threshold": 2})
+        async with Memory.open(tmp_path) as memory:
+            await memory.publish_many([configured, *(event(turn=turn) for turn in range(4))])
+            await memory.catch_up()
+            whole = await memory.admin.status()
+        assert whole.pending_total == 1
+        alter(tmp_path, "UPDATE segments SET entries = zeroblob(length(entries))")
+        async with Memory.open(tmp_path) as memory:
+            status = await memory.admin.status()
+            assert (status.partitions[0].generation, status.agents, status.pending_total) == (None, 0, 0)
+            await memory.catch_up()
+            assert (await memory.admin.status()).pending == whole.pending
+
+    run(work())

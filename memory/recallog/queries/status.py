@@ -29,21 +29,15 @@ async def status(components: Components) -> Status:
     pending: list[PendingTrigger] = []
     unreflected: list[Unreflected] = []
 
-    async def reflecting(partition: int) -> tuple[list[PendingTrigger], list[Unreflected]]:
-        return (
-            await _if_built(components.views, partition, reflections.pending),
-            await _if_built(components.views, partition, reflections.unreflected),
-        )
-
     for views in components.groups():
-        of_views = await _of_partitions(views.name, views.store, ends)
-        partitions += [row for row, _ in of_views]
         if views is components.views:
-            built = {row.partition: counted for row, counted in of_views if counted is not None}
-            totals = reduce(_sum, built.values(), totals)
-            for due, silent in await gathered(reflecting, built):
-                pending += due
-                unreflected += silent
+            of_views, due, silent = await _of_built_in(views, ends)
+            totals = reduce(_sum, (counted for _, counted in of_views if counted is not None), totals)
+            pending += due
+            unreflected += silent
+        else:
+            of_views = await _of_partitions(views.name, views.store, ends)
+        partitions += [row for row, _ in of_views]
     of_index, index_bytes, index = await _of_index(components.index, ends)
     partitions += of_index
     pending.sort(key=lambda trigger: (trigger.space, trigger.agent))
@@ -95,15 +89,32 @@ async def _of_index(
     return rows, size, IndexStatus(state=state, problem=problem)
 
 
-async def _if_built(
-    views: ProjectionGroup, partition: int, query: Callable[[ReadSession], AsyncIterator[Result]]
+async def _of_built_in(
+    views: ProjectionGroup, ends: Sequence[int]
+) -> tuple[list[tuple[PartitionStatus, activity.Totals | None]], list[PendingTrigger], list[Unreflected]]:
+    """The progress of the built-in views with their totals, and the reflections in the same generations."""
+
+    async def reflecting(row: PartitionStatus) -> tuple[list[PendingTrigger], list[Unreflected]]:
+        return await _items(views, row, reflections.pending), await _items(views, row, reflections.unreflected)
+
+    while True:
+        of_views = await _of_partitions(views.name, views.store, ends)
+        try:
+            found = await gathered(reflecting, [row for row, counted in of_views if counted is not None])
+        except Rebuilding:
+            continue  # a generation was replaced, or lost by damage that this call has found: its totals do not count
+        return of_views, [each for due, _ in found for each in due], [each for _, silent in found for each in silent]
+
+
+async def _items(
+    views: ProjectionGroup, row: PartitionStatus, query: Callable[[ReadSession], AsyncIterator[Result]]
 ) -> list[Result]:
-    """The items of the active generation at its checkpoint; none if there is none, or if it cannot be read."""
+    """The items of the generation of `row`; none if they cannot be read. Raises `Rebuilding` if it is replaced."""
     try:
-        active = (await views.store.pointer(partition)).active
-        return [item async for item in query(ReadSession(views.store, partition, active))] if active is not None else []
-    except Rebuilding:
-        return []
+        active = (await views.store.pointer(row.partition)).active
+        if active is None or active.id != row.generation:
+            raise Rebuilding("the generation has been replaced")
+        return [item async for item in query(ReadSession(views.store, row.partition, active))]
     except StorageError:
         if views.store.remote:
             raise
