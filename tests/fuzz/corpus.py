@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from recallog import Memory
 from recallog.index import messages
 from recallog.operations.operation import all_operations
 from recallog_schemas import codec
+from support import real_data
 from support.events import MOMENT
 from support.random_events import bytes_of_an_event, bytes_of_document_000, random_answer, random_event
 
@@ -78,7 +80,7 @@ def _call(name: str, arguments: str, number: int) -> dict[str, Any]:
 
 
 def chats() -> list[bytes]:
-    """Files of the chat format, in the forms of several programs."""
+    """Files of the chat format, in the forms of several programs, and real ones where there is real data."""
     plain = [
         {"role": "system", "content": "You are a baker."},
         {"role": "user", "content": "Two loaves, please.", "timestamp": "2026-03-01T12:00:00Z", "name": "Ann"},
@@ -114,13 +116,14 @@ def chats() -> list[bytes]:
         {"from": "gpt", "value": "Hello"}]}, [{"uuid": "u", "name": "n", "chat_messages": [{"sender": "human",
         "text": "Hi", "created_at": MOMENT}]}],
     ]  # fmt: skip
-    return [json.dumps(each).encode() for each in documents] + [
-        b"\n".join(json.dumps({"messages": m}).encode() for m in (plain, blocks))
-    ]
+    documents += [[each] for each in _real("taubench-airline.json")]
+    one_a_line = b"\n".join(json.dumps({"messages": each}).encode() for each in (plain, blocks))
+    messages_a_line = b"\n".join(json.dumps(each).encode() for each in plain)
+    return [*(json.dumps(each).encode() for each in documents), one_a_line, messages_a_line]
 
 
 def locomo() -> list[bytes]:
-    """A file of the LoCoMo format."""
+    """A file of the LoCoMo format, and the beginning of a real one where there is real data."""
     turns = [
         {"speaker": "Ann", "dia_id": "D1:1", "text": "Hello!"},
         {
@@ -137,7 +140,19 @@ def locomo() -> list[bytes]:
         "session_2": turns[:1], "session_2_date_time": "10:00 am on 9 May, 2023",
     }  # fmt: skip
     question = {"question": "Who said hello?", "answer": "Ann", "evidence": ["D1:1"], "category": 1}
-    return [json.dumps([{"sample_id": "conv-1", "conversation": conversation, "qa": [question]}]).encode()]
+    found = [json.dumps([{"sample_id": "conv-1", "conversation": conversation, "qa": [question]}]).encode()]
+    for sample in _real("locomo-tuning.json"):
+        given = sample["conversation"]
+        begins = {key: value[:9] if isinstance(value, list) else value for key, value in list(given.items())[:12]}
+        found.append(json.dumps([{**sample, "conversation": begins, "qa": sample["qa"][:2]}]).encode())
+    return found
+
+
+@cache
+def _real(name: str) -> Sequence[Any]:
+    """The first two items of a file of real data; none without real data."""
+    folder = real_data.folder()
+    return () if folder is None else json.loads((folder / name).read_bytes())[:2]
 
 
 def lines(rng: random.Random) -> list[bytes]:

@@ -33,7 +33,8 @@ from recallog_schemas.errors import InvalidEvent, InvalidInput, OutOfRange, Reca
 from recallog_schemas.validation import time_of
 from recallog_service.cli import rendering, wrapping
 from recallog_service.cli.control_characters import harmless
-from recallog_service.formats import chat, jsonl, locomo
+from recallog_service.formats import Item, chat, jsonl, locomo
+from recallog_service.ingest import ingest
 from recallog_streams import chain, dead_letters
 from recallog_streams.identity import Identity
 from recallog_streams.ledgers.kafka.address import KafkaAddress
@@ -186,29 +187,52 @@ def judge_lines(inputs: Sequence[bytes], rng: random.Random) -> None:
             first = given[0].removeprefix(b"\xef\xbb\xbf") if given else b""
             expected = sum(bool(line.strip()) for line in [first, *given[1:]])
             require(len(items) == expected, f"{expected} lines gave {len(items)} items")
+            if rng.random() < _INGESTED:
+                asyncio.run(_check_ingest(items, one_by_one=True))
 
 
 def judge_chats(inputs: Sequence[bytes], rng: random.Random) -> None:
     for data in inputs:
         with suppress(InvalidInput):
-            space = rng.choice((None, "village"))
-            _check_items(
-                list(chat.read(data, space=space, messages_key=rng.choice(("messages", "messages", "history"))))
-            )
+            key = rng.choice(("messages", "messages", "history", "traj"))
+            items = list(chat.read(data, space=rng.choice((None, "village")), messages_key=key))
+            _check_items(items)
+            if rng.random() < _INGESTED:
+                asyncio.run(_check_ingest(items))
 
 
 def judge_locomo(inputs: Sequence[bytes], rng: random.Random) -> None:
     for data in inputs:
         with suppress(InvalidInput):
-            _check_items(list(locomo.read(data, space=rng.choice((None, "test")))))
+            items = list(locomo.read(data, space=rng.choice((None, "test"))))
+            _check_items(items)
+            if rng.random() < _INGESTED:
+                asyncio.run(_check_ingest(items))
 
 
-def _check_items(items: Sequence[Any]) -> None:
+def _check_items(items: Sequence[Item]) -> None:
     for item in items:
         if item.event is not None:
             codec.encode(item.event)
         else:
             require((item.error is None) != (item.left_out is None), "an item without an event, an error and a reason")
+
+
+_INGESTED = 0.1
+
+
+async def _check_ingest(items: Sequence[Item], *, one_by_one: bool = False) -> None:
+    """An ingest counts what it writes, and a second one adds nothing."""
+    async with Memory.in_memory() as memory:
+        first = await ingest(memory, items, unit="line", batch=7, keep_going=True)
+        (end,) = await memory.admin.ledger_ends()
+        require(first.added == end, f"{first.added} events added, and the ledger has {end}")
+        if one_by_one:
+            counted = first.added + first.known + len(first.problems)
+            require(counted == len(items), f"{len(items)} items, of which {counted} are accounted for")
+        second = await ingest(memory, items, unit="line", batch=7, keep_going=True)
+        require(second.added == 0, f"a second ingest added {second.added} events")
+        require(second.known == first.added + first.known, "a second ingest knows other events")
 
 
 # The index protocol
