@@ -289,11 +289,13 @@ def _read_intact(connection: sqlite3.Connection, start: int, until: int) -> Batc
                 for offset, (value, space, id_, _) in enumerate(rows, following)
             ] != [row[3] for row in rows]:
                 return None
-            for record in enumerate([row[0] for row in rows], following):
-                room_bytes -= len(record[1])
-                if room_bytes < 0 and records:
-                    return Batch(0, start, start + len(records), records)
-                records.append(record)
+            values = [row[0] for row in rows]
+            room_bytes -= sum(map(len, values))
+            records += enumerate(values, following)
+            if room_bytes < 0:
+                while room_bytes < 0 and len(records) > 1:
+                    room_bytes += len(records.pop()[1])
+                return Batch(0, start, start + len(records), records)
     except (sqlite3.DatabaseError, TypeError, AttributeError):
         return None
     following = start + len(records)
