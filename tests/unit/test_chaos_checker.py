@@ -250,6 +250,13 @@ def test_right_answers_are_right(truth: Truth, own: list[int]) -> None:
         truth.check(SPACE, BAKER, answer(own[max(0, end - 5) : end], EVENTS + end))
 
 
+def test_the_newest_memory_is_what_was_published_or_later() -> None:
+    earlier, event, later = (event_of(SEED, SPACE, number) for number in (3, 4, 5))
+    other = event.model_copy(update={"payload": {**event.payload, "text": "no"}})
+    found = [own_writes.is_at_least(newest, event) for newest in (earlier, event, later, other)]
+    assert found == [False, True, True, False]
+
+
 def test_wrong_answers_are_found(truth: Truth, own: list[int]) -> None:
     changed = answer(own)
     changed.memories[3].event.payload["text"] = "no, it was different"
