@@ -54,6 +54,8 @@ _NOT_WRITTEN = {
 _TRIES = 5
 """How often a transaction is tried whose file, or write-ahead log, is replaced or written meanwhile."""
 _POLL_SECONDS = 0.005
+_FOLDER_TICK_NANOSECONDS = 3_000_000_000
+"""More than the unit of a folder's time of modification in any file system (FAT: 2 s)."""
 _CLOCK_TICK_NANOSECONDS = 20_000_000
 """Two writes that are this far apart have different times of modification."""
 _ANOTHER_FOLDER = "Name another folder with --home or RECALLOG_HOME"
@@ -136,6 +138,10 @@ class SqliteFile:
     ) -> None:
         """A read waits `deadline_seconds` for a lock (default: like a write), a write `lock_wait_seconds`."""
         self.path = path
+        self._name = str(path)
+        self._folder = str(path.parent)
+        self._unchanged: tuple[int, int] | None = None
+        """Inode and time of modification of the folder while the files in it were in place."""
         self._format = format
         self._lock_wait_seconds = lock_wait_seconds
         self._deadline_seconds = lock_wait_seconds if deadline_seconds is None else deadline_seconds
@@ -221,11 +227,10 @@ class SqliteFile:
         self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], Result], write: bool
     ) -> Result:
         """The result of `work` in one transaction. Raises `_Moved` if a deleted log had to be moved into the file."""
-        self._check_in_place()
-        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         try:
-            if write:
-                self._check_log()  # a writer that holds the lock waits for no other one
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            if write and not self._is_in_place():  # a writer that holds the lock waits for no other one
+                raise _Moved
             result = _result(work, connection)
             if write:
                 self._commit(connection)
@@ -234,13 +239,15 @@ class SqliteFile:
         except BaseException as error:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
-            if isinstance(error, Exception) and self._log.inodes() != self._opened:
+            if isinstance(error, Exception) and not self._is_in_place():
+                self._check_in_place()
                 self._renew()
             raise
-        if not write:
-            self._check_log_of_reader()
-        elif self._inode_in_place() != self._inode or self._log.inodes() != self._opened:
-            self._confirm()
+        if not self._is_in_place():
+            if write:
+                self._confirm()
+            else:
+                self._check_what_was_read()
         return result
 
     def _read_unlocked(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], Result]) -> Result:
@@ -265,14 +272,24 @@ class SqliteFile:
             self._close()
             raise _Moved from cause
 
-    def _check_log(self) -> None:
-        if self._log.inodes() != self._opened:
-            raise _Moved
+    def _is_in_place(self) -> bool:
+        """Whether the file, its `-wal` and its `-shm` are those that are open.
 
-    def _check_log_of_reader(self) -> None:
-        """Make sure that what was read is what the log in place holds. Raises `_Moved` if it must be read again."""
-        if self._log.inodes() == self._opened:
-            return
+        Deleting, renaming and creating files changes the time of their folder. It is compared where possible: one look
+        instead of three. A time that has just passed may also be that of a later change.
+        """
+        folder = status(self._folder)
+        stamp = None if folder is None else (folder.st_ino, folder.st_mtime_ns)
+        if stamp is not None and stamp == self._unchanged:
+            return True
+        in_place = self._inode_in_place() == self._inode and self._log.is_in_place(self._opened)
+        old = stamp is not None and time.time_ns() - stamp[1] > _FOLDER_TICK_NANOSECONDS
+        self._unchanged = stamp if in_place and old else None
+        return in_place
+
+    def _check_what_was_read(self) -> None:
+        """Make sure that it is what the file in place holds. Raises `_Moved` if it must be read again."""
+        self._check_in_place()
         try:
             self._renew()
         except (RecallogError, sqlite3.Error, OSError):
@@ -396,7 +413,7 @@ class SqliteFile:
         """Close the file for good. A deleted log is moved into the file first, as far as that is possible."""
         if self._connection is not None and self._unlocked is None and self._inode_in_place() == self._inode:
             with suppress(RecallogError, sqlite3.Error, OSError):
-                if self._log.inodes() != self._opened:
+                if not self._log.is_in_place(self._opened):
                     self._rescue()
         self._close()
 
@@ -591,7 +608,7 @@ class SqliteFile:
         except BaseException:
             connection.close()
             raise
-        self._connection, self._opened = connection, self._log.inodes()
+        self._connection, self._opened, self._unchanged = connection, self._log.inodes(), None
         if None in self._opened:  # deleted since the first statement opened them
             self._renew()
         return connection
@@ -753,7 +770,7 @@ class SqliteFile:
             raise self._replaced()
 
     def _inode_in_place(self) -> int | None:
-        found = status(str(self.path))
+        found = status(self._name)
         return None if found is None else found.st_ino
 
     def _replaced(self) -> StorageReplaced:

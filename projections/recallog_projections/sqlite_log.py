@@ -39,6 +39,13 @@ class WriteAheadLog:
     def inodes(self) -> LogInodes:
         return LogInodes(_inode(self.log), _inode(self.index))
 
+    def is_in_place(self, opened: LogInodes) -> bool:
+        """Whether both still are those of `opened`. Called several times in each transaction."""
+        try:
+            return os.stat(self.log).st_ino == opened.wal and os.stat(self.index).st_ino == opened.shm  # noqa: PTH116
+        except OSError:
+            return False
+
     def log_bytes(self) -> int:
         """The size of the `-wal`; 0 if there is none."""
         return _size_bytes(self.log)
