@@ -134,10 +134,11 @@ QUESTIONS: Sequence[Question] = [
 ]
 """What is asked of a damaged folder, in any order."""
 
+REINDEX = Question("admin.reindex", {"model": "toy"})
 REPAIRS: Sequence[Question] = [
     *_of("admin.rebuild", {}, {"what": "index"}),
     *_of("admin.retry_dead_letters", {}),
-    *_of("admin.reindex", {"model": "toy"}),
+    REINDEX,
 ]
 """What computes the views or the index again."""
 

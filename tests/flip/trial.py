@@ -17,7 +17,7 @@ from flip.folders import Folders
 from flip.judge import Damage, Expected, Judge, Outcome, Verdict
 from flip.memories import in_process, served, without_folder
 from flip.mutations import Mutation
-from flip.questions import PUBLISH, QUESTIONS, REPAIRS, REPEATS, VERIFY, WRITTEN, Question
+from flip.questions import PUBLISH, QUESTIONS, REINDEX, REPAIRS, REPEATS, VERIFY, WRITTEN, Question
 from flip.story import batches
 from recallog import Memory, layout
 from recallog_schemas.errors import RecallogError
@@ -58,7 +58,8 @@ class Plan:
             if any(at >= size for at in mutation.at):
                 return None
             damages.append(replace(mutation, file=names[0]))
-        return replace(self, state=folders.SERVED, mutations=tuple(damages))
+        repair = None if self.repair_first is REINDEX else self.repair_first
+        return replace(self, state=folders.SERVED, mutations=tuple(damages), repair_first=repair)
 
     def describe(self) -> str:
         """The trial in one line."""
@@ -86,15 +87,15 @@ def plan(seed: int, number: int, root: Folders, only: str = "") -> Plan:
     home = root.of(state)
     files = [each for each in folders.files_of(home) if (home / each).stat().st_size or rng.random() < EMPTY_SHARE]
     files = [each for each in files if each.startswith(only)] or [layout.LEDGER]
-    if live:
-        # The engine maps its files: in this process, a file that is cut would end it.
-        own = "" if state == folders.SERVED else str(layout.INDEX)
-        files = [each for each in files if not each.endswith(_NOT_LIVE) and not (own and each.startswith(own))]
-        live, files = bool(files), files or [layout.LEDGER]
+    # The engine maps its files: in this process, a file that is cut would end it.
+    own = "" if state == folders.SERVED else str(layout.INDEX)
+    open_files = [each for each in files if not each.endswith(_NOT_LIVE) and not (own and each.startswith(own))]
+    live = live and bool(open_files)
+    files = open_files if live else files
     drawn = [mutations.draw(rng, home, files) for _ in range(2 if rng.random() < TWO_SHARE else 1)]
     if len({mutation.file for mutation in drawn}) < len(drawn):
         del drawn[1:]
-    repair = rng.choice(REPAIRS[: 2 if state == folders.SERVED else None]) if rng.random() < REPAIR_SHARE else None
+    repair = rng.choice(REPAIRS[: -1 if state == folders.SERVED else None]) if rng.random() < REPAIR_SHARE else None
     order = list(range(len(QUESTIONS)))
     rng.shuffle(order)
     return Plan(number, state, tuple(drawn), live, repair, tuple(order))
@@ -192,7 +193,7 @@ async def answers(memory: Memory, folder: Path, *, reindex: bool = True) -> dict
     """The canonical answers to all questions, by name."""
     found: dict[str, Any] = {}
     for number, question in enumerate((*QUESTIONS, *REPAIRS, PUBLISH, *WRITTEN)):
-        if question.operation == "admin.reindex" and not reindex:
+        if question is REINDEX and not reindex:
             continue
         try:
             found[question.name] = judge.canonical(question.operation, await question.put(memory, folder / str(number)))
