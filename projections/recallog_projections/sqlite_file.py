@@ -735,9 +735,10 @@ class SqliteFile:
         if application_id != self._format.application_id:
             raise self._foreign()
         if version > self._format.version:
+            or_delete = ", or delete it: its content can be computed again" if self._format.disposable else ""
             raise StorageTooNew(
                 f"the {self._format.what} {self.path} has format {version}; this version of Recallog reads up to "
-                f"{self._format.version}. Install a newer version of Recallog to open it"
+                f"{self._format.version}. Install a newer version of Recallog to open it{or_delete}"
             )
         if version < self._format.version and not self._format.disposable and self._format.upgrade is None:
             raise StorageForeign(

@@ -55,6 +55,17 @@ def test_a_ledger_of_version_1_keeps_its_events_its_ids_and_its_name(path: Path,
     assert version(path) == LEDGER.version
 
 
+def test_the_upgrade_of_a_large_ledger_is_announced(
+    path: Path, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("recallog_streams.ledgers.sqlite._LARGE_EVENTS", 3)
+    old_ledger.write(path, numbered(3))
+    assert end(ledger) == 3
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert str(path) in message
+    assert "3 events get checksums" in message
+
+
 def test_an_upgraded_ledger_has_the_columns_of_a_new_one(path: Path, tmp_path: Path, ledger: SqliteLedger) -> None:
     def columns(path: Path) -> dict[str, list[tuple[str, str]]]:
         with closing(sqlite3.connect(path)) as connection:

@@ -4,7 +4,6 @@ Each record carries a checksum of its offset, space, id and value, which every r
 an offset without a record, raises `StorageCorrupt`, after the records before it were read.
 """
 
-import logging
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -13,12 +12,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 from zlib import crc32
 
+from recallog_projections.notices import warn_once
 from recallog_projections.sqlite_file import Damaged, FileFormat, SqliteFile
 from recallog_projections.stores.checksums import checksum, is_intact
 from recallog_schemas import Event, Position, limits
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_repeat, encode_events
-
-_logger = logging.getLogger("recallog.storage")
 
 _LARGE_EVENTS = 100_000
 """The upgrade of a ledger with at least as many takes more than a few seconds."""
@@ -35,7 +33,13 @@ def _upgrade(connection: sqlite3.Connection, version: int) -> None:
         raise Damaged(f"its format is {version}")
     events = _end(connection)
     if events >= _LARGE_EVENTS:
-        _logger.warning("the ledger is upgraded once: its %s events get checksums. Please wait", f"{events:,}")
+        (_, _, path), *_ = connection.execute("PRAGMA database_list").fetchall()
+        warn_once(
+            "storage",
+            ("upgrade", path),
+            f"the ledger {path} is upgraded once, in one transaction: its {events:,} events get checksums. This takes "
+            "about 10 s per million of them, and as much free space as the file",
+        )
     connection.create_function("event_checksum", 4, _checksum_of_old, deterministic=True)
     connection.create_function("space_checksum", 2, _space_checksum, deterministic=True)
     for statement in (
@@ -93,7 +97,6 @@ class SqliteLedger(Ledger):
     ) -> None:
         """`append` waits `lock_wait_seconds` for a lock, and reading waits `deadline_seconds` (default: as long)."""
         self._file = SqliteFile(path, LEDGER, lock_wait_seconds, deadline_seconds)
-        self._warned = False
 
     @property
     def location(self) -> str:
@@ -155,13 +158,12 @@ class SqliteLedger(Ledger):
         return Position(0, found[0]) if found else None
 
     def _warn_of_index(self) -> None:
-        if not self._warned:
-            self._warned = True
-            _logger.warning(
-                "the index of spaces in the ledger %s is damaged; a read of one space reads all records instead. To "
-                "repair it, move to a new folder: recallog export --output FILE, then recallog ingest FILE",
-                self._file.path,
-            )
+        warn_once(
+            "storage",
+            ("index of spaces", self._file.path),
+            f"the index of spaces in the ledger {self._file.path} is damaged; a read of one space reads all records "
+            "instead. To repair it, move to a new folder: recallog export --output FILE, then recallog ingest FILE",
+        )
 
     def partition_of(self, space: str) -> int:
         return 0
