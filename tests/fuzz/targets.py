@@ -218,7 +218,7 @@ def _check_items(items: Sequence[Item]) -> None:
             require((item.error is None) != (item.left_out is None), "an item without an event, an error and a reason")
 
 
-_INGESTED = 0.1
+_INGESTED = 0.05
 
 
 async def _check_ingest(items: Sequence[Item], *, one_by_one: bool = False) -> None:
@@ -366,7 +366,7 @@ def judge_headers(inputs: Sequence[bytes], rng: random.Random) -> None:
 
 
 TARGETS = (
-    Target("codec", 24, corpus.events, judge_codec),
+    Target("codec", 26, corpus.events, judge_codec),
     Target("fold", 30, corpus.events, judge_fold),
     Target("jsonl", 6, corpus.lines, judge_lines),
     Target("chat", 12, lambda rng: corpus.chats(), judge_chats),
@@ -375,6 +375,6 @@ TARGETS = (
     Target("settings", 1, lambda rng: corpus.settings_lines(), judge_settings),
     Target("arguments", 10, corpus.arguments, judge_arguments),
     Target("words", 4, lambda rng: [text.encode() for text in (*corpus.TIMES, *corpus.URLS)], judge_words),
-    Target("texts", 4, lambda rng: [text.encode() for text in corpus.QUESTIONS], judge_texts),
+    Target("texts", 2, lambda rng: [text.encode() for text in corpus.QUESTIONS], judge_texts),
     Target("headers", 2, corpus.events, judge_headers),
 )
