@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recallog_schemas import Event, Position, codec, limits
-from recallog_schemas.errors import IdConflict, RecallogError
+from recallog_schemas.errors import IdConflict, InvalidEvent, RecallogError
 from recallog_streams.ledgers.ledger import Batch, Ledger, record_at
 from support.events import event, numbered, one_loop, run
 
@@ -56,6 +56,16 @@ class LedgerContract(ABC):
     def test_the_end_read_without_a_thread_equals_the_end(self, ledger: Ledger) -> None:
         run(ledger.append(numbered(3)))
         assert ledger.end_here(0) in (3, None)
+
+    def test_an_event_that_was_changed_to_no_event_is_refused_and_nothing_is_written(self, ledger: Ledger) -> None:
+        changed = event()
+        changed.payload["mood"] = float("nan")
+        with pytest.raises(InvalidEvent, match=r"^payload\.mood: NaN"):
+            run(ledger.append([changed]))
+        with pytest.raises(InvalidEvent, match=r"^2\.payload\.mood: NaN") as raised:
+            run(ledger.append([*numbered(2), changed]))
+        assert raised.value.path == "2.payload.mood"
+        assert end(ledger) == 0
 
     def test_append_returns_positions_in_the_order_of_the_events(self, ledger: Ledger) -> None:
         assert run(ledger.append(numbered(3))) == [Position(0, 0), Position(0, 1), Position(0, 2)]
