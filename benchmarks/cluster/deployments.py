@@ -23,6 +23,8 @@ from recallog_streams.ledgers.kafka.ledger import KafkaLedger
 
 PARTITIONS = 8
 READY_SECONDS = 120.0
+DEADLINE_SECONDS = 30.0
+"""How long a question waits for a server that a measurement keeps busy."""
 _POLL_SECONDS = 0.1
 
 
@@ -37,7 +39,7 @@ class Deployment:
 
     @property
     def settings(self) -> Settings:
-        return Settings(ledger=self.ledger, views=self.views)
+        return Settings(ledger=self.ledger, views=self.views, deadline_seconds=DEADLINE_SECONDS)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -77,7 +79,7 @@ class Cluster:
         """A new topic that holds the events `made`, and a Redis without views."""
         topic = f"{what}-{next(self._numbers)}"
         ledger_url = f"kafka://{self.kafka.bootstrap}/{topic}?partitions={PARTITIONS}&replication=1"
-        ledger = KafkaLedger(address_of(ledger_url))
+        ledger = KafkaLedger(address_of(ledger_url), deadline_seconds=DEADLINE_SECONDS)
         try:
             await ledger.open()
             await events.publish(ledger, iter(made))

@@ -19,7 +19,9 @@ from live.support import Cluster
 from recallog import Event, Memory, Settings
 from recallog_projections.breaker import OPEN_SECONDS
 from recallog_schemas.errors import RecallogError, StorageUnavailable, UnknownOutcome
+from recallog_schemas.limits import DEADLINE_SECONDS
 from support.events import event
+from support.silent_server import silent_server
 
 ANSWER_SECONDS_MAX = 5.0
 STOPPED_SECONDS = 6.0
@@ -59,8 +61,9 @@ class Stoppable:
 
     @property
     def settings(self) -> Settings:
-        """For readers and publishers whose appends give up after 3 s."""
-        return self.cluster.settings.model_copy(update={"ledger": f"{self.cluster.settings.ledger}&timeout_seconds=3"})
+        """For readers with the default deadline, and publishers whose appends give up after 3 s."""
+        ledger = f"{self.cluster.settings.ledger}&timeout_seconds=3"
+        return self.cluster.settings.model_copy(update={"ledger": ledger, "deadline_seconds": DEADLINE_SECONDS})
 
     def events(self, first: int, end: int) -> list[Event]:
         return [event(space=self.space, turn=turn) for turn in range(first, end)]
@@ -238,6 +241,19 @@ def test_a_memory_closes_in_seconds_while_its_services_are_stopped(stoppable: St
             stoppable.kafka.resume()
 
     asyncio.run(scenario())
+
+
+def test_one_server_of_several_that_does_not_answer_costs_no_answer(stoppable: Stoppable) -> None:
+    async def scenario(settings: Settings) -> None:
+        for _ in range(4):  # aiokafka tries the servers in random order
+            async with Memory.open(settings) as memory:
+                asked = Asked()
+                assert await asked.once(stoppable.turns(memory)), asked.errors
+                assert max(asked.seconds) < ANSWER_SECONDS_MAX
+
+    with silent_server("silent") as port:
+        ledger = str(stoppable.settings.ledger).replace("kafka://", f"kafka://127.0.0.1:{port},")
+        asyncio.run(scenario(stoppable.settings.model_copy(update={"ledger": ledger})))
 
 
 def test_the_deadline_is_a_setting(stoppable: Stoppable) -> None:
