@@ -19,8 +19,7 @@ def storage_error(error: OSError, what: str, path: Path) -> StorageError:
     if error.errno in _NO_SPACE:
         return full(what, path)
     if error.errno in _NO_SUCH_PATH:
-        file = next((parent for parent in path.parents if _is_file(parent)), None)
-        reason = f"{file} is a file, not a folder" if file is not None else error.strerror
+        reason = _why_no_folder(path.parent) or error.strerror
         return StorageError(f"the {what} cannot be at {path}: {reason}. Correct the folder's name, or {ANOTHER_FOLDER}")
     return StorageUnavailable(f"the {what} {path}: {error.strerror or error}")
 
@@ -75,8 +74,15 @@ def _file_system(path: Path) -> "os.statvfs_result | None":
     return None
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        return False
+def _why_no_folder(folder: Path) -> str:
+    """Why there is no folder of this name, and none can be made; "" if nothing is known against it."""
+    for place in (folder, *folder.parents):
+        try:
+            if not place.is_dir() and place.exists():
+                return f"{place} is a file, not a folder"
+            place.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            return error.strerror or str(error)
+    return ""

@@ -24,11 +24,14 @@ from recallog_schemas.errors import (
     StorageError,
     StorageForeign,
     StorageFull,
+    StorageReadOnly,
     StorageReplaced,
     StorageTooNew,
 )
 from recallog_streams.ledgers.sqlite import SqliteLedger
+from recallog_streams.locks.folder import FolderLock
 from support.events import event, numbered, run
+from support.read_only import fill, read_only, small_disk
 
 
 def use_ledger(path: Path) -> None:
@@ -602,3 +605,74 @@ def test_the_limit_of_an_event_is_checked_before_the_file_is_touched(path: Path)
         assert not path.exists()
     finally:
         run(ledger.close())
+
+
+# Folders that cannot be made.
+
+
+def _a_file(folder: Path) -> Path:
+    (folder / "home").write_text("I am a file")
+    return folder / "home"
+
+
+def _below_a_file(folder: Path) -> Path:
+    return _a_file(folder) / "memory"
+
+
+def _with_a_long_name(folder: Path) -> Path:
+    return folder / ("x" * 300)
+
+
+def _in_a_circle_of_links(folder: Path) -> Path:
+    (folder / "home").symlink_to(folder / "home")
+    return folder / "home"
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        (_a_file, "home is a file, not a folder"),
+        (_below_a_file, "home is a file, not a folder"),
+        (_with_a_long_name, "File name too long"),
+        (_in_a_circle_of_links, "Too many levels of symbolic links"),
+    ],
+)
+def test_an_impossible_folder_is_named_and_a_retry_is_not_advised(
+    tmp_path: Path, place: Callable[[Path], Path], says: str
+) -> None:
+    home = place(tmp_path)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    for call in (use_ledger, use_store, use_lock):
+        with pytest.raises(StorageError, match=f"{says}.*name another folder with --home") as raised:
+            call(home / "a.db")
+        assert not raised.value.retryable
+        assert str(home) in str(raised.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def use_lock(path: Path) -> None:
+    async def work() -> None:
+        async with FolderLock(path.with_name("views.lock"), 0.05)():
+            pass
+
+    run(work())
+
+
+def test_a_new_folder_on_a_read_only_mount(tmp_path: Path) -> None:
+    (tmp_path / "mounted").mkdir()
+    with read_only(tmp_path / "mounted") as place:
+        for call in (use_ledger, use_store, use_lock):
+            with pytest.raises(StorageReadOnly, match=r"is on a read-only file system\. Mount it for") as raised:
+                call(place / "new" / "a.db")
+            assert not raised.value.retryable
+
+
+def test_a_folder_on_a_full_disk_can_be_made_later(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        filler = fill(disk)
+        for call in (use_ledger, use_store):
+            with pytest.raises(StorageFull, match="no space left") as raised:
+                call(disk / "new" / "a.db")
+            assert raised.value.retryable
+        filler.unlink()
+        use_ledger(disk / "new" / "a.db")
