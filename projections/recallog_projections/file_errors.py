@@ -30,7 +30,7 @@ def read_only(what: str, path: Path) -> StorageReadOnly:
         return StorageReadOnly(
             f"the {what} {path} is on a read-only file system. Mount it for writing, or {ANOTHER_FOLDER}"
         )
-    if path.exists() and not os.access(path, os.R_OK):
+    if os.access(path, os.F_OK) and not os.access(path, os.R_OK):
         return StorageReadOnly(f"no right to read the {what} {path}. Give this user the right to read and write it")
     return StorageReadOnly(
         f"no right to write the {what} {path}. Give this user the right to write its folder, or {ANOTHER_FOLDER}"

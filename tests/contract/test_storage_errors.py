@@ -454,14 +454,18 @@ asyncio.run(main(Path(sys.argv[1])))
 """
 
 
-def unprivileged(folder: Path) -> list[str]:
+def unprivileged(folder: Path, closed: Path | None = None) -> list[str]:
     """The errors of a process of the user `nobody` that writes to the ledger and to the views of `folder`."""
     if os.getuid() != 0:
         pytest.skip("SKIPPED LOUDLY: only root can become nobody, so read-only folders were not tested")
     for parent in folder.parents:  # pytest's folders are closed to others
         if parent.stat().st_uid == 0 and parent not in (Path("/"), Path("/tmp")):
             parent.chmod(0o755)
-    done = subprocess.run([sys.executable, "-c", UNPRIVILEGED, str(folder)], capture_output=True, text=True, check=True)
+    if closed is not None:
+        closed.chmod(0o700)
+    command = [sys.executable, "-c", UNPRIVILEGED, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
     return done.stdout.splitlines()
 
 
@@ -605,6 +609,22 @@ def test_the_limit_of_an_event_is_checked_before_the_file_is_touched(path: Path)
         assert not path.exists()
     finally:
         run(ledger.close())
+
+
+def test_an_error_about_a_folder_that_may_not_be_entered_names_the_missing_right(tmp_path: Path) -> None:
+    folder = tmp_path / "closed" / "memory"
+    folder.mkdir(parents=True)
+    use_ledger(folder / "ledger.db")
+    heard = unprivileged(folder, closed=folder.parent)
+    assert [line.split(" | ")[0] for line in heard] == ["StorageReadOnly", "StorageReadOnly"]
+
+
+def test_an_error_about_a_ledger_that_may_not_be_read_names_the_missing_right(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    folder.mkdir(mode=0o755)
+    use_ledger(folder / "ledger.db")
+    (folder / "ledger.db").chmod(0o600)
+    assert "no right to read the ledger" in unprivileged(folder)[0]
 
 
 # Folders that cannot be made.
