@@ -58,7 +58,7 @@ simulate: install ## simulate failing storage and dying processes: make simulate
 chaos: install ## kill and stop workers, Redis and the broker at random under load, then check: make chaos KILLS=300
 	@PYTHONPATH=tests $(BIN)/python -m chaos $(if $(KILLS),--kills $(KILLS)) $(ARGS)
 
-flip: install ## damage files of a folder at random, then call every operation: make flip N=2000
+flip: install ## damage files of a folder at random, call every operation, write build/flip.json: make flip N=2000
 	@PYTHONPATH=tests nice $(BIN)/python -m flip --trials $(or $(N),200) $(ARGS)
 
 fuzz: install ## give malformed inputs to everything that reads bytes or texts: make fuzz N=1000000; BLOCK=… repeats one

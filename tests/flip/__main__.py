@@ -15,6 +15,7 @@ from flip import trial
 from flip.judge import Verdict
 from flip.report import Report, Show, console
 
+RESULT = Path(__file__).parents[2] / "build" / "flip.json"
 _MEMORY = Path("/dev/shm")
 """A file system in memory, where there is one: each call of the ledger syncs its file."""
 
@@ -32,7 +33,7 @@ def main(
     """Damage files of a folder at random, then call every operation.
 
     Each answer must be right, or an error of Recallog that names the file and what to do. The exit code is 0 without
-    findings, else 1.
+    findings, else 1. Writes build/flip.json too, unless it prints JSON.
     """
     seed = int.from_bytes(os.urandom(4), "big") if seed is None else seed
     console.print(f"seed: {seed}", markup=False)
@@ -45,8 +46,10 @@ def main(
         found = running.run(plans, whole, expected, folder / "trials", processes=processes, keep=keep, ended=show.ended)
     report = Report(seed, only, whole.root, found, time.monotonic() - began)
     if as_json:
-        report.print_json()
+        print(report.to_json())
     else:
+        RESULT.parent.mkdir(exist_ok=True)
+        RESULT.write_text(report.to_json())
         out = Console(highlight=False, soft_wrap=True, emoji=False)
         if one is not None:
             _print_trial(found[0], out)

@@ -33,7 +33,7 @@ _NAMED_ERRORS = (StorageError, UnknownOutcome, Rebuilding, ViewsBehind, IndexUna
 """Errors that say that storage failed. Any other blames somebody else for the damage."""
 _REMEDY = re.compile(
     r"recallog [a-z]|restore|delete|try again|put |move |install|free |check the disk|rebuild|--home|keep a copy|"
-    r"give this user|next query",
+    r"give this user|next query|tried again",
     re.IGNORECASE,
 )
 _FOLDS_LEDGER = ("admin.rebuild", "admin.verify", "admin.digest", "admin.records", "admin.copy", "admin.reindex")
@@ -53,7 +53,7 @@ class Verdict(StrEnum):
     NAMED = "errors that name file and remedy"
     DIFFERENCE = "differences that verify names"
     RANKED = "answers with right events, ranked otherwise"
-    MISSED = "answers that miss rows lost or rolled back whole"
+    MISSED = "answers that miss lost or older rows"
     WRONG = "wrong values"
     ADOPTED = "damaged records adopted"
     VAGUE = "errors that name no file or no remedy"
@@ -61,10 +61,10 @@ class Verdict(StrEnum):
     INDEX_FAILED = "answers that a damaged index failed"
     RAW = "raw errors"
     CRASH = "crashes"
-    ENGINE = "crashes of the engine, repeated where a process of its own has it"
+    ENGINE = "crashes of the engine, then served"
     HANG = "hangs"
-    UNNAMED = "missed rows that verify does not name"
-    NOT_HEALED = "damage that remains in the views or the index"
+    UNNAMED = "missed rows that no verify names"
+    NOT_HEALED = "damage that is not repaired"
 
 
 FINDINGS = frozenset(

@@ -13,10 +13,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from flip.judge import FINDINGS, Outcome, Verdict
+from flip.folders import VIEWS
+from flip.judge import FINDINGS, Outcome, Verdict, is_of
 from flip.run import Trial
+from recallog import layout
 
 LINE_SECONDS = 15.0
+AREAS = ("ledger", "views", "index", "others")
+"""The parts of a folder; the others are locks, the address and the log of the index's process, and leftovers."""
 _SHOWN = 5
 """How many trials of one kind of finding are listed."""
 
@@ -88,22 +92,29 @@ class Report:
     def clean(self) -> bool:
         return not self._groups
 
-    def figures(self) -> dict[str, int]:
-        """All figures by name."""
-        counts = Counter(outcome.verdict for trial in self.trials for outcome in trial.outcomes)
+    def figures(self, area: str = "") -> dict[str, int]:
+        """All figures by name; those of the trials that damaged one part of the folder."""
+        trials = [trial for trial in self.trials if area in ("", _area(trial))]
+        counts = Counter(outcome.verdict for trial in trials for outcome in trial.outcomes)
+        missed = [trial for trial in trials if any(one.verdict is Verdict.MISSED for one in trial.outcomes)]
+        found = [trial for trial in trials if any(one.verdict in FINDINGS for one in trial.outcomes)]
         return {
-            "trials": len(self.trials),
+            "trials": len({trial.plan.number for trial in trials}),
             "calls": sum(counts.values()) - counts[Verdict.UNNAMED] - counts[Verdict.NOT_HEALED],
             **{str(verdict): counts[verdict] for verdict in Verdict},
-            "trials with findings": len({trial.plan.number for found in self._groups.values() for trial, _ in found}),
+            "trials with missed rows": len(missed),
+            "trials with findings": len(found),
         }
 
     def print(self, out: Console) -> None:
         """Print a table, the findings and the verdict."""
         table = Table("figure", header_style="bold")
-        table.add_column("value", justify="right")
-        for name, value in self.figures().items():
-            table.add_row(name, f"{value:,}", style="red" if value and name in FINDINGS else None)
+        columns = [self.figures(), *map(self.figures, AREAS)]
+        for name in ("all", *AREAS):
+            table.add_column(name, justify="right")
+        for name, value in columns[0].items():
+            style = "red" if value and name in FINDINGS else None
+            table.add_row(name, *(f"{column[name]:,}" for column in columns), style=style)
         out.print(table)
         for (verdict, file, _), found in sorted(self._groups.items(), key=lambda item: -len(item[1])):
             trials = list(dict.fromkeys(trial.plan.number for trial, _ in found))
@@ -129,6 +140,7 @@ class Report:
             "clean": self.clean,
             "seconds": round(self.seconds, 1),
             "figures": self.figures(),
+            "by_area": {area: self.figures(area) for area in AREAS},
             "findings": [
                 {
                     **dict(zip(("verdict", "file", "text"), group, strict=True)),
@@ -149,9 +161,25 @@ class Report:
             ),
         }
 
-    def print_json(self) -> None:
-        """Print everything as JSON."""
-        print(json.dumps(self.document(), indent=2, ensure_ascii=False))
+    def to_json(self) -> str:
+        """Everything, as JSON."""
+        return json.dumps(self.document(), indent=2, ensure_ascii=False)
+
+
+def _area(trial: Trial) -> str:
+    """The part of the folder that a trial damaged; of two, the one that matters more."""
+    found = {_area_of(mutation.file) for mutation in trial.plan.mutations}
+    return next(area for area in AREAS if area in found)
+
+
+def _area_of(file: str) -> str:
+    if is_of(layout.LEDGER, file):
+        return "ledger"
+    if any(is_of(views, file) for views in VIEWS):
+        return "views"
+    if file.startswith(str(layout.INDEX_ENGINE)) or is_of(str(layout.INDEX_ROWS), file):
+        return "index"
+    return "others"
 
 
 def _group(trial: Trial, outcome: Outcome) -> tuple[str, ...]:
