@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 import redis
@@ -14,6 +15,8 @@ import redis
 from live.conftest import NewRedis
 from live.support import PARTITIONS, Cluster
 from recallog import Event, Memory, Position
+from recallog_projections.stores.checksums import sealed, unsealed
+from recallog_projections.stores.redis_format import address_of
 from recallog_schemas import codec
 from support.cli import environment_of
 from support.events import event
@@ -102,6 +105,22 @@ def test_a_killed_rebuild_is_joined_or_abandoned(cluster: Cluster) -> None:
     cluster.assert_views_are_the_fold(EVENTS)
 
 
+def alter_row(cluster: Cluster, table: str, *, seal: bool) -> None:
+    """Change a row of the space `SILENT` in Redis; with `seal` its checksum is correct for the changed value."""
+    with redis.Redis.from_url(cluster.redis_url) as client:
+        for generation in generations(cluster).values():
+            for key in client.scan_iter(f"*{generation}:rows:{table}"):
+                for field, value in client.hscan_iter(key):
+                    if generation and field.startswith(SILENT.encode()):
+                        address, mask = address_of(table, field), crc32(generation.encode())
+                        row = unsealed(value, address, mask)
+                        assert row
+                        changed = row[:-1] + bytes([row[-1] ^ 1])
+                        client.hset(key, field, sealed(changed, address, mask) if seal else changed + value[-4:])
+                        return
+    raise AssertionError(f"no row of {SILENT} in {table}")
+
+
 def test_verify_finds_a_planted_corruption_and_is_clean_without_it_while_events_come_in(cluster: Cluster) -> None:
     stop = threading.Event()
 
@@ -118,20 +137,17 @@ def test_verify_finds_a_planted_corruption_and_is_clean_without_it_while_events_
     try:
         code, out, _ = recallog(cluster, "verify", "--json")
         assert (code, [check["difference"] for check in json.loads(out)["tables"] if check["difference"]]) == (0, [])
-        with redis.Redis.from_url(cluster.redis_url) as client:
-            keys = [
-                key
-                for each in generations(cluster).values()
-                for key in client.scan_iter(f"*{each}:rows:activity.agents")
-            ]
-            key, field = next((key, field) for key in keys for field in client.hkeys(key) if SILENT.encode() in field)
-            row = client.hget(key, field)
-            client.hset(key, field, row[:-1] + bytes([row[-1] ^ 1]))
+        alter_row(cluster, "activity.agents", seal=True)
+        alter_row(cluster, "activity.spaces", seal=False)
         code, out, _ = recallog(cluster, "verify", "--json")
-        differences = [check["difference"] for check in json.loads(out)["tables"] if check["difference"]]
+        tables = json.loads(out)["tables"]
+        differences = [check["difference"] for check in tables if check["difference"] and not check["damaged"]]
+        damaged = [(check["table"], row["space"]) for check in tables for row in check["damaged"]]
         assert code == 1
-        assert [difference["table"] for difference in differences] == ["activity.agents"]
-        assert differences[0]["space"] == SILENT
+        assert [(difference["table"], difference["space"]) for difference in differences] == [
+            ("activity.agents", SILENT)
+        ]
+        assert damaged == [("activity.spaces", SILENT)]
     finally:
         stop.set()
         publisher.join()
