@@ -234,8 +234,10 @@ class SqliteFile:
             result = _result(work, connection)
             if write:
                 self._commit(connection)
-            else:
-                connection.execute("ROLLBACK")  # a COMMIT fails after any statement that found a damaged page
+            elif connection.in_transaction:
+                # A COMMIT fails after any statement that found a damaged page; after an I/O error that `work` went on
+                # from, SQLite may have rolled back itself.
+                connection.execute("ROLLBACK")
         except BaseException as error:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")

@@ -44,6 +44,8 @@ class FaultyConnection(sqlite3.Connection):
     disk: "Disk"
 
     def __init__(self, database: str, **options: Any) -> None:
+        if PROGRAM.get() in self.disk.dead:
+            raise Killed
         super().__init__(database, **{**options, "timeout": 0})
         name = Path(unquote(database.removeprefix("file:").partition("?")[0]))
         self.path = name
@@ -101,6 +103,8 @@ class Disk:
         self.connections: list[FaultyConnection] = []
         self.faults: dict[str, dict[Fault, float]] = defaultdict(dict)
         """By the beginning of the file's name."""
+        self.dead: set[str] = set()
+        """The programs that were killed: they do nothing any more."""
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -137,11 +141,12 @@ class Disk:
     def kill(self, programs: Iterable[str]) -> None:
         """Kill -9: the files stay as they are now, without what a clean close would write."""
         names = set(programs)
+        self.dead |= names
         killed = [each for each in self.connections if each.program in names]
         for path in {each.path for each in killed}:
             last = all(each.program in names for each in self.connections if each.path == path)
-            log = Path(f"{path}-wal")
-            before = [(file, file.read_bytes()) for file in (path, log) if file.exists()] if last else []
+            files = [path, Path(f"{path}-wal"), Path(f"{path}-shm")] if last else []
+            before = [(file, file.read_bytes()) for file in files if file.exists()]
             for each in [each for each in killed if each.path == path]:
                 each.abandon()
             for file, data in before:

@@ -65,7 +65,7 @@ class QueueExecutor(concurrent.futures.Executor):
 class OneThread(VirtualTime):
     """A virtual loop that also runs the work of threads, each after a random virtual delay: a seed repeats a run.
 
-    While it runs, `time.monotonic` is its clock. It knows the modules that start threads.
+    While it runs, `time.monotonic` is its clock, and `time.sleep` moves it. It knows the modules that start threads.
     """
 
     MODULES: ClassVar = (sqlite_file, threads)
@@ -81,10 +81,15 @@ class OneThread(VirtualTime):
         self.call_later(self._rng.random() * self._work_seconds_max, queue.work_until, future)
         return asyncio.wrap_future(future, loop=self)
 
+    def sleep(self, seconds: float) -> None:
+        """`time.sleep` of work that runs in a thread."""
+        self._now += seconds
+
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """The result of `work`, with this loop, its clock and no threads."""
         with ExitStack() as patched:
             patched.enter_context(mock.patch.object(time, "monotonic", self.time))
+            patched.enter_context(mock.patch.object(time, "sleep", self.sleep))
             for module in self.MODULES:
                 patched.enter_context(mock.patch.object(module, "ThreadPoolExecutor", QueueExecutor))
             with asyncio.Runner(loop_factory=lambda: self) as runner:
