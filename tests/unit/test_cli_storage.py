@@ -152,6 +152,35 @@ def test_a_folder_that_may_not_be_written_refuses_events(open_to_all: Path) -> N
     assert {path.name: path.read_bytes() for path in open_to_all.iterdir()} == before
 
 
+READING = [
+    ["episodic", "village", "baker"],
+    ["salient", "village", "baker"],
+    ["recall", "village", "baker", "bread"],
+    ["context", "village", "baker"],
+    ["timeline", "village", "baker"],
+    ["episodic", "village", "baker", "--as-of", "0:0"],
+    ["spaces"],
+    ["status"],
+    ["verify"],
+    ["export"],
+]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED LOUDLY: only root can become nobody")
+@pytest.mark.parametrize("command", READING, ids=lambda command: command[0])
+def test_a_folder_that_may_not_be_written_is_read(open_to_all: Path, command: list[str]) -> None:
+    for text in ("Bread!", "Rolls!"):
+        recallog("publish", "village", "baker", "agent.spoke", text, "--home", open_to_all)
+        if text == "Bread!":
+            recallog("episodic", "village", "baker", "--home", open_to_all)
+    before = {path.name: path.read_bytes() for path in open_to_all.iterdir()}
+    result = spawn(*command, "--home", open_to_all, as_nobody=True)
+    assert result.code == 0, result
+    assert "--as-of" in command or command[0] in ("spaces", "status", "verify") or "Rolls!" in result.out
+    assert re.match(f"warning: {open_to_all} cannot be written \\(there is no right to write it\\): ", result.err)
+    assert {path.name: path.read_bytes() for path in open_to_all.iterdir()} == before
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED LOUDLY: only root can become nobody")
 def test_a_folder_that_cannot_be_made(open_to_all: Path) -> None:
     command = ["publish", "village", "baker", "agent.spoke", "Bread!", "--home", open_to_all / "new"]
