@@ -9,7 +9,7 @@ from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope, checked, operation
 from recallog.settings import Settings
 from recallog_schemas import Position, views
-from recallog_schemas.errors import IndexUnavailable, OutOfRange, Rebuilding, StorageError
+from recallog_schemas.errors import IndexUnavailable, OutOfRange, Rebuilding, SettingsError, StorageError
 from recallog_streams import positions
 from recallog_streams.progress import Progress
 
@@ -140,7 +140,7 @@ class Admin(Facade):
         if self._components.index is not None and self._components.index.exists():
             try:
                 reports.append(await self.verify("index", progress=progress))
-            except (IndexUnavailable, Rebuilding, StorageError) as error:
+            except (IndexUnavailable, Rebuilding, SettingsError, StorageError) as error:
                 missing = views.NotCompared(views="index", partition=None, reason=str(error))
                 reports[0] = reports[0].model_copy(update={"not_compared": (*reports[0].not_compared, missing)})
         return queries.verification.combined(reports)

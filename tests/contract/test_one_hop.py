@@ -319,7 +319,7 @@ def test_a_call_whose_client_has_gone_is_cancelled_and_blocks_no_other(tmp_path:
             await memory.publish_many(events())
         (tmp_path / layout.INDEX).mkdir()
         stopping = StopSignal()
-        service = Service(settings(tmp_path), stopping, threading.Event())
+        service = Service(settings(tmp_path), stopping, threading.Event(), lambda: None)
         serving = asyncio.create_task(service.run())
 
         async def is_indexed() -> bool:

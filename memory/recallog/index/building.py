@@ -4,6 +4,9 @@ from recallog_projections.stores.store import Store
 from recallog_schemas.errors import IndexUnavailable
 from recallog_streams.ledgers.ledger import Ledger
 
+ROWS_LOST = "the rows of the index were lost or damaged"
+"""The cause where the engine has a collection that the rows do not name."""
+
 
 async def not_built(ledger: Ledger, rows: Store, partition: int, cause: str = "") -> IndexUnavailable:
     """The error of a query while a generation of a partition is being built that readers have to wait for.

@@ -6,6 +6,7 @@ settings name it for the first generation only. A cutover therefore changes the 
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -15,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from recallog.index.building import not_built
+from recallog.index.building import ROWS_LOST, not_built
 from recallog.index.questions import EmbeddedQuestions
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.view_access import CatchUpOnRead
@@ -23,7 +24,7 @@ from recallog_projections.index import points
 from recallog_projections.index.documents import Index
 from recallog_projections.index.embedders.embedder import Embedder
 from recallog_projections.index.engines.engine import Engine
-from recallog_projections.index.store import IndexStore, MadeWith, collection_of, made_with
+from recallog_projections.index.store import IndexStore, MadeWith, collection_of, damage, made_with
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Generation, Pointer, Store
 from recallog_projections.views.settings import SettingsProjection
@@ -148,6 +149,8 @@ class Indexer:
 
     async def _open(self, partition: int) -> IndexSnapshot:
         active = (await self.rows.pointer(partition)).active
+        if active is not None:
+            await self._examine(partition, active)
         checkpoint = await self.rows.checkpoint(active) if active is not None else None
         if active is None or checkpoint is None or partition in self._loss:
             if self.problem:
@@ -167,11 +170,11 @@ class Indexer:
             checkpoint.offset,
         )
 
-    def note_damage(self, partition: int, damage: str) -> None:
+    def note_damage(self, partition: int, found: str) -> None:
         """The active generation of a partition is damaged: `run` builds it again beside it, at most every
         `REPAIR_SECONDS`."""
-        if time.monotonic() - self._repaired_at.get(partition, -REPAIR_SECONDS) >= REPAIR_SECONDS:
-            self._damage[partition] = damage
+        if time.monotonic() - self._repaired_at.get(partition, -math.inf) >= REPAIR_SECONDS:
+            self._damage.setdefault(partition, found)
 
     async def views(self, partition: int = 0) -> ProjectionGroup:
         """The index as a projection group, for `rebuild` and `verify`. Raises `IndexUnavailable`."""
@@ -219,7 +222,7 @@ class Indexer:
         active, projector = pointer.active, views.builder
         try:
             if active is not None and active.code == projector.fold.code:
-                await self._examine(partition, active, views.store)
+                await self._examine(partition, active)
                 store = projector.store if check_engine else self.rows
                 done = await store.checkpoint(active)
                 if done is not None and done.offset + 1 >= end and partition not in self._damage:
@@ -237,12 +240,23 @@ class Indexer:
             pass  # a cutover, or the collection was set aside: the next round continues in another generation
         return True
 
-    async def _examine(self, partition: int, active: Generation, store: Store) -> None:
-        """Look for damage, the first time that the collection of a generation is used here."""
-        if active.id not in self._examined and isinstance(store, IndexStore) and await store.checkpoint(active):
-            self._examined.add(active.id)
-            if damage := await store.damage(active):
-                self.note_damage(partition, f"files of the index are damaged: {damage}")
+    async def _examine(self, partition: int, active: Generation) -> None:
+        """Look for damage, the first time that the collection of a generation is used here.
+
+        Until it is repaired, no query uses the collection: most of it may be missing. A server checks its own files.
+        """
+        if active.id in self._examined or self.rows.remote:
+            return
+        self._examined.add(active.id)
+        try:
+            found = await damage(self.rows, self.engine, active)
+        except Rebuilding:
+            return
+        except IndexDamaged as error:
+            found = str(error)
+        if found:
+            self.note_damage(partition, f"files of the index are damaged: {found}")
+            self._loss[partition] = self._damage.get(partition, found)
 
     async def _index_round(
         self, projector: Projector, partition: int, active: Generation | None, end: int, progress: Progress | None
@@ -258,6 +272,7 @@ class Indexer:
             self._repaired_at[partition] = time.monotonic()
             await generations.rebuild(projector, partition, progress, accept=True)
             del self._damage[partition]
+            self._loss.pop(partition, None)
         else:
             # At most one round, so that no partition waits until another one has reached the end.
             await projector.catch_up(active, min(end, done.offset + 1 + ROUND_RECORDS), progress)
@@ -268,7 +283,7 @@ class Indexer:
             return self.engine.cause_of_loss(collection_of(active)) or "the files of the index were lost"
         building = (await self.rows.pointer(partition)).building
         if building is None and isinstance(store, IndexStore) and await store.collections(partition):
-            return "the rows of the index were lost or damaged"
+            return ROWS_LOST
         return ""
 
     async def _wanted(self, pointer: Pointer) -> MadeWith:

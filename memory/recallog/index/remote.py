@@ -298,8 +298,8 @@ class ServiceProcess:
                 stdout=log,
                 stderr=log,
                 # The products of a query's matrices are small: with threads of their own they take three times as long
-                # on a busy machine.
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+                # on a busy machine. A backtrace of the engine takes seconds to write, in which nothing is answered.
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "RUST_BACKTRACE": "0"},
                 start_new_session=self._outlives,  # Ctrl-C in the terminal then does not end it
             )
         if self._process.stdin is not None:

@@ -73,7 +73,7 @@ class SemanticIndex(ABC):
         """
 
     @abstractmethod
-    def note_damage(self, partition: int, damage: str) -> None:
+    def note_damage(self, partition: int, found: str) -> None:
         """A query has found damage in the index of a partition: it is built again, if this process maintains it."""
 
     @abstractmethod
@@ -163,15 +163,16 @@ class IndexInProcess(SemanticIndex):
         return False
 
     async def start(self) -> "HealthReport":
-        return await self.health()
-
-    async def health(self) -> "HealthReport":
         from recallog.index.messages import HealthReport
 
         return HealthReport(self.indexer.problem, self.indexer.indexed, self.indexer.repair)
 
-    def note_damage(self, partition: int, damage: str) -> None:
-        self.indexer.note_damage(partition, damage)
+    async def health(self) -> "HealthReport":
+        await self.indexer.engine.collections()  # raises if the engine is not there
+        return await self.start()
+
+    def note_damage(self, partition: int, found: str) -> None:
+        self.indexer.note_damage(partition, found)
 
     async def close(self) -> None:
         async with AsyncExitStack() as closing:  # all parts, also if one of them fails or the caller is cancelled

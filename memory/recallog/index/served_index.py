@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from recallog import layout
 from recallog.index import messages
-from recallog.index.building import not_built
+from recallog.index.building import ROWS_LOST, not_built
 from recallog.index.delegation import ServiceStarted, check_available
 from recallog.index.remote import ServiceProcess
 from recallog.index.semantic_index import SemanticIndex
 from recallog.settings import Settings
+from recallog_projections.index.engines import folder
 from recallog_projections.stores.store import Store
 from recallog_schemas.errors import IndexUnavailable, StorageError
 from recallog_streams.ledgers.ledger import Ledger
@@ -64,7 +65,9 @@ class ServedIndex(SemanticIndex):
             raise IndexUnavailable("the index is not being served; recall starts it")
         try:
             is_built = await self._is_built(partition)
-            not_yet = None if is_built else await not_built(self._ledger, self.rows, partition)
+            not_yet = (
+                None if is_built else await not_built(self._ledger, self.rows, partition, await self._loss(partition))
+            )
         except StorageError as error:  # the service may be able to repair them
             is_built, not_yet = False, IndexUnavailable(f"the rows of the index cannot be read: {error}")
         if not_yet is not None:
@@ -74,6 +77,13 @@ class ServedIndex(SemanticIndex):
             raise not_yet
         await self.start()
         raise ServiceStarted
+
+    async def _loss(self, partition: int) -> str:
+        """Why a partition has no generation although the engine has a collection of it; "" if it has none."""
+        if (await self.rows.pointer(partition)).building is not None:
+            return ""
+        collections = folder.collections_in(self._settings.home / layout.INDEX_ENGINE)
+        return ROWS_LOST if any(name.startswith(f"{partition}-") for name in collections) else ""
 
     async def _is_built(self, partition: int) -> bool:
         """Whether a partition has a generation that can answer. Generations are replaced, never taken away."""
@@ -88,8 +98,6 @@ class ServedIndex(SemanticIndex):
         return any((self._settings.home / path).exists() for path in (layout.INDEX_ROWS, layout.INDEX_ENGINE))
 
     async def size_bytes(self) -> int:
-        from recallog_projections.index.engines import folder
-
         engine = self._settings.home / layout.INDEX_ENGINE
         return await self.rows.size_bytes() + await asyncio.to_thread(folder.disk_bytes, engine)
 
@@ -103,7 +111,7 @@ class ServedIndex(SemanticIndex):
     async def health(self) -> messages.HealthReport | None:
         return await self._service.health()
 
-    def note_damage(self, partition: int, damage: str) -> None:
+    def note_damage(self, partition: int, found: str) -> None:
         """Nothing: the service finds it, and repairs it."""
 
     async def close(self) -> None:

@@ -18,7 +18,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager, suppress
 from contextvars import ContextVar
@@ -40,7 +40,7 @@ from recallog_projections.index.embedders.embedder import Embedder, Embedding, P
 from recallog_projections.index.embedders.registry import embedder
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.stores.sqlite import SqliteStore
-from recallog_schemas.errors import IndexUnavailable, RecallogError, StorageReplaced
+from recallog_schemas.errors import IndexDamaged, IndexUnavailable, RecallogError, StorageReplaced
 from recallog_streams.concurrency import ended
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from recallog_streams.progress import Progress
@@ -63,11 +63,15 @@ _progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
 class Service:
     """Serves one folder."""
 
-    def __init__(self, settings: Settings, stopping: StopSignal, started: threading.Event) -> None:
+    def __init__(
+        self, settings: Settings, stopping: StopSignal, started: threading.Event, alive: Callable[[], None]
+    ) -> None:
+        """`started` is set once clients are answered; `alive` is called again and again while the loop runs."""
         home = settings.home
         self._settings = settings
         self._stopping = stopping
         self._started = started
+        self._alive = alive
         self._address = home / layout.INDEX_ADDRESS
         self._token = secrets.token_hex(16)
         self._named: messages.Address | None = None
@@ -120,6 +124,7 @@ class Service:
 
     async def _end_when_idle(self) -> None:
         while not self._stopping:
+            self._alive()
             await self._stopping.pause(_IDLE_CHECK_SECONDS)
             idle_seconds = time.monotonic() - self._active_at if not self._calls else 0.0
             is_idle = 0 < self._idle_seconds < idle_seconds
@@ -206,12 +211,14 @@ class Service:
     async def _answer(self, call: messages.Call, report: Progress) -> messages.Frame:
         try:
             if isinstance(call, messages.Health):
-                return messages.Result(msgspec.json.encode(await self._index.health()))
+                return messages.Result(msgspec.json.encode(await self._index.start()))
             return messages.Result(await self._performed(call, report))
         except StorageReplaced:
             self._stop()
             return messages.Gone()
         except Exception as error:  # noqa: BLE001 - the caller gets the error, and the service continues
+            if isinstance(error, IndexDamaged):
+                self._index.note_damage(0, str(error))  # the ledger of a folder has one partition
             if not isinstance(error, RecallogError):
                 _log.exception("%s failed", call)
             return messages.failure(error)
@@ -283,7 +290,7 @@ def _set_priority(niceness: int) -> None:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
 
 
-async def _serve(settings: Settings, started: threading.Event) -> None:
+async def _serve(settings: Settings, started: threading.Event, alive: Callable[[], None]) -> None:
     stopping, loop = StopSignal(), asyncio.get_running_loop()
 
     def starter_ended() -> None:
@@ -293,10 +300,10 @@ async def _serve(settings: Settings, started: threading.Event) -> None:
 
     if not settings.index_idle_seconds:
         loop.add_reader(0, starter_ended)
-    await Service(settings, stopping, started).run()
+    await Service(settings, stopping, started, alive).run()
 
 
-def serve(line: bytes, started: threading.Event) -> None:
-    """Serve a folder with the settings in `line`, until nobody uses it. `started` is set once clients are answered."""
+def serve(line: bytes, started: threading.Event, alive: Callable[[], None]) -> None:
+    """Serve a folder with the settings in `line`, until nobody uses it; `started` and `alive` as in `Service`."""
     gc.set_threshold(GARBAGE_OBJECTS)
-    asyncio.run(_serve(messages.decode_settings(line), started))
+    asyncio.run(_serve(messages.decode_settings(line), started, alive))

@@ -7,24 +7,30 @@ import faulthandler
 import json
 import logging
 import os
+import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
-from typing import BinaryIO
 
 from recallog import layout
 
 ALIVE_SECONDS = 0.25
 """How often a service that starts shows that it is alive."""
+HANG_SECONDS = 120.0
+"""How long the event loop may be blocked before the process ends itself. The engine blocks it in each call: up to half
+a second, and for seconds where a large index is opened on a slow disk. On damaged files a call may never return."""
 CRASHES = 2
-"""Native crashes within `CRASH_SECONDS` after which the engine's folder is set aside: its files are damaged, and the
-next process would die of them too."""
+"""How often a process may crash or hang in the engine before the engine's folder is set aside: its files are damaged,
+and the next process would end like that too."""
 CRASH_SECONDS = 24 * 3600.0
-_CRASH = b"Fatal Python error"
-"""How each report of `faulthandler` begins."""
+"""How long crashes are remembered."""
+_REPORTS = re.compile(rb"^(?=Fatal Python error|Timeout \()", re.MULTILINE)
+"""Where the reports of `faulthandler` begin."""
+_ENGINE = b"engines/edge.py"
+"""What the stacks in a report contain if the engine was called."""
 
 _log = logging.getLogger("recallog.index")
 
@@ -39,10 +45,10 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs each request
     try:
-        with FileLock(home / layout.INDEX_LOCK, timeout=0), _crashes(home), _starting(home) as started:
+        with FileLock(home / layout.INDEX_LOCK, timeout=0), crashes(home) as alive, _starting(home) as started:
             from recallog.index_service.service import serve
 
-            serve(line, started)
+            serve(line, started, alive)
     except Timeout:
         return
 
@@ -69,22 +75,29 @@ def _starting(home: Path) -> Iterator[Event]:
 
 
 @contextmanager
-def _crashes(home: Path) -> Iterator[None]:
-    """Record native crashes of this process, after setting aside the engine's files if earlier ones died of them."""
+def crashes(home: Path) -> Iterator[Callable[[], None]]:
+    """Record where this process crashes or hangs, after setting aside the engine's files if earlier ones did.
+
+    What is returned is to be called again and again: the process ends `HANG_SECONDS` after the last call.
+    """
     with (home / layout.INDEX_CRASHES).open("a+b") as file:
         if time.time() - os.fstat(file.fileno()).st_mtime > CRASH_SECONDS:
             file.truncate(0)
-        if _count(file) >= CRASHES:
+        file.seek(0)
+        if sum(_ENGINE in report for report in _REPORTS.split(file.read())) >= CRASHES:
             set_aside(home / layout.INDEX_ENGINE, f"the process that served it crashed {CRASHES} times")
             file.truncate(0)
+
+        def alive() -> None:
+            faulthandler.dump_traceback_later(HANG_SECONDS, exit=True, file=file)
+
         faulthandler.enable(file)
-        yield
-        faulthandler.disable()
-
-
-def _count(file: BinaryIO) -> int:
-    file.seek(0)
-    return file.read().count(_CRASH)
+        alive()
+        try:
+            yield alive
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+            faulthandler.disable()
 
 
 def set_aside(folder: Path, reason: str) -> None:

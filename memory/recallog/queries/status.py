@@ -75,11 +75,9 @@ async def _of_index(
             size = await index.size_bytes()
     except (IndexUnavailable, StorageError) as error:
         problem = str(error)
-    try:
-        if index.exists():
-            rows = [row for row, _ in await _of_partitions(INDEX, index.rows, ends)]
-    except StorageError as error:
-        problem = problem or str(error)
+    if index.exists():
+        rows = [row for row, _ in await _of_partitions(INDEX, index.rows, ends)]
+    problem = problem or next((row.problem for row in rows if row.problem), "")
     if problem:
         state = "unavailable" if not rows or any(row.generation is None for row in rows) else "failing"
     elif any(row.generation is None for row in rows) or not rows:

@@ -34,6 +34,8 @@ fields."""
 _TOLERANCE = 3.0
 """Divided by the square root of the dimension: what a dot product with a vector of `VECTORS` may differ from that with
 the vector itself. It is six standard deviations of the error of `token_codec`."""
+_LENGTH_TOLERANCE = 0.05
+"""What the length of a vector may differ from 1: an engine stores 8 bits per number."""
 
 _MONTHS = (
     "January",
@@ -144,6 +146,8 @@ def damage(stored: StoredPoint, *, vectors: bool = False) -> str:
     if len(dense) != sum(count is not None for count in stored.payload[TOKEN_COUNTS]):
         return "vectors are missing"
     for number, vector in enumerate(dense):
+        if not abs(float(np.linalg.norm(vector.astype(np.float64))) - 1.0) < _LENGTH_TOLERANCE:  # also for NaN
+            return "its vectors are not of length 1"
         of_copy = _products(stored.payload, vector)
         if len(of_copy) != len(dense) or not is_close(float(of_copy[number]), 1.0, len(vector)):
             return "its vectors differ from their copy"

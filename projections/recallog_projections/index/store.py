@@ -244,25 +244,26 @@ class IndexStore(Store):
         """The engine's collections of a partition, also those that the rows do not name."""
         return [name for name in await self._engine.collections() if name.startswith(f"{partition}-")]
 
-    async def damage(self, generation: Generation) -> str:
-        """What of a generation's collection is damaged, in words; "" if nothing is noticed.
 
-        Its points are counted, and some of them are read. Raises `IndexDamaged`, `IndexLost` and `Rebuilding`.
-        """
-        documented, after = 0, None
-        while True:
-            chunk = await self._rows.scan(generation, SESSIONS.name, after=after, limit=_CHUNK_ROWS)
-            documented += sum(SESSIONS.decode(item.data).documents for item in chunk.items)
-            if chunk.last:
-                break
-            after = chunk.items[-1].row_key
-        found = await self._engine.count(collection_of(generation))
-        if found < documented:
-            return f"{documented - found:,} of {documented:,} memories are missing"
-        for point in await self._engine.scroll(collection_of(generation), None, _SAMPLE_POINTS, vectors=True):
-            if wrong := points.damage(point, vectors=True):
-                return f"the point {point.id} is damaged: {wrong}"
-        return ""
+async def damage(rows: Store, engine: Engine, generation: Generation) -> str:
+    """What of a generation's collection is damaged, in words; "" if nothing is noticed.
+
+    Its points are counted, and some of them are read. Raises `IndexDamaged`, `IndexLost` and `Rebuilding`.
+    """
+    documented, after = 0, None
+    while True:
+        chunk = await rows.scan(generation, SESSIONS.name, after=after, limit=_CHUNK_ROWS)
+        documented += sum(SESSIONS.decode(item.data).documents for item in chunk.items)
+        if chunk.last:
+            break
+        after = chunk.items[-1].row_key
+    found = await engine.count(collection_of(generation))
+    if found < documented:
+        return f"{documented - found:,} of {documented:,} memories are missing"
+    for point in await engine.scroll(collection_of(generation), None, _SAMPLE_POINTS, vectors=True):
+        if wrong := points.damage(point, vectors=True):
+            return f"the point {point.id} is damaged: {wrong}"
+    return ""
 
 
 def _parts(passages: Mapping[str, Sequence[Passage]]) -> Iterator[dict[str, Sequence[Passage]]]:

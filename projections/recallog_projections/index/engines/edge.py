@@ -192,7 +192,7 @@ class EdgeEngine(Engine):
                 return work(*arguments)
             except BaseException as error:
                 if _is_of_library(error) and not _is_of_system(error):
-                    raise IndexDamaged(f"files of the semantic index in {self._folder} are damaged: {error}") from error
+                    raise IndexDamaged(f"files of the index are damaged: {error}") from error
                 raise
 
     # The methods below run in the thread.
@@ -316,17 +316,21 @@ class EdgeEngine(Engine):
             return found
         self._close_shard(collection)
         if inode == -1:
-            raise IndexLost(self._damage.get(collection) or f"the files of the semantic index {path} are missing")
+            raise self._lost(collection)
         try:
             shard = _loaded(path)
         except IndexDamaged as error:
             self._set_aside(collection, str(error))
-            raise IndexLost(self._damage[collection]) from error
+            raise self._lost(collection) from error
         opened = _OpenShard(shard, inode)
         self._open[collection] = opened
         with suppress(OSError):  # reading ahead is optional, and threads of the library rename and delete files
             _read_ahead(path / "segments")
         return opened
+
+    def _lost(self, collection: str) -> IndexLost:
+        cause = self._damage.get(collection) or f"the files of the semantic index {self._path(collection)} are missing"
+        return IndexLost(f"{cause}; it is rebuilt")
 
     def _set_aside(self, collection: str, cause: str) -> None:
         """Rename a shard that cannot be opened, in place of the last one. Its collection is then lost."""
@@ -389,7 +393,7 @@ def _loaded(path: Path) -> qdrant.EdgeShard:
             ) from error
         if _is_of_system(error):
             raise IndexUnavailable(f"the semantic index {path} cannot be opened: {error}") from error
-        raise IndexDamaged(f"files of the semantic index {path} are damaged: {error}") from error
+        raise IndexDamaged(f"files of the index are damaged: {error}") from error
 
 
 def _read_ahead(folder: Path) -> None:
