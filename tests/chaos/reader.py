@@ -27,7 +27,8 @@ ANSWER_SECONDS_MAX = 5.0
 
 _WINDOW = 40
 _PAUSE_SECONDS = 0.1
-_QUESTIONS_OF_A_MEMORY = 100
+_ANSWERS_OF_A_MEMORY = 100
+"""After so many answers it opens another memory, which needs the broker; one that is open answers without it."""
 _SPACES = 8
 """Spaces that it asks about: their events are computed once."""
 
@@ -94,15 +95,15 @@ class Reader:
         while not self._stop.exists():
             memory = Memory.open()
             try:
-                for _ in range(_QUESTIONS_OF_A_MEMORY):
-                    await self._ask(memory)
+                answers = 0
+                while answers < _ANSWERS_OF_A_MEMORY and not self._stop.exists():
+                    answers += await self._ask(memory)
                     await asyncio.sleep(_PAUSE_SECONDS)
-                    if self._stop.exists():
-                        break
             finally:
                 await self._timed("close", memory.close)
 
-    async def _ask(self, memory: Memory) -> None:
+    async def _ask(self, memory: Memory) -> bool:
+        """Ask once; whether it was answered."""
         space, agent = self._rng.choice(self._spaces), self._rng.choice(AGENTS)
 
         async def episodic() -> None:
@@ -117,10 +118,13 @@ class Reader:
         name, question = self._rng.choices(
             [("episodic", episodic), ("salient", salient), ("status", status)], [0.8, 0.1, 0.1]
         )[0]
-        await self._timed(name, question)
+        return await self._timed(name, question)
 
-    async def _timed(self, question: str, work: Callable[[], Awaitable[Any]]) -> None:
-        """Record how long `work` takes, and its outcome. An error that is not retryable ends this process."""
+    async def _timed(self, question: str, work: Callable[[], Awaitable[Any]]) -> bool:
+        """Record how long `work` takes, and its outcome; whether it ended without an error.
+
+        An error that is not retryable ends this process.
+        """
         began = time.monotonic()
         outcome: dict[str, Any] = {"right": True}
         try:
@@ -133,6 +137,7 @@ class Reader:
             outcome = {"error": type(error).__name__, "message": str(error)[:300]}
         seconds = time.monotonic() - began
         self._written.note(history.QUESTION, question=question, seconds=round(seconds, 3), **outcome)
+        return "error" not in outcome
 
 
 def history_of(folder: Path) -> Path:
