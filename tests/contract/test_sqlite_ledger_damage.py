@@ -208,6 +208,26 @@ def test_a_space_is_read_completely_beside_a_damaged_index(
         run(reopened.close())
 
 
+@pytest.mark.parametrize("index", ["events_of_space", "sqlite_autoindex_events_1"])
+def test_a_space_is_read_completely_beside_an_index_that_cannot_be_read(tmp_path: Path, index: str) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = SqliteLedger(path)
+    run(ledger.append(EVENTS))
+    run(ledger.close())
+    ((page,),) = rows(path, f"SELECT rootpage FROM sqlite_schema WHERE name = '{index}'")
+    data = bytearray(path.read_bytes())
+    begin = (int(str(page)) - 1) * 4096
+    data[begin : begin + 4096] = bytes(4096)
+    path.write_bytes(data)
+    ledger = SqliteLedger(path)
+    try:
+        records, error = run(read_until_damage(ledger, 0, 12, "village"))
+        assert error is None
+        assert [offset for offset, _ in records] == [0, 3, 6, 9]
+    finally:
+        run(ledger.close())
+
+
 def rows(path: Path, sql: str) -> list[tuple[object, ...]]:
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(sql).fetchall()

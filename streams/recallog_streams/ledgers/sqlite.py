@@ -84,6 +84,9 @@ class _Selection:
     by_index: bool = False
 
 
+_NO_RECORDS = _Selection(-1, by_index=True)
+
+
 class SqliteLedger(Ledger):
     """A ledger in SQLite: WAL, synchronous=FULL, unique ids. Any number of processes may append and read at once."""
 
@@ -259,15 +262,21 @@ def _append_one(connection: sqlite3.Connection, event: Event, space: int, data: 
 
 
 def _selection(connection: sqlite3.Connection, space: str) -> _Selection:
-    """How to read one space: by its index, unless that has other offsets than the index of ids."""
+    """How to read one space: by its index, unless that has other offsets than the index of ids, or is damaged."""
     number = _known_space(connection, space)
-    sums = {
-        connection.execute(
-            f"SELECT count(*), total(offset) FROM events INDEXED BY {index} WHERE space = ?", (number,)
-        ).fetchone()
-        for index in ("events_of_space", "sqlite_autoindex_events_1")
-    }
-    return _Selection(-1 if number is None else number, by_index=len(sums) == 1)
+    if number is None:
+        return _NO_RECORDS
+    sql = "SELECT count(*), total(offset) FROM events INDEXED BY {} WHERE space = ?"
+    try:
+        by_space, by_id = (
+            connection.execute(sql.format(index), (number,)).fetchone()
+            for index in ("events_of_space", "sqlite_autoindex_events_1")
+        )
+    except sqlite3.DatabaseError as error:
+        if not _is_damage(error):
+            raise
+        return _Selection(number)
+    return _Selection(number, by_index=by_space == by_id)
 
 
 def _read(connection: sqlite3.Connection, start: int, until: int, select: _Selection) -> Batch:
