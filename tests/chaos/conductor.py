@@ -220,8 +220,9 @@ class Conductor:
     def _check_answer(self, line: Mapping[str, Any]) -> None:
         if line.get("right") is False:
             self.counts.findings.append(f"a question was answered wrong: {line}")
-        if line["seconds"] > reader.ANSWER_SECONDS_MAX:
-            self.counts.findings.append(f"a question took longer than {reader.ANSWER_SECONDS_MAX:g} s: {line}")
+        longest = reader.seconds_max(line["question"])
+        if line["seconds"] > longest:
+            self.counts.findings.append(f"a question took longer than {longest:g} s: {line}")
 
     def _restart_ended(self) -> None:
         """Restart processes that ended without being killed; each is a finding."""
