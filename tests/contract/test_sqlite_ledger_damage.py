@@ -17,7 +17,8 @@ from contract.ledger_contract import end
 from recallog_schemas import Event, Position, codec
 from recallog_schemas.errors import RecallogError, StorageCorrupt
 from recallog_streams.ledgers.ledger import Ledger, record_at
-from recallog_streams.ledgers.sqlite import SqliteLedger, event_checksum
+from recallog_streams.ledgers.sqlite import SqliteLedger
+from recallog_streams.ledgers.sqlite_records import event_checksum
 from support.events import event, numbered, run
 
 EVENTS = [event(turn=n, space="city" if n % 3 else "village", id=f"e{n}") for n in range(12)]

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from recallog_streams.ledgers.sqlite import event_checksum
+from recallog_streams.ledgers.sqlite_records import event_checksum
 
 
 def alter_record(ledger: Path, offset: int, before: bytes, after: bytes, *, checksum: bool = True) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from recallog_projections.stores.checksums import checksum
 from recallog_projections.stores.sqlite_logs import segment_address
-from recallog_streams.ledgers.sqlite import event_checksum
+from recallog_streams.ledgers.sqlite_records import event_checksum
 
 TRUE, FORGED = b" right ", b" wrong "  # of the same length, so that the entry stays well-formed
 

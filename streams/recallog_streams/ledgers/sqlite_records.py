@@ -1,0 +1,228 @@
+"""Reading the records of the SQLite ledger: each read compares checksums, and names the record that is damaged.
+
+A record carries a checksum of its offset, the number of its space, its id and its value; a space one of its number and
+name. Reads return the records before the first damaged one, and raise `Damaged` at that one.
+"""
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+from recallog_projections.sqlite_file import Damaged
+from recallog_projections.stores.checksums import checksum, is_intact
+from recallog_schemas import limits
+from recallog_streams.ledgers.ledger import Batch
+
+_OFFSETS_MAX = 1 << 40
+
+_CHECKED_RECORDS = 128
+"""How many records are checked at once, which takes half the time of checking each alone. They may take 32 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The records of the space of that number, found by their index, or among all records; None: of all spaces."""
+
+    space: int | None
+    by_index: bool = False
+
+
+ALL_RECORDS = Selection(None)
+NO_RECORDS = Selection(-1, by_index=True)
+
+
+def event_checksum(offset: int, space: int, id_: str, value: bytes) -> int:
+    """The checksum of a record; `space` is the number of its space."""
+    return crc32(value, crc32(id_.encode(), offset)) ^ space
+
+
+def _is_intact(offset: int, space: Any, id_: Any, value: Any, crc: object) -> bool:
+    """Whether a record has its checksum. In a damaged file the columns can be of any type."""
+    try:
+        return event_checksum(offset, space, id_, value) == crc
+    except (TypeError, AttributeError):
+        return False
+
+
+def checksum_of_old(offset: int, space: Any, id_: Any, value: Any) -> int:
+    """The checksum of a record of version 1; -1, which none has, for one that was damaged before."""
+    try:
+        return event_checksum(offset, space, id_, value)
+    except (TypeError, AttributeError):
+        return -1
+
+
+def space_checksum(number: int, name: str) -> int:
+    return checksum(number, (name,), b"")
+
+
+def end_of(connection: sqlite3.Connection) -> int:
+    (end,) = connection.execute("SELECT coalesce(max(offset) + 1, 0) FROM events").fetchone()
+    return int(end)
+
+
+def number_of(connection: sqlite3.Connection, name: str) -> int | None:
+    """The number of a space; None for a space without events."""
+    row = connection.execute("SELECT number, crc FROM spaces WHERE name = ?", (name,)).fetchone()
+    if row is None:
+        return None
+    number, crc = row
+    if not is_intact(number, (name,), b"", crc):
+        raise Damaged(f"the number of the space {name!r} fails its checksum")
+    return int(number)
+
+
+def find(connection: sqlite3.Connection, space: int, id_: str) -> tuple[int, bytes] | None:
+    """The offset and the value of an event; None if there is none."""
+    sql = "SELECT offset, value, crc FROM events WHERE space = ? AND id = ?"
+    row = connection.execute(sql, (space, id_)).fetchone()
+    if row is None:
+        return None
+    offset, value, crc = row
+    if not _is_intact(offset, space, id_, value, crc):
+        raise _damaged_record(offset)
+    return int(offset), value
+
+
+def selection(connection: sqlite3.Connection, space: str) -> Selection:
+    """How to read one space: by its index, unless that has other offsets than the index of ids, or is damaged."""
+    number = number_of(connection, space)
+    if number is None:
+        return NO_RECORDS
+    sql = "SELECT count(*), total(offset) FROM events INDEXED BY {} WHERE space = ?"
+    try:
+        by_space, by_id = (
+            connection.execute(sql.format(index), (number,)).fetchone()
+            for index in ("events_of_space", "sqlite_autoindex_events_1")
+        )
+    except sqlite3.DatabaseError as error:
+        if not _is_damage(error):
+            raise
+        return Selection(number)
+    return Selection(number, by_index=by_space == by_id)
+
+
+def read(connection: sqlite3.Connection, start: int, until: int, select: Selection) -> Batch:
+    """The next records, within the limits of a batch, or those before the first damaged one."""
+    batch = None if select.by_index or select.space is not None else _read_intact(connection, start, until)
+    return batch or _read_up_to_damage(connection, start, until, select)
+
+
+def _read_intact(connection: sqlite3.Connection, start: int, until: int) -> Batch | None:
+    """The next records of all spaces, if all up to the batch's end are intact."""
+    sql = "SELECT value, space, id, crc FROM events WHERE offset >= ? AND offset < ? ORDER BY offset LIMIT ?"
+    records: list[tuple[int, bytes]] = []
+    room_bytes = limits.READ_BATCH_BYTES
+    try:
+        cursor = connection.execute(sql, (start, until, limits.READ_BATCH_RECORDS))
+        while rows := cursor.fetchmany(_CHECKED_RECORDS):
+            following = start + len(records)
+            # The checksum covers the offset that the record must have, so that a hole or a repeated row fails it.
+            if [
+                crc32(value, crc32(id_.encode(), offset)) ^ space
+                for offset, (value, space, id_, _) in enumerate(rows, following)
+            ] != [row[3] for row in rows]:
+                return None
+            values = [row[0] for row in rows]
+            room_bytes -= sum(map(len, values))
+            records += enumerate(values, following)
+            if room_bytes < 0:
+                while room_bytes < 0 and len(records) > 1:
+                    room_bytes += len(records.pop()[1])
+                return Batch(0, start, start + len(records), records)
+    except (sqlite3.DatabaseError, TypeError, AttributeError):
+        return None
+    following = start + len(records)
+    return (
+        Batch(0, start, following, records) if following == until or len(records) == limits.READ_BATCH_RECORDS else None
+    )
+
+
+def _read_up_to_damage(connection: sqlite3.Connection, start: int, until: int, select: Selection) -> Batch:
+    """`_read` record by record, which is slower and finds the damaged one."""
+    where = "offset >= ? AND offset < ?"
+    values: list[int | None] = [start, until]
+    if select.by_index:
+        where, values = f"space = ? AND {where}", [select.space, *values]
+    sql = f"SELECT offset, space, id, value, crc FROM events WHERE {where} ORDER BY offset LIMIT ?"
+    records: list[tuple[int, bytes]] = []
+    seen, room_bytes, following, damage = 0, limits.READ_BATCH_BYTES, start, None
+    dense, only = not select.by_index, None if select.by_index else select.space
+    try:
+        for offset, space, id_, value, crc in connection.execute(sql, [*values, limits.READ_BATCH_RECORDS]):
+            if offset < following:
+                damage = Damaged(f"the record at 0:{offset} is there twice", position=f"0:{following}", until=following)
+                break
+            if dense and offset > following:
+                break
+            if not _is_intact(offset, space, id_, value, crc):
+                damage = _damaged_record(offset)
+                break
+            if only is None or space == only:
+                room_bytes -= len(value)
+                if room_bytes < 0 and records:
+                    break
+                records.append((offset, value))
+            seen += 1
+            following = offset + 1
+    except sqlite3.DatabaseError as error:
+        if not _is_damage(error):
+            raise
+        damage = Damaged(
+            f"the record at 0:{following} cannot be read: {error}",
+            position=f"0:{following}",
+            until=_next_readable(connection, following),
+        )
+    full = room_bytes < 0 or seen == limits.READ_BATCH_RECORDS
+    if dense and damage is None and not full and following < until:
+        damage = _hole(connection, following)
+    if damage is None:
+        return Batch(0, start, following if full else until, records)
+    if following == start:
+        raise damage
+    return Batch(0, start, following, records)
+
+
+def _damaged_record(offset: int) -> Damaged:
+    return Damaged(f"the record at 0:{offset} fails its checksum", position=f"0:{offset}", until=offset + 1)
+
+
+def _hole(connection: sqlite3.Connection, offset: int) -> Damaged | None:
+    """The damage that there is no record at `offset`; None if the ledger ends there."""
+    (found,) = connection.execute("SELECT min(offset) FROM events WHERE offset >= ?", (offset,)).fetchone()
+    if found is None:
+        return None
+    return Damaged(f"the record at 0:{offset} is missing", position=f"0:{offset}", until=found)
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Whether a row could not be read because its page, or its text, is damaged."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF == sqlite3.SQLITE_CORRUPT
+
+
+def _next_readable(connection: sqlite3.Connection, damaged: int) -> int | None:
+    """The first offset after `damaged` whose page can be read; None if there is none."""
+
+    def next_at(offset: int) -> int | None:
+        (found,) = connection.execute("SELECT min(offset) FROM events WHERE offset >= ?", (offset,)).fetchone()
+        return None if found is None else int(found)
+
+    unreadable, step = damaged, 1
+    while step < _OFFSETS_MAX:
+        try:
+            found = next_at(damaged + step)
+        except sqlite3.DatabaseError:
+            unreadable, step = damaged + step, 2 * step
+        else:
+            break
+    else:
+        return None
+    readable = damaged + step
+    while readable - unreadable > 1:
+        middle = (unreadable + readable) // 2
+        try:
+            found, readable = next_at(middle), middle
+        except sqlite3.DatabaseError:
+            unreadable = middle
+    return found
