@@ -1,21 +1,29 @@
 """Settings of a memory, from the environment (`RECALLOG_…`) or from code."""
 
 import os
-from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument, SettingsError
-from recallog_schemas.validation import first_problem
+from recallog_schemas.validation import first_problem, is_text
 
 
 class Settings(BaseSettings):
     """Settings of one memory. Each can be given as an environment variable `RECALLOG_<NAME>`."""
+
+    @field_validator("*")
+    @classmethod
+    def _is_text(cls, value: object) -> object:
+        """Undecodable bytes of an environment or a command line are no name of a folder or a host."""
+        if isinstance(value, str | Path) and (not is_text(str(value)) or "\0" in str(value)):
+            raise PydanticCustomError("string_unicode", "is not valid text")
+        return value
 
     model_config = SettingsConfigDict(env_prefix="RECALLOG_", frozen=True, allow_inf_nan=False)
 
@@ -90,9 +98,9 @@ class Settings(BaseSettings):
     """How long to wait for an answer of the endpoint."""
 
 
-def _folder(home: Any) -> Path:
-    with suppress(TypeError, UnicodeEncodeError):
-        encoded = os.fsencode(home)
-        if not isinstance(os.fspath(home), bytes) and encoded and b"\0" not in encoded:
-            return Path(home)
-    raise InvalidArgument("home: should be the path of a folder", path="home", rule="path_type")
+def _folder(home: object) -> Path:
+    if isinstance(home, str | PathLike):
+        path = os.fspath(home)
+        if isinstance(path, str) and path and "\0" not in path and is_text(path):
+            return Path(path)
+    raise InvalidArgument("home: should be the path of a folder, valid text", path="home", rule="path_type")

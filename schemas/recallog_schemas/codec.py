@@ -26,7 +26,7 @@ from recallog_schemas.event import (
     check_payload,
     fields_of,
 )
-from recallog_schemas.validation import NAME_PATTERN, NOT_A_NAME, first_problem
+from recallog_schemas.validation import NAME_PATTERN, NOT_A_NAME, first_problem, is_text
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -279,12 +279,3 @@ def _invalid_event(error: ValidationError) -> InvalidEvent:
     rule = "unparsable" if problem.rule == "json_invalid" else problem.rule
     message = _MESSAGES.get(problem.rule, problem.message)
     return InvalidEvent(f"{problem.path}: {message}" if problem.path else message, path=problem.path, rule=rule)
-
-
-def is_text(text: str) -> bool:
-    """Whether `text` can be encoded in UTF-8, as ids must be: undecodable bytes of a command line cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

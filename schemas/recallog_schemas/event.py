@@ -1,6 +1,8 @@
 """Events, their positions in the ledger, and records (an event with its position)."""
 
 import math
+import re
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +26,8 @@ from recallog_schemas.errors import OutOfRange
 from recallog_schemas.validation import NAME_PATTERN
 
 ENVELOPE_VERSION = 1
+
+_POSITION = re.compile(r"(?:([0-9]{1,10}):)?([0-9]{1,19})")
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Identifier = Annotated[str, Field(min_length=1, max_length=limits.ID_CHARS_MAX)]
@@ -187,10 +191,11 @@ class Position:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read "0:41", or "41" for partition 0. Raises `OutOfRange` for anything else."""
-        partition, _, offset = text.rpartition(":")
-        if not text.isascii() or not offset.isdecimal() or not (partition or "0").isdecimal():
-            raise OutOfRange(f"{text!r} is not a position; write it as PARTITION:OFFSET, for example 0:41")
-        return cls(int(partition or "0"), int(offset))
+        found = _POSITION.fullmatch(text)
+        position = None if found is None else cls(int(found[1] or "0"), int(found[2]))
+        if position is None or position.partition > limits.PARTITION_MAX or position.offset > limits.INTEGER_MAX:
+            raise OutOfRange(f"{reprlib.repr(text)} is not a position; write it as PARTITION:OFFSET, for example 0:41")
+        return position
 
 
 class Record(msgspec.Struct, frozen=True):

@@ -50,6 +50,15 @@ def _shown(value: object) -> str:
         return "a number of thousands of digits"
 
 
+def is_text(text: str) -> bool:
+    """Whether `text` can be encoded in UTF-8, as ids must be: undecodable bytes of a command line cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def time_of(value: object) -> datetime:
     """A time with its zone, from a time or an ISO 8601 text. Raises `PydanticCustomError`, a `ValueError`."""
     if isinstance(value, str):
@@ -59,6 +68,6 @@ def time_of(value: object) -> datetime:
             raise PydanticCustomError("time", "should be a time, for example 2026-03-01T12:00:00Z") from None
     if not isinstance(value, datetime):
         raise PydanticCustomError("time", "should be a time, for example 2026-03-01T12:00:00Z")
-    if value.tzinfo is None:
+    if value.utcoffset() is None:
         raise PydanticCustomError("time_zone", "a time needs its zone, for example 2026-03-01T12:00:00Z")
     return value

@@ -24,6 +24,7 @@ from recallog.retrieval.query import possible_names, query_terms
 from recallog.settings import Settings
 from recallog_projections.index import documents, passages, terms
 from recallog_projections.index.embedders import prefixes
+from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.index.language import questions
 from recallog_projections.stores import redis_server
 from recallog_projections.stores.memory import MemoryStore
@@ -303,7 +304,7 @@ async def _judge_arguments(inputs: Sequence[bytes], rng: random.Random) -> None:
 def judge_words(inputs: Sequence[bytes], rng: random.Random) -> None:
     for data in inputs:
         text = data.decode("utf-8", rng.choice(("replace", "surrogateescape", "ignore")))
-        with suppress(OutOfRange, ValueError) if len(text) > 4000 else suppress(OutOfRange):
+        with suppress(OutOfRange):
             require(isinstance(Position.parse(text), Position), "no position")
         with suppress(ValueError):  # a `PydanticCustomError` is one
             require(time_of(text).tzinfo is not None, "a time without a zone")
@@ -314,7 +315,10 @@ def judge_words(inputs: Sequence[bytes], rng: random.Random) -> None:
         with suppress(SettingsError):
             prefixes.split_name(text)
         with suppress(SettingsError):
-            Settings.valid(index=text, embedder=text, reflector=text, log_events=text, lock_wait_seconds=text)
+            Settings.valid(home=text, index=text, embedder=text, log_events=text, lock_wait_seconds=text)
+        if text.startswith("http"):
+            with suppress(SettingsError):
+                ServerEngine(text)
         with suppress(InvalidInput):
             codec.check_name(text)
 

@@ -12,6 +12,7 @@ import pytest
 from recallog import Memory, Position
 from recallog.composition import assemble
 from recallog.operations.operation import Operation, all_operations
+from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Event
 from recallog_schemas.errors import (
@@ -291,3 +292,30 @@ def test_every_other_method_of_a_closed_memory_is_refused() -> None:
                 await call()
 
     run(work())
+
+
+# Settings.
+
+
+@pytest.mark.parametrize("name", ["HOME", "LEDGER", "VIEWS", "INDEX", "EMBEDDER", "REFLECTOR", "WORKER_HOST"])
+def test_undecodable_bytes_in_the_environment_are_a_settings_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"RECALLOG_{name}", "\udcff")
+    with pytest.raises(SettingsError, match=f"RECALLOG_{name}: is not valid text"):
+        Memory.open()
+
+
+@pytest.mark.parametrize("host", ["a b", "[", ":1", "a:99999", ""])
+def test_a_host_of_qdrant_that_cannot_be_is_a_settings_error(host: str) -> None:
+    with pytest.raises(SettingsError, match="not the address of a Qdrant server"):
+        ServerEngine(f"http://{host}")
+
+
+NO_POSITIONS = ["0:" + "9" * 5000, "9" * 20, "9999999999999:0", "\u0663:\u0664", "0:1:2", "-1", "", ":", "0x1"]
+
+
+@pytest.mark.parametrize("text", NO_POSITIONS)
+def test_a_text_that_is_no_position_is_out_of_range(text: str) -> None:
+    with pytest.raises(OutOfRange, match="is not a position; write it as PARTITION:OFFSET"):
+        Position.parse(text)
+    assert Position.parse("41") == Position(0, 41)
+    assert Position.parse("2147483647:9223372036854775807") == Position(2**31 - 1, 2**63 - 1)

@@ -13,10 +13,10 @@ from typing import Annotated, Any, ClassVar, Concatenate, ParamSpec, TypeVar, ca
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
-from recallog_schemas import codec, views
+from recallog_schemas import views
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import InvalidArgument
-from recallog_schemas.validation import first_problem
+from recallog_schemas.validation import first_problem, is_text
 
 Self_ = TypeVar("Self_")
 Parameters = ParamSpec("Parameters")
@@ -290,7 +290,7 @@ def _check_texts(given: Mapping[str, Any]) -> None:
     """Raise `InvalidArgument` for a text that UTF-8 cannot represent, such as undecodable bytes of a command line."""
     for name, value in given.items():
         texts = value if isinstance(value, list) else [value]
-        if not all(codec.is_text(text) for text in texts if isinstance(text, str)):
+        if not all(is_text(text) for text in texts if isinstance(text, str)):
             raise InvalidArgument(f"{name}: is not valid text: {reprlib.repr(value)}", path=name, rule="string_unicode")
 
 

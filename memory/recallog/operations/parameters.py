@@ -50,7 +50,7 @@ def _position(value: object) -> Position:
     if isinstance(value, Mapping) and value.keys() == {"partition", "offset"}:
         value = Position(value["partition"], value["offset"])
     if isinstance(value, str):
-        with suppress(OutOfRange, ValueError):  # Python refuses a text of thousands of digits with a ValueError
+        with suppress(OutOfRange):
             value = Position.parse(value)
     if (
         isinstance(value, Position)

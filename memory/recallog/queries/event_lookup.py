@@ -14,7 +14,8 @@ from recallog_projections.tables import RowKey, Tail
 from recallog_projections.views import episodic
 from recallog_projections.views.episodic import Episodic, RememberedEvent
 from recallog_projections.views.settings import SettingsProjection
-from recallog_schemas import Event, Position, codec, limits
+from recallog_schemas import Event, Position, limits
+from recallog_schemas.validation import is_text
 from recallog_streams import identity
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import Progress
@@ -26,7 +27,7 @@ async def offsets_of(reading: ReadSession, ledger: Ledger, space: str, ids: Coll
 
     A ledger without unique ids is not searched: the views store the offset of each id that they have processed.
     """
-    possible = [each for each in dict.fromkeys(ids) if codec.is_text(each)]
+    possible = [each for each in dict.fromkeys(ids) if is_text(each)]
     if ledger.unique_ids:
         found = {each: await ledger.find(space, each) for each in possible}
         return {each: position.offset for each, position in found.items() if position is not None}

@@ -16,6 +16,7 @@ from recallog_projections.tables import RowKey, Tail
 from recallog_projections.views import activity, episodic
 from recallog_schemas import Position, codec, kinds, limits
 from recallog_schemas.kinds import SalienceWeights
+from recallog_schemas.validation import is_text
 from recallog_schemas.views import Explanation, Salient
 from recallog_streams import dead_letters
 from recallog_streams.ledgers.ledger import Ledger, record_at
@@ -39,7 +40,7 @@ class _Seen:
 
 async def _found(reading: ReadSession, ledger: Ledger, space: str, event_id: str) -> Position | None:
     """The position of the event. A ledger without unique ids is searched only if the views do not know the id."""
-    if not codec.is_text(event_id):
+    if not is_text(event_id):
         return None
     if not ledger.unique_ids:
         offset = (await event_lookup.counted(reading, space, [event_id])).get(event_id)

@@ -117,13 +117,16 @@ class ServerEngine(Engine):
             raise SettingsError(f"not the address of a Qdrant server: {_ADDRESS}")
         [*_, self._secret] = options.get("api_key", [""])
         self._address = f"{parsed.scheme}://{host}:{port}{parsed.path}"
-        return AsyncQdrantClient(
-            url=f"{parsed.scheme}://{f'[{host}]' if ':' in host else host}:{port}",
-            prefix=parsed.path.rstrip("/") or None,
-            api_key=self._secret or None,
-            timeout=int(WRITE_SECONDS),
-            check_compatibility=False,  # it would query the server now, in a thread; `_checked` does so later
-        )
+        try:
+            return AsyncQdrantClient(
+                url=f"{parsed.scheme}://{f'[{host}]' if ':' in host else host}:{port}",
+                prefix=parsed.path.rstrip("/") or None,
+                api_key=self._secret or None,
+                timeout=int(WRITE_SECONDS),
+                check_compatibility=False,  # it would query the server now, in a thread; `_checked` does so later
+            )
+        except ValueError:  # a host that cannot be, such as one with a space
+            raise SettingsError(f"not the address of a Qdrant server: {_ADDRESS}") from None
 
     async def create(self, collection: str, dimension: int) -> None:
         """As in `Engine`. A second call completes an interrupted one."""
