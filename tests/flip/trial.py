@@ -236,13 +236,13 @@ class _Trial:
         return self._plan.state == folders.SERVED
 
     async def _damaged(self, memory: Memory, questions: Sequence[Question]) -> None:
+        await self._wait_for_index(memory)
         if self._plan.live:
             damaged, self._judge = self._judge, replace(self._judge, files=(), ledger=Damage(), rolled_back={})
             for question in questions[:4]:
                 await self._put(memory, question, "before")
             self._judge = damaged
             _damage(self._plan, self._home, self._root)
-        await self._wait_for_index(memory)
         if self._plan.repair_first is not None:
             await self._put(memory, self._plan.repair_first, "first")
         outcomes = {question: await self._put(memory, question, "damaged") for question in questions}
