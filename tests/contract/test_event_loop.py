@@ -26,7 +26,7 @@ from recallog.index.remote import ServiceProcess
 from recallog.settings import Settings
 from recallog_projections.index.engines import edge, folder
 from recallog_projections.index.engines.edge import EdgeEngine
-from recallog_projections.sqlite_file import SqliteFile
+from recallog_projections.sqlite.file import SqliteFile
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_schemas.errors import IndexUnavailable, StorageError
 from recallog_streams.concurrency import ended
@@ -246,7 +246,7 @@ def test_a_cancelled_close_frees_its_caller_and_the_file_is_closed_when_its_thre
             await opened._file.run(lambda connection: None)
         blocking.released.set()
         await reading
-        await until(lambda: opened._file._connection is None)
+        await until(lambda: not opened._file.is_open)
 
     run(work())
 

@@ -14,7 +14,9 @@ from threading import Barrier
 import pytest
 
 from contract.ledger_contract import end, events_in
-from recallog_projections.sqlite_file import SqliteFile
+from recallog_projections.sqlite import locked
+from recallog_projections.sqlite.errors import FileErrors
+from recallog_projections.sqlite.file import SqliteFile
 from recallog_projections.stores.sqlite import VIEWS, SqliteStore
 from recallog_projections.stores.store import Generation, Pointer
 from recallog_schemas import limits
@@ -213,15 +215,15 @@ def test_older_views_are_opened_while_another_process_recreates_them(
     make_older(path, VIEWS.version)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("INSERT INTO relics VALUES (zeroblob(100000))")
-    check, checks = SqliteFile._check_whole, []
+    check, checks = locked.check_whole, []
 
-    def overtaken(file: SqliteFile, connection: sqlite3.Connection) -> None:
-        checks.append(file)
+    def overtaken(path: Path, connection: sqlite3.Connection, errors: FileErrors) -> None:
+        checks.append(path)
         if len(checks) == 1:
             use_store(path)
-        check(file, connection)
+        check(path, connection, errors)
 
-    monkeypatch.setattr(SqliteFile, "_check_whole", overtaken)
+    monkeypatch.setattr(locked, "check_whole", overtaken)
     use_store(path)
     assert len(checks) > 2
     assert "relics" not in tables(path)

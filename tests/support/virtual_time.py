@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 from unittest import mock
 
-from recallog_projections import sqlite_file, threads
+from recallog_projections import threads
+from recallog_projections.sqlite import file as sqlite_file
 
 Result = TypeVar("Result")
 

@@ -13,7 +13,9 @@ from pathlib import Path
 import msgspec
 
 from recallog_projections.rows import Changes
-from recallog_projections.sqlite_file import Damaged, FileFormat, Result, SqliteFile
+from recallog_projections.sqlite.errors import Damaged
+from recallog_projections.sqlite.file import Result, SqliteFile
+from recallog_projections.sqlite.format import FileFormat
 from recallog_projections.stores import sqlite_logs
 from recallog_projections.stores.checksums import checksum, is_intact
 from recallog_projections.stores.sqlite_logs import DAMAGED, LogEnds

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from recallog_projections.rows import Changes
-from recallog_projections.sqlite_file import Damaged
+from recallog_projections.sqlite.errors import Damaged
 from recallog_projections.stores.checksums import checksum, is_intact
 from recallog_projections.stores.store import StoredRow, ordinal_key
 from recallog_projections.tables import LogName, Tail

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from recallog_projections.notices import warn_once
-from recallog_projections.sqlite_file import Damaged, FileFormat, SqliteFile
+from recallog_projections.sqlite.errors import Damaged
+from recallog_projections.sqlite.file import SqliteFile
+from recallog_projections.sqlite.format import FileFormat
 from recallog_schemas import Event, Position, limits
 from recallog_streams.ledgers import sqlite_records as records
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_repeat, encode_events

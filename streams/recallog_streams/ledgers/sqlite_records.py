@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-from recallog_projections.sqlite_file import Damaged
+from recallog_projections.sqlite.errors import Damaged
 from recallog_projections.stores.checksums import checksum, is_intact
 from recallog_schemas import limits
 from recallog_streams.ledgers.ledger import Batch

@@ -37,7 +37,7 @@ class WriteAheadLog:
         self.log, self.index = f"{path}-wal", f"{path}-shm"
 
     def inodes(self) -> LogInodes:
-        return LogInodes(_inode(self.log), _inode(self.index))
+        return LogInodes(inode_of(self.log), inode_of(self.index))
 
     def is_in_place(self, opened: LogInodes) -> bool:
         """Whether both still are those of `opened`. Called several times in each transaction."""
@@ -111,7 +111,8 @@ def status(path: str) -> os.stat_result | None:
         return None
 
 
-def _inode(path: str) -> int | None:
+def inode_of(path: str) -> int | None:
+    """The inode of a file; None if it does not exist."""
     found = status(path)
     return None if found is None else found.st_ino
 
