@@ -205,7 +205,7 @@ class _ProgressLines:
 
     def update(self, done: int, total: int) -> None:
         now = time.monotonic()
-        if self._first is None:
+        if self._first is None or done < self._first[1]:  # other work has begun, for example on the index
             self._first, self._printed_at = (now, done), now
         if now - self._printed_at < LINE_SECONDS:
             return
