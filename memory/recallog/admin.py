@@ -1,9 +1,10 @@
 """The operators' part of the facade: status, verification, rebuilds, dead letters, records of the ledger."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from recallog import queries
+from recallog.access import MemoryAccess
 from recallog.index import delegation
 from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope, checked, operation
@@ -11,7 +12,6 @@ from recallog.settings import Settings
 from recallog_schemas import Position, views
 from recallog_schemas.errors import IndexUnavailable, OutOfRange, Rebuilding, SettingsError, StorageError
 from recallog_streams import positions
-from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:
     from recallog.components import Components
@@ -33,17 +33,12 @@ if TYPE_CHECKING:
 class Admin(Facade):
     """What operators do with a memory: `memory.admin`."""
 
-    def __init__(self, components: "Callable[[], Components]", progress: Progress | None) -> None:
-        """`components` returns those of the memory, or raises `StorageError` once it is closed.
-
-        `progress` is called with (done, total) while an operation has to build the views first.
-        """
-        self._components_of_memory = components
-        self._progress = progress
+    def __init__(self, access: MemoryAccess) -> None:
+        self._access = access
 
     @property
     def _components(self) -> "Components":
-        return self._components_of_memory()
+        return self._access.components
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: what is done with the embedded index, in the process that serves it."""
@@ -112,7 +107,7 @@ class Admin(Facade):
         first position itself. Raises `Rebuilding` if the views are not built.
         """
         known = [parameters.event(each) for each in events]
-        return await queries.event_lookup.known_positions(self._components, known, self._progress)
+        return await queries.event_lookup.known_positions(self._components, known, self._access.progress)
 
     @operation(example="recallog status", scope=Scope.OPERATE, idempotent=True)
     async def status(self) -> "Status":
@@ -236,7 +231,7 @@ class Admin(Facade):
     @operation(example="recallog dead-letters list", scope=Scope.OPERATE, idempotent=True, command="dead-letters list")
     async def dead_letters(self) -> "DeadLettersView":
         """List all records that the views could not apply, with their reasons."""
-        letters = await queries.dead_letters.list_dead_letters(self._components, self._progress)
+        letters = await queries.dead_letters.list_dead_letters(self._components, self._access.progress)
         return views.DeadLettersView(items=tuple(letters))
 
     @operation(
@@ -248,7 +243,7 @@ class Admin(Facade):
         Raises `OutOfRange` if there is none at that position.
         """
         at = parameters.record_position(position)
-        return await queries.dead_letters.show_dead_letter(self._components, at, self._progress)
+        return await queries.dead_letters.show_dead_letter(self._components, at, self._access.progress)
 
     @operation(example="recallog dead-letters retry", scope=Scope.OPERATE, command="dead-letters retry")
     async def retry_dead_letters(self, *, progress: parameters.Report = None) -> "RetryReport":

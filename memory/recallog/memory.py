@@ -1,8 +1,8 @@
 """The facade: publish events, and query what agents remember. `Memory.admin` operates the ledger and the views."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import cached_property, partial
+from functools import cached_property
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, Unpack
@@ -10,30 +10,27 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, Unpac
 import msgspec
 
 from recallog import queries, reactors, retrieval
+from recallog.access import MemoryAccess
 from recallog.admin import Admin
-from recallog.index import delegation
 from recallog.operations import parameters
 from recallog.operations.operation import IN_PROCESS, Facade, Operation, Scope, checked, operation
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED, Fusion
 from recallog.settings import Settings
 from recallog_projections.tables import Log, LogName, RowKey, Table
-from recallog_schemas import Event, Position, limits, views
-from recallog_schemas.errors import InvalidArgument, ProjectionError, RecallogError, StorageError
+from recallog_schemas import Position, limits, views
+from recallog_schemas.errors import InvalidArgument, ProjectionError, RecallogError
 from recallog_streams import positions
 from recallog_streams.concurrency import gathered
 from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from recallog.components import Components
     from recallog.queries.previews import AgentScope
     from recallog.queries.salient import SalienceQuery
     from recallog.reactors.reactor import Background, Reactor
     from recallog.reactors.reflector import Reflector
     from recallog.reading.projection_group import ProjectionGroup
-    from recallog.reading.query_router import QueryRouter
     from recallog.reading.read_session import ReadSession
     from recallog.retrieval.reranker import Reranker
     from recallog.retrieval.term_cache import TermCache
@@ -64,7 +61,6 @@ if TYPE_CHECKING:
     )
 
 Row = TypeVar("Row", bound=msgspec.Struct)
-Result = TypeVar("Result")
 
 _RERANKED = frozenset({"recall", "search"})
 """The operations whose answer a reranker orders, which is called in this process."""
@@ -105,12 +101,8 @@ class Memory(Facade):
 
         The other arguments are those of `open`. The memory closes the components when it is closed.
         """
-        self._built: Components | None = None if callable(components) else components
-        self._compose = components if callable(components) else lambda: components
+        self._access = MemoryAccess(components, progress, self._wake_reactor)
         self._reranker = reranker
-        self._progress = progress
-        self._settings: Settings | None = None
-        self._closed = False
         self._reflector = reflector
         self._reactors = reactors
         self._reactor: Reactor | None = None
@@ -155,7 +147,7 @@ class Memory(Facade):
             reflector=reflector,
             reranker=reranker,
         )
-        memory._settings = settings
+        memory._access.settings = settings
         return memory
 
     @classmethod
@@ -179,7 +171,7 @@ class Memory(Facade):
         return cls(components, reactors=reactors, reflector=reflector, reranker=reranker)
 
     async def __aenter__(self) -> Self:
-        self._check_open()
+        self._access.check_open()
         if self._reactors:
             self._background = reactors.reactor.Background(self._own_reactor())
         return self
@@ -197,35 +189,11 @@ class Memory(Facade):
             if self._reactor is not None:
                 await self._reactor.close()
         finally:
-            self._closed = True
-            if self._built is not None:
-                await self._built.close()
-
-    def _check_open(self) -> None:
-        """Raise `StorageError` if the memory was closed."""
-        if self._closed:
-            raise StorageError("the memory is closed; open it again")
+            await self._access.close()
 
     @property
     def _components(self) -> "Components":
-        self._check_open()
-        if self._built is None:
-            self._built = self._compose()
-        return self._built
-
-    @cached_property
-    def _router(self) -> "QueryRouter":
-        from recallog.reading.query_router import QueryRouter
-
-        return QueryRouter(self._components.ledger, self._components.views, self._progress)
-
-    @cached_property
-    def _log_events(self) -> int:
-        return self._components.log_events if self._settings is None else self._settings.log_events
-
-    @cached_property
-    def _deadline_seconds(self) -> float:
-        return limits.DEADLINE_SECONDS if self._settings is None else self._settings.deadline_seconds
+        return self._access.components
 
     @cached_property
     def _term_cache(self) -> "TermCache":
@@ -234,39 +202,20 @@ class Memory(Facade):
         return TermCache()
 
     @cached_property
-    def _served_home(self) -> "Path | None":
-        """The folder whose index another process serves; None if this one can use the index, or if it is off."""
-        if self._settings is not None:
-            return self._settings.home if self._settings.serves_index else None
-        from recallog.index.served_index import ServedIndex
-
-        index = self._components.index
-        return index.home if isinstance(index, ServedIndex) else None
-
-    @cached_property
     def admin(self) -> Admin:
         """The operators' part: status, verification, rebuilds, dead letters, records."""
-        return Admin(lambda: self._components, self._progress)
+        return Admin(self._access)
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
-        self._check_open()
         is_here = self._reranker is not None and operation.name in _RERANKED
-        if not operation.uses_index or is_here or (home := self._served_home) is None:
+        if is_here or not operation.uses_index or self._access.served_home is None:
+            self._access.check_open()
             return await super()._perform(operation, valid, callbacks)
         if valid.get("wait_index"):
             await self.catch_up_index(partition=await self.admin.partition_of(valid["space"]))
             valid = {**valid, "wait_index": False}
-        here = partial(super()._perform, operation, valid, callbacks)
-
-        async def served() -> Any:
-            name = operation.qualified_name
-            answer = await delegation.perform(
-                home, name, valid, self._log_events, self._progress, self._deadline_seconds
-            )
-            return operation.from_json(answer)
-
-        return await delegation.answer(served, here)
+        return await self._access.perform(operation, valid, callbacks, super()._perform)
 
     # Producers
 
@@ -279,7 +228,7 @@ class Memory(Facade):
 
         Repeating the call is safe if the event has an id. See `publish_many`.
         """
-        return (await self._append([parameters.event(event)]))[0]
+        return (await self._access.append([parameters.event(event)]))[0]
 
     @operation(example="recallog ingest events.jsonl", scope=Scope.PUBLISH, command="")
     async def publish_many(self, events: parameters.ManyEvents) -> "Published":
@@ -293,13 +242,7 @@ class Memory(Facade):
         with the same events is safe after each of them, and after a cancelled call, whose events may have been
         written.
         """
-        return views.Published(items=tuple(await self._append([parameters.event(each) for each in events])))
-
-    async def _append(self, events: Sequence[Event]) -> list[Position]:
-        positions = await self._components.ledger.append(events)
-        if self._background is not None:
-            self._background.wake()
-        return positions
+        return views.Published(items=tuple(await self._access.append([parameters.event(each) for each in events])))
 
     # Reactors
 
@@ -346,7 +289,7 @@ class Memory(Facade):
 
         async def of_partition(last: Position) -> None:
             for group in groups:
-                await group.access.catch_up(last.partition, last, self._progress)
+                await group.access.catch_up(last.partition, last, self._access.progress)
 
         await gathered(of_partition, await self._last_positions(partition))
 
@@ -361,7 +304,9 @@ class Memory(Facade):
     ) -> "EpisodicView":
         """The recent events of an agent: its own, those addressed to it, and shared ones, oldest first."""
         self._check_number("window", window)
-        return await self._of_space(space, lambda reading: queries.timeline.window(reading, space, agent, window), at)
+        return await self._access.of_space(
+            space, lambda reading: queries.timeline.window(reading, space, agent, window), at
+        )
 
     @operation(example="recallog timeline village baker --kind agent.thought --limit 20")
     async def timeline(
@@ -381,9 +326,9 @@ class Memory(Facade):
         """
         wanted = queries.timeline.EventFilter.of(options)
         first = parameters.position(before)
-        return await self._of_space(
+        return await self._access.of_space(
             space,
-            lambda reading: queries.timeline.page(reading, space, agent, wanted, limit, first, self._log_events),
+            lambda reading: queries.timeline.page(reading, space, agent, wanted, limit, first, self._access.log_events),
             options,
         )
 
@@ -407,7 +352,9 @@ class Memory(Facade):
         wanted = queries.timeline.EventFilter.of(options)
         request = queries.previews.AroundRequest(event_id, entries_before, entries_after, wanted.passes)
         scope = self._scope(space, agent, options)
-        return await self._of_space(space, lambda reading: queries.previews.around(reading, scope, request), options)
+        return await self._access.of_space(
+            space, lambda reading: queries.previews.around(reading, scope, request), options
+        )
 
     @operation(example='recallog salient village baker "who owes the miller?" --top-k 5', uses_index=True)
     async def salient(
@@ -426,9 +373,11 @@ class Memory(Facade):
         and has processed as much as the views; otherwise words are compared. `relevance_by` of the answer says which.
         """
         salience_query, index = self._salience_query(query, top_k, options), self._components.index
-        return await self._of_space(
+        return await self._access.of_space(
             space,
-            lambda reading: queries.salient.salient(reading, index, space, agent, salience_query, self._log_events),
+            lambda reading: queries.salient.salient(
+                reading, index, space, agent, salience_query, self._access.log_events
+            ),
             options,
         )
 
@@ -505,9 +454,11 @@ class Memory(Facade):
         index = self._components.index
         if wait_index:
             await self.catch_up_index(partition=await self.admin.partition_of(space))
-        return await self._of_space(
+        return await self._access.of_space(
             space,
-            lambda reading: retrieval.recall.recall(reading, index, self._term_cache, recall_query, self._log_events),
+            lambda reading: retrieval.recall.recall(
+                reading, index, self._term_cache, recall_query, self._access.log_events
+            ),
             options,
         )
 
@@ -525,7 +476,7 @@ class Memory(Facade):
         to the newest of them.
         """
         scope = self._scope(space, agent, at)
-        return await self._of_space(space, lambda reading: queries.previews.entries(reading, scope, ids), at)
+        return await self._access.of_space(space, lambda reading: queries.previews.entries(reading, scope, ids), at)
 
     @checked
     async def catch_up_index(
@@ -555,8 +506,8 @@ class Memory(Facade):
 
         In Python `answer(belief)` of the view makes the event that answers it.
         """
-        return await self._of_space(
-            space, lambda reading: queries.reflections.reflection_of(reading, space, agent, self._log_events), at
+        return await self._access.of_space(
+            space, lambda reading: queries.reflections.reflection_of(reading, space, agent, self._access.log_events), at
         )
 
     @operation(example="recallog beliefs village widow --reader smith")
@@ -569,7 +520,7 @@ class Memory(Facade):
         **at: Unpack[At],
     ) -> "BeliefsView":
         """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
-        return await self._of_space(
+        return await self._access.of_space(
             space, lambda reading: queries.reflections.beliefs_of(reading, space, agent, reader), at
         )
 
@@ -579,7 +530,7 @@ class Memory(Facade):
 
         `space.configured {scene_kinds}` names the kinds; the default is `world.observed` and `run.started`.
         """
-        return await self._of_space(space, lambda reading: queries.context.scene_of(reading, space), at)
+        return await self._access.of_space(space, lambda reading: queries.context.scene_of(reading, space), at)
 
     @operation(example="recallog context village baker --budget-tokens 2000 > prompt.txt", uses_index=True)
     async def context(
@@ -609,10 +560,10 @@ class Memory(Facade):
             scene, query, extra, output_format, budget_tokens, options.get("turn"), as_of
         )
         index = self._components.index
-        return await self._of_space(
+        return await self._access.of_space(
             space,
             lambda reading: queries.context.context(
-                reading, index, self._term_cache, space, agent, request, self._log_events
+                reading, index, self._term_cache, space, agent, request, self._access.log_events
             ),
             options,
         )
@@ -638,7 +589,7 @@ class Memory(Facade):
         as_of = parameters.past_moment(options.get("as_of"))
         request = queries.context.ContextRequest(query=query, turn=options.get("turn"), as_of=as_of, top_k=top_k)
         index, scope = self._components.index, self._scope(space, agent, options)
-        return await self._of_space(
+        return await self._access.of_space(
             space,
             lambda reading: queries.explain.explain(reading, index, self._term_cache, scope, event_id, request),
             options,
@@ -649,7 +600,9 @@ class Memory(Facade):
         self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]
     ) -> "AgentSettingsView":
         """The settings of an agent, with defaults. `agent.configured` events change them."""
-        return await self._of_space(space, lambda reading: queries.spaces.agent_settings(reading, space, agent), at)
+        return await self._access.of_space(
+            space, lambda reading: queries.spaces.agent_settings(reading, space, agent), at
+        )
 
     @operation(example="recallog pending village")
     async def pending(
@@ -657,9 +610,9 @@ class Memory(Facade):
     ) -> "PendingView":
         """The reflections that are due in one space, in all spaces of one partition, or in all, by space and agent."""
         found = (
-            await self._router.of_all(queries.reflections.pending_triggers, only=partition)
+            await self._access.router.of_all(queries.reflections.pending_triggers, only=partition)
             if space is None
-            else await self._router.of_space(
+            else await self._access.router.of_space(
                 space, lambda reading: queries.reflections.pending_triggers(reading, space)
             )
         )
@@ -668,23 +621,23 @@ class Memory(Facade):
     @operation(example="recallog spaces --json")
     async def spaces(self) -> "SpacesView":
         """All spaces with their counts, by name."""
-        found = await self._router.of_all(queries.spaces.spaces)
+        found = await self._access.router.of_all(queries.spaces.spaces)
         return views.SpacesView(items=tuple(sorted(found, key=lambda space: space.space)))
 
     @operation(example="recallog agents village")
     async def agents(self, space: parameters.Space) -> "AgentsView":
         """The agents that have acted in a space, with their counts, by name."""
-        return await self._router.of_space(space, lambda reading: queries.spaces.agents(reading, space))
+        return await self._access.router.of_space(space, lambda reading: queries.spaces.agents(reading, space))
 
     @operation(example="recallog sessions village")
     async def sessions(self, space: parameters.Space) -> "SessionsView":
         """The sessions of a space with their counts, the one with the newest event first."""
-        return await self._router.of_space(space, lambda reading: queries.spaces.sessions(reading, space))
+        return await self._access.router.of_space(space, lambda reading: queries.spaces.sessions(reading, space))
 
     @operation(example="recallog status --space village", command="status --space")
     async def space(self, space: parameters.Space) -> "SpaceDetail":
         """The activity in a space: its agents, sessions and kinds, each with its counts."""
-        return await self._router.of_space(space, lambda reading: queries.spaces.space_detail(reading, space))
+        return await self._access.router.of_space(space, lambda reading: queries.spaces.space_detail(reading, space))
 
     @operation(example="recallog schema kinds --space village", command="schema kinds --space")
     async def kinds(self, space: parameters.Space, **at: Unpack[At]) -> "KindsView":
@@ -692,12 +645,12 @@ class Memory(Facade):
 
         `space.configured {kinds}` declares them.
         """
-        return await self._of_space(space, lambda reading: queries.spaces.kinds_of(reading, space), at)
+        return await self._access.of_space(space, lambda reading: queries.spaces.kinds_of(reading, space), at)
 
     @operation(example="recallog schema kinds", command="schema kinds")
     async def catalogue(self) -> "Catalogue":
         """All kinds: those of the catalogue, then those that spaces declare, by space and name."""
-        declared = await self._router.of_all(queries.spaces.declared_kinds)
+        declared = await self._access.router.of_all(queries.spaces.declared_kinds)
         return views.Catalogue.of_this_version(sorted(declared, key=lambda kind: (kind.space or "", kind.name)))
 
     @checked
@@ -715,7 +668,7 @@ class Memory(Facade):
         async def query(reading: "ReadSession") -> Row | None:
             return (await reading.snapshot([RowKey(table.name, space, owner, key)])).row(table, space, owner, key)
 
-        return await self._router.of_space(space, query, parameters.position(after), views=self._views_of(table))
+        return await self._access.router.of_space(space, query, parameters.position(after), views=self._views_of(table))
 
     @checked
     async def log_entries(
@@ -734,20 +687,20 @@ class Memory(Facade):
             snapshot = await reading.snapshot(logs=[(LogName(log.name, space, owner), newest)])
             return [log.decode(data) for data in snapshot.tail(log, space, owner).entries]
 
-        return await self._router.of_space(space, query, parameters.position(after), views=self._views_of(log))
+        return await self._access.router.of_space(space, query, parameters.position(after), views=self._views_of(log))
 
     def _without_reranker(self) -> Self:
-        _ = self._components  # which both share, and this one closes
         plain = copy(self)
         plain._reranker = None
         return plain
 
-    async def _of_space(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", at: At) -> Result:
-        after, as_of = parameters.position(at.get("after")), parameters.past_moment(at.get("as_of"))
-        return await self._router.of_space(space, query, after, as_of)
+    def _wake_reactor(self) -> None:
+        """Let the reactor in the background look soon: events have been published."""
+        if self._background is not None:
+            self._background.wake()
 
     def _own_reactor(self) -> "Reactor":
-        self._check_open()
+        self._access.check_open()
         if self._reactor is None:
             self._reactor = reactors.reactor.Reactor(
                 self, self._components.ledger, self._own_reflector(), self._components.reactors_lock
@@ -759,7 +712,8 @@ class Memory(Facade):
 
         if self._reflector is not None:
             return self._reflector
-        return composition.extractive() if self._settings is None else composition.reflector(self._settings)
+        settings = self._access.settings
+        return composition.extractive() if settings is None else composition.reflector(settings)
 
     async def _last_positions(self, partition: int | None) -> list[Position]:
         """The position of the last record of each partition that has any, or only of `partition`."""
@@ -773,9 +727,9 @@ class Memory(Facade):
             self._components.ledger,
             space,
             agent,
-            self._log_events,
+            self._access.log_events,
             parameters.past_moment(at.get("as_of")),
-            self._progress,
+            self._access.progress,
         )
 
     def _salience_query(self, query: str | None, top_k: int | None, options: SalienceOptions) -> "SalienceQuery":
@@ -785,8 +739,8 @@ class Memory(Facade):
 
     def _check_number(self, path: str, events: int | None) -> None:
         """Raise `InvalidArgument` for more events than the logs of this memory retain."""
-        if events is not None and events > self._log_events:
-            message = f"{path}: at most {self._log_events:,}, the events that the views retain, not {events:,}"
+        if events is not None and events > self._access.log_events:
+            message = f"{path}: at most {self._access.log_events:,}, the events that the views retain, not {events:,}"
             raise InvalidArgument(message, path=path, rule="less_than_equal")
 
     def _views_of(self, table: Table[Row] | Log[Row]) -> "ProjectionGroup":

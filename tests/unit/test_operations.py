@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 from recallog import Memory, Position
 from recallog.admin import Admin
 from recallog.operations import parameters
-from recallog.operations.operation import Facade, Operation, Scope, all_operations, operation
+from recallog.operations.operation import Facade, Operation, Scope, all_operations, operation, resolved
 from recallog_schemas import limits
 from recallog_schemas.errors import EventTooLarge, InvalidArgument, InvalidEvent, InvalidInput
 from recallog_schemas.views import View
@@ -446,6 +446,36 @@ def test_an_operation_of_a_further_facade_is_called_on_it() -> None:
     assert (wind.group, wind.name, wind.qualified_name) == ("clock", "wind", "clock.wind")
     assert through_a_door("clock.wind", turns="3") == {"turns": 3}
     assert through_a_door("clock.wind") == {"turns": 7}
+
+
+def test_documentation_names_operations_of_its_own_facade_then_of_the_main_one() -> None:
+    class Sundial(Facade):
+        """Another facade with an operation of the same name."""
+
+        @operation(example="recallog sundial wind", command="sundial wind")
+        async def wind(self) -> DoneView:
+            """Wind the sundial."""
+            return DoneView()
+
+        @operation(example="recallog sundial look", command="sundial look")
+        async def look(self) -> DoneView:
+            """Look at the sundial."""
+            return DoneView()
+
+    class Both(Spy):
+        """Operations, and two facades."""
+
+        facades: ClassVar = {"clock": Clock, "sundial": Sundial}
+
+    def found(name: str, group: str = "") -> str | None:
+        named = resolved(name, Both, group)
+        return None if named is None else named.qualified_name
+
+    assert (found("look"), found("look", "clock"), found("look", "sundial")) == ("look", "look", "sundial.look")
+    assert (found("wind", "clock"), found("wind", "sundial")) == ("clock.wind", "sundial.wind")
+    assert (found("clock.wind"), found("clock.wind", "sundial")) == ("clock.wind", "clock.wind")
+    assert found("wind") is None
+    assert resolved("wind", Spy, "") is all_operations(Spy)["clock.wind"]
 
 
 def test_what_the_decorator_says_has_defaults() -> None:

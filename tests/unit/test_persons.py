@@ -124,7 +124,7 @@ def test_a_scene_asks_nobody() -> None:
             ])  # fmt: skip
             for asked in (True, False):
                 query = RecallQuery.from_text("chat", "assistant", "Today you bake bread.", None, asked=asked)
-                view = await memory._router.of_space(
+                view = await memory._access.router.of_space(
                     "chat", lambda reading, query=query: recall(reading, None, memory._term_cache, query, 100)
                 )
                 parts = {name for hit in view.hits for name in hit.parts}

@@ -5,17 +5,19 @@ import json
 import pydoc
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Unpack
+from typing import ClassVar, Unpack
 
 import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from recallog import InvalidArgument, Memory
+from recallog import InvalidArgument, Memory, StorageError
+from recallog.access import FacadePart
 from recallog.operations import parameters
-from recallog.operations.operation import operation
+from recallog.operations.operation import Scope, operation
 from recallog.operations.parameters import At
 from recallog.operations.schemas import documents
+from recallog.queries.spaces import agents
 from recallog_schemas.views import View
 from recallog_service.cli import derived
 from recallog_service.reference import pages
@@ -51,6 +53,35 @@ class WithToy(Memory):
         return LoudestView(agent=agent, texts=tuple(by_loudness[:top_k]))
 
 
+class NightWatch(FacadePart):
+    """What a watchman hears: `memory.night_watch`.
+
+    In a second paragraph.
+    """
+
+    @operation(example="recallog night-watch hear village baker", command="night-watch hear")
+    async def hear(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> LoudestView:
+        """The name of an agent that was heard, as `listen` and `episodic` see it. See also `admin.status`."""
+        detail = await self._access.of_space(space, lambda reading: agents(reading, space), at)
+        return LoudestView(agent=agent, texts=tuple(each.name for each in detail if each.name == agent))
+
+    @operation(example="recallog night-watch listen", command="night-watch listen", scope=Scope.PUBLISH)
+    async def listen(self, space: parameters.Space) -> LoudestView:
+        """Publish that nothing was heard."""
+        (position,) = await self._access.append([event("agent.thought", space=space, payload={"text": "Silence"})])
+        return LoudestView(agent="baker", texts=(str(position),))
+
+
+class WithWatch(Memory):
+    """A memory with one more facade."""
+
+    facades: ClassVar = {**Memory.facades, "night_watch": NightWatch}
+
+    @property
+    def night_watch(self) -> NightWatch:
+        return NightWatch(self._access)
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which a baker has become louder, then quieter."""
@@ -72,6 +103,14 @@ def command(home: Path, *arguments: str) -> Result:
     program.callback()(lambda: None)  # without it, Typer makes the only command the whole program
     derived.register(program, "loudest", WithToy)
     return CliRunner().invoke(program, ["loudest", *arguments], env={"RECALLOG_HOME": str(home), "COLUMNS": "200"})
+
+
+def watch(home: Path, *arguments: str) -> Result:
+    """Run a command of the group."""
+    program = typer.Typer()
+    program.callback()(lambda: None)
+    derived.register(program, "night-watch", WithWatch)
+    return CliRunner().invoke(program, ["night-watch", *arguments], env={"RECALLOG_HOME": str(home), "COLUMNS": "200"})
 
 
 # In Python.
@@ -178,3 +217,42 @@ def test_the_reference_has_an_entry_for_it_and_for_its_view() -> None:
 def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> Mapping[str, str]:
     """The pages that differ."""
     return {name: text for name, text in after.items() if before.get(name) != text}
+
+
+# A further facade.
+
+
+def test_a_further_facade_reads_and_writes_the_memory_and_ends_with_it(home: Path) -> None:
+    async def work() -> None:
+        memory = WithWatch.in_memory()
+        async with memory:
+            assert (await memory.night_watch.listen("village")).texts == ("0:0",)
+            assert (await memory.night_watch.hear("village", "baker")).texts == ("baker",)
+            assert (await memory.night_watch.hear("village", "miller", after="0:0")).texts == ()
+            with pytest.raises(InvalidArgument, match="space: "):
+                await memory.night_watch.listen("vil lage")
+        with pytest.raises(StorageError, match="the memory is closed"):
+            await memory.night_watch.hear("village", "baker")
+
+    run(work())
+
+
+def test_a_further_facade_is_a_group_of_commands(home: Path) -> None:
+    assert watch(home, "hear", "village", "baker").stdout == "baker hears: baker\n"
+    assert json.loads(watch(home, "hear", "village", "baker", "--as-of", "0:1", "--json").stdout)["texts"] == ["baker"]
+    shown = " ".join(watch(home, "--help").stdout.split())
+    assert "What a watchman hears: `memory.night_watch`." in shown
+    assert "In a second paragraph" not in shown
+    help_of_one = " ".join(watch(home, "hear", "--help").stdout.split())
+    assert "and `recallog episodic` see it. See also `recallog status`." in help_of_one
+    assert "Example: recallog night-watch hear village baker" in help_of_one
+    assert "night-watch" in derived.names(WithWatch)
+
+
+def test_a_further_facade_has_schemas_and_a_page_of_its_own() -> None:
+    new = documents(WithWatch).keys() - documents(Memory).keys()
+    assert new == {"operations/night_watch.hear.json", "operations/night_watch.listen.json", "views/LoudestView.json"}
+    page = pages(WithWatch)["night_watch.md"]
+    assert "# memory.night_watch" in page
+    assert "[`listen`](night_watch.md#listen) and [`episodic`](memory.md#episodic)" in page
+    assert "[`admin.status`](admin.md#status)" in page

@@ -231,7 +231,7 @@ class Service:
             raise IndexUnavailable(f"the process that serves the index does not execute {call.operation!r}")
         valid = operation.validated(msgspec.json.decode(call.arguments), strict=False)
         memory = self._memory(call.log_events)
-        if not operation.group:
+        if "space" in valid:
             await self._index.open(await memory.admin.partition_of(valid["space"]))
         _progress.set(report)
         answer = await operation.invoke(memory, valid, **dict.fromkeys(operation.callbacks, report))

@@ -286,6 +286,20 @@ def all_operations(facade: type[Facade]) -> dict[str, Operation]:
     return {each.qualified_name: each for of in (facade, *facade.facades.values()) for each in of.operations.values()}
 
 
+def resolved(name: str, facade: type[Facade], group: str) -> Operation | None:
+    """The operation that documentation names by `name`, in the words of the facade `group`; None if there is none.
+
+    A plain name is an operation of the facade `group`, or of the main one, `facade`, or of exactly one other. A name
+    with a dot is a qualified one: `items.put`.
+    """
+    operations = all_operations(facade)
+    own = operations.get(f"{group}.{name}") or operations.get(name)
+    if own is not None:
+        return own
+    others = [each for each in operations.values() if each.name == name]
+    return others[0] if len(others) == 1 else None
+
+
 def _check_texts(given: Mapping[str, Any]) -> None:
     """Raise `InvalidArgument` for a text that UTF-8 cannot represent, such as undecodable bytes of a command line."""
     for name, value in given.items():

@@ -14,12 +14,13 @@ import typer
 
 from recallog import Memory, Progress
 from recallog.operations.operation import Operation, Scope, all_operations
+from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRange, ViewsBehind
 from recallog_service.cli import rendering, terminal, unknown_names
 from recallog_service.cli.parameters import flag, made, parameter, spoken, written
 
 _GROUPS = {"dead-letters": "List, show or retry records that could not be applied."}
-"""Summaries of the groups of commands."""
+"""Summaries of groups of commands that are no facade's. That of a facade is the first line of its documentation."""
 
 _BY_HAND = frozenset({"publish", "react", "copy", "schema"})
 """Commands that are more than their operation: fields as options, following what falls due, a source, a group."""
@@ -73,8 +74,9 @@ def names(facade: type[Memory] = Memory) -> list[str]:
 
 def register(app: typer.Typer, name: str, facade: type[Memory] = Memory) -> None:
     """Add the command `name`, or the group of commands of this name, to `app`."""
-    if name in _GROUPS:
-        group = typer.Typer(help=_GROUPS[name], no_args_is_help=True)
+    summary = _summary(name, facade)
+    if summary is not None:
+        group = typer.Typer(help=summary, no_args_is_help=True)
         app.add_typer(group, name=name)
         app = group
     add(app, name, facade)
@@ -86,6 +88,12 @@ def add(app: typer.Typer, name: str, facade: type[Memory] = Memory) -> None:
         if line.words[0] == name:
             command = _Command(line, facade)
             app.command(line.words[-1], help=command.help, epilog=f"Example: {line.operation.example}")(command.made())
+
+
+def _summary(name: str, facade: type[Memory]) -> str | None:
+    """The summary of a group of commands; None for a single command."""
+    part = facade.facades.get(name.replace("-", "_"))
+    return _GROUPS.get(name) if part is None else paragraphs(part)[0]
 
 
 class _Command:

@@ -3,9 +3,8 @@
 import inspect
 import re
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import annotated_types
@@ -13,7 +12,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from recallog import Memory, Position
-from recallog.operations.operation import Operation, all_operations
+from recallog.operations.operation import Operation, resolved
 
 
 def made(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
@@ -60,22 +59,16 @@ def flag(name: str) -> str:
 
 def spoken(text: str, operation: Operation) -> str:
     """Documentation in the words of the command line: options for parameters, commands for operations."""
-    commands = _commands()
 
     def word(found: re.Match[str]) -> str:
         name = found[1]
         if name in operation.parameters:
             return name.upper() if name in operation.positional else written(operation, name)
-        return f"`recallog {commands[name]}`" if name in commands else found[0]
+        named = resolved(name, Memory, operation.group)
+        return f"`recallog {named.command}`" if named is not None and named.command else found[0]
 
     without_markup = r"\\["
-    return re.sub(r"\[(?=[a-z#/@])", without_markup, re.sub(r"`(\w+)`", word, text))
-
-
-@cache
-def _commands() -> Mapping[str, str]:
-    """The commands of operations, by the name of the operation."""
-    return {each.name: each.command for each in all_operations(Memory).values() if each.command}
+    return re.sub(r"\[(?=[a-z#/@])", without_markup, re.sub(r"`([\w.]+)`", word, text))
 
 
 def _kind(annotation: Any) -> tuple[Any, bool]:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from recallog.operations import schemas
-from recallog.operations.operation import Facade, Operation, all_operations
+from recallog.operations.operation import Facade, Operation, resolved
 from recallog_service.reference.markdown import block, bounds, code, docstring, sections, table
 from recallog_service.reference.signatures import signature_text, type_text, value_text
 
@@ -20,9 +20,8 @@ SCHEMAS = "../../schemas/json"
 
 def pages(facade: type[Facade]) -> Mapping[str, str]:
     """File name to text: a page for the facade, and one for each of those that it has."""
-    targets = {each.name: _target(each) for each in all_operations(facade).values()}
-    others = {f"{group}.md": _page(f"{MAIN}.{group}", each, targets) for group, each in facade.facades.items()}
-    return {f"{MAIN}.md": _page(MAIN, facade, targets, _constructor(facade)), **others}
+    others = {f"{group}.md": _page(f"{MAIN}.{group}", each, facade) for group, each in facade.facades.items()}
+    return {f"{MAIN}.md": _page(MAIN, facade, facade, _constructor(facade)), **others}
 
 
 def link(operation: Operation) -> str:
@@ -39,8 +38,8 @@ def path(operation: Operation) -> str:
     return f"{MAIN}.{operation.qualified_name}"
 
 
-def _page(title: str, facade: type[Facade], targets: Mapping[str, str], *constructor: str) -> str:
-    operations = [_operation(each, targets) for each in facade.operations.values()]
+def _page(title: str, facade: type[Facade], main: type[Facade], *constructor: str) -> str:
+    operations = [_operation(each, main) for each in facade.operations.values()]
     methods = [*constructor, *_methods(facade)]
     return sections(
         (
@@ -52,7 +51,7 @@ def _page(title: str, facade: type[Facade], targets: Mapping[str, str], *constru
     )
 
 
-def _operation(operation: Operation, targets: Mapping[str, str]) -> str:
+def _operation(operation: Operation, main: type[Facade]) -> str:
     answer = type_text(operation.signature.return_annotation)
     facts = [
         f"Answer: [{code(answer)}](views.md#{answer.lower()}).",
@@ -65,7 +64,7 @@ def _operation(operation: Operation, targets: Mapping[str, str]) -> str:
         (
             f"### {operation.name}",
             block("python", signature_text(f"async def {operation.name}", operation.signature)),
-            _linked(operation, targets),
+            _linked(operation, main),
             _parameters(operation),
             " ".join(fact for fact in facts if fact),
             block("shell", operation.example),
@@ -73,15 +72,15 @@ def _operation(operation: Operation, targets: Mapping[str, str]) -> str:
     ).rstrip()
 
 
-def _linked(operation: Operation, targets: Mapping[str, str]) -> str:
+def _linked(operation: Operation, main: type[Facade]) -> str:
     """The documentation of an operation, with links where it names others."""
 
     def word(found: re.Match[str]) -> str:
-        name = found[1]
-        is_other = name in targets and name != operation.name and name not in operation.signature.parameters
-        return f"[{found[0]}]({targets[name]})" if is_other else found[0]
+        named = resolved(found[1], main, operation.group)
+        is_other = named not in (None, operation) and found[1] not in operation.signature.parameters
+        return f"[{found[0]}]({_target(named)})" if named is not None and is_other else found[0]
 
-    return re.sub(r"`(\w+)`", word, docstring(operation.function))
+    return re.sub(r"`([\w.]+)`", word, docstring(operation.function))
 
 
 def _parameters(operation: Operation) -> str:

@@ -1,0 +1,137 @@
+"""What the facades of one memory share: its components, publishing, queries of one space, and delegation of operations.
+
+`Memory` has one `MemoryAccess`, and each further facade (`Memory.facades`) receives it.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from recallog.index import delegation
+from recallog.operations import parameters
+from recallog.operations.operation import Facade, Operation, Scope
+from recallog.operations.parameters import At
+from recallog_schemas import Event, Position, limits
+from recallog_schemas.errors import StorageError
+from recallog_streams.progress import Progress
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from recallog.components import Components
+    from recallog.reading.query_router import QueryRouter
+    from recallog.reading.read_session import ReadSession
+    from recallog.settings import Settings
+
+Result = TypeVar("Result")
+Perform = Callable[[Operation, Mapping[str, Any], Mapping[str, Any]], Awaitable[Any]]
+"""Executes an operation with validated arguments and callbacks: `Facade._perform`."""
+
+
+class MemoryAccess:
+    """Access to one memory for its facades and for the handlers of commands."""
+
+    def __init__(
+        self,
+        components: "Components | Callable[[], Components]",
+        progress: Progress | None,
+        published: Callable[[], None],
+    ) -> None:
+        """`components` are built, or a function that builds them when they are first needed.
+
+        `progress` is called with (done, total) while a query has to build the views first, and `published` after each
+        append, also of the process that serves the index.
+        """
+        self.settings: Settings | None = None
+        """The settings of the memory; None if it was made of built components."""
+        self.progress = progress
+        self._built: Components | None = None if callable(components) else components
+        self._compose = components if callable(components) else lambda: components
+        self._published = published
+        self._closed = False
+
+    def check_open(self) -> None:
+        """Raise `StorageError` if the memory was closed."""
+        if self._closed:
+            raise StorageError("the memory is closed; open it again")
+
+    async def close(self) -> None:
+        """Close files and connections. Everything that is asked afterwards raises `StorageError`."""
+        self._closed = True
+        if self._built is not None:
+            await self._built.close()
+
+    @property
+    def components(self) -> "Components":
+        """The components, built on first use. Raises `StorageError` if the memory was closed."""
+        self.check_open()
+        if self._built is None:
+            self._built = self._compose()
+        return self._built
+
+    @cached_property
+    def router(self) -> "QueryRouter":
+        """Runs queries on the views."""
+        from recallog.reading.query_router import QueryRouter
+
+        return QueryRouter(self.components.ledger, self.components.views, self.progress)
+
+    @cached_property
+    def log_events(self) -> int:
+        """How many of the newest events each log of the views retains."""
+        return self.components.log_events if self.settings is None else self.settings.log_events
+
+    @cached_property
+    def served_home(self) -> "Path | None":
+        """The folder whose index another process serves; None if this one can use the index, or if it is off."""
+        if self.settings is not None:
+            return self.settings.home if self.settings.serves_index else None
+        from recallog.index.served_index import ServedIndex
+
+        index = self.components.index
+        return index.home if isinstance(index, ServedIndex) else None
+
+    async def append(self, events: Sequence[Event]) -> list[Position]:
+        """Write events, all or none, and answer their positions once they are durable. See `Memory.publish_many`."""
+        positions = await self.components.ledger.append(events)
+        self._published()
+        return positions
+
+    async def of_space(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", at: At) -> Result:
+        """The result of a query about one space, of the state that `at` names."""
+        after, as_of = parameters.position(at.get("after")), parameters.past_moment(at.get("as_of"))
+        return await self.router.of_space(space, query, after, as_of)
+
+    async def perform(
+        self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any], here: Perform
+    ) -> Any:
+        """Execute an operation: in the process that serves the index, if the answer may need it and it is served;
+        otherwise by `here`.
+
+        If the other process ends meanwhile, the operation is executed again: one that writes must have the ids of its
+        events among its arguments.
+        """
+        self.check_open()
+        if not operation.uses_index or (home := self.served_home) is None:
+            return await here(operation, valid, callbacks)
+        name, progress = operation.qualified_name, callbacks.get("progress", self.progress)
+        deadline_seconds = limits.DEADLINE_SECONDS if self.settings is None else self.settings.deadline_seconds
+
+        async def served() -> Any:
+            answer = await delegation.perform(home, name, valid, self.log_events, progress, deadline_seconds)
+            if operation.scope is not Scope.READ:
+                self._published()
+            return operation.from_json(answer)
+
+        return await delegation.answer(served, lambda: here(operation, valid, callbacks))
+
+
+class FacadePart(Facade):
+    """Base of the facades that a memory has as attributes, such as `memory.items`."""
+
+    def __init__(self, access: MemoryAccess) -> None:
+        self._access = access
+
+    async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
+        """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
+        return await self._access.perform(operation, valid, callbacks, super()._perform)
