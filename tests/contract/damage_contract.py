@@ -109,6 +109,26 @@ class DamageContract(StoreContract):
         assert not set(items) & set(damaged)
         assert tail(filled, A, log=OTHER_LOG)[1] == ENTRIES
 
+    @pytest.mark.parametrize("newest_first", [False, True])
+    @pytest.mark.parametrize("kind", ROWS)
+    def test_a_scan_of_an_owner_that_finds_damage_loses_the_generation(
+        self, filled: Store, kind: str, newest_first: bool
+    ) -> None:
+        self.damage(filled, kind)
+        of_another = run(filled.scan(A, "t", space="village", owner="miller", newest_first=newest_first, limit=9))
+        assert [item.data for item in of_another.items] == [b"miller's"]
+        with pytest.raises(Rebuilding):
+            run(filled.scan(A, "t", space="village", owner="baker", prefix="k", newest_first=newest_first, limit=9))
+        assert run(filled.checkpoint(A)) is None
+
+    @pytest.mark.parametrize("limit", [1, 2, 7])
+    @pytest.mark.parametrize("kind", ROWS)
+    def test_a_reversed_scan_can_report_damaged_rows(self, filled: Store, kind: str, limit: int) -> None:
+        self.damage(filled, kind)
+        items, damaged = reported(filled, "t", limit, newest_first=True)
+        assert (items, damaged) == ([("village", "miller", "k")], [("village", "baker", "k")])
+        assert run(filled.checkpoint(A)) == at(3)
+
     def test_an_undamaged_scan_reports_nothing(self, filled: Store) -> None:
         assert [reported(filled, table, 7)[1] for table in ("t", "l", "none")] == [[], [], []]
 
@@ -152,14 +172,16 @@ class DamageContract(StoreContract):
         assert (found.rows[0], list(found.logs[0].entries), found.logs[0].total) == (b"new", [b"1"], 1)
 
 
-def reported(store: Store, table: str, limit: int) -> tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]:
+def reported(
+    store: Store, table: str, limit: int, *, newest_first: bool = False
+) -> tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]:
     """The keys of the intact and of the damaged items of a table of A, page by page."""
     items: list[tuple[str, str, str]] = []
     damaged: list[tuple[str, str, str]] = []
     after: tuple[str, str, str] | None = None
     while True:
         found: list[tuple[str, str, str]] = []
-        chunk = run(store.scan(A, table, after=after, limit=limit, damaged=found))
+        chunk = run(store.scan(A, table, newest_first=newest_first, after=after, limit=limit, damaged=found))
         page = [item.row_key for item in chunk.items]
         assert len(page) + len(found) <= limit
         items += page
@@ -167,4 +189,4 @@ def reported(store: Store, table: str, limit: int) -> tuple[list[tuple[str, str,
         if chunk.last:
             return items, damaged
         assert page or found
-        after = max([*page, *found])
+        after = min([*page, *found]) if newest_first else max([*page, *found])

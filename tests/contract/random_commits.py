@@ -41,13 +41,36 @@ async def answers(
         found += [list(snapshot.rows), [(list(tail.entries), tail.total) for tail in snapshot.logs]]
     for table in ("t", "u", "l", "m"):
         found += await pages(store, table, limit=limit, space=space)
+    for owner, prefix in ((None, ""), *((owner, prefix) for owner in ("", "a") for prefix in ("", "a", "1"))):
+        found += await pages(store, "t", limit=limit, space="a", owner=owner, prefix=prefix, newest_first=True)
+        found += await pages(store, "t", limit=limit, space="a", owner=owner, prefix=prefix)
     return found
 
 
-async def pages(store: Store, table: str, *, limit: int, space: str | None = None) -> list[Chunk]:
+async def pages(
+    store: Store,
+    table: str,
+    *,
+    limit: int,
+    space: str | None = None,
+    owner: str | None = None,
+    prefix: str = "",
+    newest_first: bool = False,
+) -> list[Chunk]:
     """A whole scan of generation A."""
     chunks: list[Chunk] = []
     while not chunks or not chunks[-1].last:
         after = chunks[-1].items[-1].row_key if chunks else None
-        chunks.append(await store.scan(A, table, space=space, after=after, limit=limit))
+        chunks.append(
+            await store.scan(
+                A,
+                table,
+                space=space,
+                owner=owner,
+                prefix=prefix,
+                newest_first=newest_first,
+                after=after,
+                limit=limit,
+            )
+        )
     return chunks

@@ -75,6 +75,39 @@ def scanned(
         after = chunk.items[-1].row_key
 
 
+def paged(
+    store: Store,
+    space: str,
+    owner: str,
+    prefix: str = "",
+    *,
+    newest_first: bool = False,
+    after: str | None = None,
+    limit: int = 2,
+) -> list[str]:
+    """The keys of all rows of an owner of generation A, page by page."""
+    found: list[str] = []
+    while True:
+        chunk = run(
+            store.scan(
+                A,
+                "t",
+                space=space,
+                owner=owner,
+                prefix=prefix,
+                newest_first=newest_first,
+                after=None if after is None else (space, owner, after),
+                limit=limit,
+            )
+        )
+        assert len(chunk.items) <= limit
+        assert {(item.space, item.owner) for item in chunk.items} <= {(space, owner)}
+        found += [item.key for item in chunk.items]
+        if chunk.last:
+            return found
+        after = chunk.items[-1].key
+
+
 class StoreContract(ABC):
     """Generations, commits, reads and scans."""
 
@@ -467,6 +500,97 @@ class StoreContract(ABC):
         before = run(store.scan(A, "t", limit=3)).checkpoint
         commit(store, A, 0, 1)
         assert (before, run(store.scan(A, "t", limit=3)).checkpoint) == (at(0), at(1))
+
+    # Scans of the rows of one owner.
+
+    KEYS = ("", "0", "00", "1", "1/", "1/a", "1/b", "10", "2", "a", "b", "é", "\ud7ff", "\ue000", "\uffff")
+    KEYS += ("\U0010ffff", "\U0010ffffa", "1\U0010ffff", "1\U0010ffff\U0010ffff", "a\0", "a\0b", "a\x01")
+
+    @pytest.fixture
+    def owners(self, store: Store) -> Store:
+        """Rows of generation A: the same keys of several owners and spaces."""
+        needs = [
+            RowKey("t", space, owner, key)
+            for space in ("s", "s\0", "t")
+            for owner in ("", "o", "o\0", "p")
+            for key in self.KEYS
+        ]
+        build(store, A, 0, Changes(rows={need: need.key.encode() for need in needs}))
+        return store
+
+    @pytest.mark.parametrize("newest_first", [False, True])
+    @pytest.mark.parametrize("owner", ["", "o", "o\0"])
+    def test_a_scan_of_one_owner_returns_its_rows_in_either_order(
+        self, owners: Store, owner: str, newest_first: bool
+    ) -> None:
+        expected = sorted(self.KEYS, reverse=newest_first)
+        for limit in (1, 2, len(self.KEYS) - 1, len(self.KEYS), 1000):
+            assert paged(owners, "s", owner, newest_first=newest_first, limit=limit) == expected
+
+    @pytest.mark.parametrize("newest_first", [False, True])
+    @pytest.mark.parametrize(
+        "prefix", ["1", "1/", "a", "a\0", "\ud7ff", "\U0010ffff", "1\U0010ffff", "\U0010ffff\U0010ffff", "none"]
+    )
+    def test_a_scan_by_prefix_returns_the_keys_that_begin_with_it(
+        self, owners: Store, prefix: str, newest_first: bool
+    ) -> None:
+        expected = sorted((key for key in self.KEYS if key.startswith(prefix)), reverse=newest_first)
+        for limit in (1, 2, 1000):
+            assert paged(owners, "s", "o", prefix, newest_first=newest_first, limit=limit) == expected
+
+    @pytest.mark.parametrize("newest_first", [False, True])
+    @pytest.mark.parametrize("prefix", ["", "1", "a"])
+    @pytest.mark.parametrize("after", [*KEYS, "0a", "zz"])
+    def test_a_scan_begins_behind_a_key_that_need_not_exist(
+        self, owners: Store, after: str, prefix: str, newest_first: bool
+    ) -> None:
+        expected = sorted((key for key in self.KEYS if key.startswith(prefix)), reverse=newest_first)
+        expected = [key for key in expected if (key < after if newest_first else key > after)]
+        assert paged(owners, "s", "o", prefix, newest_first=newest_first, after=after, limit=3) == expected
+
+    def test_a_reversed_scan_of_one_space_or_of_all_returns_rows_by_space_owner_and_key(self, owners: Store) -> None:
+        everything = sorted((s, o, k) for s in ("s", "s\0", "t") for o in ("", "o", "o\0", "p") for k in self.KEYS)
+        for space in (None, "s"):
+            expected = [row_key for row_key in everything if space in (None, row_key[0])]
+            chunk = run(owners.scan(A, "t", space=space, newest_first=True, limit=1000))
+            assert [item.row_key for item in chunk.items] == expected[::-1]
+
+    def test_a_full_last_page_of_an_owner_has_no_successor(self, owners: Store) -> None:
+        for newest_first in (False, True):
+            for limit, last in ((2, False), (3, True)):
+                chunk = run(
+                    owners.scan(A, "t", space="s", owner="o", prefix="1/", newest_first=newest_first, limit=limit)
+                )
+                assert (len(chunk.items), chunk.last) == (limit, last)
+
+    def test_a_scan_of_an_unwritten_owner_is_empty(self, owners: Store) -> None:
+        for owner, prefix in (("q", ""), ("o", "zz")):
+            chunk = run(owners.scan(A, "t", space="s", owner=owner, prefix=prefix, limit=3))
+            assert (chunk.checkpoint, chunk.items, chunk.last) == (at(0), [], True)
+
+    def test_a_page_shows_the_commits_before_it(self, owners: Store) -> None:
+        changes = Changes(rows={RowKey("t", "s", "o", "3"): b"new", RowKey("t", "s", "o", "2"): None})
+        page = run(owners.scan(A, "t", space="s", owner="o", prefix="1", newest_first=True, limit=1))
+        commit(owners, A, 0, 1, changes)
+        assert (page.checkpoint, [item.key for item in page.items]) == (at(0), ["1\U0010ffff\U0010ffff"])
+        expected = sorted({*self.KEYS, "3"} - {"2"})
+        assert paged(owners, "s", "o") == expected
+        assert paged(owners, "s", "o", newest_first=True) == expected[::-1]
+
+    def test_logs_are_not_scanned_by_owner_or_in_reverse(self, store: Store) -> None:
+        build(store, A, 0, entries(5))
+        for chunk in (
+            run(store.scan(A, "l", space="village", owner="baker", limit=9)),
+            run(store.scan(A, "l", newest_first=True, limit=9)),
+        ):
+            assert (chunk.items, chunk.last) == ([], True)
+
+    def test_a_prefix_without_an_owner_violates_an_invariant(self, store: Store) -> None:
+        build(store, A, 0)
+        with pytest.raises(InvariantViolation):
+            run(store.scan(A, "t", space="s", prefix="1", limit=9))
+        with pytest.raises(InvariantViolation):
+            run(store.scan(A, "t", owner="o", limit=9))
 
     # Optimistic reads.
 

@@ -81,11 +81,24 @@ class CountingStore(MemoryStore):
         table: str,
         *,
         space: str | None = None,
+        owner: str | None = None,
+        prefix: str = "",
+        newest_first: bool = False,
         after: tuple[str, str, str] | None = None,
         limit: int,
         damaged: list[tuple[str, str, str]] | None = None,
     ) -> Chunk:
-        chunk = await super().scan(generation, table, space=space, after=after, limit=limit, damaged=damaged)
+        chunk = await super().scan(
+            generation,
+            table,
+            space=space,
+            owner=owner,
+            prefix=prefix,
+            newest_first=newest_first,
+            after=after,
+            limit=limit,
+            damaged=damaged,
+        )
         self.calls += 1
         self.rows += len(chunk.items)
         return chunk

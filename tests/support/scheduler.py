@@ -208,12 +208,25 @@ class SteppedStore(Store):
         table: str,
         *,
         space: str | None = None,
+        owner: str | None = None,
+        prefix: str = "",
+        newest_first: bool = False,
         after: tuple[str, str, str] | None = None,
         limit: int,
         damaged: list[tuple[str, str, str]] | None = None,
     ) -> Chunk:
         return await self._touch(
-            lambda: self._inner.scan(generation, table, space=space, after=after, limit=limit, damaged=damaged)
+            lambda: self._inner.scan(
+                generation,
+                table,
+                space=space,
+                owner=owner,
+                prefix=prefix,
+                newest_first=newest_first,
+                after=after,
+                limit=limit,
+                damaged=damaged,
+            )
         )
 
     async def size_bytes(self) -> int:

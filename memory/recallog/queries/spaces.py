@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from recallog.reading.read_session import ComputedAtFields, ReadSession, Snapshot
 from recallog.reading.subject import of_agent, of_space
+from recallog_projections.stores.store import StoredRow
 from recallog_projections.tables import LogName, RowKey, Table
 from recallog_projections.views import activity, episodic, settings
 from recallog_projections.views.settings import AgentSettings, SpaceSettings
@@ -25,7 +26,6 @@ _COUNTED: Sequence[Table[activity.AgentSpan] | Table[activity.Span]] = (
     activity.SESSIONS,
     activity.KINDS,
 )
-_TRIES = 5
 
 
 async def spaces(reading: ReadSession) -> list[SpaceView]:
@@ -63,15 +63,15 @@ async def sessions(reading: ReadSession, space: str) -> SessionsView:
 async def _spans(
     reading: ReadSession, space: str, tables: Sequence[Table[activity.AgentSpan] | Table[activity.Span]]
 ) -> tuple[Snapshot, list[list[AgentView]]]:
-    """The row of `space`, and its rows of each of `tables`, by name. All of it is read at one checkpoint, unless the
-    partition changes during each of several tries."""
-    for _ in range(_TRIES):
-        snapshot = await reading.snapshot([RowKey(activity.SPACES.name, space)])
-        found = [[item async for item in reading.scan(table.name, space)] for table in tables]
-        if all(at == snapshot.computed_at for items in found for _, at in items):
-            break
+    """The row of `space`, and its rows of each of `tables`, by name."""
+
+    async def read(session: ReadSession) -> tuple[Snapshot, list[list[StoredRow]]]:
+        snapshot = await session.snapshot([RowKey(activity.SPACES.name, space)])
+        return snapshot, [[item async for item, _ in session.scan(table.name, space)] for table in tables]
+
+    snapshot, found = await reading.steady(read)
     return snapshot, [
-        [_span(reading.partition, item.owner, table.decode(item.data)) for item, _ in items]
+        [_span(reading.partition, item.owner, table.decode(item.data)) for item in items]
         for table, items in zip(tables, found, strict=True)
     ]
 

@@ -1,8 +1,8 @@
 """Read sessions: consistent reads of one generation of the views, live or past."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypedDict, TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, TypedDict, TypeVar
 
 import msgspec
 
@@ -12,10 +12,24 @@ from recallog_projections.views import episodic
 from recallog_schemas import Position, codec, limits
 from recallog_schemas.views import Remembered
 
+Result = TypeVar("Result")
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 FirstRead = Callable[[Sequence[RowKey], Sequence[tuple[LogName, int]]], Awaitable[ReadResult]]
 """Reads rows and log tails of the generation that is to be read."""
+
+
+_STEADY_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Row]):
+    """Rows of one owner in the order of a scan."""
+
+    items: Sequence[tuple[str, Row]]
+    """The key and the row of each."""
+    last: bool
+    """Whether no row follows."""
 
 
 @dataclass(slots=True)
@@ -25,6 +39,8 @@ class ReadSession:
     store: Store
     partition: int
     source: Generation | FirstRead
+    checkpoints: set[int] = field(default_factory=set)
+    """The offsets of the checkpoints at which rows were read."""
 
     async def read(self, rows: Sequence[RowKey] = (), logs: Sequence[tuple[LogName, int]] = ()) -> ReadResult:
         """Rows and log tails in one atomic call.
@@ -33,10 +49,27 @@ class ReadSession:
         `ViewAccess.reading`.
         """
         if isinstance(self.source, Generation):
-            return await self.store.read(self.partition, rows, logs, self.source)
-        found = await self.source(rows, logs)
-        self.source = found.generation
+            found = await self.store.read(self.partition, rows, logs, self.source)
+        else:
+            found = await self.source(rows, logs)
+            self.source = found.generation
+        self.checkpoints.add(found.checkpoint.offset)
         return found
+
+    async def steady(self, query: Callable[["ReadSession"], Awaitable[Result]]) -> Result:
+        """The result of `query`, all of whose reads were of one checkpoint. It reads the session that it is given.
+
+        If the views have moved on between its reads, it runs again. After a few tries the last result is returned,
+        whose reads were of successive checkpoints: a query that takes longer than a commit must have an answer too.
+        """
+        for _ in range(_STEADY_TRIES):
+            session = ReadSession(self.store, self.partition, self.source)
+            result = await query(session)
+            self.source = session.source
+            if len(session.checkpoints) <= 1:
+                break
+        self.checkpoints |= session.checkpoints
+        return result
 
     async def snapshot(self, rows: Iterable[RowKey] = (), logs: Iterable[tuple[LogName, int]] = ()) -> "Snapshot":
         """Rows and log tails in one atomic call, addressed by name. Raises as `read` does."""
@@ -55,11 +88,47 @@ class ReadSession:
         after, limit = None, first_items
         while True:
             chunk = await self.store.scan(generation, table, space=space, after=after, limit=limit)
+            self.checkpoints.add(chunk.checkpoint.offset)
             for item in chunk.items:
                 yield item, _computed_at(generation, chunk.checkpoint)
             if chunk.last:
                 return
             after, limit = chunk.items[-1].row_key, min(10 * limit, limits.SCAN_ITEMS)
+
+    async def page(
+        self,
+        table: Table[Row],
+        space: str,
+        owner: str = "",
+        *,
+        prefix: str = "",
+        newest_first: bool = False,
+        after: str | None = None,
+        limit: int,
+    ) -> Page[Row]:
+        """Up to `limit` rows of one owner whose keys begin with `prefix`, in order of their keys.
+
+        With `newest_first` the greatest key comes first. The page begins behind the key `after`, which need not exist.
+        """
+        generation = self.source if isinstance(self.source, Generation) else (await self.read()).generation
+        items: list[tuple[str, Row]] = []
+        behind = None if after is None else (space, owner, after)
+        while True:
+            chunk = await self.store.scan(
+                generation,
+                table.name,
+                space=space,
+                owner=owner,
+                prefix=prefix,
+                newest_first=newest_first,
+                after=behind,
+                limit=limit - len(items),
+            )
+            self.checkpoints.add(chunk.checkpoint.offset)
+            items += [(item.key, table.decode(item.data)) for item in chunk.items]
+            if chunk.last or len(items) >= limit:
+                return Page(items, chunk.last)
+            behind = chunk.items[-1].row_key
 
 
 class ComputedAtFields(TypedDict):

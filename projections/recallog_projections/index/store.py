@@ -32,7 +32,7 @@ from recallog_projections.stores.store import (
     StoredRow,
 )
 from recallog_projections.tables import LogName, RowKey
-from recallog_schemas.errors import IndexDamaged, IndexLost, Rebuilding
+from recallog_schemas.errors import IndexDamaged, IndexLost, InvariantViolation, Rebuilding
 
 _EMBEDDED_CHARS = 16_384
 """Characters of one call of the embedder, so that progress shows while a commit is prepared: about 50 turns of people
@@ -157,12 +157,27 @@ class IndexStore(Store):
         table: str,
         *,
         space: str | None = None,
+        owner: str | None = None,
+        prefix: str = "",
+        newest_first: bool = False,
         after: tuple[str, str, str] | None = None,
         limit: int,
         damaged: list[tuple[str, str, str]] | None = None,
     ) -> Chunk:
         if table != DOCUMENTS.name:
-            return await self._rows.scan(generation, table, space=space, after=after, limit=limit, damaged=damaged)
+            return await self._rows.scan(
+                generation,
+                table,
+                space=space,
+                owner=owner,
+                prefix=prefix,
+                newest_first=newest_first,
+                after=after,
+                limit=limit,
+                damaged=damaged,
+            )
+        if owner is not None or newest_first:
+            raise InvariantViolation("documents are scanned in the order of their points only")
         checkpoint = await self._rows.checkpoint(generation)
         if checkpoint is None:
             raise Rebuilding(f"the generation {generation.id} is gone; read again")

@@ -1,6 +1,6 @@
 """The store of views in this process's memory, for time travel, verification and tests."""
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from recallog_projections.stores.store import (
     Checkpoint,
     Chunk,
     Generation,
+    KeyRange,
     Outcome,
     Pointer,
     ReadResult,
@@ -45,7 +46,9 @@ class MemoryStore(Store):
         self._manifest: bytes | None = None
         self._pointers: dict[int, Pointer] = {}
         self._tables: dict[str, _Tables] = {}
-        self._scanned: tuple[tuple[str, str, int], list[StoredRow]] | None = None
+        self._sorted_at: tuple[str, int] | None = None
+        self._sorted: dict[str, list[StoredRow]] = {}
+        """By table: its items in the order of scans, at the generation and offset `_sorted_at`."""
 
     async def remember_manifest(self, manifest: bytes) -> bytes:
         self._manifest = self._manifest or manifest
@@ -138,6 +141,9 @@ class MemoryStore(Store):
         table: str,
         *,
         space: str | None = None,
+        owner: str | None = None,
+        prefix: str = "",
+        newest_first: bool = False,
         after: tuple[str, str, str] | None = None,
         limit: int,
         damaged: list[tuple[str, str, str]] | None = None,
@@ -145,15 +151,21 @@ class MemoryStore(Store):
         tables = self._tables.get(generation.id)
         if tables is None:
             raise Rebuilding(f"the generation {generation.id} is gone; read again")
-        items = self._sorted(generation, tables, table)
-        if space is not None:
-            items = [item for item in items if item.space == space]
-        start = bisect_right(items, after, key=lambda item: item.row_key) if after is not None else 0
-        return Chunk(tables.checkpoint, items[start : start + limit], last=start + limit >= len(items))
+        keys = KeyRange.of(space, owner, prefix, newest_first, after)
+        only_rows = owner is not None or newest_first
+        items = self._in_order(generation, tables, table) if table in tables.rows or not only_rows else []
+        start = bisect_left(items, keys.first, key=lambda item: item.row_key)
+        end = len(items) if keys.end is None else bisect_left(items, keys.end, key=lambda item: item.row_key)
+        last = end - start <= limit
+        if newest_first:
+            return Chunk(tables.checkpoint, items[max(start, end - limit) : end][::-1], last)
+        return Chunk(tables.checkpoint, items[start : min(start + limit, end)], last)
 
-    def _sorted(self, generation: Generation, tables: _Tables, table: str) -> list[StoredRow]:
-        key = (generation.id, table, tables.checkpoint.offset)
-        if self._scanned is None or self._scanned[0] != key:
+    def _in_order(self, generation: Generation, tables: _Tables, table: str) -> list[StoredRow]:
+        at = (generation.id, tables.checkpoint.offset)
+        if self._sorted_at != at:
+            self._sorted_at, self._sorted = at, {}
+        if table not in self._sorted:
             items = [StoredRow(*row_key, data) for row_key, data in tables.rows.get(table, {}).items()]
             for name, log in tables.logs.items():
                 if name.log == table:
@@ -162,8 +174,8 @@ class MemoryStore(Store):
                         StoredRow(name.space, name.owner, ordinal_key(first + n), data)
                         for n, data in enumerate(log.newest)
                     ]
-            self._scanned = (key, sorted(items, key=lambda item: item.row_key))
-        return self._scanned[1]
+            self._sorted[table] = sorted(items, key=lambda item: item.row_key)
+        return self._sorted[table]
 
     async def size_bytes(self) -> int:
         """The bytes of all values; keys and Python's own overhead are not counted."""

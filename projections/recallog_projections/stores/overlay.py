@@ -10,6 +10,7 @@ from recallog_projections.stores.store import (
     Checkpoint,
     Chunk,
     Generation,
+    KeyRange,
     Outcome,
     Pointer,
     ReadResult,
@@ -105,34 +106,77 @@ class OverlayStore(Store):
         table: str,
         *,
         space: str | None = None,
+        owner: str | None = None,
+        prefix: str = "",
+        newest_first: bool = False,
         after: tuple[str, str, str] | None = None,
         limit: int,
         damaged: list[tuple[str, str, str]] | None = None,
     ) -> Chunk:
         if any(name.log == table for name in self._entries):
             raise InvariantViolation(f"{table!r} is a log, and an overlay scans tables only")
-        try:
-            below = await self._base.scan(
-                self._generation, table, space=space, after=after, limit=limit, damaged=damaged
-            )
-        except StorageError as error:
-            raise self._lost() from error
-        self._check_start(below.checkpoint)
-        upto = None if below.last else below.items[-1].row_key
+        keys = KeyRange.of(space, owner, prefix, newest_first, after)
+        below, upto = await self._below(table, space, owner, prefix, newest_first, after, limit, damaged)
         found = {item.row_key: item for item in below.items}
         for need, data in self._rows.items():
             row_key = (need.space, need.owner, need.key)
-            in_range = (after is None or row_key > after) and (upto is None or row_key <= upto)
-            if need.table != table or not in_range or space not in (None, need.space):
+            if need.table != table or not keys.has(row_key):
+                continue
+            if upto is not None and (row_key < upto if newest_first else row_key > upto):
                 continue
             if data is None:
                 found.pop(row_key, None)
             else:
                 found[row_key] = StoredRow(*row_key, data)
-        items = [found[row_key] for row_key in sorted(found)]
-        if not items and not below.last:  # all of them were deleted since
-            return await self.scan(generation, table, space=space, after=upto, limit=limit, damaged=damaged)
-        return Chunk(self._checkpoint, items[:limit], last=below.last and len(items) <= limit)
+        items = [found[row_key] for row_key in sorted(found, reverse=newest_first)]
+        if not items and upto is not None:  # all of them were deleted since
+            return await self.scan(
+                generation,
+                table,
+                space=space,
+                owner=owner,
+                prefix=prefix,
+                newest_first=newest_first,
+                after=upto,
+                limit=limit,
+                damaged=damaged,
+            )
+        return Chunk(self._checkpoint, items[:limit], last=upto is None and len(items) <= limit)
+
+    async def _below(
+        self,
+        table: str,
+        space: str | None,
+        owner: str | None,
+        prefix: str,
+        newest_first: bool,
+        after: tuple[str, str, str] | None,
+        limit: int,
+        damaged: list[tuple[str, str, str]] | None,
+    ) -> tuple[Chunk, tuple[str, str, str] | None]:
+        """A chunk of `base`, and the last key that it covers; None if it is the last chunk."""
+        found: list[tuple[str, str, str]] | None = None if damaged is None else []
+        try:
+            below = await self._base.scan(
+                self._generation,
+                table,
+                space=space,
+                owner=owner,
+                prefix=prefix,
+                newest_first=newest_first,
+                after=after,
+                limit=limit,
+                damaged=found,
+            )
+        except StorageError as error:
+            raise self._lost() from error
+        self._check_start(below.checkpoint)
+        if damaged is not None and found is not None:
+            damaged.extend(found)
+        if below.last:
+            return below, None
+        covered = [*(item.row_key for item in below.items), *(found or ())]
+        return below, min(covered) if newest_first else max(covered)
 
     def _check_start(self, checkpoint: Checkpoint) -> None:
         if checkpoint.offset != self._start.offset:

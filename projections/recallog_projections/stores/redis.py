@@ -41,7 +41,6 @@ from recallog_projections.stores.redis_format import (
     pack_changes,
     pack_key,
     pack_needs,
-    space_range,
     unpack_key,
 )
 from recallog_projections.stores.redis_server import RedisServer, Script
@@ -50,6 +49,7 @@ from recallog_projections.stores.store import (
     Checkpoint,
     Chunk,
     Generation,
+    KeyRange,
     Outcome,
     Pointer,
     ReadResult,
@@ -328,36 +328,37 @@ class RedisStore(Store):
         table: str,
         *,
         space: str | None = None,
+        owner: str | None = None,
+        prefix: str = "",
+        newest_first: bool = False,
         after: tuple[str, str, str] | None = None,
         limit: int,
         damaged: list[tuple[str, str, str]] | None = None,
     ) -> Chunk:
         """As in `Store`. A chunk also ends when its items reach 4 MiB; it is then not the last."""
-        prefix = self._prefix(generation)
-        begin, end = "[", "+"
-        if space is not None:
-            first, beyond = space_range(space)
-            begin, end = f"[{first}", f"({beyond}"
-        rows_from, logs_from, log, ordinal = begin, begin, "", 0
-        if after is not None:
-            log = pack_key(*after[:2])
-            rows_from = max(begin, f"({pack_key(*after)}", key=_bound_value)
-            logs_from = max(begin, f"[{log}", key=_bound_value)
-            # A scan of a table reads here after its last row, whose key is not an ordinal.
-            ordinal = int(after[2]) + 1 if after[2].isdecimal() else 0
+        keys = KeyRange.of(space, owner, prefix, newest_first, after)
+        end = "+" if keys.end is None else f"({pack_key(*keys.end)}"
+        logs_from, log, ordinal = "", "", 0
+        if owner is None and not newest_first:
+            logs_from = f"[{pack_key(*keys.first[:2])}"
+            if after is not None:
+                log = pack_key(*after[:2])
+                # A scan of a table reads here after its last row, whose key is not an ordinal.
+                ordinal = int(after[2]) + 1 if after[2].isdecimal() else 0
         answer = await self._server.run(
             _SCAN,
             1,
-            prefix + "checkpoint",
-            prefix,
+            self._prefix(generation) + "checkpoint",
+            self._prefix(generation),
             table,
             limit,
             SCAN_BYTES,
-            rows_from,
+            f"[{pack_key(*keys.first)}",
             end,
             logs_from,
             log,
             ordinal,
+            int(newest_first),
         )
         if answer is None:
             raise Rebuilding(f"the generation {generation.id} is gone; read again")
@@ -426,11 +427,6 @@ class RedisStore(Store):
 
 
 _EMPTY = Tail([], 0)
-
-
-def _bound_value(bound: str) -> str:
-    """The value in a bound of ZRANGEBYLEX, without its first character ("[" or "(")."""
-    return bound[1:]
 
 
 def _log_key(prefix: str, name: str, packed: bytes) -> bytes:

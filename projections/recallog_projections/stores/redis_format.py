@@ -40,12 +40,6 @@ def unpack_key(packed: bytes, count: int) -> list[str]:
     return [part.replace("\1\1", "\0").replace("\1\2", "\1") if "\1" in part else part for part in leading] + [last]
 
 
-def space_range(space: str) -> tuple[str, str]:
-    """The bounds (first, end) of the packed keys of `space`: at or after `first`, before `end`."""
-    begin = pack_key(space, "")
-    return begin, begin[:-1] + "\1"
-
-
 def _string_head(length: int) -> bytes:
     if length < 32:
         return bytes([0xA0 | length])

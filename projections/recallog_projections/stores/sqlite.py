@@ -23,6 +23,7 @@ from recallog_projections.stores.store import (
     Checkpoint,
     Chunk,
     Generation,
+    KeyRange,
     Outcome,
     Pointer,
     ReadResult,
@@ -212,18 +213,24 @@ class SqliteStore(Store):
         table: str,
         *,
         space: str | None = None,
+        owner: str | None = None,
+        prefix: str = "",
+        newest_first: bool = False,
         after: tuple[str, str, str] | None = None,
         limit: int,
         damaged: list[tuple[str, str, str]] | None = None,
     ) -> Chunk:
+        keys = KeyRange.of(space, owner, prefix, newest_first, after)
+
         def work(connection: sqlite3.Connection) -> Chunk:
             state = _state(connection, generation)
             if state is None:
                 raise Rebuilding(f"the generation {generation.id} is gone; read again")
             number, checkpoint = state
             report = damaged is not None
-            items = _scan_rows(connection, number, table, space, after, limit + 1, report)
-            items = items or sqlite_logs.scan(connection, number, table, space, after, limit + 1, report)
+            items = _scan_rows(connection, number, table, keys, newest_first, limit + 1, report)
+            if not items and owner is None and not newest_first:
+                items = sqlite_logs.scan(connection, number, table, space, after, limit + 1, report)
             page, last = items[:limit], len(items) <= limit
             if damaged is not None:
                 damaged.extend(item.row_key for item in page if item.data is DAMAGED)
@@ -347,19 +354,20 @@ def _scan_rows(
     connection: sqlite3.Connection,
     number: int,
     table: str,
-    space: str | None,
-    after: tuple[str, str, str] | None,
+    keys: KeyRange,
+    newest_first: bool,
     limit: int,
     report: bool,
 ) -> list[StoredRow]:
     """Rows of a table; with `report`, the data of damaged ones is `DAMAGED`."""
+    # One comparison of row values, not one of each column: SQLite then seeks to the first row and needs no sorting.
     sql = "SELECT space, owner, key, CAST(value AS BLOB), crc FROM rows WHERE generation = ? AND name = ?"
-    values: list[object] = [number, table]
-    if space is not None:
-        sql, values = f"{sql} AND space = ?", [*values, space]
-    if after is not None:
-        sql, values = f"{sql} AND (space, owner, key) > (?, ?, ?)", [*values, *after]
-    sql += " ORDER BY space, owner, key LIMIT ?"
+    sql += " AND (space, owner, key) >= (?, ?, ?)"
+    values: list[object] = [number, table, *keys.first]
+    if keys.end is not None:
+        sql, values = f"{sql} AND (space, owner, key) < (?, ?, ?)", [*values, *keys.end]
+    order = " DESC" if newest_first else ""
+    sql += f" ORDER BY space{order}, owner{order}, key{order} LIMIT ?"
     items = []
     for found_space, owner, key, data, crc in connection.execute(sql, [*values, limit]):
         if is_intact(number, (table, found_space, owner, key), data, crc):

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
@@ -95,7 +95,7 @@ class StoredRow:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Consecutive items of one table in order of (space, owner, key), with the checkpoint at the time of reading."""
+    """Consecutive items of one table in the order of the scan, with the checkpoint at the time of reading."""
 
     checkpoint: Checkpoint
     items: Sequence[StoredRow]
@@ -194,15 +194,24 @@ class Store(ABC):
         table: str,
         *,
         space: str | None = None,
+        owner: str | None = None,
+        prefix: str = "",
+        newest_first: bool = False,
         after: tuple[str, str, str] | None = None,
         limit: int,
         damaged: list[tuple[str, str, str]] | None = None,
     ) -> Chunk:
-        """Up to `limit` items of `table` (a table or a log) after the key `after`, of one space or of all.
+        """Up to `limit` items of `table` (a table or a log) in order of (space, owner, key), of one space or of all.
+
+        With `owner`, only the rows of this owner of `space`; with `prefix` too, only those whose key begins with it.
+        With `newest_first` the order is reversed: keys of fixed-width offsets then give the newest first. These three
+        are for tables: logs are not scanned. The cost is that of the rows returned, however many the table has.
+
+        `after` is the (space, owner, key) behind which the scan begins, in its order; it need not exist.
 
         With a list `damaged`, items that are damaged are left out of the chunk, and their (space, owner, key) is added
-        to the list; of a damaged part of a log, that of its first entry. A scan after the greatest key of either
-        continues behind both. Nothing is repaired then.
+        to the list; of a damaged part of a log, that of its first entry. A scan after the last key of either continues
+        behind both. Nothing is repaired then.
 
         Raises `Rebuilding` if the generation does not exist.
         """
@@ -214,6 +223,48 @@ class Store(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Close files and connections."""
+
+
+class KeyRange(NamedTuple):
+    """The (space, owner, key) from `first` on and before `end`; None: up to the last one."""
+
+    first: tuple[str, str, str]
+    end: tuple[str, str, str] | None
+
+    @classmethod
+    def of(
+        cls,
+        space: str | None,
+        owner: str | None,
+        prefix: str,
+        newest_first: bool,
+        after: tuple[str, str, str] | None,
+    ) -> "KeyRange":
+        """The range of a scan with these arguments. All stores order texts by code points, as UTF-8 is ordered."""
+        if (owner is not None and space is None) or (prefix and owner is None):
+            raise InvariantViolation("a scan by prefix needs an owner, and a scan by owner needs a space")
+        first, end = (space or "", owner or "", prefix), None
+        if space is not None:
+            end = (space + "\0", "", "") if owner is None else (space, owner + "\0", "")
+            if (beyond := _beyond_prefix(prefix)) is not None and owner is not None:
+                end = (space, owner, beyond)
+        if after is not None and newest_first:
+            end = after if end is None else min(end, after)
+        elif after is not None:
+            first = max(first, (*after[:2], after[2] + "\0"))
+        return cls(first, end)
+
+    def has(self, row_key: tuple[str, str, str]) -> bool:
+        return self.first <= row_key and (self.end is None or row_key < self.end)
+
+
+def _beyond_prefix(prefix: str) -> str | None:
+    """The first text behind all that begin with `prefix`; None if there is none."""
+    bare = prefix.rstrip("\U0010ffff")
+    if not bare:
+        return None
+    following = ord(bare[-1]) + 1
+    return bare[:-1] + chr(0xE000 if following == 0xD800 else following)  # surrogates are in no text
 
 
 def ordinal_key(ordinal: int) -> str:
