@@ -46,6 +46,14 @@ OUTLINE_PARTICIPANTS = 256  # of a space, the earliest: one row, which every rec
 DEAD_LETTER_DETAIL_CHARS_MAX = 500
 PROJECTION_RERUNS_MAX = 1_000  # rows that one record may read beyond those that its projections declared
 
+# Entries: what an agent keeps on purpose. The similarities and the pins are those of the memory model, sections 1.3 and
+# 1.5: a nearest text beyond its similarity is a duplicate.
+SIMILARITY_OF_FACTS = 0.92
+SIMILARITY_OF_ENTRIES = 0.85
+ENTRY_PINS_MAX = 5  # of an agent
+ENTRY_COST = 1.0  # of an entry whose event states none, for an agent with a balance
+ENTRY_DEPENDENTS_MAX = 1_000  # live entries that name one source: an erasure of it retracts them in one step
+
 # Rows of recent batches that the projector caches; beyond this number it drops them.
 CACHED_ROWS_MAX = 20_000
 # The cache of texts split into words for salience, and the distinct words in it: usually a few MB, at most 50.

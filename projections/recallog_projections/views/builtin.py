@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from recallog_projections.projection import Projection
 from recallog_projections.views.activity import Activity
 from recallog_projections.views.beliefs import Beliefs
+from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.episodic import Episodic
 from recallog_projections.views.outline import OutlineProjection
 from recallog_projections.views.reflection import Reflection
@@ -13,7 +14,9 @@ from recallog_projections.views.scene import Scene
 from recallog_projections.views.settings import SettingsProjection
 from recallog_schemas import limits
 
-_BUILTIN = Episodic | Salience | Reflection | Beliefs | Scene | Activity | OutlineProjection | SettingsProjection
+_BUILTIN = (
+    Episodic | Salience | Reflection | Beliefs | Scene | Activity | OutlineProjection | Entries | SettingsProjection
+)
 
 
 def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
@@ -24,7 +27,7 @@ def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
     """
     return [
         Episodic(log_events), Salience(), Reflection(), Beliefs(), Scene(), Activity(), OutlineProjection(),
-        SettingsProjection(),
+        Entries(), SettingsProjection(),
     ]  # fmt: skip
 
 

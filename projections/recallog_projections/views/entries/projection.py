@@ -1,0 +1,50 @@
+"""The projection of entries, and the rules that hold among several events.
+
+These are decided here, in the order of the ledger, and never by an exception: only its owner changes an entry, equal
+and nearly equal texts are kept once, at most five entries of an agent are pinned, and a balance covers the cost. Who
+publishes such an event reads the verdict by the event's id.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey
+from recallog_projections.views.entries import accounts, changing, retaining, tables
+from recallog_schemas import Record
+
+_RETAINING = frozenset({"memory.retained", "experience.recorded"})
+_CHANGING = frozenset({"memory.updated", "memory.retracted", "memory.archived", "memory.erased", "memory.transferred"})
+_METERING = "memory.metered"
+
+
+class Entries:
+    """Fold of what agents keep on purpose. Events that time travel has not reached change nothing."""
+
+    name: ClassVar[str] = "entries"
+    version: ClassVar[int] = 1
+    kinds = _RETAINING | _CHANGING | {_METERING}
+    tables = tables.ALL
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        kind = record.event.kind
+        if kind in _RETAINING:
+            return retaining.needs(record)
+        return accounts.needs(record) if kind == _METERING else changing.needs(record)
+
+    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
+        kind = record.event.kind
+        if kind in _RETAINING:
+            return retaining.further_needs(rows, record)
+        return () if kind == _METERING else changing.further_needs(rows, record)
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        if not record.reached:
+            return
+        kind = record.event.kind
+        if kind in _RETAINING:
+            retaining.apply(rows, record)
+        elif kind == _METERING:
+            accounts.apply(rows, record)
+        else:
+            changing.apply(rows, record)

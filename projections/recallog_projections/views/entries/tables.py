@@ -1,0 +1,204 @@
+"""The tables of entries: what each agent keeps, the verdict on each retained event, and what follows from both."""
+
+from typing import Literal
+
+import msgspec
+
+from recallog_projections.tables import Log, RowKey, Table
+from recallog_schemas import limits
+
+Status = Literal["live", "duplicate", "refused", "retracted", "archived", "erased"]
+"""What became of an event that would retain an entry. "duplicate" and "refused" never were entries."""
+LIVE: Status = "live"
+DUPLICATE: Status = "duplicate"
+REFUSED: Status = "refused"
+RETRACTED: Status = "retracted"
+ARCHIVED: Status = "archived"
+ERASED: Status = "erased"
+
+# Reasons of verdicts and refusals. A change is also refused with the status of an entry that is not live.
+EQUAL = "equal"  # duplicate: a live entry has the same text
+SIMILAR = "similar"  # duplicate: a live entry has nearly the same text, and stays as it is
+UPDATED = "updated"  # duplicate: a live fact had nearly the same text, and has taken this one
+PINS = "pins"  # live: with priority normal instead of pinned. A change to pinned is refused
+BALANCE = "balance"  # refused: it costs more than its agent has
+SOURCE_ERASED = "source_erased"  # refused, or retracted: one of its sources is erased
+DEPENDENTS = "dependents"  # refused: one of its sources has too many dependents
+TOO_LARGE = "too_large"  # refused: the entry would exceed a row
+UNKNOWN = "unknown"  # change refused: no entry has this id
+NOT_OWNER = "not_owner"  # change refused: the entry is another agent's
+OWN = "own"  # transfer refused: the entry belongs to the receiver already
+
+
+class EntryRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One entry in its current form."""
+
+    space: str
+    owner: str
+    id: str
+    offset: int
+    """The offset of the event that retained it. It stays when the entry changes or moves to another owner."""
+    at: int
+    """When it was retained, in microseconds since 1970."""
+    turn: int
+    session: str | None
+    text: str
+    type: str
+    entity: str | None
+    category: str | None
+    source: str | None
+    topic: str | None
+    importance: float
+    confidence: float
+    tier: str | None
+    """None: it does not age."""
+    priority: str
+    red_line: bool
+    metadata: bytes
+    """A JSON object; b"" without metadata."""
+    sources: tuple[str, ...]
+    """The ids of the events and entries that it was made from."""
+    subject: str | None
+    """The person that it is about."""
+    version: int
+    """The number of its texts so far, from 1."""
+    updated_at: int
+    """When it last changed, in microseconds since 1970: `at` before the first change."""
+    audience: tuple[str, ...]
+    """The agents besides its owner that may read it, sorted."""
+    shared: bool
+    """Whether all agents of the space may read it, by the settings of the space when it was retained."""
+    preseeded: bool
+
+
+class EntryRef(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The verdict on one event that would retain an entry, and where the entry is."""
+
+    owner: str
+    offset: int
+    status: Status
+    reason: str | None = None
+    """Why, in the words above, or the reason that the retracting or archiving event gave."""
+    of: str | None = None
+    """The entry that it duplicates, or the erased source with which it was retracted."""
+    similarity: float | None = None
+    """To the entry that it duplicates."""
+    retracted: tuple[str, ...] = ()
+    """Of an erased entry: the ids of the entries that were retracted with it."""
+
+
+class EntryId(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    id: str
+
+
+class Owner(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    owner: str
+
+
+class Live(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The number of live entries."""
+
+    entries: int
+
+
+class AgentEntries(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One agent's pins and account."""
+
+    pinned: tuple[str, ...] = ()
+    """The ids of its pinned entries, at most `limits.ENTRY_PINS_MAX`."""
+    balance: float | None = None
+    """The units that it may still spend; None: it was never granted any, and pays nothing."""
+    spent: float = 0.0
+    """The units that it has spent."""
+    eur: float = 0.0
+    """The sum of what was metered in euros: negative for uses."""
+
+
+class Dependents(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The live entries that name one source."""
+
+    ids: tuple[str, ...]
+
+
+class AuditEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One change of one entry, without content."""
+
+    operation: str
+    """retained, updated, retracted, archived, erased, transferred (by the former owner) or received (by the new one).
+    """
+    id: str
+    at: int
+    """Microseconds since 1970."""
+    actor: str
+    reason: str | None
+
+
+class Erasure(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The erasure of one entry."""
+
+    at: int
+    """Microseconds since 1970."""
+    actor: str
+    reason: str | None
+
+
+class Refusal(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A change that was refused, at least for some of its entries."""
+
+    event: str
+    entries: dict[str, str]
+    """By the id of the entry: why."""
+
+
+ROWS = Table("entries.rows", EntryRow)
+"""Live entries, at (space, owner, `key_of(offset)`)."""
+ENDED = Table("entries.ended", EntryRow)
+"""Retracted and archived entries, at the same address."""
+IDS = Table("entries.ids", EntryRef)
+"""At (space, "", id of the event)."""
+READERS = Table("entries.readers", Owner, write_only=True)
+"""Live entries that others than their owner may read, at (space, name of the reader, `key_of(offset)`). The reader ""
+stands for all agents of the space."""
+DIGESTS = Table("entries.digests", EntryId)
+"""Live entries by their texts, at (space, owner, `texts.digest_key`)."""
+TYPES = Table("entries.types", Live)
+"""At (space, owner, type)."""
+AGENTS = Table("entries.agents", AgentEntries)
+"""At (space, agent)."""
+SOURCES = Table("entries.sources", Dependents)
+"""At (space, "", id of the source)."""
+SUBJECTS = Table("entries.subjects", EntryId, write_only=True)
+"""Live, retracted and archived entries by the person that they are about, at (space, owner, `subject_key`)."""
+AUDIT = Log("entries.audit", AuditEntry, limits.LOG_EVENTS_KEPT)
+"""By (space, owner of the entry)."""
+ERASURES = Table("entries.erasures", Erasure, write_only=True)
+"""At (space, owner, id of the entry). Never trimmed: time travel needs all of them."""
+REFUSALS = Log("entries.refusals", Refusal, limits.LOG_EVENTS_KEPT)
+"""By (space, agent of the change). A change without an entry here was applied."""
+
+ALL = (ROWS, ENDED, IDS, READERS, DIGESTS, TYPES, AGENTS, SOURCES, SUBJECTS, AUDIT, ERASURES, REFUSALS)
+
+
+def key_of(offset: int) -> str:
+    """The key of an entry, which sorts like its offset."""
+    return f"{offset:020d}"
+
+
+def subject_key(subject: str, offset: int) -> str:
+    """The key of an entry about `subject`. Of the keys with the prefix `subject/` only those of this length are his:
+    another subject may begin with `subject/`."""
+    return f"{subject}/{offset:020d}"
+
+
+def ref_key(space: str, id_: str) -> RowKey:
+    """The row key of the verdict on the event `id_`."""
+    return RowKey(IDS.name, space, "", id_)
+
+
+def row_key(space: str, ref: EntryRef) -> RowKey | None:
+    """The row key of the entry that `ref` names; None if it has no content: it is erased, or never was an entry."""
+    if ref.status == LIVE:
+        return RowKey(ROWS.name, space, ref.owner, key_of(ref.offset))
+    if ref.status in (RETRACTED, ARCHIVED):
+        return RowKey(ENDED.name, space, ref.owner, key_of(ref.offset))
+    return None
