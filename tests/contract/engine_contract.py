@@ -279,6 +279,8 @@ class EngineContract(ABC):
         for call in (
             lambda: engine.upsert("lost", [point("village")]),
             lambda: engine.upsert("lost", []),
+            lambda: engine.delete("lost", [str(UUID(int=1))]),
+            lambda: engine.delete("lost", []),
             lambda: engine.search("lost", [Search(wanted, 1, dense=unit(0))]),
             lambda: engine.search("lost", [Search(wanted, 0)]),
             lambda: engine.retrieve("lost", [str(UUID(int=1))]),
@@ -333,6 +335,59 @@ class EngineContract(ABC):
         first = point(space, session="first")
         run(engine.upsert(shared, [first, replace(first, payload={**first.payload, "session": "last"})]))
         assert run(engine.retrieve(shared, [first.id]))[first.id].payload["session"] == "last"
+
+    def test_a_deleted_point_is_nowhere_and_the_others_stay(self, engine: Engine, collection: str) -> None:
+        written = [point("village", n, sparse=Sparse([7, n], [1.0, 1.0])) for n in range(4)]
+        run(engine.upsert(collection, written))
+        gone, *stays = written
+        wanted = everything("village")
+        assert run(engine.count(collection, wanted)) == 4
+        run(engine.delete(collection, [gone.id]))
+        assert run(engine.retrieve(collection, ids(written))).keys() == set(ids(stays))
+        assert set(ids(pages(engine, collection, 2))) == set(ids(stays))
+        assert (run(engine.count(collection)), run(engine.count(collection, wanted))) == (3, 3)
+        by_vector, by_term, by_id = run(
+            engine.search(
+                collection,
+                [
+                    Search(wanted, 9, dense=gone.dense[0]),
+                    Search(wanted, 9, sparse=Sparse([7], [1.0]), corpus=wanted),
+                    Search(replace(wanted, ids=[gone.id]), 9),
+                ],
+            )
+        )
+        assert set(ids(by_vector)) == set(ids(by_term)) == set(ids(stays))
+        assert by_id == []
+        assert [hit.score for hit in by_term] == pytest.approx([math.log(1 + 0.5 / 3.5)] * 3, abs=1e-4)
+
+    def test_deleting_a_point_again_or_a_missing_one_changes_nothing(self, engine: Engine, collection: str) -> None:
+        stays, goes = point("village", 1), point("village", 2)
+        run(engine.upsert(collection, [stays, goes]))
+        for _ in range(2):
+            run(engine.delete(collection, [goes.id, goes.id, str(UUID(int=1))]))
+        run(engine.delete(collection, []))
+        assert ids(pages(engine, collection, 9)) == [stays.id]
+
+    def test_a_deleted_point_can_be_written_again(self, engine: Engine, collection: str) -> None:
+        old = point("village", 1, session="old")
+        run(engine.upsert(collection, [old]))
+        run(engine.delete(collection, [old.id]))
+        new = point("village", 2, id=old.id, session="new")
+        run(engine.upsert(collection, [new]))
+        assert run(engine.retrieve(collection, [old.id]))[old.id].payload == new.payload
+        by_old, by_new = run(
+            engine.search(
+                collection,
+                [Search(everything("village"), 9, sparse=Sparse([n], [1.0])) for n in (1, 2)],
+            )
+        )
+        assert (ids(by_old), ids(by_new)) == ([], [old.id])
+
+    def test_many_points_are_deleted_in_one_call(self, engine: Engine, collection: str) -> None:
+        written = [point("village", n, id=str(UUID(int=n))) for n in range(1_200)]
+        run(engine.upsert(collection, written))
+        run(engine.delete(collection, ids(written[:1_100])))
+        assert ids(pages(engine, collection, 500)) == ids(written[1_100:])
 
     def test_missing_points_are_not_retrieved(self, engine: Engine, shared: str) -> None:
         written = point(new_space())

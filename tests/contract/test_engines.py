@@ -88,6 +88,18 @@ def test_a_reopened_collection_answers_the_same(engine: EdgeEngine, folder: Path
     run(again.close())
 
 
+def test_deleted_points_stay_deleted_in_a_reopened_collection(engine: EdgeEngine, folder: Path) -> None:
+    written = [point("village", n) for n in range(60)]
+    run(engine.create("memories", DIMENSION))
+    run(engine.upsert("memories", written))
+    run(engine.delete("memories", ids(written[:20])))
+    run(engine.close())
+    again = EdgeEngine(folder)
+    assert set(ids(pages(again, "memories", 20))) == set(ids(written[20:]))
+    assert run(again.count("memories")) == 40
+    run(again.close())
+
+
 def test_a_collection_that_another_process_has_open_is_unavailable_and_not_lost(
     engine: EdgeEngine, folder: Path
 ) -> None:
@@ -199,6 +211,7 @@ async def main(folder, first):
     engine = edge.EdgeEngine(Path(folder))
     for start in range(int(first), 100_000, 20):
         await engine.upsert("memories", [point("village", n, id=str(UUID(int=n))) for n in range(start, start + 20)])
+        await engine.delete("memories", [str(UUID(int=n)) for n in range(start, start + 5)])
         print(start + 20, flush=True)
 
 asyncio.run(main(*sys.argv[1:]))
@@ -242,7 +255,7 @@ def kill(process: "subprocess.Popen[str]", after_lines: int, after_seconds: floa
     return [line.strip() for line in [*lines, *rest.splitlines()]]
 
 
-def test_every_acknowledged_point_survives_a_kill_while_writing(engine: EdgeEngine, folder: Path) -> None:
+def test_every_acknowledged_write_and_deletion_survives_a_kill(engine: EdgeEngine, folder: Path) -> None:
     run(engine.create("memories", DIMENSION))
     run(engine.close())
     chance = random.Random(7)
@@ -253,7 +266,10 @@ def test_every_acknowledged_point_survives_a_kill_while_writing(engine: EdgeEngi
         again = EdgeEngine(folder)
         found = {stored.id: stored for stored in pages(again, "memories", 1_000)}
         for n in range(acknowledged):
-            assert found[str(UUID(int=n))].payload["offset"] == n
+            if n % 20 < 5:
+                assert str(UUID(int=n)) not in found
+            else:
+                assert found[str(UUID(int=n))].payload["offset"] == n
         last = point("village", acknowledged - 1)
         hits = run(
             again.search(

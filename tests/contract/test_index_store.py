@@ -248,6 +248,82 @@ def test_a_commit_for_a_checkpoint_that_has_moved_writes_no_points(tmp_path: Pat
     in_a_village(tmp_path, work)
 
 
+# Deleted documents.
+
+
+async def delete(found: Village, *keys: str) -> Outcome:
+    """Commit the deletion of documents, as a fold of the next record would."""
+    store = await found.store()
+    active = (await found.rows.pointer(0)).active
+    assert active is not None
+    expected = await found.rows.checkpoint(active)
+    assert expected is not None
+    changes = Changes({("index.document", "", "", key): None for key in keys}, {}, {})
+    return await store.commit(active, expected, one_further(expected), changes)
+
+
+def one_further(checkpoint: Checkpoint) -> Checkpoint:
+    return Checkpoint(checkpoint.offset + 1, checkpoint.record, checkpoint.digest, checkpoint.chain)
+
+
+async def scanned(found: Village) -> set[str]:
+    """The ids of the points that a scan of the documents shows."""
+    active = (await found.rows.pointer(0)).active
+    assert active is not None
+    return {item.key for item in (await (await found.store()).scan(active, "index.document", limit=1000)).items}
+
+
+def test_the_points_of_deleted_documents_are_deleted_with_their_commit(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        first, second, *others = sorted(await found.points())
+        assert await delete(found, first, second) is Outcome.APPLIED
+        assert sorted(await found.points()) == others
+        assert await scanned(found) == set(others)
+        assert await delete(found, first) is Outcome.APPLIED  # again, and a point that is gone
+        assert sorted(await found.points()) == others
+
+    in_a_village(tmp_path, work)
+
+
+def test_a_deletion_that_failed_after_its_commit_shows_nowhere_and_the_next_commit_repeats_it(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        first, second, *others = sorted(await found.points())
+        found.engine.before["delete"] = IndexUnavailable("pulled")
+        assert await delete(found, first) is Outcome.APPLIED
+        found.engine.up()
+        assert first in await found.points()
+        assert await scanned(found) == {second, *others}
+        assert await delete(found, second) is Outcome.APPLIED
+        assert sorted(await found.points()) == others == sorted(await scanned(found))
+
+    in_a_village(tmp_path, work)
+
+
+def test_a_commit_that_fails_deletes_no_points(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        before = await found.points()
+        found.rows.crashes = True
+        with pytest.raises(Crash):
+            await delete(found, min(before))
+        found.rows.crashes = False
+        assert (await found.points()).keys() == before.keys() == await scanned(found)
+
+    in_a_village(tmp_path, work)
+
+
+def test_a_commit_behind_the_checkpoint_deletes_no_points(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        before = await found.points()
+        active = (await found.rows.pointer(0)).active
+        assert active is not None
+        changes = Changes({("index.document", "", "", min(before)): None}, {}, {})
+        outcome = await (await found.store()).commit(active, Checkpoint(), Checkpoint(3), changes)
+        assert outcome is not Outcome.APPLIED
+        assert (await found.points()).keys() == before.keys()
+
+    in_a_village(tmp_path, work)
+
+
 # Lost collections.
 
 

@@ -16,7 +16,19 @@ class FaultyEngine(Engine):
     def down(self, error: Exception) -> None:
         """Make every call raise."""
         self.before = dict.fromkeys(
-            ("create", "collections", "drop", "upsert", "search", "retrieve", "scroll", "count", "size_bytes"), error
+            (
+                "create",
+                "collections",
+                "drop",
+                "upsert",
+                "delete",
+                "search",
+                "retrieve",
+                "scroll",
+                "count",
+                "size_bytes",
+            ),
+            error,
         )
 
     def up(self) -> None:
@@ -45,6 +57,11 @@ class FaultyEngine(Engine):
         self._fails(self.before, "upsert")
         await self.engine.upsert(collection, points)
         self._fails(self.after, "upsert")
+
+    async def delete(self, collection: str, ids: Collection[str]) -> None:
+        self._fails(self.before, "delete")
+        await self.engine.delete(collection, ids)
+        self._fails(self.after, "delete")
 
     async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         self._fails(self.before, "search")

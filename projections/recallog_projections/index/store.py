@@ -4,12 +4,17 @@ The engine has no transactions. A commit first writes its points, whose ids foll
 they are durable; then it commits rows and checkpoint in the other store, atomically and fenced. If it is interrupted in
 between, it is repeated and writes the same points. A generation whose collection is gone has no checkpoint: it counts
 as lost and is rebuilt. Vectors that an earlier collection still has are not computed again, also if the rows were lost.
+
+Points of deleted documents are deleted after the commit, which notes their ids in a table of this store. The next
+commit deletes them again and removes the notes, so that an interruption leaves no point behind. Until then scans leave
+out the points that are noted.
 """
 
 import asyncio
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
@@ -32,7 +37,7 @@ from recallog_projections.stores.store import (
     StoredRow,
 )
 from recallog_projections.tables import LogName, RowKey
-from recallog_schemas.errors import IndexDamaged, IndexLost, InvariantViolation, Rebuilding
+from recallog_schemas.errors import IndexDamaged, IndexLost, IndexUnavailable, InvariantViolation, Rebuilding
 
 _EMBEDDED_CHARS = 16_384
 """Characters of one call of the embedder, so that progress shows while a commit is prepared: about 50 turns of people
@@ -40,6 +45,8 @@ chatting with the text before them, which all-MiniLM-L6-v2 embeds in less than a
 
 
 _CHUNK_ROWS = 1_000
+_DELETED = "index.deleted"
+"""The table of the ids of points that the last commit of a generation deleted, as keys."""
 _SAMPLE_POINTS = 100
 """Points that are read when a collection is first used, to notice that a whole file of vectors is damaged."""
 
@@ -134,13 +141,35 @@ class IndexStore(Store):
 
     async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
         rows = {row_key: data for row_key, data in changes.rows.items() if row_key[0] != DOCUMENTS.name}
-        added = {row_key[3]: data for row_key, data in changes.rows.items() if row_key[0] == DOCUMENTS.name}
-        if added and await self._rows.checkpoint(generation) == expected:  # otherwise the commit will be refused
-            try:
-                await self._add(generation, {key: DOCUMENTS.decode(data) for key, data in added.items() if data})
-            except IndexLost:
-                return Outcome.LOST
-        return await self._rows.commit(generation, expected, new, Changes(rows, changes.logs, changes.keep))
+        written = {row_key[3]: data for row_key, data in changes.rows.items() if row_key[0] == DOCUMENTS.name}
+        deleted = [key for key, data in written.items() if data is None]
+        if await self._rows.checkpoint(generation) != expected:  # the commit will be refused
+            return await self._rows.commit(generation, expected, new, Changes(rows, changes.logs, changes.keep))
+        before = await self._deleted(generation)
+        try:
+            if before:
+                await self._engine.delete(collection_of(generation), before)
+            added = {key: DOCUMENTS.decode(data) for key, data in written.items() if data is not None}
+            if added:
+                await self._add(generation, added)
+        except IndexLost:
+            return Outcome.LOST
+        rows |= {(_DELETED, "", "", key): None for key in before} | {(_DELETED, "", "", key): b"" for key in deleted}
+        outcome = await self._rows.commit(generation, expected, new, Changes(rows, changes.logs, changes.keep))
+        if outcome is Outcome.APPLIED and deleted:
+            with suppress(IndexUnavailable):  # the next commit deletes them again
+                await self._engine.delete(collection_of(generation), deleted)
+        return outcome
+
+    async def _deleted(self, generation: Generation) -> set[str]:
+        """The ids of the points that the last commit has deleted, or failed to delete. Raises `Rebuilding`."""
+        found, after = set[str](), None
+        while True:
+            chunk = await self._rows.scan(generation, _DELETED, after=after, limit=_CHUNK_ROWS)
+            found.update(item.key for item in chunk.items)
+            if chunk.last:
+                return found
+            after = chunk.items[-1].row_key
 
     async def read(
         self,
@@ -181,6 +210,7 @@ class IndexStore(Store):
         checkpoint = await self._rows.checkpoint(generation)
         if checkpoint is None:
             raise Rebuilding(f"the generation {generation.id} is gone; read again")
+        deleted = await self._deleted(generation)
         items: list[StoredRow] = []
         last_id, last = after[2] if after else None, False
         while not items and not last:
@@ -192,6 +222,8 @@ class IndexStore(Store):
                 raise Rebuilding(str(error)) from error
             items = []
             for point in stored:
+                if point.id in deleted:
+                    continue
                 wrong = points.damage(point, vectors=damaged is not None)
                 if wrong and damaged is None:
                     raise IndexDamaged(f"the point {point.id} of the index is damaged: {wrong}")

@@ -59,6 +59,9 @@ from recallog_schemas.errors import IndexDamaged, IndexLost, IndexUnavailable, R
 SLICE_POINTS = 50
 """Points of one call: 15 to 30 ms on a busy 2-core machine, during which no other thread of the process runs."""
 
+DELETED_POINTS = 1_000
+"""Points of one call that deletes."""
+
 FLUSH_BYTES = 4 * 1024 * 1024
 """Size of points after which the write-ahead log is flushed into the shard's files: that of about 1,000 short texts.
 
@@ -143,6 +146,14 @@ class EdgeEngine(Engine):
         for start in range(0, len(points), SLICE_POINTS):
             await self._run(self._upsert, collection, points[start : start + SLICE_POINTS])
         if points:
+            await self._run(self._sync, collection)
+
+    async def delete(self, collection: str, ids: Collection[str]) -> None:
+        await self._run(self._shard, collection)
+        wanted = list(dict.fromkeys(ids))
+        for start in range(0, len(wanted), DELETED_POINTS):
+            await self._run(self._delete, collection, wanted[start : start + DELETED_POINTS])
+        if wanted:
             await self._run(self._sync, collection)
 
     async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
@@ -247,6 +258,12 @@ class EdgeEngine(Engine):
         if found.unflushed_bytes >= FLUSH_BYTES:
             found.shard.flush()
             found.unflushed_bytes = 0
+
+    def _delete(self, collection: str, ids: Sequence[str]) -> None:
+        found = self._shard(collection)
+        found.shard.update(qdrant.UpdateOperation.delete_points(list(ids)))
+        found.counts.clear()
+        found.unflushed_bytes += sum(map(len, ids))
 
     def _sync(self, collection: str) -> None:
         """Sync the write-ahead log, which the library leaves in the system's cache, so that it survives a power cut."""

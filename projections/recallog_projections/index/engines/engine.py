@@ -137,6 +137,13 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    async def delete(self, collection: str, ids: Collection[str]) -> None:
+        """Delete the points with these ids; those that do not exist are ignored. Durable on return.
+
+        Deleted points are in no search, count or corpus. Raises `IndexLost`.
+        """
+
+    @abstractmethod
     async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         """The hits of each search, best first. Raises `IndexLost`."""
 

@@ -53,6 +53,9 @@ WRITE_SECONDS = 15.0
 UPSERT_BYTES = 8 * 1024 * 1024
 """JSON of one request, by an estimate; a server accepts 32 MB."""
 
+DELETED_POINTS = 10_000
+"""Points of one request that deletes."""
+
 _NUMBER_BYTES = 22
 """A float of a vector in JSON."""
 
@@ -161,6 +164,16 @@ class ServerEngine(Engine):
             await self._require(name)
         for part in _requests(points):
             await self._write(partial(self._client.upsert, name, part, wait=True))
+
+    async def delete(self, collection: str, ids: Collection[str]) -> None:
+        name = self._name(collection)
+        await self._checked()
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            await self._require(name)
+        for start in range(0, len(wanted), DELETED_POINTS):
+            selected = qdrant.PointIdsList(points=list(wanted[start : start + DELETED_POINTS]))
+            await self._write(partial(self._client.delete, name, selected, wait=True))
 
     async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         name = self._name(collection)
