@@ -127,7 +127,7 @@ async def _batch(
 
 
 def _record(offset: int, data: bytes, event: Event) -> Record:
-    return Record(0, offset, event, data, not kinds.kind_of(event.kind).bookkeeping)
+    return Record(0, offset, event, data, kinds.kind_of(event.kind).is_episode)
 
 
 def _needs(projections: Sequence[Projection], records: Sequence[Record]) -> Iterator[RowKey]:

@@ -163,4 +163,4 @@ async def _steps(components: Components, end: int) -> _Steps:
 
 def _record(batch: Batch, number: int, event: Event) -> Record:
     offset, data = batch.records[number]
-    return Record(batch.partition, offset, event, data, not kinds.kind_of(event.kind).bookkeeping)
+    return Record(batch.partition, offset, event, data, kinds.kind_of(event.kind).is_episode)

@@ -207,7 +207,7 @@ class Record(msgspec.Struct, frozen=True):
     data: bytes
     """The event's bytes in the ledger."""
     memorable: bool
-    """False for bookkeeping kinds, and for events that time travel has not reached: folded, but no agent's memory."""
+    """Whether its event is an episode that time travel has reached. Others are folded, but are in no agent's memory."""
     reached: bool = True
     """False for events later than the moment of a time-travel query: only the settings that they change count."""
 

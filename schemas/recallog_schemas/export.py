@@ -111,10 +111,10 @@ def _kind(kind: kinds.Kind) -> Schema:
     schema["x-recallog"] = {
         "importance": kind.importance,
         "shared": kind.shared,
-        "bookkeeping": kind.bookkeeping,
-        "recalled": kind.recalled and not kind.bookkeeping,
+        "recalled": kind.recalled,
         "schema_version": kind.schema_version,
         "role": kind.role,
+        "content": sorted(kind.content or ()),
         "text": kind.text.__name__,
     }
     return schema

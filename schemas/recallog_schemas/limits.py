@@ -17,6 +17,9 @@ TOOL_TEXT_CHARS_MAX = 800  # of the text of a tool call: its name, its arguments
 TOOL_NAME_CHARS_MAX = 100  # of them for the name
 TOOL_ARGUMENTS_CHARS = 400  # of them for the arguments; they and the outcome may use what the other leaves
 TOOL_DETAILS_CHARS_MAX = 8_000  # of a tool call, whose exact strings are indexed
+EVENT_IDS_MAX = 200  # ids of entries that one event names, and moves of one part of a plan
+ACCESSED_IDS_MAX = 256
+REASON_CHARS_MAX = 500
 WEIGHT_MAX = 1_000.0  # weight of a term of salience: the sum of three terms stays finite and readable
 
 # Appending and reading.
@@ -115,3 +118,22 @@ PREVIEW_ANCHOR_CHARS = 260
 AROUND_EVENTS = 3
 AROUND_EVENTS_MAX = 50
 ENTRIES_IDS_MAX = 200
+
+# Entries and items. The numbers are those of the memory model, sections 1.3 to 1.5.
+ENTRY_TYPE_CHARS_MAX = 64
+ENTRY_SOURCES_MAX = 64
+SOURCE_CHARS_MAX = 1_000
+MODEL_CHARS_MAX = 256  # the name of a model
+ITEM_VALUE_BYTES_MAX = 64 * 1024
+ITEM_NAME_CHARS_MAX = 256
+ITEM_NAMESPACE_NAMES_MAX = 8
+WORKING_BLOCKS_MAX = 64  # of an agent
+WORKING_DOCUMENT_BYTES = 4_000
+SCRATCHPAD_KEYS_MAX = 50  # of a session
+CAPTURE_TOOLS_MAX = 256
+PRICES_MAX = 64
+CONSENSUS_AGENTS_MAX = 256
+CONSENSUS_CLAIMS_MAX = 20
+CONSENSUS_CRUXES_MAX = 5
+CONSENSUS_TAGS_MAX = 20
+INSIGHTS_MAX = 64

@@ -203,7 +203,7 @@ class Fold:
 
     def _record(self, partition: int, offset: int, data: bytes, event: Event) -> Record:
         reached = self._remember_until is None or event.at <= self._remember_until
-        memorable = reached and not kinds.kind_of(event.kind).bookkeeping
+        memorable = reached and kinds.kind_of(event.kind).is_episode
         return Record(partition, offset, event, data, memorable, reached)
 
     def _load_needs(self, records: Sequence[Record], rows: Rows) -> Steps[None]:

@@ -16,7 +16,7 @@ from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
 
 HERE = Path(__file__).parent
-CATALOGUE = (5, "6b1147410fd82e3e")
+CATALOGUE = (6, "050d0d74a9cbdeba")
 VILLAGE = {
     "episodic.own": "050d0549f5f66f25",
     "episodic.shared": "18143a1f75abb826",
@@ -35,7 +35,7 @@ VILLAGE = {
     "activity.kinds": "9bde5b4d1ef7ce38",
     "outline.space": "808d5dfafbfc3f30",
     "settings.space": "cf818b47d5b2032e",
-    "settings.agent": "785698b3ba4f45e4",
+    "settings.agent": "c446009e440dd5c8",
 }
 DOCUMENT_000 = {
     "dead_letters": "0e772174ee654f62",

@@ -6,6 +6,7 @@ import pytest
 
 from recallog_schemas import Event, codec, kinds
 from recallog_schemas.errors import InvalidEvent
+from support.payloads import LEAST
 
 # The importances of the ledger-view memory document, and those of its code.
 IMPORTANCE = {
@@ -27,8 +28,6 @@ TEXT_KINDS = [
     "user.injected", "judge.verdict", "verdict.final",
 ]  # fmt: skip
 
-BOOKKEEPING = {"agent.configured", "space.configured", "clock.ticked", "reflection.failed"}
-
 
 def made(kind: str, **payload: Any) -> Event:
     return codec.make({"space": "village", "agent": "baker", "kind": kind, "payload": payload})
@@ -43,17 +42,14 @@ def test_an_unknown_kind_has_importance_one_half_is_private_and_is_remembered() 
     unknown = kinds.kind_of("image.generated")
     assert unknown.importance == 0.5
     assert not unknown.shared
-    assert not unknown.bookkeeping
+    assert unknown.is_episode
 
 
-def test_five_kinds_are_shared_by_default() -> None:
+def test_seven_kinds_are_shared_by_default() -> None:
     assert sorted(kinds.DEFAULT_SHARED_KINDS) == [
-        "agent.reflected", "judge.verdict", "run.started", "user.injected", "world.observed",
+        "agent.reflected", "consensus.recorded", "dissent.recorded", "judge.verdict", "run.started", "user.injected",
+        "world.observed",
     ]  # fmt: skip
-
-
-def test_bookkeeping_events_are_remembered_by_no_agent() -> None:
-    assert {name for name, kind in kinds.CATALOGUE.items() if kind.bookkeeping} == BOOKKEEPING
 
 
 @pytest.mark.parametrize("kind", TEXT_KINDS)
@@ -202,8 +198,7 @@ def test_an_invalid_payload_of_a_known_kind_is_refused_with_a_path(
 
 @pytest.mark.parametrize("kind", sorted(kinds.CATALOGUE))
 def test_unknown_payload_fields_are_preserved(kind: str) -> None:
-    least = {"tool.used": {"tool": "t"}, "reflection.failed": {"trigger": "t", "reason": "r"}}
-    payload = {"text": "t"} | least.get(kind, {}) | {"mood": ["dark", {"x": 1.5}]}
+    payload = {**LEAST[kind], "mood": ["dark", {"x": 1.5}]}
     assert made(kind, **payload).payload == payload
 
 

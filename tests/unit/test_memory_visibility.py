@@ -13,6 +13,7 @@ from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.kinds import CATALOGUE, DEFAULT_SHARED_KINDS
 from recallog_schemas.views import EpisodicView
 from support.events import event, run
+from support.payloads import LEAST
 
 
 def event_of(kind: str, agent: str, turn: int, text: str | None = None, **fields: Any) -> Event:
@@ -104,7 +105,8 @@ def test_thoughts_are_visible_only_to_their_own_agent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", sorted(DEFAULT_SHARED_KINDS))
 def test_events_of_shared_kinds_are_visible_to_all(tmp_path: Path, kind: str) -> None:
-    assert turns(tmp_path, [event_of(kind, "narrator", 1)]) == [1]
+    shared = event(kind, agent="narrator", turn=1, payload={"text": "t", **LEAST[kind]})
+    assert turns(tmp_path, [shared]) == [1]
 
 
 def test_speech_of_others_is_not_visible_by_default(tmp_path: Path) -> None:
@@ -189,8 +191,8 @@ def pure(events: Iterable[Event], agent: str) -> list[Event]:
     for each in events:
         public = each.audience is None and each.kind in shared
         kind = CATALOGUE.get(each.kind)
-        bookkeeping = kind is not None and kind.bookkeeping
-        if not bookkeeping and (public or each.agent == agent or agent in (each.audience or ())):
+        episode = kind is None or kind.is_episode
+        if episode and (public or each.agent == agent or agent in (each.audience or ())):
             seen.append(each)
         if each.kind == "space.configured" or (each.kind == "run.started" and each.payload.get("shared_kinds")):
             shared = each.payload["shared_kinds"]

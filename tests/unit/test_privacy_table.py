@@ -19,6 +19,7 @@ from recallog_schemas.views import View
 from support.cli import recallog
 from support.events import event, one_loop, run
 from support.indexing import catch_up, indexing_of, memory_with
+from support.payloads import LEAST
 
 PAGE = (Path(__file__).parents[2] / "docs" / "privacy.md").read_text()
 AGENTS = ("baker", "miller", "smith")
@@ -28,6 +29,8 @@ PAYLOADS: Mapping[str, dict[str, Any]] = {
     "agent.reflected": {"belief": SECRET},
     "run.started": {"goal": SECRET},
     "agent.configured": {"note": SECRET},
+    "consensus.recorded": {**LEAST["consensus.recorded"], "conclusion": SECRET},
+    "dissent.recorded": {**LEAST["dissent.recorded"], "content": SECRET},
 }
 
 

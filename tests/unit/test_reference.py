@@ -75,8 +75,9 @@ def test_every_operation_is_in_the_table_and_has_a_section_with_its_parameters_a
 def test_every_kind_is_in_the_table_and_has_a_section_with_the_fields_of_its_payload() -> None:
     for name, kind in CATALOGUE.items():
         assert kind.description
-        readers = "none: bookkeeping" if kind.bookkeeping else "shared" if kind.shared else "private"
-        importance = "" if kind.bookkeeping else f"{kind.importance:.2f}"
+        roles = {"bookkeeping": "none: bookkeeping", "entry": "private: entry"}
+        readers = roles.get(kind.role, "shared" if kind.shared else "private")
+        importance = f"{kind.importance:.2f}" if kind.is_episode or kind.recalled else ""
         assert f"| [`{name}`](#{name.replace('.', '')}) | {importance} | {readers} |" in COMMITTED["kinds.md"]
         fields = re.findall(r"^\| `(\w+)`", section(COMMITTED["kinds.md"], name), re.MULTILINE)
         assert fields == list(kind.payload.model_fields)

@@ -196,8 +196,11 @@ async def _absent(snapshot: Snapshot, scope: AgentScope, found: Position | None,
     event = codec.decode(data)
     if isinstance(as_of, datetime) and event.at > as_of:
         return _Verdict("unknown", f"there was no event of this id in {space} then: it happened later")
-    if kinds.kind_of(event.kind).bookkeeping:
-        return _Verdict("bookkeeping", f"{event.kind} is a bookkeeping kind, which no agent remembers")
+    role = kinds.kind_of(event.kind).role
+    if role == kinds.BOOKKEEPING:
+        return _Verdict(role, f"{event.kind} is a bookkeeping kind, which no agent remembers")
+    if role == kinds.ENTRY:
+        return _Verdict(role, f"{event.kind} is kept on purpose; it is in no window and has no salience")
     kept_from = episodic.kept_from(*_tails(snapshot, scope))
     if kept_from is not None and found.offset < kept_from and seen.visible is not False:
         return _Verdict(

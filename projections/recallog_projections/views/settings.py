@@ -13,7 +13,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_schemas import Event, Record, kinds, limits
 from recallog_schemas.errors import ProjectionError
-from recallog_schemas.kinds import DEFAULT_SHARED_KINDS, AgentConfigured, Dates, DeclaredKind, Kind, Role
+from recallog_schemas.kinds import DEFAULT_SHARED_KINDS, AgentConfigured, Dates, DeclaredKind, EpisodeRole, Kind
 
 _AGENT_FIELDS = frozenset(AgentConfigured.model_fields)
 _KIND_FIELDS = frozenset(DeclaredKind.model_fields)
@@ -25,7 +25,7 @@ class Declaration(msgspec.Struct, frozen=True, omit_defaults=True):
     importance: float = kinds.DEFAULT_IMPORTANCE
     shared: bool = False
     text: str | None = None
-    role: Role = kinds.MEMORY
+    role: EpisodeRole = kinds.MEMORY
 
 
 _DEFAULTS = Declaration()
@@ -52,6 +52,14 @@ class AgentSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     persona: str | None = None
     goal: str | None = None
     dates: Dates | None = None
+    working: dict[str, Any] | None = None
+    rag: dict[str, Any] | None = None
+    quality: dict[str, Any] | None = None
+    tiers: dict[str, Any] | None = None
+    capture: dict[str, Any] | None = None
+    extract_facts: bool | None = None
+    auto_recall: bool | None = None
+    prices: dict[str, Any] | None = None
 
 
 def dates_of(agent: AgentSettings | None) -> Dates:
@@ -95,7 +103,7 @@ class SettingsProjection:
     """
 
     name: ClassVar[str] = "settings"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     kinds = frozenset({"agent.configured", "space.configured", "run.started"})
     tables = (SPACES, AGENTS)
 

@@ -19,12 +19,11 @@ class KindView(View):
     """From 0 to 1: how much an event weighs in salience."""
     shared: bool
     """Whether every agent of the space sees its events, unless they are addressed to some."""
-    bookkeeping: bool
-    """Whether its events are folded without becoming memories of any agent."""
     recalled: bool
     """Whether recall and search find its events."""
     role: Role
-    """Where a prompt shows it besides memory: "action" (ACTION HISTORY), "visitor" (VISITOR), or "memory" (nowhere)."""
+    """What its events are. Episodes, by where a prompt shows them besides memory: "memory" (nowhere), "action" (ACTION
+    HISTORY), or "visitor" (VISITOR). "entry": what an agent keeps on purpose. "bookkeeping": no memory of any agent."""
     text: str
     """How its text is made: a template of payload fields, alternatives joined by " or ", or the name of one field; ""
     if it has no text."""
@@ -32,6 +31,8 @@ class KindView(View):
     """The version of its payload."""
     fields: tuple[str, ...]
     """The payload fields that are checked; any payload may have others. Empty for a declared kind."""
+    content: tuple[str, ...]
+    """Those of them that are content: texts, values, and names that people choose. The others are structure."""
 
     def format(self) -> str:
         """Name, importance, visibility and source in one line."""
@@ -46,12 +47,12 @@ class KindView(View):
             space=space,
             importance=kind.importance,
             shared=shared,
-            bookkeeping=kind.bookkeeping,
-            recalled=kind.recalled and not kind.bookkeeping,
+            recalled=kind.recalled,
             role=kind.role,
             text=kind.text.__name__,
             schema_version=kind.schema_version,
             fields=tuple(kind.payload.model_fields),
+            content=tuple(field for field in kind.payload.model_fields if kind.is_content(field)),
         )
 
 

@@ -55,7 +55,7 @@ class Explanation(OfAgent):
     """The id of the event."""
     verdict: str
     """remembered (the prompt shows the event), outscored, out_of_window, not_kept, not_visible, bookkeeping,
-    dead_letter, or unknown."""
+    entry, dead_letter, or unknown."""
     why: str
     """The verdict in a sentence."""
     position: Position | None

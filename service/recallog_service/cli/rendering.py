@@ -215,7 +215,7 @@ def _kinds(found: "views.KindsView | views.Catalogue") -> None:
             kind.name,
             f"{kind.importance:.2f}",
             "yes" if kind.shared else "",
-            "bookkeeping" if kind.bookkeeping else kind.role,
+            kind.role,
             kind.schema_version,
             kind.text,
             " ".join(kind.fields),

@@ -134,7 +134,7 @@ def _entry(entry: LedgerEntry) -> Text:
     line.append(f"  {event.kind}  ", "dim")
     # The lines of a text are indented, so that no line looks like another event.
     text = harmless(_text(event)).replace("\n", "\n    ")
-    line.append(text, _STYLES.get(event.kind, "dim" if kinds.kind_of(event.kind).bookkeeping else ""))
+    line.append(text, _STYLES.get(event.kind, "dim" if kinds.kind_of(event.kind).role == kinds.BOOKKEEPING else ""))
     return line
 
 

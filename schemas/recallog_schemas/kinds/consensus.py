@@ -1,0 +1,88 @@
+"""The payloads of consensus: what agents agreed on, and who disagreed."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from recallog_schemas import limits
+from recallog_schemas.kinds.payload import AgentName, Count, Id, Label, Payload, Share, Words
+
+Agents = Annotated[list[AgentName], Field(max_length=limits.CONSENSUS_AGENTS_MAX)]
+Claims = Annotated[list[str], Field(max_length=limits.CONSENSUS_CLAIMS_MAX)]
+Cruxes = Annotated[list[str], Field(max_length=limits.CONSENSUS_CRUXES_MAX)]
+Tags = Annotated[list[Label], Field(max_length=limits.CONSENSUS_TAGS_MAX)]
+
+
+class ConsensusRecorded(Payload):
+    """What a debate concluded."""
+
+    topic: Words
+    """What was debated."""
+    conclusion: Words
+    """What the agents agreed on."""
+    strength: Literal["unanimous", "strong", "moderate", "weak", "split", "contested"] | None = None
+    """How strong the agreement is (null: by the shares of the agents)."""
+    confidence: Share
+    """From 0 to 1: how certain the conclusion is."""
+    participating: Agents
+    """The agents that took part."""
+    agreeing: Agents
+    """The agents that agreed."""
+    dissenting: Agents | None = None
+    """The agents that did not agree."""
+    key_claims: Claims | None = None
+    """The claims that it rests on."""
+    cruxes: Cruxes | None = None
+    """What would change the conclusion."""
+    domain: Label | None = None
+    """The field that it belongs to."""
+    tags: Tags | None = None
+    """Words by which it is grouped."""
+    rounds: Count | None = None
+    """How many rounds the debate had."""
+    supersedes: Id | None = None
+    """The id of the consensus that it replaces."""
+
+
+class DissentRecorded(Payload):
+    """What an agent objected. `consensus` or `topic` is required."""
+
+    consensus: Id | None = None
+    """The id of the consensus that it objects to."""
+    topic: Words | None = None
+    """The topic whose consensus it objects to."""
+    type: Literal[
+        "minor_quibble",
+        "alternative_approach",
+        "fundamental_disagreement",
+        "edge_case_concern",
+        "risk_warning",
+        "abstention",
+    ]
+    """What sort of objection it is."""
+    content: Words
+    """The objection."""
+    reasoning: str | None = None
+    """Why."""
+    confidence: Share
+    """From 0 to 1: how certain the agent is."""
+    rebuttal: str | None = None
+    """What was answered."""
+    acknowledged: bool | None = None
+    """Whether the others took note of it."""
+
+    @model_validator(mode="after")
+    def _objects_to_something(self) -> "DissentRecorded":
+        if self.consensus is None and self.topic is None:
+            raise PydanticCustomError("nothing_given", "give consensus (or topic)")
+        return self
+
+
+class ConsensusSuperseded(Payload):
+    """A consensus was replaced."""
+
+    consensus: Id
+    """The id of the consensus that no longer holds."""
+    by: Id
+    """The id of the one that replaces it."""

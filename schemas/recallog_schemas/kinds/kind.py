@@ -1,0 +1,58 @@
+"""The type of a kind of event: its role, its payload, its text, its importance, and which of its fields are content."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from recallog_schemas.kinds.payload import Payload
+from recallog_schemas.text_rules import TextRule
+
+KIND_PATTERN = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$"
+
+EpisodeRole = Literal["memory", "action", "visitor"]
+"""Where a prompt shows the episodes of a kind besides an agent's memory: nowhere, as the agent's own actions under
+ACTION HISTORY, or as words of visitors under VISITOR."""
+Role = Literal["memory", "action", "visitor", "entry", "bookkeeping"]
+"""What the events of a kind are: episodes (see `EpisodeRole`), which happened to agents and are in their episodic
+memory; entries, which an agent keeps on purpose; or bookkeeping, which is no memory of any agent."""
+MEMORY: EpisodeRole = "memory"
+ACTION: EpisodeRole = "action"
+VISITOR: EpisodeRole = "visitor"
+ENTRY: Literal["entry"] = "entry"
+BOOKKEEPING: Literal["bookkeeping"] = "bookkeeping"
+
+DEFAULT_IMPORTANCE = 0.5
+"""The importance of every kind for which neither the catalogue nor its space sets another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The properties of one kind of event."""
+
+    name: str
+    description: str
+    """What an event of the kind says, in a sentence; "" for kinds that the catalogue does not know."""
+    payload: type[Payload]
+    text: TextRule
+    importance: float
+    """From 0 to 1: how much the event weighs in salience."""
+    shared: bool = False
+    """Whether every agent of the space sees its events, unless the space sets it differently."""
+    recalled: bool = True
+    """Whether recall and search find its events. False for bookkeeping, for texts that only name or close a session,
+    and for items, which have a search of their own."""
+    schema_version: int = 1
+    role: Role = MEMORY
+    details: TextRule | None = None
+    """A longer form of the text, whose exact strings, such as paths and errors, recall finds too; None: the text."""
+    content: frozenset[str] | None = None
+    """The payload fields that are content: texts, values, and names that people choose. The other fields of the payload
+    model are structure: ids, roles, numbers. None: all fields are content."""
+
+    @property
+    def is_episode(self) -> bool:
+        """Whether its events are episodes: they are in windows, salience, scenes, and counts of reflection."""
+        return self.role != ENTRY and self.role != BOOKKEEPING
+
+    def is_content(self, field: str) -> bool:
+        """Whether a payload field is content. A field that the payload model does not have always is."""
+        return self.content is None or field in self.content or field not in self.payload.model_fields
