@@ -159,6 +159,10 @@ class Rows:
         """Add the total of a log as the store holds it, without the entries of this batch."""
         self._totals.setdefault(need[:3], total)
 
+    def written(self, table: Table[Row]) -> list[tuple[Row | None, Row | None]]:
+        """The rows of `table` that the record being folded has written so far: each before this record, and now."""
+        return [(before, self._values[row_key]) for row_key, before in self._undo.items() if row_key[0] == table.name]
+
     def commit_record(self) -> None:
         """Finish the record being folded: its writes can no longer be undone."""
         self._changed.update(self._undo)

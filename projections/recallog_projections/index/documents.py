@@ -1,6 +1,10 @@
-"""The projection of the semantic index: one document for each memorable event with a text that recall may find.
+"""The projection of the semantic index: one document for each memorable event with a text that recall may find, and one
+for each live entry.
 
 The store of the index turns documents into points of the engine.
+
+Documents of entries follow from the rows of the view of entries, which the index folds along: whatever changes an entry
+changes its document. They stand alone: they have no number in a session, no neighbours, and no preceding text.
 """
 
 import hashlib
@@ -15,11 +19,16 @@ from recallog_projections.index.language import questions
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings, visibility
+from recallog_projections.views.entries import reading, tables
+from recallog_projections.views.entries.projection import Entries
+from recallog_projections.views.entries.tables import EntryRow
 from recallog_projections.views.settings import SpaceSettings
-from recallog_schemas import Event, Record, kinds, limits, timestamps
+from recallog_schemas import Event, Record, codec, kinds, limits, timestamps
 from recallog_schemas.kinds import Kind
 
 SHARED = (EVERYBODY,)
+ALONE = -1
+"""The ordinal of documents that stand alone."""
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -33,7 +42,7 @@ class Document(msgspec.Struct, frozen=True):
     session: str
     """The session's id, "" without one: the documents of a space without a session form one session."""
     ordinal: int
-    """Its ordinal among the documents of its session."""
+    """Its ordinal among the documents of its session; `ALONE` for an entry."""
     is_action: bool
     """Whether its kind has the role `action`, for example a tool call."""
     is_question: bool
@@ -45,7 +54,7 @@ class Document(msgspec.Struct, frozen=True):
     """Microseconds since 1970."""
     offset: int
     event: str
-    """The JSON of the event in the ledger."""
+    """The JSON of the event in the ledger; of an entry that of the event that would retain it as it is now."""
     before: str
     """The end of "author: text" of the previous document of its session that all its readers may see; "" without one.
     """
@@ -55,6 +64,21 @@ class Document(msgspec.Struct, frozen=True):
     """From 0 to 1, that of its kind when the event was folded."""
     text: str | None = None
     """The text by the declaration of its kind; None means `Event.text`."""
+    entry: str = ""
+    """The id of an entry; "" for an event. `offset` is that of the event that retained it."""
+    version: int = 0
+    """The version of an entry's text."""
+    written: int = -1
+    """The offset of the record that gave an entry this form."""
+
+    @property
+    def since(self) -> int:
+        """The offset of the record from which on the document exists in this form."""
+        return self.written if self.entry else self.offset
+
+
+_OF_ENTRY = frozenset({"entry", "version", "written"})
+"""The fields that documents of events do not have in their payload."""
 
 
 class Excerpt(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -76,20 +100,28 @@ class Session(msgspec.Struct, frozen=True, array_like=True):
     """Of the newest ones that only some agents may see, oldest first; at most `limits.INDEX_OTHERS_KEPT`."""
 
 
+class EntryDocuments(msgspec.Struct, frozen=True, array_like=True):
+    """The number of documents of entries of a space."""
+
+    documents: int
+
+
 DOCUMENTS = Table("index.document", Document, write_only=True)
 SESSIONS = Table("index.session", Session)
+OF_ENTRIES = Table("index.entries", EntryDocuments)
+"""At (space)."""
 
 
 class Index:
-    """Fold of every memorable event with a text, whose kind is recalled, into a document.
+    """Fold of every memorable event with a text, whose kind is recalled, and of every live entry into a document.
 
     A document's `before` is text that all its readers may see, so that no vector depends on an event that one of them
-    must not see.
+    must not see. It follows the projection of entries, whose rows it reads.
     """
 
     name: ClassVar[str] = "index"
-    version: ClassVar[int] = 3
-    tables = (DOCUMENTS, SESSIONS)
+    version: ClassVar[int] = 4
+    tables = (DOCUMENTS, SESSIONS, OF_ENTRIES)
 
     def __init__(self, made_with: Mapping[str, Any]) -> None:
         """`made_with` identifies the embedder and the version of points. If it differs, the index is rebuilt."""
@@ -99,8 +131,12 @@ class Index:
         if record.memorable:
             yield RowKey(settings.SPACES.name, record.event.space)
             yield RowKey(SESSIONS.name, record.event.space, record.event.session or "")
+        elif record.event.kind in Entries.kinds:
+            yield RowKey(OF_ENTRIES.name, record.event.space)
 
     def apply(self, rows: Rows, record: Record) -> None:
+        if record.event.kind in Entries.kinds:
+            _apply_entries(rows, record)
         if not record.memorable:
             return
         event = record.event
@@ -136,6 +172,48 @@ class Index:
         rows.put(SESSIONS, _next(session, Excerpt(session.documents, readers, end)), event.space, name)
 
 
+def _apply_entries(rows: Rows, record: Record) -> None:
+    """Write and delete the documents of the entries that the record has changed."""
+    changed = rows.written(tables.ROWS)
+    before = {entry_point_id(row): row for row, _ in changed if row is not None and clean(row.text)}
+    after = {entry_point_id(row): row for _, row in changed if row is not None and clean(row.text)}
+    for key in before.keys() - after.keys():
+        rows.delete(DOCUMENTS, "", key=key)
+    for key, row in after.items():
+        rows.put(DOCUMENTS, _of_entry(row, record.offset), "", key=key)
+    if len(after) != len(before):
+        space = record.event.space
+        known = rows.get(OF_ENTRIES, space) or EntryDocuments(0)
+        rows.put(OF_ENTRIES, EntryDocuments(known.documents + len(after) - len(before)), space)
+
+
+def _of_entry(row: EntryRow, written: int) -> Document:
+    """The document of an entry as the record at the offset `written` has left it."""
+    event = reading.event_of(row)
+    words = clean(row.text)
+    return Document(
+        space=row.space,
+        agent=row.owner,
+        kind=event.kind,
+        readers=SHARED if row.shared else tuple(sorted({row.owner, *row.audience})),
+        session=row.session or "",
+        ordinal=ALONE,
+        is_action=False,
+        is_question=questions.is_question(words),
+        length=passages.length(words),
+        turn=row.turn,
+        at=row.at,
+        offset=row.offset,
+        event=codec.encode(event).decode(),
+        before="",
+        text_key=text_key(words),
+        importance=row.importance,
+        entry=row.id,
+        version=row.version,
+        written=written,
+    )
+
+
 def clean(text: str) -> str:
     """`text` without leading and trailing white space, and with "?" for lone surrogates, which JSON can contain."""
     return text.encode("utf-8", "replace").decode().strip()
@@ -152,14 +230,24 @@ def text_key(words: str) -> int:
 
 
 def point_id(space: str, session: str, ordinal: int) -> str:
-    """The id (a UUID) of a document's point. The neighbours of a document can be read by their ids."""
-    digest = hashlib.blake2b(f"{space}\0{session}\0{ordinal}\0".encode(), digest_size=16).hexdigest()
+    """The id (a UUID) of the point of an event's document. Its neighbours can be read by their ids."""
+    return _uuid(f"{space}\0{session}\0{ordinal}\0")
+
+
+def entry_point_id(row: EntryRow) -> str:
+    """The id (a UUID) of the point of an entry with its present text. It stays when the entry gets another owner."""
+    return _uuid(f"{row.space}\0{row.version}\0{row.id}", b"entry")
+
+
+def _uuid(text: str, person: bytes = b"") -> str:
+    digest = hashlib.blake2b(text.encode(), digest_size=16, person=person).hexdigest()
     return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:]))
 
 
 def payload(document: Document) -> dict[str, Any]:
-    """The payload of a document's point."""
-    return {**msgspec.structs.asdict(document), "readers": list(document.readers)}
+    """The payload of a document's point. That of an event lacks the fields of entries."""
+    fields = {**msgspec.structs.asdict(document), "readers": list(document.readers)}
+    return fields if document.entry else {name: value for name, value in fields.items() if name not in _OF_ENTRY}
 
 
 def from_payload(fields: Mapping[str, Any]) -> Document:

@@ -71,9 +71,12 @@ class TokenVectors:
 
 
 def passages_of(document: Document) -> list[Passage]:
-    """The passages to embed for a document: each begins with the author, the first one also with `before`."""
+    """The passages to embed for a document: each begins with the author, the first one also with `before`.
+
+    Those of an entry are its text alone, so that it has the same vectors whoever owns it.
+    """
     text = text_of(document)
-    author = f"{document.agent}: "
+    author = "" if document.entry else f"{document.agent}: "
     leads = chain([f"{document.before}\n{author}" if document.before else author], repeat(author))
     return [
         Passage(lead + text[start:end], len(lead))
@@ -95,7 +98,8 @@ def point(
         else None
         for passage, embedding in zip(passages_of(document), embeddings, strict=True)
     ]
-    dense = [blended(vector, tokens) for vector, tokens in filter(None, read)]
+    # The vectors of entries are those of their texts, which writers compare to find duplicates.
+    dense = [vector if document.entry else blended(vector, tokens) for vector, tokens in filter(None, read)]
     written = [token_codec.encode(tokens) if with_token_vectors else "" for _, tokens in filter(None, read)]
     counts = [(len(one[1]) if with_token_vectors else 0) if one is not None else None for one in read]
     return _point(key, document, np.array(dense, np.float32), TokenVectors("".join(written), counts), made_with)

@@ -22,7 +22,7 @@ from typing import ClassVar
 import msgspec
 
 from recallog_projections.index import documents, points
-from recallog_projections.index.documents import DOCUMENTS, SESSIONS, Document, Index
+from recallog_projections.index.documents import DOCUMENTS, OF_ENTRIES, SESSIONS, Document, Index
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.engines.engine import Engine, Point, StoredPoint
 from recallog_projections.rows import Changes
@@ -263,12 +263,21 @@ class IndexStore(Store):
         return embedded
 
     async def _reusable(self, generation: Generation, added: dict[str, Document]) -> dict[str, Point]:
-        """The points whose vectors an earlier generation has, computed from the same passage by the same model."""
+        """The points whose vectors an earlier generation, or this one, has."""
+        reusable: dict[str, Point] = {}
         earlier = await self._earlier(generation)
-        if earlier is None:
-            return {}
+        if earlier is not None:
+            reusable = await self._same(earlier, added, generation)
+        # Of an entry, what is not its text may have changed.
+        entries = {key: document for key, document in added.items() if document.entry and key not in reusable}
+        if entries:
+            reusable |= await self._same(collection_of(generation), entries, generation)
+        return reusable
+
+    async def _same(self, collection: str, added: dict[str, Document], generation: Generation) -> dict[str, Point]:
+        """The points with the vectors that `collection` has of the same passages by the same model."""
         try:
-            stored = await self._engine.retrieve(earlier, list(added), vectors=True)
+            stored = await self._engine.retrieve(collection, list(added), vectors=True)
         except (IndexLost, IndexDamaged):
             return {}
         made = identity_of(generation.code)
@@ -304,6 +313,13 @@ async def damage(rows: Store, engine: Engine, generation: Generation) -> str:
         if chunk.last:
             break
         after = chunk.items[-1].row_key
+    after = None
+    while True:
+        chunk = await rows.scan(generation, OF_ENTRIES.name, after=after, limit=_CHUNK_ROWS)
+        documented += sum(OF_ENTRIES.decode(item.data).documents for item in chunk.items)
+        if chunk.last:
+            break
+        after = chunk.items[-1].row_key
     found = await engine.count(collection_of(generation))
     if found < documented:
         return f"{documented - found:,} of {documented:,} memories are missing"
@@ -331,4 +347,4 @@ def _parts(passages: Mapping[str, Sequence[Passage]]) -> Iterator[dict[str, Sequ
 def _item(point: StoredPoint, checkpoint: Checkpoint) -> StoredRow | None:
     """A point as a row of `DOCUMENTS`; None for a point beyond the checkpoint, whose commit is not complete."""
     document = documents.from_payload(point.payload)
-    return StoredRow("", "", point.id, DOCUMENTS.encode(document)) if document.offset <= checkpoint.offset else None
+    return StoredRow("", "", point.id, DOCUMENTS.encode(document)) if document.since <= checkpoint.offset else None
