@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from recallog.components import Components
     from recallog.queries.previews import AgentScope
     from recallog.queries.salient import SalienceQuery
-    from recallog.reactors.reactor import Background, Reactor
+    from recallog.reactors.loop import Background, ReactorLoop
     from recallog.reactors.reflector import Reflector
     from recallog.reading.projection_group import ProjectionGroup
     from recallog.reading.read_session import ReadSession
@@ -105,7 +105,7 @@ class Memory(Facade):
         self._reranker = reranker
         self._reflector = reflector
         self._reactors = reactors
-        self._reactor: Reactor | None = None
+        self._reactor: ReactorLoop | None = None
         self._background: Background | None = None
 
     @classmethod
@@ -127,9 +127,9 @@ class Memory(Facade):
 
         `projections` are projections of your own, each in a separate store; read them with `row` and `log_entries`.
         `progress` is called with (done, total) while a query has to build the views first. With `reactors`, and inside
-        `async with`, reflections that fall due are answered in the background by `reflector` (default: the one that
-        `RECALLOG_REFLECTOR` names, else the offline one). `reranker` scores the best hits of `recall` again, each
-        together with the query; there is none by default.
+        `async with`, triggers that fall due are answered in the background, reflections by `reflector` (default: the
+        one that `RECALLOG_REFLECTOR` names, else the offline one). `reranker` scores the best hits of `recall` again,
+        each together with the query; there is none by default.
         """
         settings = home if isinstance(home, Settings) else Settings.of_folder(home)
         _check_given(projections, progress)
@@ -173,7 +173,7 @@ class Memory(Facade):
     async def __aenter__(self) -> Self:
         self._access.check_open()
         if self._reactors:
-            self._background = reactors.reactor.Background(self._own_reactor())
+            self._background = reactors.loop.Background(self._own_reactor())
         return self
 
     async def __aexit__(
@@ -254,11 +254,13 @@ class Memory(Facade):
         skip_reflection_loops: parameters.SkipReflectionLoops = False,
         progress: parameters.Report = None,
     ) -> "ReactionsView":
-        """Answer the reflections that are due now, in one space or in all, each once.
+        """Answer the triggers that are due now, in one space or in all, each once.
 
-        The answer is an `agent.reflected` event or, where the reflector fails after its retries, `reflection.failed`,
-        so that the memory goes on. The next call answers triggers that fall due because of these answers. Agents that
-        only see each other's reflections would never stop: a call in a loop needs `skip_reflection_loops`.
+        A reflection is answered by an `agent.reflected` event or, where the reflector fails after its retries, by
+        `reflection.failed`, so that the memory goes on. Any other trigger is answered by events that follow from it by
+        a rule, and closed by `reaction.done` or `reaction.failed`. The next call answers triggers that fall due because
+        of these answers. Agents that only see each other's reflections would never stop: a call in a loop needs
+        `skip_reflection_loops`.
 
         Raises `ReflectorMisconfigured`, and `LockTimeout` while another process reacts. `progress` is called with
         triggers (answered, to answer).
@@ -270,7 +272,7 @@ class Memory(Facade):
     async def keep_reacting(
         self, space: parameters.OneSpace, on_error: Annotated[Callable[[RecallogError], float], IN_PROCESS]
     ) -> None:
-        """Answer reflections as they fall due, in one space or in all, until cancelled.
+        """Answer triggers as they fall due, in one space or in all, until cancelled.
 
         `on_error` is called with each error and returns the seconds to wait before the next try, or raises to end it.
         """
@@ -608,12 +610,12 @@ class Memory(Facade):
     async def pending(
         self, space: parameters.OneSpace = None, *, partition: parameters.Partition = None
     ) -> "PendingView":
-        """The reflections that are due in one space, in all spaces of one partition, or in all, by space and agent."""
+        """The triggers that are due in one space, in all spaces of one partition, or in all, by space and agent."""
         found = (
-            await self._access.router.of_all(queries.reflections.pending_triggers, only=partition)
+            await self._access.router.of_all(queries.due.pending_triggers, only=partition)
             if space is None
             else await self._access.router.of_space(
-                space, lambda reading: queries.reflections.pending_triggers(reading, space)
+                space, lambda reading: queries.due.pending_triggers(reading, [space])
             )
         )
         return views.PendingView(items=tuple(sorted(found, key=lambda trigger: (trigger.space, trigger.agent))))
@@ -699,12 +701,12 @@ class Memory(Facade):
         if self._background is not None:
             self._background.wake()
 
-    def _own_reactor(self) -> "Reactor":
+    def _own_reactor(self) -> "ReactorLoop":
         self._access.check_open()
         if self._reactor is None:
-            self._reactor = reactors.reactor.Reactor(
-                self, self._components.ledger, self._own_reflector(), self._components.reactors_lock
-            )
+            from recallog import reacting
+
+            self._reactor = reacting.loop_of(self, self._access, self._own_reflector())
         return self._reactor
 
     def _own_reflector(self) -> "Reflector":

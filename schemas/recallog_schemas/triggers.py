@@ -1,9 +1,12 @@
 """The ids of triggers and of their answers.
 
-A trigger is not an event. The views derive it for an agent with a due reflection. Its id follows from the agent and the
-number of the agent's earlier answers, so that every fold and every reactor computes the same id. Both answers,
-`agent.reflected` and `reflection.failed`, carry the answer id that follows from the trigger's id: if a trigger is
-answered twice, the first answer counts and the second is a repeat, not a conflict.
+A trigger is not an event. The views derive it from the ledger: a reflection is due, a session has ended. Its id follows
+from its kind, its space, its agent and its cause, so that every fold and every reactor computes the same id.
+
+A trigger is answered by events of its agent. Their ids follow from that of the trigger: `<trigger>/answer/1` to `/n`,
+and then the event that closes it, `<trigger>/answer`. The closing event is `agent.reflected` or `reflection.failed` for
+a reflection, else `reaction.done` or `reaction.failed`. If a trigger is answered twice, the first event of each id
+counts and the second is a repeat, not a conflict.
 """
 
 import hashlib
@@ -13,50 +16,97 @@ from typing import NamedTuple
 from recallog_schemas.event import Event
 
 REFLECTION = "reflection.due"
-ANSWERS = frozenset({"agent.reflected", "reflection.failed"})
+"""An agent has seen as many events as its threshold says."""
+MIGRATION = "migration.due"
+"""A session has ended whose working memory holds what the agent wants to keep."""
+RETRACTION = "retraction.due"
+"""An entry was retracted because one of its sources was erased, and is itself the source of others."""
 
-_TRIGGER = re.compile(r"reflection\.due/([0-9a-f]{32})/(0|[1-9][0-9]{0,17})")
+ANSWERS = frozenset({"agent.reflected", "reflection.failed"})
+"""The kinds of events that close a reflection."""
+DONE = "reaction.done"
+FAILED = "reaction.failed"
+CLOSINGS = frozenset({DONE, FAILED})
+"""The kinds of events that close any other trigger."""
+
+_BY_ORDINAL = re.compile(r"((?:reflection|consolidation)\.due)/([0-9a-f]{32})/(0|[1-9][0-9]{0,17})")
+_BY_CAUSE = re.compile(r"((?!(?:reflection|consolidation)\.)[a-z][a-z_]{0,31}\.due)/([0-9a-f]{32})/([0-9a-f]{32})")
+_PART = re.compile(r"(.*)/answer/([1-9][0-9]{0,8})", re.DOTALL)
 
 
 class Trigger(NamedTuple):
-    """`owner` is 32 hex digits (blake2b) of kind, space and agent; `ordinal` counts the agent's answers before it."""
+    """`owner` is 32 hex digits (blake2b) of kind, space and agent."""
 
+    kind: str
     owner: str
-    ordinal: int
+    cause: str
+    """The number of the agent's earlier answers, for triggers that recur; else 32 hex digits of what caused it."""
 
     @property
     def id(self) -> str:
-        return f"{REFLECTION}/{self.owner}/{self.ordinal}"
+        return f"{self.kind}/{self.owner}/{self.cause}"
 
     @property
     def answer_id(self) -> str:
-        """The id of the event that answers the trigger."""
+        """The id of the event that closes the trigger."""
         return f"{self.id}/answer"
+
+    def part_id(self, number: int) -> str:
+        """The id of the answer `number`, from 1."""
+        return f"{self.answer_id}/{number}"
+
+    @property
+    def ordinal(self) -> int:
+        """The number of the agent's earlier answers, of a reflection."""
+        return int(self.cause)
 
 
 def reflection_of(space: str, agent: str, ordinal: int) -> Trigger:
     """The trigger of the reflection that is due for `agent` after `ordinal` answers."""
-    # Names contain no line break, so that two different owners never give the same text.
-    owner = hashlib.blake2b(f"{REFLECTION}\n{space}\n{agent}".encode(), digest_size=16).hexdigest()
-    return Trigger(owner, ordinal)
+    return Trigger(REFLECTION, _owner(REFLECTION, space, agent), str(ordinal))
+
+
+def caused_by(kind: str, space: str, agent: str, *cause: str) -> Trigger:
+    """The trigger that an event or an entry made due for `agent`: `cause` is its id, and what else tells it apart."""
+    return Trigger(kind, _owner(kind, space, agent), _digest(*cause))
 
 
 def parse(id_: str | None) -> Trigger | None:
     """The trigger with the id `id_`; None if it is not a trigger's id."""
-    found = _TRIGGER.fullmatch(id_) if id_ is not None else None
-    return Trigger(found[1], int(found[2])) if found else None
+    if id_ is None:
+        return None
+    found = _BY_ORDINAL.fullmatch(id_) or _BY_CAUSE.fullmatch(id_)
+    return Trigger(*found.groups()) if found else None
 
 
 def named_by(event: Event) -> Trigger | None:
-    """The trigger in the `causation_id` of an answer; None if it is not a trigger of the event's own agent."""
-    if event.kind not in ANSWERS:
+    """The trigger in the `causation_id` of an event that closes triggers; None if it is not one of its own agent."""
+    trigger = parse(event.causation_id) if event.kind in ANSWERS or event.kind in CLOSINGS else None
+    if trigger is None or (trigger.kind == REFLECTION) != (event.kind in ANSWERS):
         return None
-    trigger = parse(event.causation_id)
-    own = trigger is not None and trigger == reflection_of(event.space, event.agent, trigger.ordinal)
-    return trigger if own else None
+    return trigger if _is_of(trigger, event) else None
 
 
 def answered_by(event: Event) -> Trigger | None:
-    """The trigger that `event` answers if `event` has the trigger's answer id: the first such event counts."""
-    trigger = named_by(event)
-    return trigger if trigger is not None and event.id == trigger.answer_id else None
+    """The trigger that `event` answers with an id of that trigger's answers: the first such event of each id counts."""
+    if event.causation_id is None or not event.id.startswith(event.causation_id):
+        return None
+    part = _PART.fullmatch(event.id)
+    if part is None:
+        trigger = named_by(event)
+        return trigger if trigger is not None and event.id == trigger.answer_id else None
+    trigger = parse(event.causation_id)
+    return trigger if trigger is not None and part[1] == trigger.id and _is_of(trigger, event) else None
+
+
+def _is_of(trigger: Trigger, event: Event) -> bool:
+    return trigger.owner == _owner(trigger.kind, event.space, event.agent)
+
+
+def _owner(kind: str, space: str, agent: str) -> str:
+    return _digest(kind, space, agent)
+
+
+def _digest(*parts: str) -> str:
+    """32 hex digits of names. Kinds, spaces and agents contain no line break, so that different ones differ."""
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()

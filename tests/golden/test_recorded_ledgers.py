@@ -24,7 +24,7 @@ VILLAGE = {
     "salience.clock": "6aeaa2ec056a941b",
     "reflection.agents": "bc240757294b12d0",
     "reflection.spaces": "fc02bcf3b84a9b74",
-    "reflection.due": "8ba828ee3be917ba",
+    "due.count": "8ba828ee3be917ba",
     "beliefs": "29552b838c02df0c",
     "scene.newest": "de41632263091ba5",
     "scene.visitor.shared": "dd3e8ddbbff6be37",

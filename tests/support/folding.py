@@ -11,7 +11,7 @@ from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation, ReadResult, Store
 from recallog_projections.tables import RowKey
-from recallog_projections.views import activity, builtin, episodic, outline, reflection, salience, scene, settings
+from recallog_projections.views import activity, builtin, due, episodic, outline, reflection, salience, scene, settings
 from recallog_streams import chain, dead_letters
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.ledgers.memory import MemoryLedger
@@ -188,7 +188,7 @@ def _check_due_rows(store: Store, generation: Generation, expected: Expected) ->
         for agent in expected.agents(space)
         if expected.setting(space, agent, "reflection_threshold") is not None
     ]
-    rows = rows_of(store, generation, reflection.DUE.name)
+    rows = rows_of(store, generation, due.COUNT.name)
     assert sorted((space, agent) for space, _, agent in rows) == sorted(reflecting)
     for space, due_at, agent in rows:
         state = expected.reflection(space, agent)

@@ -509,7 +509,7 @@ def test_status_of_a_space(home: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "shows"),
     [
-        (["status"], "0 records"), (["spaces"], "space"), (["tail"], ""), (["pending"], "no reflection is due"),
+        (["status"], "0 records"), (["spaces"], "space"), (["tail"], ""), (["pending"], "no trigger is due"),
         (["verify"], "clean 0 records"), (["rebuild"], "rebuilt 0 records"), (["dead-letters", "list"], "no dead"),
         (["export"], ""), (["rebuild", "--abort"], "no rebuild"), (["dead-letters", "retry"], "0 of 0 applied"),
     ],

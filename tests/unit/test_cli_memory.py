@@ -146,7 +146,7 @@ def test_an_invalid_time_or_name_is_one_clear_error_line(home: Path, question: l
         (["scene", "village"], "(no scene)\n"),
         (["context", "village", "widow"], "IDENTITY\nYou are widow.\n"),
         (["reflection", "village", "widow"], "never due"),
-        (["pending", "village"], "no reflection is due\n"),
+        (["pending", "village"], "no trigger is due\n"),
     ],
 )
 def test_each_command_answers_before_any_event(tmp_path: Path, question: list[str], shows: str) -> None:
@@ -158,7 +158,7 @@ def test_each_command_answers_before_any_event(tmp_path: Path, question: list[st
 
 def test_react_answers_nothing_before_any_event(tmp_path: Path) -> None:
     without_events(tmp_path)
-    assert clean(recallog("react", "--home", tmp_path)).out == "no reflection is due\n"
+    assert clean(recallog("react", "--home", tmp_path)).out == "no trigger is due\n"
     failed(recallog("react", "village", "--home", tmp_path), 1, "the memory has no events yet")
 
 
@@ -368,7 +368,7 @@ def test_react_answers_each_due_reflection_once(home: Path) -> None:
     line, evidence = result.out.splitlines()
     assert line.startswith("0:9  village  widow  agent.reflected  What stands out of the last 3 things I know")
     assert evidence == "  based on s-2, w-2, t-3"
-    assert clean(recallog("react", "--home", home)).out == "no reflection is due\n"
+    assert clean(recallog("react", "--home", home)).out == "no trigger is due\n"
     assert clean(recallog("react", "--json", "--home", home)).json == {"items": []}
 
 
@@ -380,8 +380,8 @@ def test_react_as_json(home: Path) -> None:
 
 def test_react_in_one_space_leaves_the_others_alone(home: Path) -> None:
     recallog("publish", "town", "mayor", "agent.spoke", "Order!", "--home", home)
-    assert clean(recallog("react", "town", "--home", home)).out == "no reflection is due\n"
-    assert clean(recallog("react", "village", "--home", home)).out != "no reflection is due\n"
+    assert clean(recallog("react", "town", "--home", home)).out == "no trigger is due\n"
+    assert clean(recallog("react", "village", "--home", home)).out != "no trigger is due\n"
 
 
 @pytest.mark.usefixtures("_no_proxy")
@@ -412,7 +412,7 @@ def test_a_failed_reflection_exits_with_1_and_is_no_longer_due(home: Path) -> No
         result = recallog("react", "--reflector", server.url, "--model", "small", "--home", home)
     assert (result.code, result.err) == (1, "")
     assert re.match("0:9  village  widow  reflection.failed  .*too rude", result.out)
-    assert clean(recallog("react", "--home", home)).out == "no reflection is due\n"
+    assert clean(recallog("react", "--home", home)).out == "no trigger is due\n"
 
 
 @pytest.mark.usefixtures("_no_proxy")
@@ -451,9 +451,11 @@ def test_status_shows_due_reflections_and_agents_without_reflection(home: Path) 
     publish(home, event_of("agent.spoke", "I am the smith.", agent="smith", turn=31))
     clean(recallog("scene", "village", "--home", home))
     result = clean(recallog("status", "--home", home))
-    assert "\n1 reflection is due: recallog react\nspace    agent  events\nvillage  widow  3 of 3\n" in trimmed(
-        result.out
-    )
+    assert (
+        "\n1 trigger is due: recallog react\n"
+        "space    agent  kind            about\n"
+        "village  widow  reflection.due  3 of 3 events\n"
+    ) in trimmed(result.out)
     assert "\n1 agent past turn 30 without reflection" in result.out
     assert "\nvillage  smith  31\n" in trimmed(result.out)
     assert result.err == (

@@ -1,20 +1,21 @@
 """The cost of finding due reflections: it grows only with their number, not with agents, spaces or partitions."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 
 import pytest
 
 from recallog import Memory
 from recallog.composition import assemble
-from recallog.reactors import reactor
+from recallog.reacting import LoopMemory
+from recallog.reactors import loop
 from recallog.reactors.extractive import Extractive
-from recallog.reactors.reactor import Reactor
+from recallog.reactors.loop import DueWork, ReactorLoop
+from recallog.reactors.reflection import ReflectionReactor
 from recallog_projections.stores.memory import MemoryStore
-from recallog_schemas import Event, Position, limits
+from recallog_schemas import Event, limits
 from recallog_schemas.errors import RecallogError, StorageUnavailable
-from recallog_schemas.views import AgentSettingsView, BeliefsView, PendingView, ReflectionView
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
@@ -66,47 +67,36 @@ def test_each_agent_that_is_due_costs_a_few_rows() -> None:
 # Calls of the reactor.
 
 
-class RecordedMemory:
-    """A memory that records the calls of a reactor."""
+class RecordedMemory(LoopMemory):
+    """A memory that records the calls of the loop."""
 
     def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self.caught_up: list[int | None] = []
-        self.looks: list[str | int | None] = []
-        """The space or the partition of each call of `pending`."""
+        super().__init__(memory, memory._access)
+        self.memory = memory
+        self.caught_up: list[int] = []
+        self.looks: list[str | int] = []
+        """The spaces, or the partition, of each look."""
         self.error: RecallogError | None = None
-        """Raised by the next call of `pending`."""
+        """Raised by the next look."""
         self._changed = asyncio.Condition()
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(SECONDS_MAX), self._changed:
             await self._changed.wait_for(condition)
 
-    async def catch_up(self, *, own: bool = True, partition: int | None = None) -> None:
+    async def catch_up(self, partition: int) -> None:
         self.caught_up.append(partition)
-        await self._memory.catch_up(own=own, partition=partition)
+        await super().catch_up(partition)
 
-    async def pending(self, space: str | None = None, *, partition: int | None = None) -> PendingView:
+    async def due(self, partition: int, spaces: Sequence[str] | None) -> DueWork:
         if self.error is not None:
             error, self.error = self.error, None
             raise error
-        found = await self._memory.pending(space, partition=partition)
-        self.looks.append(partition if space is None else space)
+        found = await super().due(partition, spaces)
+        self.looks.append(partition if spaces is None else " ".join(spaces))
         async with self._changed:
             self._changed.notify_all()
         return found
-
-    async def reflection(self, space: str, agent: str) -> ReflectionView:
-        return await self._memory.reflection(space, agent)
-
-    async def agent_settings(self, space: str, agent: str) -> AgentSettingsView:
-        return await self._memory.agent_settings(space, agent)
-
-    async def beliefs(self, space: str, agent: str) -> BeliefsView:
-        return await self._memory.beliefs(space, agent)
-
-    async def publish(self, event: Event) -> Position:
-        return await self._memory.publish(event)
 
 
 def at_once(error: RecallogError) -> float:
@@ -122,7 +112,8 @@ async def running(ledger: Ledger, *events: Event, space: str | None = None) -> A
     async with Memory(assemble(ledger, lambda namespace: MemoryStore())) as memory:
         await memory.publish_many(events)
         recorded = RecordedMemory(memory)
-        task = asyncio.create_task(Reactor(recorded, ledger, Extractive(), nullcontext).run(space, at_once))
+        reactors = [ReflectionReactor(memory, Extractive())]
+        task = asyncio.create_task(ReactorLoop(recorded, ledger, reactors, nullcontext).run(space, at_once))
         try:
             yield recorded
         finally:
@@ -133,7 +124,7 @@ async def running(ledger: Ledger, *events: Event, space: str | None = None) -> A
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reactor, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(loop, "POLL_SECONDS", 0.01)
 
 
 def test_the_reactor_looks_only_at_the_space_and_partition_that_have_a_new_event() -> None:
@@ -145,22 +136,22 @@ def test_the_reactor_looks_only_at_the_space_and_partition_that_have_a_new_event
             await memory.until(lambda: set(memory.looks) == {0, 1, 2})
             memory.looks.clear()
             memory.caught_up.clear()
-            await memory.publish(seen("village-1"))
+            await memory.memory.publish(seen("village-1"))
             await memory.until(lambda: memory.looks == ["village-1"])
-            await memory.publish(seen("village-4"))
+            await memory.memory.publish(seen("village-4"))
             await memory.until(lambda: memory.looks == ["village-1", "village-4"])
             assert memory.caught_up == [1, 1]
             # The second event makes the reflection due; the answer is a new event, and makes the reactor look again.
-            await memory.publish(seen("village-1"))
+            await memory.memory.publish(seen("village-1"))
             await memory.until(lambda: memory.looks[2:] == ["village-1", "village-1"])
-            assert [belief.event.kind for belief in (await memory.beliefs("village-1", "baker")).beliefs]
+            assert [belief.event.kind for belief in (await memory.memory.beliefs("village-1", "baker")).beliefs]
             assert set(memory.caught_up) == {1}
 
     run(work())
 
 
 def test_after_many_new_events_the_reactor_looks_at_the_whole_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reactor, "CHANGED_RECORDS_MAX", 2)
+    monkeypatch.setattr(loop, "CHANGED_RECORDS_MAX", 2)
 
     async def work() -> None:
         ledger = PartitionedLedger(2)
@@ -178,8 +169,8 @@ def test_a_reactor_of_one_space_looks_only_at_its_space() -> None:
         events = [wants("baker", 9, "village-1"), wants("baker", 9, "village-2")]
         async with running(ledger, *events, space="village-1") as memory:
             await memory.until(lambda: memory.looks == ["village-1"])
-            await memory.publish(seen("village-2"))
-            await memory.publish(seen("village-1"))
+            await memory.memory.publish(seen("village-2"))
+            await memory.memory.publish(seen("village-1"))
             await memory.until(lambda: memory.looks == ["village-1", "village-1"])
             assert memory.caught_up == [1, 1]
 
@@ -192,8 +183,8 @@ def test_a_look_that_failed_is_repeated() -> None:
         async with running(ledger, wants("baker", 1, "village-1")) as memory:
             await memory.until(lambda: memory.looks == [1])
             memory.error = StorageUnavailable("the store is away")
-            await memory.publish(seen("village-1"))
+            await memory.memory.publish(seen("village-1"))
             await memory.until(lambda: memory.looks[1:] == ["village-1", "village-1"])
-            assert (await memory.beliefs("village-1", "baker")).beliefs
+            assert (await memory.memory.beliefs("village-1", "baker")).beliefs
 
     run(work())

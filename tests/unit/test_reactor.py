@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recallog import Event, Memory, Settings
+from recallog import Event, Memory, Position, Settings
 from recallog.reactors.reflector import ReflectionAnswer, ReflectionRequest, Reflector
 from recallog_schemas import codec, triggers
 from recallog_schemas.errors import IdConflict, LockTimeout, NothingDue, ReflectorFailed, ReflectorMisconfigured
@@ -201,13 +201,14 @@ def _dies_before_the_append(home: Path) -> None:
 def _dies_after_the_append(home: Path) -> None:
     async def work() -> None:
         async with Memory.open(home, reflector=Scripted()) as memory:
-            published = memory.publish
+            ledger = memory._components.ledger
+            append = ledger.append
 
-            async def publish(event: Event) -> object:
-                await published(event)
+            async def append_and_die(events: Sequence[Event]) -> list[Position]:
+                await append(events)
                 os._exit(9)
 
-            memory.publish = publish  # type: ignore[method-assign,assignment]
+            ledger.append = append_and_die  # type: ignore[method-assign]
             await memory.react()
 
     asyncio.run(work())

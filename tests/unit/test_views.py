@@ -50,9 +50,23 @@ LISTS: list[tuple[ListView[Any], list[str]]] = [
     (DeadLettersView(items=(LETTER,)), ["0:41  village  ?  e-1  conflict: other content"]),
     (
         PendingView(
-            items=(PendingTrigger(space="village", agent="widow", trigger="t", events=1_200, threshold=1_000),)
+            items=(
+                PendingTrigger(
+                    space="village", agent="widow", kind="reflection.due", trigger="t", events=1_200, threshold=1_000
+                ),
+                PendingTrigger(
+                    space="village", agent="widow", kind="migration.due", trigger="t", events=2, threshold=None
+                ),
+                PendingTrigger(
+                    space="village", agent="widow", kind="retraction.due", trigger="t", events=1, threshold=None
+                ),
+            )
         ),
-        ["village  widow  1,200 of 1,000 events"],
+        [
+            "village  widow  reflection.due  1,200 of 1,000 events",
+            "village  widow  migration.due  2 texts",
+            "village  widow  retraction.due  1 entry",
+        ],
     ),
     (Published(items=(FIRST, LAST)), ["0:0", "0:41"]),
     (

@@ -11,6 +11,7 @@ from recallog_schemas.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from recallog.queries import context as context
     from recallog.queries import dead_letters as dead_letters
+    from recallog.queries import due as due
     from recallog.queries import event_lookup as event_lookup
     from recallog.queries import explain as explain
     from recallog.queries import previews as previews
@@ -28,6 +29,7 @@ else:
         submodules=[
             "context",
             "dead_letters",
+            "due",
             "event_lookup",
             "explain",
             "previews",

@@ -8,7 +8,7 @@ from recallog.queries.salient import clock
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.reading.subject import of_agent
 from recallog_projections.tables import LogName, RowKey
-from recallog_projections.views import activity, beliefs, episodic, reflection, salience, settings
+from recallog_projections.views import activity, beliefs, due, episodic, reflection, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_projections.views.reflection import Agent
 from recallog_schemas import codec, limits, triggers
@@ -17,7 +17,7 @@ from recallog_schemas.views import Belief, BeliefsView, Counted, PendingTrigger,
 Item = TypeVar("Item")
 
 _DUE_ROWS_FIRST = 10
-"""Rows of `reflection.due` that the first call reads. Small, since they are not used if no agent is due."""
+"""Rows of `due.count` that the first call reads. Small, since they are not used if no agent is due."""
 
 
 def rows(space: str, agent: str) -> list[RowKey]:
@@ -80,18 +80,14 @@ async def reflection_of(reading: ReadSession, space: str, agent: str, log_events
         newest = needed
 
 
-async def pending_triggers(reading: ReadSession, space: str | None = None) -> list[PendingTrigger]:
-    """The pending triggers, of one space or of all of a partition, by space and agent."""
-    return [trigger async for trigger in pending(reading, space)]
-
-
-async def pending(reading: ReadSession, space: str | None = None) -> AsyncIterator[PendingTrigger]:
-    """The pending triggers, of one space or of all, by space and agent.
+async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> AsyncIterator[PendingTrigger]:
+    """The due reflections of some spaces, or of all of a partition, by space and agent.
 
     Costs one row for each space in which agents reflect, and one row and two totals for each agent that is due; agents
     that are not due cost nothing.
     """
-    spaces = [space] if space is not None else [item.space async for item, _ in reading.scan(reflection.SPACES.name)]
+    if spaces is None:
+        spaces = [item.space async for item, _ in reading.scan(reflection.SPACES.name)]
     for part in _parts(spaces):
         snapshot = await reading.snapshot(logs=[(LogName(episodic.SHARED.name, name), 0) for name in part])
         for name in part:
@@ -103,8 +99,8 @@ async def pending(reading: ReadSession, space: str | None = None) -> AsyncIterat
 
 async def _due_in(reading: ReadSession, space: str, shared: int) -> list[tuple[str, str]]:
     """The agents of `space` that fall due with at most `shared` shared events: space and name of each, by name."""
-    found, beyond = set[tuple[str, str]](), reflection.due_key(shared + 1)
-    async with aclosing(reading.scan(reflection.DUE.name, space, first_items=_DUE_ROWS_FIRST)) as rows:
+    found, beyond = set[tuple[str, str]](), due.count_key(shared + 1)
+    async with aclosing(reading.scan(due.COUNT.name, space, first_items=_DUE_ROWS_FIRST)) as rows:
         async for item, _ in rows:
             if item.owner >= beyond:
                 break
@@ -126,6 +122,7 @@ async def _pending_of(reading: ReadSession, agents: Sequence[tuple[str, str]]) -
                 PendingTrigger(
                     space=space,
                     agent=agent,
+                    kind=triggers.REFLECTION,
                     trigger=triggers.reflection_of(space, agent, row.ordinal).id,
                     events=row.count(*totals),
                     threshold=row.threshold,

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from recallog.components import Components
 from recallog.index.semantic_index import SemanticIndex
-from recallog.queries import reflections
+from recallog.queries import due, reflections
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.read_session import ReadSession
 from recallog_projections.stores.store import Pointer, Store
@@ -31,9 +31,9 @@ async def status(components: Components) -> Status:
 
     for views in components.groups():
         if views is components.views:
-            of_views, due, silent = await _of_built_in(views, ends)
+            of_views, waiting, silent = await _of_built_in(views, ends)
             totals = reduce(_sum, (counted for _, counted in of_views if counted is not None), totals)
-            pending += due
+            pending += waiting
             unreflected += silent
         else:
             of_views = await _of_partitions(views.name, views.store, ends)
@@ -93,7 +93,7 @@ async def _of_built_in(
     """The progress of the built-in views with their totals, and the reflections in the same generations."""
 
     async def reflecting(row: PartitionStatus) -> tuple[list[PendingTrigger], list[Unreflected]]:
-        return await _items(views, row, reflections.pending), await _items(views, row, reflections.unreflected)
+        return await _items(views, row, due.pending), await _items(views, row, reflections.unreflected)
 
     while True:
         of_views = await _of_partitions(views.name, views.store, ends)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from recallog_projections.projection import Projection
 from recallog_projections.views.activity import Activity
 from recallog_projections.views.beliefs import Beliefs
+from recallog_projections.views.due import Due
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.episodic import Episodic
 from recallog_projections.views.outline import OutlineProjection
@@ -15,19 +16,28 @@ from recallog_projections.views.settings import SettingsProjection
 from recallog_schemas import limits
 
 _BUILTIN = (
-    Episodic | Salience | Reflection | Beliefs | Scene | Activity | OutlineProjection | Entries | SettingsProjection
+    Episodic
+    | Salience
+    | Reflection
+    | Beliefs
+    | Scene
+    | Activity
+    | OutlineProjection
+    | Entries
+    | Due
+    | SettingsProjection
 )
 
 
 def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
     """All built-in projections in the order of folding. Logs of events retain the newest `log_events`.
 
-    Reflection follows episodic, whose log totals it reads. Settings come last, so that the others apply the settings
-    before the record.
+    Reflection follows episodic, whose log totals it reads, and due work follows entries. Settings come last, so that
+    the others apply the settings before the record.
     """
     return [
         Episodic(log_events), Salience(), Reflection(), Beliefs(), Scene(), Activity(), OutlineProjection(),
-        Entries(), SettingsProjection(),
+        Entries(), Due(), SettingsProjection(),
     ]  # fmt: skip
 
 

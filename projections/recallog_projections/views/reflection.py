@@ -8,7 +8,7 @@ Triggers are not stored. A trigger is pending while the count has reached the th
 the unanswered ones are pending.
 
 A shared event raises the count of every agent of its space and writes nothing here, so its cost does not depend on how
-many agents there are. Instead `reflection.due` has a row for each agent with a threshold, under the total of the shared
+many agents there are. Instead `due.count` has a row for each agent with a threshold, under the total of the shared
 log at which the agent falls due. In key order the agents that are due come first, and a reader stops at the first row
 beyond the present total: the cost is that of the agents that are due. An event that is not shared moves the row of
 each agent that sees it by one. Once an agent is due, only an answer or another threshold moves its row.
@@ -23,7 +23,7 @@ import msgspec
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import LogName, RowKey, Table
-from recallog_projections.views import settings, visibility
+from recallog_projections.views import due, settings, visibility
 from recallog_projections.views.episodic import OWN, SHARED
 from recallog_schemas import Event, Record, triggers
 
@@ -48,7 +48,7 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True):
     since: int | None = None
     """The offset of the setting that made the trigger pending, if no event did."""
     due_at: int | None = None
-    """The key of its row of `reflection.due`: the entries of the space's log at which it falls due, or fell due. None
+    """The key of its row of `due.count`: the entries of the space's log at which it falls due, or fell due. None
     without a threshold."""
 
     @property
@@ -75,13 +75,8 @@ class Space(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The number of its agents that have a threshold."""
 
 
-class Due(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An empty row: the address names the agent and when it falls due, see `due_key`."""
-
-
 AGENTS = Table("reflection.agents", Agent)
 SPACES = Table("reflection.spaces", Space)
-DUE = Table("reflection.due", Due, write_only=True)
 
 _KINDS = triggers.ANSWERS | {"agent.configured"}
 
@@ -91,7 +86,7 @@ class Reflection:
 
     name: ClassVar[str] = "reflection"
     version: ClassVar[int] = 2
-    tables = (AGENTS, SPACES, DUE)
+    tables = (AGENTS, SPACES, due.COUNT)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
         event = record.event
@@ -117,7 +112,7 @@ class Reflection:
 
 
 def _move_due_rows(rows: Rows, event: Event) -> None:
-    """Move the `reflection.due` rows of agents whose own log has `event`, unless they are due already."""
+    """Move the `due.count` rows of agents whose own log has `event`, unless they are due already."""
     space = event.space
     if visibility.is_shared(event, rows.get(settings.SPACES, space)):
         return
@@ -161,12 +156,12 @@ def _configured(agent: Agent, threshold: int | None, own: int, shared: int, offs
 
 
 def _put(rows: Rows, space: str, name: str, before: Agent, after: Agent) -> None:
-    """Write an agent's row, and move its row of `reflection.due`."""
+    """Write an agent's row, and move its row of `due.count`."""
     if before.due_at != after.due_at:
         if before.due_at is not None:
-            rows.delete(DUE, space, due_key(before.due_at), name)
+            rows.delete(due.COUNT, space, due.count_key(before.due_at), name)
         if after.due_at is not None:
-            rows.put(DUE, Due(), space, due_key(after.due_at), name)
+            rows.put(due.COUNT, due.Count(), space, due.count_key(after.due_at), name)
         _count(rows, space, (after.due_at is not None) - (before.due_at is not None))
     rows.put(AGENTS, after, space, name)
 
@@ -181,11 +176,6 @@ def _count(rows: Rows, space: str, more: int) -> None:
         rows.put(SPACES, Space(agents), space)
     else:
         rows.delete(SPACES, space)
-
-
-def due_key(total: int) -> str:
-    """The owner of the `reflection.due` rows of agents that fall due at `total` shared entries; sorts like `total`."""
-    return f"{total:020d}"
 
 
 def logs(space: str, agent: str, newest: int = 0) -> list[tuple[LogName, int]]:

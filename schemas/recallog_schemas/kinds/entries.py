@@ -74,7 +74,7 @@ class Retained(Payload):
     nearest: Nearest | None = None
     """The most similar entry, by which the fold finds duplicates (null: only equal texts are duplicates)."""
     cost: Annotated[Number, Field(ge=0)] | None = None
-    """What it costs an agent with a balance (0)."""
+    """What it costs an agent with a balance (1)."""
     preseeded: bool | None = None
     """Whether it was planted at the beginning (false)."""
 

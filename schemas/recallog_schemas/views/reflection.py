@@ -8,8 +8,8 @@ from recallog_schemas.errors import NothingDue
 from recallog_schemas.event import Event, Position
 from recallog_schemas.views.base import EventLine, ListView, OfAgent, Remembered, View, event_lines, one_line
 
-FAILED = "reflection.failed"
-"""The kind of an answer that a reflector could not give."""
+FAILURES = frozenset({"reflection.failed", triggers.FAILED})
+"""The kinds of answers that a reactor could not give."""
 
 
 class Belief(Remembered):
@@ -107,26 +107,38 @@ class ReflectionView(OfAgent):
 
 
 class PendingTrigger(View):
-    """A due reflection that is not answered yet."""
+    """A trigger that is due and not answered yet."""
 
     space: str
     """The name of the space."""
     agent: str
     """The name of the agent."""
+    kind: str
+    """What is due: reflection.due, migration.due (a session ended, whose working memory holds what its agent wants to
+    keep), or retraction.due (an erasure reaches what was made from its dependents)."""
     trigger: str
     """The id of the trigger."""
     events: int
-    """The number of events that the agent could see since its last reflection."""
-    threshold: int
-    """The number of events that makes a reflection due."""
+    """Of a reflection, the number of events that the agent could see since its last one; else the number of texts or
+    entries that the answer is about."""
+    threshold: int | None
+    """The number of events that makes a reflection due; None for other kinds."""
 
     def format(self) -> str:
-        """Space, agent and numbers of events in one line."""
-        return f"{self.space}  {self.agent}  {self.events:,} of {self.threshold:,} events"
+        """Space, agent, kind and numbers in one line."""
+        return f"{self.space}  {self.agent}  {self.kind}  {self.amount}"
+
+    @property
+    def amount(self) -> str:
+        """What the trigger is about, as a number."""
+        if self.threshold is not None:
+            return f"{self.events:,} of {self.threshold:,} events"
+        what = "text" if self.kind == triggers.MIGRATION else "entry" if self.events == 1 else "entries"
+        return f"{self.events:,} {what}{'s' if what == 'text' and self.events != 1 else ''}"
 
 
 class PendingView(ListView[PendingTrigger]):
-    """The reflections that are due, by space and agent."""
+    """The triggers that are due, by space and agent."""
 
 
 class Reaction(View):
@@ -135,13 +147,13 @@ class Reaction(View):
     space: str
     """The name of the space."""
     agent: str
-    """The name of the agent that reflected."""
+    """The name of the agent that the answer is for."""
     trigger: str
     """The id of the trigger."""
     kind: str
-    """agent.reflected, or reflection.failed."""
+    """agent.reflected or reflection.failed; reaction.done or reaction.failed for other triggers than reflections."""
     text: str
-    """The belief, or the reason of the failure."""
+    """The belief, the reason of the failure, or the number of events that were published."""
     based_on: tuple[str, ...]
     """The ids of the events that the belief is based on."""
     position: Position
@@ -162,18 +174,24 @@ class Reaction(View):
             agent=event.agent,
             trigger=trigger.id,
             kind=event.kind,
-            text=event.text or str(event.payload.get("reason", "")),
+            text=event.text or str(event.payload.get("reason", "")) or _published(event),
             based_on=tuple(event.payload.get("based_on", ())),
             position=position,
         )
 
 
+def _published(event: Event) -> str:
+    events = event.payload.get("events")
+    return "" if events is None else f"{events:,} {'event' if events == 1 else 'events'}"
+
+
 class ReactionsView(ListView[Reaction]):
-    """The answers to the reflections that were due, in the order of their agents."""
+    """The answers to the triggers that were due: those that one event made due in the order of their causes, then
+    reflections by space and agent."""
 
     @property
     def ok(self) -> bool:
-        return all(reaction.kind != FAILED for reaction in self)
+        return all(reaction.kind not in FAILURES for reaction in self)
 
 
 class Unreflected(View):

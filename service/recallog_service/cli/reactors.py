@@ -9,10 +9,10 @@ from rich.text import Text
 
 from recallog import Memory, ReactionsView, Settings
 from recallog.following.entries import entries_of, follow
-from recallog.reactors.reactor import POLL_SECONDS, RETRY_SECONDS
+from recallog.reactors.loop import POLL_SECONDS, RETRY_SECONDS
 from recallog_schemas.errors import LockTimeout, RecallogError
 from recallog_schemas.views import Reaction
-from recallog_schemas.views.reflection import FAILED
+from recallog_schemas.views.reflection import FAILURES
 from recallog_service.cli import console, terminal, unknown_names
 from recallog_service.cli.control_characters import harmless
 from recallog_service.cli.rendering import print_based_on
@@ -82,7 +82,7 @@ def react_command(
     if as_json:
         terminal.print_json(reactions)
     elif not reactions:
-        console.out.print("no reflection is due")
+        console.out.print("no trigger is due")
     for reaction in () if as_json else reactions:
         _print_reaction(reaction)
     raise typer.Exit(0 if reactions.ok else 1)
@@ -142,6 +142,6 @@ def _print_reaction(reaction: Reaction) -> None:
     line.append(f"{reaction.position}  {reaction.space}  ", "dim")
     line.append(reaction.agent, "bold")
     line.append(f"  {reaction.kind}  ", "dim")
-    line.append(harmless(reaction.text), "red" if reaction.kind == FAILED else "magenta")
+    line.append(harmless(reaction.text), "red" if reaction.kind in FAILURES else "magenta")
     console.out.print(line)
     print_based_on(reaction.based_on)

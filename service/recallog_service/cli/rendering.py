@@ -245,14 +245,17 @@ def _set_threshold(space: str, agent: str) -> str:
 
 def _pending(view: "views.PendingView") -> None:
     if not view.items:
-        terminal.print_lines("no reflection is due")
+        terminal.print_lines("no trigger is due")
         return
-    _table(("space", "agent", "events"), _due(view.items))
+    _table(_DUE_COLUMNS, _due(view.items))
     terminal.note("answer them: recallog react")
 
 
+_DUE_COLUMNS = ("space", "agent", "kind", "about")
+
+
 def _due(triggers: Sequence["views.PendingTrigger"]) -> list[tuple[object, ...]]:
-    return [(due.space, due.agent, f"{due.events:,} of {due.threshold:,}") for due in triggers]
+    return [(due.space, due.agent, due.kind, due.amount) for due in triggers]
 
 
 def _status(status: "views.Status") -> None:
@@ -298,10 +301,10 @@ def _status_pending(status: "views.Status") -> None:
     if not status.pending:
         return
     one = status.pending_total == 1
-    due = "reflection is" if one else "reflections are"
+    due = "trigger is" if one else "triggers are"
     terminal.print_lines(f"\n{status.pending_total:,} {due} due: recallog react")
     shown = status.pending[:_SHOWN_MAX]
-    _table(("space", "agent", "events"), _due(shown))
+    _table(_DUE_COLUMNS, _due(shown))
     _more(status.pending_total - len(shown))
 
 

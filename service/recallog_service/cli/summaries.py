@@ -63,7 +63,7 @@ COMMANDS = {
     ),
     "pending": (
         "derived",
-        "The reflections that are due in one space, in all spaces of one partition, or in all, by space and agent.",
+        "The triggers that are due in one space, in all spaces of one partition, or in all, by space and agent.",
     ),
     "spaces": (
         "derived",

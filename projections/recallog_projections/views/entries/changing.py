@@ -1,7 +1,8 @@
 """The fold of changes of entries: updates, retractions, archivals, erasures and transfers.
 
-Only the owner of a live entry changes it, and only its owner erases it. A change that is refused changes nothing and is
-noted in the log of its agent. A change of several entries is decided entry by entry.
+Only the owner of a live entry changes it, and only its owner erases it, with one exception: a live entry one of whose
+sources is lost may be retracted by any agent, as the reactor does that continues an erasure. A change that is refused
+changes nothing and is noted in the log of its agent. A change of several entries is decided entry by entry.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +27,12 @@ def further_needs(rows: Rows, record: Record) -> Iterable[RowKey]:
     event = record.event
     for id_ in _ids(record):
         ref = rows.get(tables.IDS, event.space, "", id_)
-        if ref is None or ref.owner != event.agent:
+        if ref is None:
+            continue
+        if event.kind == "memory.retracted" and ref.status == tables.LIVE:
+            row = rows.get(tables.ROWS, event.space, ref.owner, tables.key_of(ref.offset))
+            yield from (tables.ref_key(event.space, source) for source in (row.sources if row is not None else ()))
+        elif ref.owner != event.agent:
             continue
         found = tables.row_key(event.space, ref)
         if found is not None:
@@ -60,6 +66,9 @@ def _change(rows: Rows, record: Record, id_: str) -> str | None:
     ref = rows.get(tables.IDS, event.space, "", id_)
     if ref is None:
         return tables.UNKNOWN
+    if event.kind == "memory.retracted" and (lost := _lost_source(rows, event.space, ref)) is not None:
+        _retract_dependent(rows, record, id_, lost)
+        return None
     if ref.owner != event.agent:
         return tables.NOT_OWNER
     if event.kind == "memory.erased":
@@ -186,6 +195,20 @@ def _erase(rows: Rows, record: Record, id_: str, ref: EntryRef) -> str | None:
 def _dependents(rows: Rows, space: str, id_: str) -> tuple[str, ...]:
     known = rows.get(tables.SOURCES, space, "", id_)
     return () if known is None else known.ids
+
+
+def _lost_source(rows: Rows, space: str, ref: EntryRef) -> str | None:
+    """The first source of a live entry that is lost; None if it has none.
+
+    Such an entry is about to be retracted by the reactor that continues an erasure.
+    """
+    if ref.status != tables.LIVE:
+        return None
+    for source in linking.live(rows, space, ref).sources:
+        known = rows.get(tables.IDS, space, "", source)
+        if known is not None and linking.is_lost(known):
+            return source
+    return None
 
 
 def _retract_dependent(rows: Rows, record: Record, dependent: str, source: str) -> None:

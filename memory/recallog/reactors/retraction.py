@@ -1,0 +1,31 @@
+"""The reactor of retractions: continues an erasure to the entries that were made from retracted ones."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog_schemas import Event, triggers
+
+REASON = "source_erased"
+"""The reason that the retractions give."""
+
+
+class Retraction(Reactor):
+    """Answers `retraction.due` with one `memory.retracted` for each dependent of the retracted entry.
+
+    The view of entries applies them whoever owns the entries, since it knows that one of their sources is lost.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({triggers.RETRACTION})
+    pure: ClassVar[bool] = True
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
+        return [
+            Event(
+                space=trigger.space,
+                agent=trigger.agent,
+                kind="memory.retracted",
+                payload={"entry": entry, "reason": REASON},
+            )
+            for entry in trigger.entries
+        ]

@@ -1,0 +1,169 @@
+"""Due work: the tables in which a reactor finds the triggers that are due, at the cost of those that are due.
+
+Positions and counts do not sort together, so there are two tables. `due.now` holds, for the whole partition, the
+triggers that one event made due, in the order of the ledger. A row has all that a reactor needs, and is deleted when
+the trigger is closed. `due.count` belongs to the view `reflection`: its rows stand under the count at which an agent
+falls due, and a reader stops at the first row beyond the present count.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import msgspec
+
+from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey, Table
+from recallog_projections.views.entries import tables as entries
+from recallog_schemas import Record, timestamps, triggers
+from recallog_schemas.triggers import Trigger
+
+
+class Work(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One trigger that is due, with what its reactor needs."""
+
+    kind: str
+    space: str
+    agent: str
+    trigger: str
+    """The id of the trigger."""
+    offset: int
+    """The offset of the event that made it due."""
+    cause: str
+    """The id of that event."""
+    at: int
+    """When it happened, in microseconds since 1970."""
+    turn: int
+    session: str | None = None
+    texts: tuple[tuple[str, str], ...] = ()
+    """Of a migration: the texts to keep, each with the path where it stands in working memory."""
+    entries: tuple[str, ...] = ()
+    """Of a retraction: the ids of the entries that name a retracted one as a source."""
+
+
+class Standing(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The key of a trigger's row in `due.now`."""
+
+    key: str
+
+
+class Count(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An empty row: the address names the agent and when it falls due, see `count_key`."""
+
+
+NOW = Table("due.now", Work)
+"""At ("", "", `now_key`)."""
+STANDING = Table("due.standing", Standing)
+"""At (space, "", id of the trigger)."""
+COUNT = Table("due.count", Count, write_only=True)
+"""Agents with a threshold of reflections, at (space, `count_key`, agent)."""
+
+_RETRACTING = frozenset({"memory.erased", "memory.retracted"})
+
+
+class Due:
+    """Folds causes and closing events into `due.now`. It follows `entries`, whose rows it reads."""
+
+    name: ClassVar[str] = "due"
+    version: ClassVar[int] = 1
+    kinds = _RETRACTING | triggers.CLOSINGS
+    tables = (NOW, STANDING)
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        event = record.event
+        if event.kind in _RETRACTING:
+            return [entries.ref_key(event.space, id_) for id_ in _changed(record)]
+        trigger = triggers.named_by(event)
+        return () if trigger is None else (RowKey(STANDING.name, event.space, "", trigger.id),)
+
+    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
+        event = record.event
+        if event.kind in _RETRACTING:
+            for lost in _retracted(rows, record):
+                yield RowKey(entries.SOURCES.name, event.space, "", lost)
+                yield RowKey(STANDING.name, event.space, "", _retraction(record, lost).id)
+            return
+        trigger = triggers.named_by(event)
+        standing = rows.get(STANDING, event.space, "", trigger.id) if trigger is not None else None
+        if standing is not None:
+            yield RowKey(NOW.name, "", "", standing.key)
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        if not record.reached:
+            return
+        if record.event.kind in _RETRACTING:
+            _continue_erasure(rows, record)
+        else:
+            _close(rows, record)
+
+
+def now_key(offset: int, space: str, trigger: Trigger, agent: str) -> str:
+    """The key of a trigger in `due.now`; sorts like the offset of its cause."""
+    return f"{offset:020d}/{space}/{trigger.kind}/{agent}/{trigger.cause}"
+
+
+def count_key(total: int) -> str:
+    """The owner of the `due.count` rows of agents that fall due at `total` shared entries; sorts like `total`."""
+    return f"{total:020d}"
+
+
+def put(rows: Rows, work: Work, trigger: Trigger) -> None:
+    """Make a trigger due, unless it is due already."""
+    if rows.get(STANDING, work.space, "", trigger.id) is None:
+        key = now_key(work.offset, work.space, trigger, work.agent)
+        rows.put(NOW, work, "", "", key)
+        rows.put(STANDING, Standing(key), work.space, "", trigger.id)
+
+
+def work_of(record: Record, trigger: Trigger, agent: str) -> Work:
+    """The work that the event of `record` makes due for `agent`."""
+    event = record.event
+    at = timestamps.micros(event.at)
+    return Work(trigger.kind, event.space, agent, trigger.id, record.offset, event.id, at, event.turn, event.session)
+
+
+def _close(rows: Rows, record: Record) -> None:
+    """Delete the row of the trigger that the event closes."""
+    event = record.event
+    trigger = triggers.named_by(event)
+    standing = rows.get(STANDING, event.space, "", trigger.id) if trigger is not None else None
+    if trigger is not None and standing is not None:
+        rows.delete(NOW, "", "", standing.key)
+        rows.delete(STANDING, event.space, "", trigger.id)
+
+
+# The cascade of erasures: the view of entries retracts the dependents of an erased entry, one level an event. If those
+# have dependents of their own, a trigger is due for each, whose answer retracts these.
+
+
+def _continue_erasure(rows: Rows, record: Record) -> None:
+    event = record.event
+    for lost in _retracted(rows, record):
+        dependents = rows.get(entries.SOURCES, event.space, "", lost)
+        if dependents is not None:
+            trigger = _retraction(record, lost)
+            work = work_of(record, trigger, event.agent)
+            put(rows, msgspec.structs.replace(work, entries=dependents.ids), trigger)
+
+
+def _retraction(record: Record, lost: str) -> Trigger:
+    return triggers.caused_by(triggers.RETRACTION, record.event.space, record.event.agent, lost)
+
+
+def _retracted(rows: Rows, record: Record) -> list[str]:
+    """The ids of the entries that were retracted because a source is erased, among those that the event changed."""
+    space = record.event.space
+    found: list[str] = []
+    for id_ in _changed(record):
+        ref = rows.get(entries.IDS, space, "", id_)
+        if ref is None:
+            continue
+        if record.event.kind == "memory.erased":
+            found += ref.retracted
+        elif ref.status == entries.RETRACTED and ref.of is not None:
+            found.append(id_)
+    return found
+
+
+def _changed(record: Record) -> Iterable[str]:
+    payload = record.event.payload
+    return dict.fromkeys(payload["entries"]) if "entries" in payload else (payload["entry"],)

@@ -1,0 +1,248 @@
+"""The loop that runs reactors: several answers, interruptions, failures, and the cascade of erasures."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any, ClassVar
+
+import pytest
+
+from recallog import Event, Memory
+from recallog.reacting import LoopMemory
+from recallog.reactors.loop import ReactorLoop
+from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog_projections.views.entries import tables as entries
+from recallog_schemas import codec, triggers
+from recallog_schemas.errors import StorageUnavailable
+from recallog_schemas.views import Reaction
+from support.events import event, run
+
+SPACE = "village"
+
+
+def retained(id_: str, *sources: str, agent: str = "baker") -> Event:
+    payload: dict[str, Any] = {"text": f"About {id_}.", "sources": list(sources)}
+    return event("memory.retained", id=id_, agent=agent, payload=payload)
+
+
+def erased(*ids: str, agent: str = "baker") -> Event:
+    return event("memory.erased", agent=agent, turn=7, session="x1", payload={"entries": list(ids)})
+
+
+async def statuses(memory: Memory, *ids: str) -> list[str | None]:
+    found = [await memory.row(entries.IDS, SPACE, "", id_) for id_ in ids]
+    return [None if ref is None else ref.status for ref in found]
+
+
+async def all_events(memory: Memory) -> list[Event]:
+    return [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
+
+
+class Scripted(Reactor):
+    """Answers retractions with thoughts instead."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({triggers.RETRACTION})
+
+    def __init__(self, *texts: str, agent: str = "baker", error: Exception | None = None) -> None:
+        self.texts, self.agent, self.error = texts, agent, error
+        self.asked: list[DueTrigger] = []
+        self.closed = False
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
+        self.asked.append(trigger)
+        if self.error is not None:
+            raise self.error
+        return [event("agent.thought", agent=self.agent, payload={"text": text}) for text in self.texts]
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Leaving(Scripted):
+    async def answer(self, trigger: DueTrigger) -> None:
+        self.asked.append(trigger)
+
+
+class Pure(Scripted):
+    pure: ClassVar[bool] = True
+
+
+async def with_a_due_trigger(memory: Memory) -> str:
+    await memory.publish_many([retained("e-1"), retained("e-2", "e-1"), retained("e-3", "e-2"), erased("e-1")])
+    (pending,) = await memory.pending(SPACE)
+    assert (pending.kind, pending.agent, pending.events, pending.threshold) == ("retraction.due", "baker", 1, None)
+    return pending.trigger
+
+
+async def reacted(memory: Memory, *reactors: Reactor) -> list[Reaction]:
+    ledger = memory._components.ledger
+    return await ReactorLoop(LoopMemory(memory, memory._access), ledger, reactors, nullcontext).react()
+
+
+def test_the_answers_have_the_ids_of_the_trigger_and_the_last_one_closes_it() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            trigger = await with_a_due_trigger(memory)
+            (reaction,) = await reacted(memory, reactor := Scripted("One.", "Two."))
+            first, second, done = (await all_events(memory))[-3:]
+            assert [first.id, second.id, done.id] == [
+                f"{trigger}/answer/1", f"{trigger}/answer/2", f"{trigger}/answer",
+            ]  # fmt: skip
+            assert {each.causation_id for each in (first, second, done)} == {trigger}
+            assert (done.kind, done.payload) == ("reaction.done", {"trigger": trigger, "events": 2})
+            assert (reaction.trigger, reaction.kind, reaction.text) == (trigger, "reaction.done", "2 events")
+            assert [trigger.entries for trigger in reactor.asked] == [("e-3",)]
+            assert not await memory.pending()
+            assert await reacted(memory, reactor) == []
+
+    run(work())
+
+
+@pytest.mark.parametrize("written", [1, 2, 70])
+def test_an_interrupted_answer_is_closed_with_what_was_written_and_nobody_is_asked_again(written: int) -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            trigger = await with_a_due_trigger(memory)
+            thoughts = [event("agent.thought", id=f"{trigger}/answer/{n + 1}") for n in range(written)]
+            await memory.publish_many([each.model_copy(update={"causation_id": trigger}) for each in thoughts])
+            assert len(await reacted(memory, reactor := Scripted("Another.", "Answer."))) == 1
+            assert reactor.asked == []
+            events = await all_events(memory)
+            assert events[-1].payload == {"trigger": trigger, "events": written}
+            assert len([each for each in events if each.kind == "agent.thought"]) == written
+
+    run(work())
+
+
+def test_an_interrupted_pure_answer_is_repeated_in_full() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            trigger = await with_a_due_trigger(memory)
+            first = event("agent.thought", id=f"{trigger}/answer/1", payload={"text": "One."})
+            await memory.publish(first.model_copy(update={"causation_id": trigger}))
+            await reacted(memory, reactor := Pure("One.", "Two."))
+            assert len(reactor.asked) == 1
+            thoughts = [each for each in await all_events(memory) if each.kind == "agent.thought"]
+            assert [each.text for each in thoughts] == ["One.", "Two."]
+
+    run(work())
+
+
+def test_events_of_a_pure_reactor_have_the_time_the_turn_and_the_session_of_the_cause() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await with_a_due_trigger(memory)
+            cause = (await all_events(memory))[-1]
+            await reacted(memory, Pure("One."))
+            for each in (await all_events(memory))[-2:]:
+                assert (each.at, each.turn, each.session) == (cause.at, 7, "x1")
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("reactor", "reason"),
+    [
+        (Scripted(error=KeyError("price")), "KeyError: 'price'"),
+        (Scripted("One.", agent="miller"), "an answer for 'baker' in 'village' cannot be an event of 'miller'"),
+        (Scripted("x" * 300_000), "bytes"),
+    ],
+)
+def test_what_a_reactor_cannot_answer_is_recorded_and_closed(reactor: Scripted, reason: str) -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await with_a_due_trigger(memory)
+            (reaction,) = await reacted(memory, reactor)
+            assert reaction.kind == "reaction.failed"
+            assert reason in reaction.text
+            assert not await memory.pending()
+
+    run(work())
+
+
+def test_after_an_error_of_a_store_the_trigger_stays_due() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await with_a_due_trigger(memory)
+            with pytest.raises(StorageUnavailable):
+                await reacted(memory, Scripted(error=StorageUnavailable("it is away")))
+            assert len(await memory.pending()) == 1
+
+    run(work())
+
+
+@pytest.mark.parametrize("reactors", [[], [Leaving()]])
+def test_a_trigger_that_nobody_answers_stays_due(reactors: list[Reactor]) -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await with_a_due_trigger(memory)
+            assert await reacted(memory, *reactors) == []
+            assert len(await memory.pending()) == 1
+
+    run(work())
+
+
+def test_an_answer_whose_ids_are_taken_by_foreign_events_counts_under_others() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            trigger = await with_a_due_trigger(memory)
+            await memory.publish(event(id=f"{trigger}/answer"))
+            (reaction,) = await reacted(memory, Scripted("One."))
+            assert reaction.kind == "reaction.done"
+            assert not await memory.pending()
+
+    run(work())
+
+
+# The cascade of erasures.
+
+
+def test_an_erasure_reaches_what_was_made_from_dependents_of_whatever_owner() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            chain = [
+                retained("e-1"), retained("e-2", "e-1"), retained("e-3", "e-2", agent="miller"),
+                retained("e-4", "e-3", agent="smith"), retained("other"),
+            ]  # fmt: skip
+            await memory.publish_many([*chain, erased("e-1")])
+            ids = [each.id for each in chain]
+            assert await statuses(memory, *ids) == ["erased", "retracted", "live", "live", "live"]
+            assert len(await memory.react()) == 1
+            assert await statuses(memory, *ids) == ["erased", "retracted", "retracted", "live", "live"]
+            assert len(await memory.react()) == 1
+            assert await statuses(memory, *ids) == ["erased", "retracted", "retracted", "retracted", "live"]
+            assert len(await memory.react()) == 0
+            assert not await memory.pending()
+            ref = await memory.row(entries.IDS, SPACE, "", "e-4")
+            assert (ref.owner, ref.reason, ref.of) == ("smith", "source_erased", "e-3")
+            before = await all_events(memory)
+            await memory.admin.rebuild()
+            assert await statuses(memory, *ids) == ["erased", "retracted", "retracted", "retracted", "live"]
+            assert await all_events(memory) == before
+            assert (await memory.admin.verify()).ok
+
+    run(work())
+
+
+def test_several_retracted_entries_have_a_trigger_each() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            made = [retained("e-1"), retained("e-2", "e-1"), retained("e-3", "e-1"), retained("e-4", "e-2", "e-3")]
+            await memory.publish_many([*made, erased("e-1")])
+            assert len(await memory.pending()) == 2
+            assert len(await memory.react()) == 2
+            assert await statuses(memory, "e-2", "e-3", "e-4") == ["retracted"] * 3
+
+    run(work())
+
+
+def test_an_entry_whose_source_was_only_retracted_by_its_owner_is_not_others_to_retract() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.publish_many([retained("e-1"), retained("e-2", "e-1", agent="miller")])
+            retraction = {"entry": "e-1", "reason": "wrong"}
+            await memory.publish(event("memory.retracted", payload=retraction))
+            assert not await memory.pending()
+            await memory.publish(event("memory.retracted", payload={"entry": "e-2"}))
+            assert await statuses(memory, "e-1", "e-2") == ["retracted", "live"]
+
+    run(work())
