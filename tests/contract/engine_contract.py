@@ -102,6 +102,7 @@ def passes(wanted: Filter, point: Point) -> bool:
         and not set(payload["readers"]).isdisjoint(wanted.readers)
         and (wanted.agents is None or payload["agent"] in wanted.agents)
         and (wanted.kinds is None or payload["kind"] in wanted.kinds)
+        and (wanted.kinds_except is None or payload["kind"] not in wanted.kinds_except)
         and (wanted.session is None or payload["session"] == wanted.session)
         and (wanted.since is None or payload["at"] >= wanted.since)
         and (wanted.until is None or payload["at"] < wanted.until)
@@ -182,6 +183,7 @@ def filters(draw: st.DrawFn, space: str, points: Sequence[Point]) -> Filter:
     conditions = {
         "agents": some([*AGENTS, "nobody"]),
         "kinds": some([*KINDS, "nobody.does"]),
+        "kinds_except": some([*KINDS, "nobody.does"]),
         "session": st.sampled_from([*SESSIONS, "none"]),
         "since": st.integers(NOON, NOON + 9),
         "until": st.integers(NOON, NOON + 10),
@@ -434,6 +436,7 @@ class EngineContract(ABC):
             {"agents": ["Zoë 🥖", "miller"]},
             {"agents": []},
             {"kinds": ["agent.thought"]},
+            {"kinds_except": ["agent.thought"]},
             {"session": ""},
             {"session": "one"},
             {"since": NOON + 4},

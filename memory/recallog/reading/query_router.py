@@ -1,12 +1,12 @@
 """The query router: finds the views that a query reads, live or past, and repeats the query after a cutover."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.read_session import ReadSession
 from recallog.reading.time_travel import AsOf, check_size, travel
+from recallog_projections.stores.store import Generation
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import Position
@@ -110,17 +110,24 @@ class QueryRouter:
         return [item for answer in answers for item in answer]
 
     async def _travel(self, space: str, as_of: AsOf) -> ReadSession:
+        from recallog.reading import erasures  # few queries travel, and every command imports this module
+
         ledger, views = self._ledger, self._views
 
         async def events(reading: ReadSession) -> int:
             row = (await reading.snapshot([RowKey(activity.SPACES.name, space)])).row(activity.SPACES, space)
             return row.events if row else 0
 
-        with suppress(Rebuilding, *VIEWS_UNUSABLE):  # without views, the fold itself finds out
-            check_size(
-                space, await events(await views.access.reading(ledger.partition_of(space), None, self._progress))
-            )
-        return await travel(ledger, views.projections, space, as_of, self._progress)
+        try:
+            live = await views.access.reading(ledger.partition_of(space), None, self._progress)
+            check_size(space, await events(live))
+            erased = await erasures.erasures_in(live, space)
+        except (Rebuilding, *VIEWS_UNUSABLE):  # without views, the fold itself finds out
+            erased = await erasures.all_erasures(ledger, space, self._progress)
+        past = await travel(ledger, views.projections, space, as_of, self._progress)
+        if erased and isinstance(past.source, Generation):
+            await erasures.erase(past.store, past.source, space, erased)
+        return past
 
 
 async def _refuse_dead_letter(reading: ReadSession, after: Position) -> None:

@@ -17,14 +17,18 @@ from recallog.retrieval.query import QueryTerms, RecallQuery, query_terms
 from recallog.retrieval.time_scope import TimeScope
 from recallog.retrieval.weights import LATE_IDF_POWER, REACH
 from recallog_projections.index import identifiers, points, terms, token_codec
-from recallog_projections.index.documents import point_id
+from recallog_projections.index.documents import ALONE, point_id
 from recallog_projections.index.embedders.embedder import Embedding, Vectors
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Hit, Search, Sparse
+from recallog_projections.views.entries.reading import KIND as ENTRY_KIND
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexDamaged
 
 _ORDINAL = ("session", "ordinal")
-_FIELDS = (*_ORDINAL, "offset", "agent", "kind", "turn", "at", "importance", "is_question", "length", "text_key")
+_FIELDS = (
+    *_ORDINAL, "offset", "agent", "kind", "turn", "at", "importance", "is_question", "length", "text_key",
+    "entry", "version",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +114,14 @@ async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms)
 
 
 async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Nearest:
-    """The memories with the highest cosine, or with the most of the query's words if the model cannot read it."""
+    """The events with the highest cosine, or with the most of the query's words if the model cannot read it."""
     words = query_terms(query.text, ())
     embedding = await _embedded(index, query, words)
+    wanted = replace(query.wanted(), kinds_except=[ENTRY_KIND])
     if embedding is not None:
-        search = Search(query.wanted(), limit, dense=embedding.vector, payload=("offset",))
+        search = Search(wanted, limit, dense=embedding.vector, payload=("offset",))
     elif words.terms:
-        search = Search(query.wanted(), limit, sparse=_sparse(words.terms), corpus=query.visible(), payload=("offset",))
+        search = Search(wanted, limit, sparse=_sparse(words.terms), corpus=query.visible(), payload=("offset",))
     else:
         return Nearest([], by_vectors=False)
     (hits,) = await index.engine.search(index.collection, [search])
@@ -131,18 +136,25 @@ async def events(
     """The bytes of the events of candidates, by the ids of their points, each with its declared text or None.
 
     They are what the indexer wrote: checked by their checksums, and the cosines with `vector` by the copies of vectors.
-    That the agent may see them is checked again too, as the engine found them by files without checksums. Raises
+    That the agent may see them is checked again too, as the engine found them by files without checksums. Entries are
+    shown as the view of entries has them, and their points may be replaced or deleted at any time. Raises
     `IndexDamaged`.
     """
     stored = await index.engine.retrieve(index.collection, [each.id for each in chosen])
     for each in chosen:
         point = stored.get(each.id)
+        if point is None and each.entry:
+            continue
         wrong = "it is missing" if point is None else points.damage(point)
-        if point is not None and not wrong:
+        if point is not None and not wrong and not each.entry:
             wrong = _misplaced(query, each, point.payload, vector)
         if wrong:
             raise IndexDamaged(f"the memory at offset {each.offset} is damaged in the index: {wrong}")
-    return {key: (str(point.payload["event"]).encode(), point.payload["text"]) for key, point in stored.items()}
+    return {
+        each.id: (str(stored[each.id].payload["event"]).encode(), stored[each.id].payload["text"])
+        for each in chosen
+        if not each.entry
+    }
 
 
 def _misplaced(query: RecallQuery, candidate: Candidate, payload: Mapping[str, Any], vector: Vectors | None) -> str:
@@ -243,6 +255,8 @@ def _sessions(hits: Iterable[Hit], idf: Mapping[str, float]) -> dict[str, float]
     worth = {terms.dimension(term): weight for term, weight in idf.items()}
     found: dict[str, set[int]] = {}
     for hit in hits:
+        if hit.payload["ordinal"] == ALONE:
+            continue
         found.setdefault(str(hit.payload["session"]), set()).update(worth.keys() & _terms_of(hit).indices)
     return {session: sum(worth[dimension] for dimension in dimensions) for session, dimensions in found.items()}
 
@@ -250,6 +264,9 @@ def _sessions(hits: Iterable[Hit], idf: Mapping[str, float]) -> dict[str, float]
 def _around(space: str, seeds: Iterable[Hit]) -> Iterable[str]:
     for hit in seeds:
         session, ordinal = str(hit.payload["session"]), int(hit.payload["ordinal"])
+        if ordinal == ALONE:
+            yield hit.id
+            continue
         for other in range(max(0, ordinal - REACH), ordinal + REACH + 1):
             yield point_id(space, session, other)
 
@@ -379,6 +396,8 @@ def _candidate(hit: Hit, worth: _Worth, cosine: float | None) -> Candidate:
         is_question=payload["is_question"],
         length=payload["length"],
         text_key=payload["text_key"],
+        entry=payload.get("entry", ""),
+        version=payload.get("version", 0),
         semantic=cosine,
         keyword=keyword,
         coverage=words / worth.of_words if worth.of_words else 0.0,

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.term_cache import MemoryTerms, TermCache
-from recallog_projections.index import documents, points, terms
+from recallog_projections.index import documents, passages, points, terms
 from recallog_projections.index.identifiers import is_exact
 from recallog_projections.index.language import questions
+from recallog_projections.views.entries import reading as entry_reading
+from recallog_projections.views.entries.tables import EntryRow
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import codec, kinds
 from recallog_schemas.timestamps import micros
@@ -29,19 +31,25 @@ class KeywordCandidates:
     idf: dict[str, float]
     """By term of the query."""
     memories: dict[int, RememberedEvent]
-    """By offset."""
+    """By offset: those of events."""
 
 
 def candidates(
-    memories: Sequence[RememberedEvent], generation: str, cache: TermCache, searched: Sequence[str], beyond: int = -1
+    memories: Sequence[RememberedEvent],
+    entries: Sequence[EntryRow],
+    generation: str,
+    cache: TermCache,
+    searched: Sequence[str],
+    beyond: int = -1,
 ) -> KeywordCandidates:
-    """The `memories` after the offset `beyond` that have words, scored by the terms `searched`.
+    """The `memories` after the offset `beyond`, and the `entries`, that have words, scored by the terms `searched`.
 
     `memories` are those of one generation, in ledger order. Their ordinals count only events that the agent may see.
     """
-    read = [
+    read: list[tuple[RememberedEvent | EntryRow, MemoryTerms]] = [
         (memory, cache.get(generation, memory.offset) or _terms_of(memory, generation, cache)) for memory in memories
     ]
+    read += [(row, _terms_of_entry(row, generation, cache)) for row in entries]
     worded = [
         (memory, about, weights, [term for term in searched if term in weights])
         for memory, about in read
@@ -55,12 +63,16 @@ def candidates(
     found = KeywordCandidates([], {}, idf, {})
     spoken: dict[str, set[str]] = {}
     for memory, about, weights, matching in worded:
-        ordinal = ordinals[about.session] + (_BEHIND_THE_INDEX if beyond >= 0 else 0)
-        ordinals[about.session] += 1
-        spoken.setdefault(about.session, set()).update(matching)
-        if memory.offset <= beyond:
-            continue
-        found.memories[memory.offset] = memory
+        ordinal, entry, version = documents.ALONE, "", 0
+        if isinstance(memory, EntryRow):
+            entry, version = memory.id, memory.version
+        else:
+            ordinal = ordinals[about.session] + (_BEHIND_THE_INDEX if beyond >= 0 else 0)
+            ordinals[about.session] += 1
+            spoken.setdefault(about.session, set()).update(matching)
+            if memory.offset <= beyond:
+                continue
+            found.memories[memory.offset] = memory
         found.candidates.append(
             Candidate(
                 id="",
@@ -75,6 +87,8 @@ def candidates(
                 is_question=about.is_question,
                 length=about.length,
                 text_key=about.text_key,
+                entry=entry,
+                version=version,
                 keyword=sum(idf[term] * weights[term] for term in matching),
                 coverage=sum(idf[term] for term in matching if not is_exact(term)) / whole,
                 exact=sum(idf[term] for term in matching if is_exact(term)) / exact,
@@ -87,6 +101,25 @@ def candidates(
 def inverse_frequency(texts: int, holding: int) -> float:
     """The idf of a term that `holding` of `texts` texts contain, in Lucene's form, which is never negative."""
     return math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
+
+
+def _terms_of_entry(row: EntryRow, generation: str, cache: TermCache) -> MemoryTerms:
+    of_text = f"{generation}/{row.version}"  # an entry keeps its offset when its text changes
+    found = cache.get(of_text, row.offset)
+    if found is None:
+        text = documents.clean(row.text)
+        found = MemoryTerms(
+            row.owner,
+            entry_reading.KIND,
+            row.session or "",
+            row.at,
+            questions.is_question(text),
+            passages.length(text),
+            documents.text_key(text),
+            terms.weights(points.terms_of(text, row.at)) if text else None,
+        )
+        cache.put(of_text, row.offset, found)
+    return found._replace(agent=row.owner)
 
 
 def _terms_of(memory: RememberedEvent, generation: str, cache: TermCache) -> MemoryTerms:

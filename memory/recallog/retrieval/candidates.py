@@ -32,7 +32,7 @@ class Candidate:
     kind: str
     session: str
     ordinal: int
-    """Its number in the session, from 0."""
+    """Its number in the session, from 0. An entry has no number there (see `entries.set_apart`)."""
     turn: int
     at: int
     """Microseconds since 1970."""
@@ -56,6 +56,10 @@ class Candidate:
     """`passages.length` of its text."""
     passage: int | None = None
     """The number, from 0, of the best of its embedded passages; None if it is unknown."""
+    entry: str = ""
+    """The id of an entry; "" for an event."""
+    version: int = 0
+    """The version of the entry's text that was compared."""
 
 
 @dataclass(frozen=True, slots=True)

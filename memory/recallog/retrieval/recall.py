@@ -12,6 +12,7 @@ from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.reading.subject import of_agent
 from recallog.retrieval import by_index, by_words, closeness, dates, persons, quoting, ranking, time_scope
+from recallog.retrieval import entries as entries_of
 from recallog.retrieval.candidates import Candidate, RankingQuery
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, possible_names, query_terms
@@ -22,6 +23,8 @@ from recallog_projections.index.embedders.embedder import Vectors
 from recallog_projections.index.language import questions
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity, episodic, outline, salience, settings
+from recallog_projections.views.entries import reading as entry_reading
+from recallog_projections.views.entries.tables import EntryRow
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Position, codec, limits
 from recallog_schemas.errors import IndexDamaged, IndexLost, IndexUnavailable
@@ -40,6 +43,8 @@ class _Gathered:
     idf: dict[str, float] = field(default_factory=dict)
     memories: dict[int, RememberedEvent] = field(default_factory=dict)
     """By offset: the memories that came from the views."""
+    entries: dict[int, EntryRow] = field(default_factory=dict)
+    """By offset: the rows of all candidates that are entries."""
     vector: Vectors | None = None
     """The vector of the query that the index compared; None if it compared words."""
     index: IndexSnapshot | None = None
@@ -104,10 +109,21 @@ async def _recalled(
     words = query_terms(query.text, agents)
     scope = time_scope.scope(times, _now(snapshot, query), space) if times else None
     gathered = await _from_index(snapshot, index, query, words, scope)
-    if query.text.strip() and gathered.index_checkpoint < snapshot.processed:
-        if index is not None:
-            snapshot = await reading.snapshot(rows, logs)
-        _add_by_words(gathered, snapshot, cache, query, words)
+    entries = await _resolved_entries(gathered, reading, query)
+    memories: Sequence[RememberedEvent] = ()
+    if query.text.strip():
+        if gathered.index_checkpoint < snapshot.processed:
+            if index is not None:
+                snapshot = await reading.snapshot(rows, logs)
+            memories = snapshot.memories(query.space, query.agent)
+        # A past may also have entries that the index does not have any more.
+        if gathered.index_checkpoint != snapshot.processed or query.at_until is not None:
+            for row in await entries_of.newest(reading, query.space, query.agent):
+                if row.offset not in gathered.entries:
+                    entries[row.offset] = row
+        if memories or entries:
+            _add_by_words(gathered, snapshot, memories, entries.values(), cache, query, words)
+    entries_of.set_apart(gathered.candidates)
     _note_lag(gathered, snapshot)
     turn = snapshot.row(salience.CLOCK, query.space)
     context = RankingQuery(
@@ -182,22 +198,51 @@ def _percent(gathered: _Gathered, snapshot: Snapshot) -> int:
     return 100 * (gathered.index_checkpoint + 1) // (snapshot.processed + 1)
 
 
+async def _resolved_entries(gathered: _Gathered, reading: ReadSession, query: RecallQuery) -> dict[int, EntryRow]:
+    """Drop the candidates that are no entries which the agent may read.
+
+    Returns the rows of those whose text is another one than the index has: they are compared by words.
+    """
+    rows = await entries_of.of_candidates(reading, query.space, query.agent, gathered.candidates)
+    known = []
+    for each in gathered.candidates:
+        row = rows.get(each.offset)
+        if each.entry and (row is None or row.version != each.version):
+            continue
+        if row is not None:
+            gathered.entries[each.offset] = row
+            each.importance = row.importance
+        known.append(each)
+    gathered.candidates = known
+    return {offset: row for offset, row in rows.items() if offset not in gathered.entries}
+
+
 def _add_by_words(
-    gathered: _Gathered, snapshot: Snapshot, cache: TermCache, query: RecallQuery, words: QueryTerms
+    gathered: _Gathered,
+    snapshot: Snapshot,
+    memories: Sequence[RememberedEvent],
+    entries: Collection[EntryRow],
+    cache: TermCache,
+    query: RecallQuery,
+    words: QueryTerms,
 ) -> None:
-    """Add the memories that the index has not processed yet."""
-    memories = [
-        memory
-        for memory in snapshot.memories(query.space, query.agent)
-        if query.offset_until is None or memory.offset <= query.offset_until
-    ]
+    """Add those of `memories` that the index has not processed yet, and `entries`."""
     generation = snapshot.computed_at["generation"]
-    newer = by_words.candidates(memories, generation, cache, words.terms, gathered.index_checkpoint)
+    until = query.offset_until
+    newer = by_words.candidates(
+        [memory for memory in memories if until is None or memory.offset <= until],
+        [row for row in entries if until is None or row.offset <= until],
+        generation,
+        cache,
+        words.terms,
+        gathered.index_checkpoint,
+    )
     if query.at_until is not None:
         newer.candidates = [each for each in newer.candidates if each.at <= micros(query.at_until)]
     known = {each.offset for each in gathered.candidates}
     gathered.candidates += [each for each in newer.candidates if each.offset not in known]
     gathered.memories = newer.memories
+    gathered.entries |= {row.offset: row for row in entries}
     gathered.idf = gathered.idf or newer.idf
     if gathered.index is None or gathered.sessions:
         best = {session: max(gathered.sessions.get(session, 0.0), idf) for session, idf in newer.sessions.items()}
@@ -222,12 +267,14 @@ async def _hits(
     hits = []
     for one in best:
         each = one.candidate
-        if each.id:
+        if each.entry:
+            event, text = entry_reading.event_of(gathered.entries[each.offset]), None
+        elif each.id:
             data, text = stored[each.id]
+            event = codec.decode(data)
         else:
             memory = gathered.memories[each.offset]
-            data, text = memory.data, memory.text
-        event = codec.decode(data)
+            event, text = codec.decode(memory.data), memory.text
         shown = event.text if text is None else text
         hits.append(
             RecallHit.model_construct(

@@ -48,7 +48,7 @@ class MemoryStore(Store):
         self._tables: dict[str, _Tables] = {}
         self._sorted_at: tuple[str, int] | None = None
         self._sorted: dict[str, list[StoredRow]] = {}
-        """By table: its items in the order of scans, at the generation and offset `_sorted_at`."""
+        """By table: its items in the order of scans, at the generation and offset `_sorted_at`. A commit empties it."""
 
     async def remember_manifest(self, manifest: bytes) -> bytes:
         self._manifest = self._manifest or manifest
@@ -111,6 +111,7 @@ class MemoryStore(Store):
             while len(log.newest) > changes.keep[log_name[0]]:
                 log.newest.popleft()
         tables.checkpoint = new
+        self._sorted_at = None
         return outcome
 
     async def read(

@@ -26,6 +26,14 @@ class AnyOf:
 
 
 @dataclass(frozen=True, slots=True)
+class NoneOf:
+    """The field is none of `values`."""
+
+    field: str
+    values: list[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Between:
     """The field is within the bounds that are not None."""
 
@@ -42,7 +50,10 @@ class IdIn:
     ids: Collection[str]
 
 
-def conditions(filter: Filter) -> Iterator[AnyOf | Between | IdIn]:  # noqa: A002
+Condition = AnyOf | NoneOf | Between | IdIn
+
+
+def conditions(filter: Filter) -> Iterator[Condition]:  # noqa: A002
     """The conditions of `filter`, all of which must hold; the space comes first."""
     yield AnyOf("space", [filter.space])
     yield AnyOf("readers", [*filter.readers])
@@ -50,6 +61,8 @@ def conditions(filter: Filter) -> Iterator[AnyOf | Between | IdIn]:  # noqa: A00
         yield AnyOf("agent", [*filter.agents])
     if filter.kinds is not None:
         yield AnyOf("kind", [*filter.kinds])
+    if filter.kinds_except is not None:
+        yield NoneOf("kind", [*filter.kinds_except])
     if filter.session is not None:
         yield AnyOf("session", [filter.session])
     if filter.since is not None or filter.until is not None:

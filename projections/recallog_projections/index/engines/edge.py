@@ -32,7 +32,9 @@ from numpy.typing import NDArray
 from recallog_projections.index.engines.conditions import (
     AnyOf,
     Between,
+    Condition,
     IdIn,
+    NoneOf,
     check_name,
     conditions,
     finds_nothing,
@@ -589,12 +591,14 @@ def _hits(found: Sequence[qdrant.ScoredPoint], search: Search) -> list[Hit]:
     return [hit(point) for point in found]
 
 
-def _condition(condition: AnyOf | Between | IdIn) -> "qdrant.ConditionType":  # defined only in the stubs
+def _condition(condition: Condition) -> "qdrant.ConditionType":  # defined only in the stubs
     match condition:
         case AnyOf(field, [value]):  # cheaper than a list of one value
             return qdrant.FieldCondition(field, match=qdrant.MatchValue(value))
         case AnyOf(field, values):
             return qdrant.FieldCondition(field, match=qdrant.MatchAny(values))
+        case NoneOf(field, values):
+            return qdrant.FieldCondition(field, match=qdrant.MatchExcept(values))
         case Between(field, at_least, below, at_most):
             # Numbers go as floats, which are exact up to 2**53: offsets, and microseconds until the year 2255.
             return qdrant.FieldCondition(field, range=qdrant.RangeFloat(gte=at_least, lt=below, lte=at_most))

@@ -54,6 +54,8 @@ class Filter:
     """Matches points with at least one of these readers: the agent of the query, and `EVERYBODY`."""
     agents: Collection[str] | None = None
     kinds: Collection[str] | None = None
+    kinds_except: Collection[str] | None = None
+    """Matches points of other kinds."""
     session: str | None = None
     since: int | None = None
     """at >= since, microseconds since 1970."""

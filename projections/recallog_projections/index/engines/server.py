@@ -18,7 +18,9 @@ from recallog_projections.breaker import Breaker
 from recallog_projections.index.engines.conditions import (
     AnyOf,
     Between,
+    Condition,
     IdIn,
+    NoneOf,
     check_name,
     conditions,
     finds_nothing,
@@ -386,12 +388,14 @@ def _filter(filter: Filter) -> qdrant.Filter:  # noqa: A002
     return qdrant.Filter(must=[_condition(condition) for condition in conditions(filter)])
 
 
-def _condition(condition: AnyOf | Between | IdIn) -> qdrant.FieldCondition | qdrant.HasIdCondition:
+def _condition(condition: Condition) -> qdrant.FieldCondition | qdrant.HasIdCondition:
     match condition:
         case AnyOf(field, [value]):
             return qdrant.FieldCondition(key=field, match=qdrant.MatchValue(value=value))
         case AnyOf(field, values):
             return qdrant.FieldCondition(key=field, match=qdrant.MatchAny(any=values))
+        case NoneOf(field, values):
+            return qdrant.FieldCondition(key=field, match=qdrant.MatchExcept(**{"except": values}))
         case Between(field, at_least, below, at_most):
             # Numbers go as floats, which are exact up to 2**53: offsets, and microseconds until the year 2255.
             return qdrant.FieldCondition(key=field, range=qdrant.Range(gte=at_least, lt=below, lte=at_most))

@@ -5,6 +5,9 @@ import json
 from recallog_projections.views.entries.tables import LIVE, EntryRow, Status
 from recallog_schemas import Event, timestamps
 
+KIND = "memory.retained"
+"""The kind of the events that stand for entries."""
+
 
 def may_read(agent: str, row: EntryRow, status: Status = LIVE) -> bool:
     """Whether `agent` may read the entry. One that is retracted or archived is readable to its owner alone."""
@@ -36,7 +39,7 @@ def event_of(row: EntryRow) -> Event:
         space=row.space,
         session=row.session,
         agent=row.owner,
-        kind="memory.retained",
+        kind=KIND,
         turn=row.turn,
         at=timestamps.moment_of(row.at),
         payload={"text": row.text, "type": row.type, **weights, **stated},

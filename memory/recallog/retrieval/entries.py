@@ -1,0 +1,67 @@
+"""Entries that recall may show: those of the view of entries, whose rows alone say what they are and who may read them.
+
+The index finds entries by the form that it has processed. What it found is compared with the rows: an entry that has
+ended, or that the agent may not read, is dropped, and one with a newer text is compared by words.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import aclosing
+from operator import attrgetter
+
+from recallog.reading.read_session import ReadSession
+from recallog.retrieval.candidates import Candidate
+from recallog.retrieval.weights import REACH
+from recallog_projections.tables import RowKey
+from recallog_projections.views.entries import reading as entry_reading
+from recallog_projections.views.entries import tables
+from recallog_projections.views.entries.tables import EntryRow
+from recallog_schemas import limits
+
+_ALONE = 1 << 41
+"""The ordinal of the first entry: behind all of events."""
+
+
+async def of_candidates(
+    reading: ReadSession, space: str, agent: str, candidates: Iterable[Candidate]
+) -> dict[int, EntryRow]:
+    """By offset: the rows of those of the candidates that are live entries which `agent` may read."""
+    needs = [
+        RowKey(tables.ROWS.name, space, each.agent, tables.key_of(each.offset)) for each in candidates if each.entry
+    ]
+    if not needs:
+        return {}
+    snapshot = await reading.snapshot(needs)
+    rows = [snapshot.row(tables.ROWS, *need[1:]) for need in needs]
+    return {row.offset: row for row in rows if row is not None and entry_reading.may_read(agent, row)}
+
+
+async def newest(reading: ReadSession, space: str, agent: str) -> Sequence[EntryRow]:
+    """The newest live entries that `agent` may read, in ledger order: at most `limits.RECALL_ENTRIES`."""
+    async with aclosing(reading.scan(tables.ROWS.name, space, first_items=1)) as rows:
+        if await anext(rows, None) is None:
+            return []
+    found = await reading.steady(lambda session: _newest(session, space, agent))
+    return [row for row in found if entry_reading.may_read(agent, row)]
+
+
+async def _newest(session: ReadSession, space: str, agent: str) -> list[EntryRow]:
+    most = limits.RECALL_ENTRIES
+    own = await session.page(tables.ROWS, space, agent, newest_first=True, limit=most)
+    found = {row.offset: row for _, row in own.items}
+    needs = []
+    for reader in (agent, ""):
+        others = await session.page(tables.READERS, space, reader, newest_first=True, limit=most)
+        needs += [RowKey(tables.ROWS.name, space, of.owner, key) for key, of in others.items]
+    chosen = sorted(needs, key=attrgetter("key"))[-most:]
+    snapshot = await session.snapshot(chosen)
+    for need in chosen:
+        row = snapshot.row(tables.ROWS, *need[1:])
+        if row is not None:
+            found[row.offset] = row
+    return sorted(found.values(), key=attrgetter("offset"))[-most:]
+
+
+def set_apart(candidates: Iterable[Candidate]) -> None:
+    """Give entries ordinals at which none of them has a neighbour."""
+    for number, each in enumerate(each for each in candidates if each.entry):
+        each.ordinal = _ALONE + number * (2 * REACH + 1)

@@ -1,0 +1,238 @@
+"""Recall and search over events and entries: in their present form, for who may read them, and never once erased."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from contract.test_index_entries import changed, retained
+from recallog import Event, Memory, Position
+from recallog_projections.index.engines.edge import EdgeEngine
+from recallog_schemas.errors import IndexUnavailable
+from support.events import MOMENT, event, run
+from support.faulty_engine import FaultyEngine
+from support.indexing import indexed, indexing_of, memory_with
+
+QUESTION = "Who waters the rye?"
+
+WAYS = ("index", "behind", "failing", "off")
+"""The index is at the ledger's end, has only the first event, fails, or is off."""
+
+
+@dataclass
+class World:
+    memory: Memory
+    way: str
+    engine: FaultyEngine
+
+    async def publish(self, *events: Event) -> list[Position]:
+        positions = await self.memory.publish_many(list(events))
+        if self.way == "index":
+            await indexed(self.memory)
+        return positions
+
+    async def hits(self, agent: str = "baker", **how: object) -> dict[str, str]:
+        """The texts of the hits by their ids, best first; the same by `search`."""
+        found = await self.memory.recall("village", agent, QUESTION, top_k=20, **how)  # type: ignore[arg-type]
+        for hit in found.hits:
+            assert hit.text == hit.event.text
+        pages = await self.memory.search("village", agent, QUESTION, limit=20, **how)  # type: ignore[arg-type]
+        assert [hit.id for hit in pages.hits] == [hit.event.id for hit in found.hits]
+        return {hit.event.id: hit.text for hit in found.hits}
+
+
+@pytest.fixture(params=WAYS)
+def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Callable[[World], Awaitable[None]]], None]:
+    """Runs a test in a village whose index is as the parameter says."""
+    way = request.param
+
+    @asynccontextmanager
+    async def world() -> AsyncIterator[World]:
+        engine = FaultyEngine(EdgeEngine(tmp_path / "engine"))
+        memory = (
+            Memory.in_memory() if way == "off" else memory_with(tmp_path, lambda ledger: indexing_of(ledger, engine))
+        )
+        async with memory:
+            await memory.publish(event(id="first", payload={"text": "Good morning."}))
+            await indexed(memory)
+            if way == "failing":
+                engine.down(IndexUnavailable("pulled"))
+            yield World(memory, way, engine)
+
+    def tell(work: Callable[[World], Awaitable[None]]) -> None:
+        async def whole() -> None:
+            async with world() as found:
+                await work(found)
+
+        run(whole())
+
+    return tell
+
+
+Ask = Callable[[Callable[[World], Awaitable[None]]], None]
+
+
+def test_entries_are_recalled_beside_events(ask: Ask) -> None:
+    async def work(found: World) -> None:
+        await found.publish(
+            event(id="said", payload={"text": "The smith waters the rye."}), retained("The rye needs water.", id="rye")
+        )
+        assert (await found.hits()).items() >= {
+            ("said", "The smith waters the rye."),
+            ("rye", "The rye needs water."),
+        }
+        assert "rye" not in await found.hits("miller")
+
+    ask(work)
+
+
+def test_an_updated_entry_is_recalled_with_its_present_text(ask: Ask) -> None:
+    async def work(found: World) -> None:
+        await found.publish(retained("The oats grow.", id="rye"))
+        await found.publish(changed("updated", entry="rye", text="The rye needs water.", importance=0.9))
+        assert (await found.hits())["rye"] == "The rye needs water."
+
+    ask(work)
+
+
+def test_a_transferred_entry_is_recalled_by_its_new_owner_alone(ask: Ask) -> None:
+    async def work(found: World) -> None:
+        await found.publish(retained("The rye needs water.", id="rye"))
+        await found.publish(changed("transferred", entries=["rye"], to="miller"))
+        assert "rye" not in await found.hits()
+        answer = await found.memory.recall("village", "miller", QUESTION)
+        assert [(hit.event.id, hit.event.agent) for hit in answer.hits if hit.event.id == "rye"] == [("rye", "miller")]
+
+    ask(work)
+
+
+@pytest.mark.parametrize("kind", ["retracted", "archived", "erased"])
+def test_an_entry_that_has_ended_is_not_recalled(ask: Ask, kind: str) -> None:
+    async def work(found: World) -> None:
+        await found.publish(retained("The rye needs water.", id="rye"), retained("The rye is sown.", id="sown"))
+        assert {"rye", "sown"} <= (await found.hits()).keys()
+        await found.publish(changed(kind, **({"entries": ["rye"]} if kind == "erased" else {"entry": "rye"})))
+        assert "rye" not in await found.hits()
+        assert "sown" in await found.hits()
+
+    ask(work)
+
+
+def test_entries_are_recalled_by_their_audience_or_by_all_where_their_kind_is_shared(ask: Ask) -> None:
+    async def work(found: World) -> None:
+        shares = event(agent="narrator", kind="space.configured", payload={"shared_kinds": ["memory.retained"]})
+        await found.publish(
+            retained("The rye is mine.", id="own"),
+            retained("The rye is yours.", id="to", audience=["miller"]),
+            shares,
+            retained("The rye is ours.", id="all"),
+        )
+        for agent, expected in (
+            ("baker", {"own", "to", "all"}),
+            ("miller", {"to", "all"}),
+            ("smith", {"all"}),
+        ):
+            assert (await found.hits(agent)).keys() & {"own", "to", "all"} == expected
+
+    ask(work)
+
+
+def test_time_travel_recalls_entries_as_they_were(ask: Ask) -> None:
+    async def work(found: World) -> None:
+        (then,) = await found.publish(retained("The rye needs water.", id="rye"))
+        (later,) = await found.publish(changed("updated", entry="rye", text="The rye is dry."))
+        await found.publish(changed("transferred", entries=["rye"], to="miller"))
+        assert (await found.hits(as_of=then))["rye"] == "The rye needs water."
+        assert (await found.hits(as_of=later))["rye"] == "The rye is dry."
+        assert "rye" not in await found.hits("miller", as_of=later)
+        assert "rye" not in await found.hits()
+
+    ask(work)
+
+
+def test_an_erased_entry_is_absent_also_as_of_before(ask: Ask) -> None:
+    async def work(found: World) -> None:
+        (then,) = await found.publish(retained("The rye needs water.", id="rye"))
+        await found.publish(retained("The rye is sown.", id="sown"))
+        (later,) = await found.publish(changed("transferred", entries=["rye"], to="miller"))
+        (last,) = await found.publish(changed("erased", "miller", entries=["rye"], reason="asked to"))
+        for agent in ("baker", "miller"):
+            for as_of in (then, later, last, MOMENT):
+                assert "rye" not in await found.hits(agent, as_of=as_of)
+        assert "sown" in await found.hits(as_of=later)
+
+    ask(work)
+
+
+def test_filters_apply_to_entries(ask: Ask) -> None:
+    async def work(found: World) -> None:
+        await found.publish(
+            event(id="said", payload={"text": "The smith waters the rye."}),
+            retained("The rye needs water.", id="rye", session="dusk"),
+        )
+        assert (await found.hits(kinds=["memory.retained"])).keys() == {"rye"}
+        assert (await found.hits(session="dusk")).keys() == {"rye"}
+        assert (await found.hits(kinds=["agent.spoke"])).keys() & {"rye", "said"} == {"said"}
+        assert "rye" not in await found.hits(author="miller")
+
+    ask(work)
+
+
+def test_entries_do_not_change_the_answer_about_events(ask: Ask) -> None:
+    async def work(found: World) -> None:
+        turns = [
+            event(id=f"turn-{n}", session="dusk", payload={"text": text})
+            for n, text in enumerate(("Who waters the rye?", "The smith does.", "Since when?", "Since Monday."))
+        ]
+        await found.publish(*turns)
+        before = await found.memory.recall("village", "baker", QUESTION, kinds=["agent.spoke"], top_k=20)
+        await found.publish(retained("Oats.", id="oats", session="dusk"), retained("Wheat.", session="dusk"))
+        after = await found.memory.recall("village", "baker", QUESTION, kinds=["agent.spoke"], top_k=20)
+        assert [hit.event.id for hit in after.hits] == [hit.event.id for hit in before.hits]
+        of_structure = {"neighbours", "around", "answer"}
+        for old, new in zip(before.hits, after.hits, strict=True):
+            assert {name: new.parts[name] for name in of_structure & new.parts.keys()} == pytest.approx(
+                {name: old.parts[name] for name in of_structure & old.parts.keys()}, rel=0.2
+            )
+
+    ask(work)
+
+
+def test_an_entry_that_is_erased_while_it_is_recalled_does_not_count_as_damage(tmp_path: Path) -> None:
+    """Its point may be gone when its payload is read, after the search has found it."""
+
+    class Racing(FaultyEngine):
+        async def retrieve(self, collection: str, ids: object, **how: object) -> object:  # type: ignore[override]
+            await self.engine.delete(collection, ids)  # type: ignore[arg-type]
+            return await super().retrieve(collection, ids, **how)  # type: ignore[arg-type]
+
+    async def work() -> None:
+        engine = Racing(EdgeEngine(tmp_path / "engine"))
+        async with memory_with(tmp_path, lambda ledger: indexing_of(ledger, engine)) as memory:
+            await memory.publish(retained("The rye needs water.", id="rye"))
+            await indexed(memory)
+            answer = await memory.recall("village", "baker", QUESTION)
+            assert [hit.event.id for hit in answer.hits] == ["rye"]
+            assert answer.degraded is None
+
+    run(work())
+
+
+def test_the_salience_of_events_does_not_depend_on_entries(tmp_path: Path) -> None:
+    async def work() -> None:
+        engine = EdgeEngine(tmp_path / "engine")
+        async with memory_with(tmp_path, lambda ledger: indexing_of(ledger, engine)) as memory:
+            await memory.publish_many([event(id=f"e-{n}", payload={"text": f"Rye {n}."}) for n in range(5)])
+            await indexed(memory)
+            before = await memory.salient("village", "baker", QUESTION)
+            await memory.publish_many([retained(f"The rye needs water {n}.") for n in range(60)])
+            await indexed(memory)
+            after = await memory.salient("village", "baker", QUESTION)
+            assert after.relevance_by == before.relevance_by == "meaning"
+            assert [(one.event.id, one.relevance) for one in after.memories] == [
+                (one.event.id, one.relevance) for one in before.memories
+            ]
+
+    run(work())
