@@ -293,3 +293,22 @@ async def episodic_memory(events: list[dict[str, Any]]) -> dict[str, Any]:
 def test_entries_and_bookkeeping_change_no_window_salience_scene_or_count_of_reflections() -> None:
     without = asyncio.run(episodic_memory(history(with_others=False)))
     assert asyncio.run(episodic_memory(history(with_others=True))) == without
+
+
+def test_a_setting_with_fields_is_replaced_as_a_whole_and_null_takes_it_back() -> None:
+    async def work() -> list[tuple[int, bool, int]]:
+        found = []
+        async with Memory.in_memory() as memory:
+            for payload in (
+                {},
+                {"rag": {"limit": 3}, "tiers": {"max": {"fast": 2}}},
+                {"rag": {"enabled": False}},
+                {"rag": None, "tiers": None},
+            ):
+                event = {"space": "village", "agent": "baker", "kind": "agent.configured", "payload": payload}
+                await memory.publish(codec.make(event))
+                view = await memory.agent_settings("village", "baker")
+                found.append((view.rag.limit, view.rag.enabled, view.tiers.max.fast))
+        return found
+
+    assert asyncio.run(work()) == [(7, True, 1_000), (3, True, 2), (7, False, 2), (7, True, 1_000)]

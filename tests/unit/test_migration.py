@@ -1,57 +1,69 @@
-"""Copying a ledger: every event is copied once and in order; records that cannot be copied are listed."""
+"""What an agent wants to keep of its working memory: which lines qualify, their order, and their parts."""
+
+from typing import Any
 
 import pytest
 
-from recallog_schemas import Position, codec
-from recallog_streams.ledgers.ledger import Ledger
-from recallog_streams.ledgers.memory import MemoryLedger
-from recallog_streams.migration import copy
-from support.events import event, numbered, run
-from support.folding import ledger_at
+from recallog_projections.views import migration
+from recallog_schemas import limits
 
 
-def values_of(ledger: Ledger) -> list[bytes]:
-    assert isinstance(ledger, MemoryLedger)
-    return ledger.values()
+@pytest.mark.parametrize(
+    ("line", "type_"),
+    [
+        ("LESSON: a", "lesson"), ("strategy: b", "strategy"), ("Info:c", "info"), ("  INSIGHT:  d  ", "insight"),
+        ("nOtE: e", "note"),
+    ],
+)  # fmt: skip
+def test_a_line_with_a_prefix_and_something_behind_it_qualifies(line: str, type_: str) -> None:
+    assert list(migration.texts_of("tip", line)) == [("tip", line.strip())]
+    assert migration.type_of(line.strip()) == type_
 
 
-@pytest.mark.parametrize("unique_ids", [True, False])
-def test_a_copy_holds_the_same_events_in_the_same_order(unique_ids: bool) -> None:
-    values = [codec.encode(each) for each in [*numbered(2_500), *numbered(3, space="city")]]
-    source, target = ledger_at(values), MemoryLedger(unique_ids=unique_ids)
-    report = run(copy(source, target))
-    assert (report.records, report.copied, report.left_out) == (2_503, 2_503, 0)
-    assert values_of(target) == values
+@pytest.mark.parametrize(
+    "line",
+    [
+        "", "noise", "LESSON", "LESSON:", "LESSON: \t", "LESSON a", "LESSON : a", "A LESSON: a", "LESSONS: a",
+        "LE\u017fSON: a", "NOTE:\u00a0",
+    ],
+)  # fmt: skip
+def test_other_lines_do_not(line: str) -> None:
+    assert list(migration.texts_of("tip", line)) == []
 
 
-def test_a_repeated_copy_adds_nothing_if_ids_are_unique() -> None:
-    source, target = ledger_at([codec.encode(each) for each in numbered(5)]), MemoryLedger()
-    run(copy(source, target))
-    assert run(copy(source, target)).copied == 5
-    assert values_of(target) == values_of(source)
+@pytest.mark.parametrize("value", [None, True, 7, 1.5, [], {}, [None, 7]])
+def test_only_strings_qualify(value: object) -> None:
+    assert list(migration.texts_of("tip", value)) == []
 
 
-def test_invalid_records_are_skipped_and_listed() -> None:
-    first, last = (codec.encode(each) for each in numbered(2))
-    source, target = ledger_at([first, b"{broken", last]), MemoryLedger()
-    report = run(copy(source, target))
-    assert (report.copied, report.left_out) == (2, 1)
-    assert [problem.position for problem in report.problems] == [Position(0, 1)]
-    assert "not JSON" in report.problems[0].why
-    assert values_of(target) == [first, last]
+def test_strings_at_any_depth_are_judged_line_by_line_in_the_order_of_their_paths() -> None:
+    value: dict[str, Any] = {
+        "b": ["noise", "NOTE: 3\nnoise\n  NOTE: 4\n"],
+        "a": {"y": "NOTE: 2", "x": "NOTE: 1", "_z": ["NOTE: hidden"]},
+        "_c": "NOTE: hidden",
+        "c": [[{"d": "NOTE: 5"}]],
+    }
+    assert list(migration.texts_of("k", value)) == [
+        ("k.a.x", "NOTE: 1"), ("k.a.y", "NOTE: 2"), ("k.b.1", "NOTE: 3"), ("k.b.1", "NOTE: 4"),
+        ("k.c.0.0.d", "NOTE: 5"),
+    ]  # fmt: skip
+    assert list(migration.texts_of("_k", value)) == []
 
 
-def test_of_two_contents_of_an_id_the_first_is_copied_if_ids_are_unique() -> None:
-    values = [*numbered(3), event(id="debt", payload={"text": "nine sacks"}), event(id="debt", payload={"text": "ten"})]
-    source = ledger_at([codec.encode(each) for each in [*values, *numbered(2, first=3)]], unique_ids=False)
-    target = MemoryLedger()
-    report = run(copy(source, target))
-    assert (report.copied, report.left_out) == (6, 1)
-    assert values_of(target) == [data for offset, data in enumerate(values_of(source)) if offset != 4]
+def test_a_long_path_is_cut() -> None:
+    ((path, _),) = migration.texts_of("k", {"x" * 60_000: {"y" * 1_000: "NOTE: a"}})
+    assert len(path) == limits.MIGRATED_PATH_CHARS_MAX
 
 
-def test_progress_ends_with_all_records_of_the_source() -> None:
-    seen: list[tuple[int, int]] = []
-    source = ledger_at([codec.encode(each) for each in numbered(7)], batch_records=3)
-    run(copy(source, MemoryLedger(), lambda done, total: seen.append((done, total))))
-    assert seen == [(3, 7), (6, 7), (7, 7)]
+def test_of_equal_texts_the_first_remains() -> None:
+    texts = [("a", "NOTE: 1"), ("b", "NOTE: 2"), ("c", "NOTE: 1")]
+    assert migration.parts_of(texts) == [[("a", "NOTE: 1"), ("b", "NOTE: 2")]]
+    assert migration.parts_of([]) == []
+
+
+def test_the_texts_are_in_parts_of_200_and_of_128_kib() -> None:
+    many = [("k", f"NOTE: {number}") for number in range(401)]
+    assert [len(part) for part in migration.parts_of(many)] == [200, 200, 1]
+    long = [("k", f"NOTE: {number}{'ä' * 30_000}") for number in range(5)]
+    assert [len(part) for part in migration.parts_of(long)] == [2, 2, 1]
+    assert [text for part in migration.parts_of(long) for text in part] == long

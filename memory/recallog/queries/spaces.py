@@ -9,7 +9,14 @@ from recallog_projections.tables import LogName, RowKey, Table
 from recallog_projections.views import activity, episodic, settings
 from recallog_projections.views.settings import AgentSettings, SpaceSettings
 from recallog_schemas import Position, kinds, limits
-from recallog_schemas.kinds import SalienceWeights
+from recallog_schemas.kinds import (
+    CaptureSettings,
+    QualitySettings,
+    RagSettings,
+    SalienceWeights,
+    TierSettings,
+    WorkingSettings,
+)
 from recallog_schemas.views import (
     AgentSettingsView,
     AgentsView,
@@ -90,6 +97,14 @@ async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentS
         reflection_threshold=own.reflection_threshold,
         persona=own.persona,
         goal=own.goal,
+        working=WorkingSettings.model_validate(own.working or {}),
+        rag=RagSettings.model_validate(own.rag or {}),
+        quality=QualitySettings.model_validate(own.quality or {}),
+        tiers=TierSettings.model_validate(own.tiers or {}),
+        capture=CaptureSettings.model_validate(own.capture or {}),
+        extract_facts=own.extract_facts or False,
+        auto_recall=own.auto_recall or False,
+        prices=own.prices or {},
     )
 
 

@@ -1,6 +1,16 @@
 """The settings of an agent."""
 
-from recallog_schemas.kinds import Dates, SalienceWeights
+from collections.abc import Mapping
+
+from recallog_schemas.kinds import (
+    CaptureSettings,
+    Dates,
+    QualitySettings,
+    RagSettings,
+    SalienceWeights,
+    TierSettings,
+    WorkingSettings,
+)
 from recallog_schemas.views.base import OfAgent
 
 
@@ -24,3 +34,19 @@ class AgentSettingsView(OfAgent):
     dates: Dates
     """Whether lines of events carry dates: "automatic" (where the events of one answer span more than 24 hours),
     "always" or "never"."""
+    working: WorkingSettings
+    """Its working memory."""
+    rag: RagSettings
+    """The section RECALLED of its prompts."""
+    quality: QualitySettings
+    """The gate before what it retains."""
+    tiers: TierSettings
+    """How its entries age."""
+    capture: CaptureSettings
+    """Which of its tool calls become entries."""
+    extract_facts: bool
+    """Whether facts are extracted from its turns."""
+    auto_recall: bool
+    """Whether the newest messages of a session are the query of its section RECALLED."""
+    prices: Mapping[str, float]
+    """The price of one unit by name."""
