@@ -345,7 +345,7 @@ class Memory(Facade):
         entries_after: parameters.EntriesAfter = limits.AROUND_EVENTS,
         **options: Unpack[TimelineOptions],
     ) -> "AroundView":
-        """Previews of an event and of the nearest events before and after it that the agent may see.
+        """Previews of an event or entry, and of the nearest events before and after it that the agent may see.
 
         For an event that the views have dropped, the space is folded up to it.
 
@@ -397,9 +397,11 @@ class Memory(Facade):
     ) -> "RecallView":
         """The memories of an agent that best answer a question, best first, each with its score explained.
 
-        Candidates come from the index and, for records that the index has not processed yet, from the views: a record
-        that was just published is found by its words. While the index is off, starting, down or being built, only words
-        are compared, over the newest 2,000 events; unless the index is off, `degraded` of the answer says why.
+        These are events and entries that the agent may see; an entry is shown in its present form, as a
+        `memory.retained` event. Candidates come from the index and, for records that the index has not processed yet,
+        from the views: a record that was just published is found by its words. While the index is off, starting, down
+        or being built, only words are compared, over the newest 2,000 events and 1,000 entries; unless the index is
+        off, `degraded` of the answer says why.
         """
         return await self._recall(space, agent, query, top_k, fusion, wait_index, options)
 
@@ -472,7 +474,7 @@ class Memory(Facade):
         ids: parameters.EventIds,
         **at: Unpack[At],
     ) -> "EntriesView":
-        """Whole events by id, in the order of the ids; a repeated id counts once.
+        """Whole events by id, in the order of the ids; a repeated id counts once. Entries are in their present form.
 
         Events that the agent may not see are left out. For events that the views have dropped, the space is folded up
         to the newest of them.

@@ -7,6 +7,7 @@ from datetime import datetime
 from recallog.index.semantic_index import SemanticIndex
 from recallog.queries import event_lookup, salient
 from recallog.queries.context import MEMORY_HEADING, ContextRequest, compose
+from recallog.queries.entry_lookup import FoundEntry, entries_by_id
 from recallog.queries.event_lookup import PastMemory
 from recallog.queries.previews import AgentScope
 from recallog.queries.salient import Ranking
@@ -14,6 +15,7 @@ from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.retrieval.term_cache import TermCache
 from recallog_projections.tables import RowKey, Tail
 from recallog_projections.views import activity, episodic
+from recallog_projections.views.entries import tables
 from recallog_schemas import Position, codec, kinds, limits
 from recallog_schemas.kinds import SalienceWeights
 from recallog_schemas.validation import is_text
@@ -73,9 +75,14 @@ async def explain(
     offset = found.offset if found is not None and found.offset <= snapshot.processed else None
     sections = () if offset is None else composed.prompt.sections_of(offset)
     memory, rank = _scored(snapshot, scope, ranking, offset)
-    seen = await _seen(snapshot, scope, offset, visible=memory is not None or bool(sections))
+    entry = (await entries_by_id(reading, space, [event_id])).get(event_id) if offset is not None else None
+    seen = _Seen(None, None)
+    if entry is None:
+        seen = await _seen(snapshot, scope, offset, visible=memory is not None or bool(sections))
     newer = seen.newer
-    if memory is None and not sections:
+    if entry is not None:
+        verdict = _of_entry(agent, entry, sections)
+    elif memory is None and not sections:
         verdict = await _absent(snapshot, scope, found, seen)
     elif composed.own.use_salience:
         verdict = _by_salience(ranking, rank, newer, sections)
@@ -104,6 +111,19 @@ async def explain(
         weights=SalienceWeights(**ranking.weights._asdict()),
         memory=memory,
     )
+
+
+def _of_entry(agent: str, entry: FoundEntry, sections: Sequence[str]) -> _Verdict:
+    ref, row = entry
+    if sections:
+        return _Verdict("remembered", "it is an entry that the prompt recalls")
+    if ref.owner != agent and entry.readable_by(agent) is None:
+        return _Verdict("not_visible", f"it is an entry of another agent, which {agent} may not read")
+    if ref.status == tables.DUPLICATE:
+        return _Verdict("entry", f"it is no entry of its own: {ref.of} has the same text, or nearly the same")
+    if row is None or ref.status != tables.LIVE:
+        return _Verdict("entry", f"it is {ref.status}" + (f": {ref.reason}" if ref.reason else ""))
+    return _Verdict("entry", "it is kept on purpose: in no window and without salience, and found by recall")
 
 
 def _tails(snapshot: Snapshot, scope: AgentScope) -> tuple[Tail, Tail]:

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from recallog.queries import event_lookup
+from recallog.queries.entry_lookup import entries_by_id
 from recallog.queries.event_lookup import PastMemory
 from recallog.queries.prompt import tokens
 from recallog.reading import time_travel
@@ -18,6 +19,8 @@ from recallog.reading.subject import of_agent
 from recallog.reading.time_travel import AsOf
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, episodic, settings
+from recallog_projections.views.entries import reading as entry_reading
+from recallog_projections.views.entries.tables import EntryRow
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import OutOfRange
@@ -70,14 +73,20 @@ def page(found: RecallView, limit: int) -> SearchPage:
 
 
 async def around(reading: ReadSession, scope: AgentScope, request: AroundRequest) -> AroundView:
-    """The neighbours of an event that the agent may see. Raises `OutOfRange` if it may not see that event."""
+    """The events around an event that the agent may see, or around an entry, which is shown in its present form.
+
+    Raises `OutOfRange` if it may not see that event or entry.
+    """
     visible = await _VisibleEvents.by(reading, scope)
     offset = (await event_lookup.offsets_of(reading, scope.ledger, scope.space, [request.id])).get(request.id)
-    shown = (
-        await _around(visible, scope, request, offset)
-        if offset is not None and offset <= visible.snapshot.processed
-        else None
-    )
+    entry = (await entries_by_id(reading, scope.space, [request.id])).get(request.id)
+    if entry is not None:
+        row = entry.readable_by(scope.agent)
+        shown = None if row is None else await _around(visible, scope, request, row.offset, _as_memory(row))
+    elif offset is not None and offset <= visible.snapshot.processed:
+        shown = await _around(visible, scope, request, offset)
+    else:
+        shown = None
     if shown is None:
         raise OutOfRange(
             f"{scope.agent} may see no event {request.id!r} in {scope.space}. Search for the ids that it may see",
@@ -93,18 +102,22 @@ async def around(reading: ReadSession, scope: AgentScope, request: AroundRequest
 
 
 async def entries(reading: ReadSession, scope: AgentScope, ids: Sequence[str]) -> EntriesView:
-    """The events with these ids that the agent may see, each once."""
+    """The events with these ids that the agent may see, and its entries in their present form, each once."""
     visible = await _VisibleEvents.by(reading, scope)
-    offsets = await event_lookup.offsets_of(reading, scope.ledger, scope.space, ids)
+    kept = await entries_by_id(reading, scope.space, ids)
+    offsets = await event_lookup.offsets_of(reading, scope.ledger, scope.space, [id_ for id_ in ids if id_ not in kept])
     memories = {memory.offset: memory for memory in visible.all}
+    readable = {id_: row for id_, entry in kept.items() if (row := entry.readable_by(scope.agent)) is not None}
     past: PastMemory | None = None
     for offset in sorted(set(offsets.values()) - memories.keys()):
         if offset < visible.kept_from:
             past = past or visible.past(scope)
             newest = await past.until(offset, newest=1)
             memories |= {memory.offset: memory for memory in newest if memory.offset == offset}
-    found = [memories[offset] for offset in offsets.values() if offset in memories]
-    missing = [each for each in dict.fromkeys(ids) if offsets.get(each) not in memories]
+    by_id = {id_: memories[offset] for id_, offset in offsets.items() if offset in memories}
+    by_id |= {id_: _as_memory(row) for id_, row in readable.items()}
+    found = [by_id[each] for each in dict.fromkeys(ids) if each in by_id]
+    missing = [each for each in dict.fromkeys(ids) if each not in by_id]
     return EntriesView(
         **await of_agent(reading, visible.snapshot, scope.space, scope.agent),
         entries=tuple(visible.snapshot.remembered(memory.offset, memory.data, memory.text) for memory in found),
@@ -141,16 +154,30 @@ class _VisibleEvents:
         return Preview(**_short(self.snapshot.remembered(memory.offset, memory.data, memory.text), chars))
 
 
+def _as_memory(row: EntryRow) -> RememberedEvent:
+    """The entry as a memory at the offset of the event that retained it."""
+    event = entry_reading.event_of(row)
+    return RememberedEvent(row.offset, codec.encode(event), row.turn, row.importance, None)
+
+
 _Shown = tuple[list[RememberedEvent], RememberedEvent, list[RememberedEvent]]
 
 
-async def _around(visible: _VisibleEvents, scope: AgentScope, request: AroundRequest, offset: int) -> _Shown | None:
-    """The events before, the event itself, the events after; None if the agent may not see it."""
-    shown = _cut([memory for memory in visible.all if memory.offset >= visible.kept_from], request, offset)
+async def _around(
+    visible: _VisibleEvents,
+    scope: AgentScope,
+    request: AroundRequest,
+    offset: int,
+    entry: RememberedEvent | None = None,
+) -> _Shown | None:
+    """The events before, the event or `entry` itself, and the events after; None if the agent may not see the event."""
+    shown = None
+    if offset >= visible.kept_from:
+        shown = _cut([memory for memory in visible.all if memory.offset >= visible.kept_from], request, offset, entry)
     if not visible.kept_from or (offset >= visible.kept_from and (shown is None or len(shown[0]) == request.before)):
         return shown
     past = visible.past(scope)
-    then = _cut(await past.until(offset), request, offset)
+    then = _cut(await past.until(offset), request, offset, entry)
     if then is None:
         return None
     before, anchor, after = then
@@ -167,13 +194,19 @@ async def _around(visible: _VisibleEvents, scope: AgentScope, request: AroundReq
     return before, anchor, after
 
 
-def _cut(memories: Sequence[RememberedEvent], request: AroundRequest, offset: int) -> _Shown | None:
-    """The memory at `offset` and its neighbours among `memories`; None if it is not one of them."""
+def _cut(
+    memories: Sequence[RememberedEvent], request: AroundRequest, offset: int, entry: RememberedEvent | None
+) -> _Shown | None:
+    """The memory at `offset`, or the `entry` of that offset, and its neighbours among `memories`; None without it."""
     list_index = bisect_left(memories, offset, key=lambda memory: memory.offset)
-    if list_index == len(memories) or memories[list_index].offset != offset:
-        return None
-    before = _wanted(reversed(memories[:list_index]), request, request.before)
-    return before[::-1], memories[list_index], _wanted(memories[list_index + 1 :], request, request.after)
+    older, newer = memories[:list_index], memories[list_index:]
+    anchor = entry
+    if anchor is None:
+        if not newer or newer[0].offset != offset:
+            return None
+        anchor, newer = newer[0], newer[1:]
+    before = _wanted(reversed(older), request, request.before)
+    return before[::-1], anchor, _wanted(newer, request, request.after)
 
 
 def _wanted(memories: Iterable[RememberedEvent], request: AroundRequest, count: int) -> list[RememberedEvent]:

@@ -6,7 +6,6 @@ from typing import TypeVar
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.read_session import ReadSession
 from recallog.reading.time_travel import AsOf, check_size, travel
-from recallog_projections.stores.store import Generation
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import Position
@@ -118,15 +117,15 @@ class QueryRouter:
             row = (await reading.snapshot([RowKey(activity.SPACES.name, space)])).row(activity.SPACES, space)
             return row.events if row else 0
 
+        past = None
         try:
-            live = await views.access.reading(ledger.partition_of(space), None, self._progress)
-            check_size(space, await events(live))
-            erased = await erasures.erasures_in(live, space)
-        except (Rebuilding, *VIEWS_UNUSABLE):  # without views, the fold itself finds out
-            erased = await erasures.all_erasures(ledger, space, self._progress)
-        past = await travel(ledger, views.projections, space, as_of, self._progress)
-        if erased and isinstance(past.source, Generation):
-            await erasures.erase(past.store, past.source, space, erased)
+            present = await views.access.reading(ledger.partition_of(space), None, self._progress)
+            check_size(space, await events(present))
+            past = await travel(ledger, views.projections, space, as_of, self._progress)
+            await erasures.apply(past, present, space)
+        except (Rebuilding, *VIEWS_UNUSABLE):  # without views, the folds themselves find out
+            past = past or await travel(ledger, views.projections, space, as_of, self._progress)
+            await erasures.apply(past, await erasures.fold(ledger, space, self._progress), space)
         return past
 
 

@@ -35,7 +35,7 @@ COMMANDS = {
     ),
     "entries": (
         "derived",
-        "Whole events by id, in the order of the ids; a repeated id counts once.",
+        "Whole events by id, in the order of the ids; a repeated id counts once. Entries are in their present form.",
     ),
     "reflection": (
         "derived",
