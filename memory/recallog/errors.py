@@ -1,6 +1,7 @@
 """All errors of Recallog, which `recallog` exports too; `recallog_schemas.errors` shows them as a tree."""
 
 from recallog_schemas.errors import (
+    Conflict,
     DeadLettered,
     EmbedderUnavailable,
     EventTooLarge,
@@ -23,6 +24,7 @@ from recallog_schemas.errors import (
     RecallogError,
     ReflectorFailed,
     ReflectorMisconfigured,
+    Refused,
     SettingsError,
     StorageCorrupt,
     StorageError,
@@ -38,6 +40,7 @@ from recallog_schemas.errors import (
 )
 
 __all__ = [
+    "Conflict",
     "DeadLettered",
     "EmbedderUnavailable",
     "EventTooLarge",
@@ -60,6 +63,7 @@ __all__ = [
     "RecallogError",
     "ReflectorFailed",
     "ReflectorMisconfigured",
+    "Refused",
     "SettingsError",
     "StorageCorrupt",
     "StorageError",

@@ -7,6 +7,8 @@ RecallogError
 │       ├── EventTooLarge       it is longer than 256 KiB
 │       └── FutureSchema        a newer version of Recallog wrote it
 ├── IdConflict                  the id belongs to another event of the same space
+├── Refused                     a rule of what agents keep does not allow the change
+│   └── Conflict                the item is no longer in the state that the change relies on
 ├── OutOfRange                  the ledger has no such position (yet), or the agent may not see the event
 ├── DeadLettered                the awaited record is a dead letter
 ├── NothingDue                  there is no pending trigger to answer
@@ -92,6 +94,28 @@ class IdConflict(RecallogError):
         super().__init__(message)
         self.path = path
         self.position = position
+
+
+class Refused(RecallogError):
+    """A rule of what agents keep does not allow the change, for example the most pinned entries. Nothing has changed.
+
+    `reason` is a stable word for the rule.
+    """
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Conflict(Refused):
+    """The item is no longer in the state that the change relies on (`base`). Read it again, and make the change anew.
+
+    `version` is its present version; 0 if there is no such item.
+    """
+
+    def __init__(self, message: str, *, version: int) -> None:
+        super().__init__(message, reason="conflict")
+        self.version = version
 
 
 class OutOfRange(RecallogError):

@@ -24,12 +24,12 @@ from recallog.operations.operation import Facade
 from recallog_schemas import views
 
 ERRORS = [
-    "DeadLettered", "EmbedderUnavailable", "EventTooLarge", "FutureSchema", "IdConflict", "IndexDamaged", "IndexLost",
-    "IndexUnavailable", "InvalidArgument", "InvalidEvent", "InvalidInput", "InvariantViolation", "LedgerMismatch",
-    "LockTimeout", "NewDeadLetters", "NothingDue", "OutOfRange", "ProjectionError", "Rebuilding", "RecallogError",
-    "ReflectorFailed", "ReflectorMisconfigured", "SettingsError", "StorageCorrupt", "StorageError", "StorageForeign",
-    "StorageFull", "StorageReadOnly", "StorageReplaced", "StorageTooNew", "StorageUnavailable", "UnknownOutcome",
-    "ViewsBehind", "ViewsTooNew",
+    "Conflict", "DeadLettered", "EmbedderUnavailable", "EventTooLarge", "FutureSchema", "IdConflict",
+    "IndexDamaged", "IndexLost", "IndexUnavailable", "InvalidArgument", "InvalidEvent", "InvalidInput",
+    "InvariantViolation", "LedgerMismatch", "LockTimeout", "NewDeadLetters", "NothingDue", "OutOfRange",
+    "ProjectionError", "Rebuilding", "RecallogError", "ReflectorFailed", "ReflectorMisconfigured", "Refused",
+    "SettingsError", "StorageCorrupt", "StorageError", "StorageForeign", "StorageFull", "StorageReadOnly",
+    "StorageReplaced", "StorageTooNew", "StorageUnavailable", "UnknownOutcome", "ViewsBehind", "ViewsTooNew",
 ]  # fmt: skip
 
 PUBLIC = sorted(
