@@ -40,6 +40,8 @@ NOON = 1_772_366_400_000_000
 AGENTS = ["baker", "miller", "Zoë 🥖"]
 KINDS = ["agent.spoke", "agent.thought"]
 SESSIONS = ["", "one", "two"]
+TYPES = ["fact", "lesson"]
+"""Points of events have none."""
 
 _spaces = count(1)
 
@@ -103,6 +105,7 @@ def passes(wanted: Filter, point: Point) -> bool:
         and (wanted.agents is None or payload["agent"] in wanted.agents)
         and (wanted.kinds is None or payload["kind"] in wanted.kinds)
         and (wanted.kinds_except is None or payload["kind"] not in wanted.kinds_except)
+        and (wanted.types is None or payload.get("type") in wanted.types)
         and (wanted.session is None or payload["session"] == wanted.session)
         and (wanted.since is None or payload["at"] >= wanted.since)
         and (wanted.until is None or payload["at"] < wanted.until)
@@ -166,6 +169,7 @@ def crowd(space: str, size: int, seed: int) -> list[Point]:
             agent=chance.choice(AGENTS),
             kind=chance.choice(KINDS),
             session=chance.choice(SESSIONS),
+            **chance.choice(({}, *({"type": name} for name in TYPES))),
             at=NOON + chance.randrange(10),
             offset=chance.randrange(10),
         )
@@ -184,6 +188,7 @@ def filters(draw: st.DrawFn, space: str, points: Sequence[Point]) -> Filter:
         "agents": some([*AGENTS, "nobody"]),
         "kinds": some([*KINDS, "nobody.does"]),
         "kinds_except": some([*KINDS, "nobody.does"]),
+        "types": some([*TYPES, "nothing"]),
         "session": st.sampled_from([*SESSIONS, "none"]),
         "since": st.integers(NOON, NOON + 9),
         "until": st.integers(NOON, NOON + 10),
@@ -437,6 +442,7 @@ class EngineContract(ABC):
             {"agents": []},
             {"kinds": ["agent.thought"]},
             {"kinds_except": ["agent.thought"]},
+            {"types": ["lesson"]},
             {"session": ""},
             {"session": "one"},
             {"since": NOON + 4},

@@ -1,7 +1,11 @@
-"""The embeddings of the last questions: a prompt compares one text twice, for salience and for RECALLED."""
+"""The embeddings of the last questions: a prompt compares one text twice, for salience and for RECALLED.
+
+And those of texts that are compared with each other.
+"""
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from recallog_projections.breaker import Breaker
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
@@ -29,23 +33,23 @@ class EmbeddedQuestions:
         key = embedder.model, text
         known = self._embeddings.get(key)
         if known is None:
-            known = self._embeddings[key] = await self._embedded(embedder, text)
+            (known,) = await self._embedded(embedder, [Passage(text, is_query=True)])
+            self._embeddings[key] = known
         self._embeddings.move_to_end(key)
         while len(self._embeddings) > QUESTIONS_KEPT:
             self._embeddings.popitem(last=False)
         return known
 
-    async def _embedded(self, embedder: Embedder, text: str) -> Embedding:
+    async def of_texts(self, embedder: Embedder, passages: Sequence[Passage]) -> list[Embedding]:
+        """The embeddings of texts, which are not kept. Raises `EmbedderUnavailable`."""
+        return await self._embedded(embedder, passages) if passages else []
+
+    async def _embedded(self, embedder: Embedder, passages: Sequence[Passage]) -> list[Embedding]:
         if not embedder.leaves_machine:
-            return await _embedded(embedder, text)
+            return await asyncio.to_thread(embedder.embed, passages)
         if embedder.model not in self._breakers:
             self._breakers[embedder.model] = _breaker(embedder.model, self._deadline_seconds)
-        return await self._breakers[embedder.model].call(lambda: _embedded(embedder, text))
-
-
-async def _embedded(embedder: Embedder, text: str) -> Embedding:
-    (embedding,) = await asyncio.to_thread(embedder.embed, [Passage(text, is_query=True)])
-    return embedding
+        return await self._breakers[embedder.model].call(lambda: asyncio.to_thread(embedder.embed, passages))
 
 
 def _breaker(model: str, deadline_seconds: float) -> Breaker:

@@ -66,6 +66,8 @@ class Document(msgspec.Struct, frozen=True):
     """The text by the declaration of its kind; None means `Event.text`."""
     entry: str = ""
     """The id of an entry; "" for an event. `offset` is that of the event that retained it."""
+    type: str = ""
+    """The type of an entry."""
     version: int = 0
     """The version of an entry's text."""
     written: int = -1
@@ -77,7 +79,7 @@ class Document(msgspec.Struct, frozen=True):
         return self.written if self.entry else self.offset
 
 
-_OF_ENTRY = frozenset({"entry", "version", "written"})
+_OF_ENTRY = frozenset({"entry", "type", "version", "written"})
 """The fields that documents of events do not have in their payload."""
 
 
@@ -209,6 +211,7 @@ def _of_entry(row: EntryRow, written: int) -> Document:
         text_key=text_key(words),
         importance=row.importance,
         entry=row.id,
+        type=row.type,
         version=row.version,
         written=written,
     )

@@ -63,6 +63,8 @@ def conditions(filter: Filter) -> Iterator[Condition]:  # noqa: A002
         yield AnyOf("kind", [*filter.kinds])
     if filter.kinds_except is not None:
         yield NoneOf("kind", [*filter.kinds_except])
+    if filter.types is not None:
+        yield AnyOf("type", [*filter.types])
     if filter.session is not None:
         yield AnyOf("session", [filter.session])
     if filter.since is not None or filter.until is not None:

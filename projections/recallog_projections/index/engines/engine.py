@@ -56,6 +56,8 @@ class Filter:
     kinds: Collection[str] | None = None
     kinds_except: Collection[str] | None = None
     """Matches points of other kinds."""
+    types: Collection[str] | None = None
+    """Matches entries of these types."""
     session: str | None = None
     since: int | None = None
     """at >= since, microseconds since 1970."""
