@@ -1,6 +1,6 @@
 """Similar entries: the plain cosine of two texts, over what an agent owns or may read, also behind the index."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +19,10 @@ TEXT = "The rye needs water."
 
 
 async def asked(
-    found: Village, agent: str = "baker", text: str = TEXT, *, owned: bool = True, **how: object
+    found: Village, agent: str = "baker", text: str = TEXT, *, owned: bool = True, types: Sequence[str] | None = None
 ) -> SimilarEntries:
     async def query(reading: ReadSession) -> SimilarEntries:
-        return await similar(reading, found.asking, "village", agent, text, owned=owned, limit=5, **how)  # type: ignore[arg-type]
+        return await similar(reading, found.asking, "village", agent, text, owned=owned, types=types, limit=5)
 
     return await found.memory._access.router.of_space("village", query)
 
