@@ -196,12 +196,23 @@ def test_a_service_ends_with_its_starter_and_the_next_query_starts_another(home:
     ended(second)
 
 
+def entry_histories(number: int) -> list[Event]:
+    """Entries that are retained, corrected, and of which every other one is erased."""
+    found: list[Event] = []
+    for n in range(number):
+        found.append(event(id=f"entry-{n}", kind="memory.retained", payload={"text": f"House {n} owes for flour."}))
+        found.append(event(kind="memory.updated", payload={"entry": f"entry-{n}", "text": f"House {n} has paid."}))
+        if n % 2:
+            found.append(event(kind="memory.erased", payload={"entries": [f"entry-{n}"]}))
+    return found
+
+
 def test_all_is_indexed_in_the_end_whatever_kills_the_service_meanwhile(home: Path) -> None:
     texts = [f"Sack {n} of flour went to house {n % 7}." for n in range(300)]
 
     async def work() -> None:
         async with Memory.open(settings(home)) as memory:
-            await memory.publish_many(events(texts))
+            await memory.publish_many([*events(texts), *entry_histories(100)])
             killed: list[int] = []
             for moment in ("listening", "writing points", "committing"):
                 # While the index is being built, a query does not wait for the service that it starts.
@@ -212,7 +223,12 @@ def test_all_is_indexed_in_the_end_whatever_kills_the_service_meanwhile(home: Pa
                 await asyncio.to_thread(ended, pid)
                 killed.append(pid)
             assert len(set(killed)) == 3
-            await _whole(memory, len(TEXTS) + len(texts))
+            await _whole(memory, len(TEXTS) + len(texts) + 50)
+            await memory.publish(
+                event(kind="memory.erased", payload={"entries": [f"entry-{n}" for n in range(0, 40, 2)]})
+            )
+            os.kill(serving_pid(home), signal.SIGKILL)
+            await _whole(memory, len(TEXTS) + len(texts) + 30)
 
     run(work())
 
