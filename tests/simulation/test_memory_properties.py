@@ -131,7 +131,7 @@ def check_all_reflections(recorded: Recorded) -> None:
 async def all_pending(reading: ReadSession, space: str | None = None) -> list[tuple[str, str, str, int, int]]:
     return [
         (found.space, found.agent, found.trigger, found.events, found.threshold)
-        async for found in reflections.pending(reading, space)
+        async for found in reflections.pending(reading, None if space is None else [space])
     ]
 
 

@@ -108,6 +108,16 @@ def test_watch_begins_with_the_last_twenty_events_of_its_space(home: Path) -> No
     assert [line.split()[0] for line in watched(home, "--from", "0:28")] == ["0:28", "0:29"]
 
 
+def test_watch_shows_no_trigger_but_reflections(home: Path) -> None:
+    made = [
+        event("memory.retained", id=f"e-{n}", payload={"text": f"{n}", "sources": [f"e-{n - 1}"] if n else []})
+        for n in range(3)
+    ]
+    publish(home, *made, event("memory.erased", payload={"entries": ["e-0"]}))
+    assert "retraction.due" in recallog("pending", "village", "--home", home).out
+    assert [line.split()[4] for line in watched(home)] == ["memory.retained"] * 3 + ["memory.erased"]
+
+
 def test_watch_of_an_empty_space(home: Path) -> None:
     publish(home, spoke("Bread!"))
     result = recallog("watch", "city", "--once", "--home", home)

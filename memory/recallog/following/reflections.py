@@ -101,7 +101,7 @@ class _Reflections:
     async def update(self, begin: Position) -> None:
         """Find what has fallen due up to now. `begin` is the first record that is not reported yet."""
         for pending in await self._memory.pending(self._space):
-            if self._is_new(pending.agent, pending.trigger):
+            if pending.kind == triggers.REFLECTION and self._is_new(pending.agent, pending.trigger):
                 view = await self._memory.reflection(self._space, pending.agent)
                 if view.trigger == pending.trigger:
                     self._unreported.append(await self._due(view))
