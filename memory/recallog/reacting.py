@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from recallog.queries import due, event_lookup
 from recallog.reactors.loop import DueWork, ReactorLoop
+from recallog.reactors.migration import Migration
 from recallog.reactors.reflection import ReflectionMemory, ReflectionReactor
 from recallog.reactors.retraction import Retraction
 from recallog_schemas import Event, Position
@@ -26,7 +27,7 @@ class ReactingMemory(ReflectionMemory, Protocol):
 
 def loop_of(memory: ReactingMemory, access: "MemoryAccess", reflector: "Reflector") -> ReactorLoop:
     """The loop that answers the triggers of `memory`; `reflector` writes beliefs."""
-    reactors: list[Reactor] = [ReflectionReactor(memory, reflector), Retraction()]
+    reactors: list[Reactor] = [Migration(), Retraction(), ReflectionReactor(memory, reflector)]
     components = access.components
     return ReactorLoop(LoopMemory(memory, access), components.ledger, reactors, components.reactors_lock)
 

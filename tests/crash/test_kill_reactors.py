@@ -22,6 +22,7 @@ from support.events import event, run
 
 CHAINS = 150
 LINKS = 4
+SESSIONS = 50
 KILLS = 6
 REACT = """
 import asyncio, sys
@@ -49,9 +50,17 @@ def id_of(chain: int, link: int) -> str:
     return f"entry-{chain}-{link}"
 
 
+def note_of(session: int, number: int) -> str:
+    return f"NOTE: {number} of session {session}"
+
+
 def history() -> list[Event]:
-    """Chains of entries, each made from the one before, whose first links are erased."""
+    """Chains of entries, each made from the one before, whose first links are erased; sessions that end with notes."""
     events = []
+    for session in range(SESSIONS):
+        notes = {"namespace": ["session", f"x{session}"], "key": "k", "value": [note_of(session, n) for n in range(3)]}
+        events.append(event("item.put", payload=notes))
+        events.append(event("session.ended", id=f"end-{session}", session=f"x{session}", payload={}))
     for chain in range(CHAINS):
         for link in range(LINKS):
             sources = [id_of(chain, link - 1)] if link else []
@@ -90,9 +99,11 @@ def test_reactors_that_are_killed_leave_no_trigger_open_and_answer_none_twice(
             retracted = Counter(each.payload["entry"] for each in events if each.kind == "memory.retracted")
             # The erasure itself retracts the second link; each further one is retracted by one event.
             assert retracted == {id_of(chain, link): 1 for chain in range(CHAINS) for link in range(2, LINKS)}
+            notes = Counter(each.text for each in events if each.text.startswith("NOTE"))
+            assert notes == {note_of(session, number): 1 for session in range(SESSIONS) for number in range(3)}
             closed = Counter(each.causation_id for each in events if each.kind in triggers.CLOSINGS)
             assert set(closed.values()) == {1}
-            assert len(closed) == CHAINS * (LINKS - 2)
+            assert len(closed) == CHAINS * (LINKS - 2) + SESSIONS
             assert {each.kind for each in events if each.kind in triggers.CLOSINGS} == {triggers.DONE}
             for chain in range(CHAINS):
                 found = [await memory.row(entries.IDS, "village", "", id_of(chain, link)) for link in range(LINKS)]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from recallog.reactors import endpoint as endpoint
     from recallog.reactors import extractive as extractive
     from recallog.reactors import loop as loop
+    from recallog.reactors import migration as migration
     from recallog.reactors import reactor as reactor
     from recallog.reactors import reflection as reflection
     from recallog.reactors import reflector as reflector
@@ -19,5 +20,5 @@ else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
         {},
-        submodules=["endpoint", "extractive", "loop", "reactor", "reflection", "reflector", "retraction"],
+        submodules=["endpoint", "extractive", "loop", "migration", "reactor", "reflection", "reflector", "retraction"],
     )

@@ -13,8 +13,9 @@ import msgspec
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
+from recallog_projections.views import migration
 from recallog_projections.views.entries import tables as entries
-from recallog_schemas import Record, timestamps, triggers
+from recallog_schemas import Event, Record, timestamps, triggers
 from recallog_schemas.triggers import Trigger
 
 
@@ -57,19 +58,22 @@ STANDING = Table("due.standing", Standing)
 COUNT = Table("due.count", Count, write_only=True)
 """Agents with a threshold of reflections, at (space, `count_key`, agent)."""
 
+_ENDING = "session.ended"
 _RETRACTING = frozenset({"memory.erased", "memory.retracted"})
 
 
 class Due:
-    """Folds causes and closing events into `due.now`. It follows `entries`, whose rows it reads."""
+    """Folds causes and closing events into `due.now`. It follows `entries` and `items`, whose rows it reads."""
 
     name: ClassVar[str] = "due"
     version: ClassVar[int] = 1
-    kinds = _RETRACTING | triggers.CLOSINGS
+    kinds = _RETRACTING | triggers.CLOSINGS | {_ENDING}
     tables = (NOW, STANDING)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
         event = record.event
+        if event.kind == _ENDING:
+            return [each for agent in _leaving(event) for each in migration.needs(event.space, agent, event.session)]
         if event.kind in _RETRACTING:
             return [entries.ref_key(event.space, id_) for id_ in _changed(record)]
         trigger = triggers.named_by(event)
@@ -77,6 +81,10 @@ class Due:
 
     def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
         event = record.event
+        if event.kind == _ENDING:
+            for agent in _leaving(event):
+                yield from migration.further_needs(rows, event.space, agent, event.session)
+            return
         if event.kind in _RETRACTING:
             for lost in _retracted(rows, record):
                 yield RowKey(entries.SOURCES.name, event.space, "", lost)
@@ -90,15 +98,17 @@ class Due:
     def apply(self, rows: Rows, record: Record) -> None:
         if not record.reached:
             return
-        if record.event.kind in _RETRACTING:
+        if record.event.kind == _ENDING:
+            _migrate(rows, record)
+        elif record.event.kind in _RETRACTING:
             _continue_erasure(rows, record)
         else:
             _close(rows, record)
 
 
-def now_key(offset: int, space: str, trigger: Trigger, agent: str) -> str:
-    """The key of a trigger in `due.now`; sorts like the offset of its cause."""
-    return f"{offset:020d}/{space}/{trigger.kind}/{agent}/{trigger.cause}"
+def now_key(offset: int, space: str, trigger: Trigger, agent: str, part: int = 0) -> str:
+    """The key of a trigger in `due.now`; sorts like the offset of its cause, then the parts of one agent's work."""
+    return f"{offset:020d}/{space}/{trigger.kind}/{agent}/{part:05d}/{trigger.cause}"
 
 
 def count_key(total: int) -> str:
@@ -106,10 +116,10 @@ def count_key(total: int) -> str:
     return f"{total:020d}"
 
 
-def put(rows: Rows, work: Work, trigger: Trigger) -> None:
+def put(rows: Rows, work: Work, trigger: Trigger, part: int = 0) -> None:
     """Make a trigger due, unless it is due already."""
     if rows.get(STANDING, work.space, "", trigger.id) is None:
-        key = now_key(work.offset, work.space, trigger, work.agent)
+        key = now_key(work.offset, work.space, trigger, work.agent, part)
         rows.put(NOW, work, "", "", key)
         rows.put(STANDING, Standing(key), work.space, "", trigger.id)
 
@@ -129,6 +139,23 @@ def _close(rows: Rows, record: Record) -> None:
     if trigger is not None and standing is not None:
         rows.delete(NOW, "", "", standing.key)
         rows.delete(STANDING, event.space, "", trigger.id)
+
+
+# Migration: when a session ends, what its agents want to keep of their working memory becomes entries.
+
+
+def _migrate(rows: Rows, record: Record) -> None:
+    event = record.event
+    for agent in _leaving(event):
+        texts = migration.texts_in(rows, event.space, agent, event.session)
+        for number, part in enumerate(migration.parts_of(texts)):
+            trigger = triggers.caused_by(triggers.MIGRATION, event.space, agent, str(number), event.id)
+            put(rows, msgspec.structs.replace(work_of(record, trigger, agent), texts=tuple(part)), trigger, number)
+
+
+def _leaving(event: Event) -> Iterable[str]:
+    """The agents whose session the event ends: its own, and those that it is addressed to."""
+    return dict.fromkeys((event.agent, *(event.audience or ())))
 
 
 # The cascade of erasures: the view of entries retracts the dependents of an erased entry, one level an event. If those

@@ -9,12 +9,49 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey
+from recallog_projections.views import items
 from recallog_schemas import limits
 
 _QUALIFYING = re.compile(r"(?:LESSON|STRATEGY|INFO|INSIGHT|NOTE):\s*\S", re.ASCII | re.IGNORECASE)
 
 KeptText = tuple[str, str]
 """The path of a text, for example `recent_insights.0`, and the text."""
+
+
+def needs(space: str, agent: str, session: str | None) -> Iterator[RowKey]:
+    """The rows that list the items of an agent which `texts_in` reads."""
+    for namespace in _namespaces(session):
+        yield RowKey(items.NAMESPACES.name, space, agent, items.prefix_of(namespace))
+
+
+def further_needs(rows: Rows, space: str, agent: str, session: str | None) -> Iterator[RowKey]:
+    """The rows of these items, as far as they are listed in rows that are loaded."""
+    for namespace, key in _items(rows, space, agent, session):
+        yield RowKey(items.ROWS.name, space, agent, items.path_of(namespace, key))
+
+
+def texts_in(rows: Rows, space: str, agent: str, session: str | None) -> Iterator[KeptText]:
+    """What the agent wants to keep: from its blocks of working memory, then from its scratchpad of the session."""
+    for namespace, key in _items(rows, space, agent, session):
+        row = rows.get(items.ROWS, space, agent, items.path_of(namespace, key))
+        if row is not None:
+            yield from texts_of(key, items.value_of(row))
+
+
+def _namespaces(session: str | None) -> list[Sequence[str]]:
+    working: list[Sequence[str]] = [(items.WORKING,)]
+    return working if session is None else [*working, items.session_namespace(session)]
+
+
+def _items(rows: Rows, space: str, agent: str, session: str | None) -> Iterator[tuple[Sequence[str], str]]:
+    """The namespaces and keys of the agent's items, by key within each namespace."""
+    for namespace in _namespaces(session):
+        listed = rows.get(items.NAMESPACES, space, agent, items.prefix_of(namespace))
+        for key in listed.keys if listed is not None else ():
+            if not key.startswith("_"):
+                yield namespace, key
 
 
 def texts_of(key: str, value: Any) -> Iterator[KeptText]:
