@@ -11,6 +11,7 @@ from recallog.queries.entry_lookup import FoundEntry, entries_by_id
 from recallog.queries.event_lookup import PastMemory
 from recallog.queries.previews import AgentScope
 from recallog.queries.salient import Ranking
+from recallog.reading import entry_presence
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.retrieval.term_cache import TermCache
 from recallog_projections.tables import RowKey, Tail
@@ -62,7 +63,7 @@ async def explain(
     """Explain one event for an agent, by the prompt that `request` composes for it."""
     space, agent, ledger = scope.space, scope.agent, scope.ledger
     found = await _found(reading, ledger, space, event_id)
-    rows = [RowKey(activity.SPACES.name, space)]
+    rows = [RowKey(activity.SPACES.name, space), *entry_presence.rows(space)]
     if found is not None:
         rows.append(RowKey(dead_letters.TABLE.name, "", "", dead_letters.key_of(found.offset)))
     composed = await compose(
@@ -75,7 +76,9 @@ async def explain(
     offset = found.offset if found is not None and found.offset <= snapshot.processed else None
     sections = () if offset is None else composed.prompt.sections_of(offset)
     memory, rank = _scored(snapshot, scope, ranking, offset)
-    entry = (await entries_by_id(reading, space, [event_id])).get(event_id) if offset is not None else None
+    entry = None
+    if offset is not None and entry_presence.has_entries(snapshot, space):
+        entry = (await entries_by_id(reading, space, [event_id])).get(event_id)
     seen = _Seen(None, None)
     if entry is None:
         seen = await _seen(snapshot, scope, offset, visible=memory is not None or bool(sections))

@@ -4,16 +4,16 @@ A model reads many previews for the price of a few whole events.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from recallog.queries import event_lookup
-from recallog.queries.entry_lookup import entries_by_id
+from recallog.queries.entry_lookup import FoundEntry, entries_by_id
 from recallog.queries.event_lookup import PastMemory
 from recallog.queries.prompt import tokens
-from recallog.reading import time_travel
+from recallog.reading import entry_presence, time_travel
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.subject import of_agent
 from recallog.reading.time_travel import AsOf
@@ -79,7 +79,7 @@ async def around(reading: ReadSession, scope: AgentScope, request: AroundRequest
     """
     visible = await _VisibleEvents.by(reading, scope)
     offset = (await event_lookup.offsets_of(reading, scope.ledger, scope.space, [request.id])).get(request.id)
-    entry = (await entries_by_id(reading, scope.space, [request.id])).get(request.id)
+    entry = (await visible.entries(reading, scope, [request.id])).get(request.id)
     if entry is not None:
         row = entry.readable_by(scope.agent)
         shown = None if row is None else await _around(visible, scope, request, row.offset, _as_memory(row))
@@ -104,7 +104,7 @@ async def around(reading: ReadSession, scope: AgentScope, request: AroundRequest
 async def entries(reading: ReadSession, scope: AgentScope, ids: Sequence[str]) -> EntriesView:
     """The events with these ids that the agent may see, and its entries in their present form, each once."""
     visible = await _VisibleEvents.by(reading, scope)
-    kept = await entries_by_id(reading, scope.space, ids)
+    kept = await visible.entries(reading, scope, ids)
     offsets = await event_lookup.offsets_of(reading, scope.ledger, scope.space, [id_ for id_ in ids if id_ not in kept])
     memories = {memory.offset: memory for memory in visible.all}
     readable = {id_: row for id_, entry in kept.items() if (row := entry.readable_by(scope.agent)) is not None}
@@ -140,10 +140,16 @@ class _VisibleEvents:
     @classmethod
     async def by(cls, reading: ReadSession, scope: AgentScope) -> "_VisibleEvents":
         rows = [RowKey(activity.SPACES.name, scope.space), RowKey(settings.AGENTS.name, scope.space, scope.agent)]
+        rows += entry_presence.rows(scope.space)
         snapshot = await reading.snapshot(rows, episodic.logs(scope.space, scope.agent, scope.log_events))
         tails = snapshot.tail(episodic.OWN, scope.space, scope.agent), snapshot.tail(episodic.SHARED, scope.space)
         row = snapshot.row(activity.SPACES, scope.space)
         return cls(snapshot, episodic.merge(*tails), episodic.kept_from(*tails) or 0, row.events if row else 0)
+
+    async def entries(self, reading: ReadSession, scope: AgentScope, ids: Sequence[str]) -> Mapping[str, FoundEntry]:
+        """Those of `ids` that are events which would retain an entry."""
+        found = entry_presence.has_entries(self.snapshot, scope.space)
+        return await entries_by_id(reading, scope.space, ids) if found else {}
 
     def past(self, scope: AgentScope) -> PastMemory:
         """Access to older events. Raises `OutOfRange` if the space is too large to be folded for one query."""

@@ -5,7 +5,6 @@ ended, or that the agent may not read, is dropped, and one with a newer text is 
 """
 
 from collections.abc import Iterable, Sequence
-from contextlib import aclosing
 from operator import attrgetter
 
 from recallog.reading.read_session import ReadSession
@@ -37,9 +36,6 @@ async def of_candidates(
 
 async def newest(reading: ReadSession, space: str, agent: str) -> Sequence[EntryRow]:
     """The newest live entries that `agent` may read, in ledger order: at most `limits.RECALL_ENTRIES`."""
-    async with aclosing(reading.scan(tables.ROWS.name, space, first_items=1)) as rows:
-        if await anext(rows, None) is None:
-            return []
     found = await reading.steady(lambda session: _newest(session, space, agent))
     return [row for row in found if entry_reading.may_read(agent, row)]
 

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
+from recallog.reading import entry_presence
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.reading.subject import of_agent
 from recallog.retrieval import by_index, by_words, closeness, dates, persons, quoting, ranking, time_scope
@@ -96,7 +97,7 @@ async def _recalled(
     spellings = possible_names(query.text)
     rows = [RowKey(activity.AGENTS.name, query.space, name) for name in spellings]
     rows += [RowKey(salience.CLOCK.name, query.space), RowKey(outline.OUTLINES.name, query.space)]
-    rows += [RowKey(settings.AGENTS.name, query.space, query.agent)]
+    rows += [RowKey(settings.AGENTS.name, query.space, query.agent), *entry_presence.rows(query.space)]
     logs = episodic.logs(query.space, query.agent, log_events)
     # The logs have thousands of entries, and few queries need them while the index is served.
     own = LogName(episodic.OWN.name, query.space, query.agent)
@@ -117,7 +118,8 @@ async def _recalled(
                 snapshot = await reading.snapshot(rows, logs)
             memories = snapshot.memories(query.space, query.agent)
         # A past may also have entries that the index does not have any more.
-        if gathered.index_checkpoint != snapshot.processed or query.at_until is not None:
+        changed = gathered.index_checkpoint != snapshot.processed or query.at_until is not None
+        if changed and entry_presence.has_entries(snapshot, query.space):
             for row in await entries_of.newest(reading, query.space, query.agent):
                 if row.offset not in gathered.entries:
                     entries[row.offset] = row

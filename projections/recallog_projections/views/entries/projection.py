@@ -11,9 +11,9 @@ from typing import ClassVar
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
 from recallog_projections.views.entries import accounts, changing, retaining, tables
+from recallog_projections.views.entries.kinds import RETAINING
 from recallog_schemas import Record
 
-_RETAINING = frozenset({"memory.retained", "experience.recorded"})
 _CHANGING = frozenset({"memory.updated", "memory.retracted", "memory.archived", "memory.erased", "memory.transferred"})
 _METERING = "memory.metered"
 
@@ -23,18 +23,18 @@ class Entries:
 
     name: ClassVar[str] = "entries"
     version: ClassVar[int] = 1
-    kinds = _RETAINING | _CHANGING | {_METERING}
+    kinds = RETAINING | _CHANGING | {_METERING}
     tables = tables.ALL
 
     def needs(self, record: Record) -> Iterable[RowKey]:
         kind = record.event.kind
-        if kind in _RETAINING:
+        if kind in RETAINING:
             return retaining.needs(record)
         return accounts.needs(record) if kind == _METERING else changing.needs(record)
 
     def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
         kind = record.event.kind
-        if kind in _RETAINING:
+        if kind in RETAINING:
             return retaining.further_needs(rows, record)
         return () if kind == _METERING else changing.further_needs(rows, record)
 
@@ -42,7 +42,7 @@ class Entries:
         if not record.reached:
             return
         kind = record.event.kind
-        if kind in _RETAINING:
+        if kind in RETAINING:
             retaining.apply(rows, record)
         elif kind == _METERING:
             accounts.apply(rows, record)

@@ -1,0 +1,3 @@
+"""The kinds of events that may retain an entry."""
+
+RETAINING = frozenset({"memory.retained", "experience.recorded"})
