@@ -10,6 +10,7 @@ from recallog.reactors.migration import Migration
 from recallog.reactors.reflection import ReflectionMemory, ReflectionReactor
 from recallog.reactors.retraction import Retraction
 from recallog_schemas import Event, Position
+from recallog_schemas.views import PendingTrigger
 
 if TYPE_CHECKING:
     from recallog.access import MemoryAccess
@@ -42,9 +43,12 @@ class LoopMemory:
     async def catch_up(self, partition: int) -> None:
         await self._memory.catch_up(own=False, partition=partition)
 
-    async def due(self, partition: int, spaces: Sequence[str] | None) -> DueWork:
-        found = await self._access.router.of_partition(partition, partial(due.due_work, spaces=spaces))
-        return DueWork(*found)
+    async def reflections(self, partition: int, spaces: Sequence[str] | None) -> Sequence[PendingTrigger]:
+        return await self._access.router.of_partition(partition, partial(due.due_reflections, spaces=spaces))
+
+    async def work(self, partition: int, after: str | None) -> DueWork:
+        page = await self._access.router.of_partition(partition, partial(due.work, after=after))
+        return DueWork([row for _, row in page.items], None if page.last else page.items[-1][0])
 
     async def known(self, space: str, ids: Sequence[str]) -> Collection[str]:
         ledger = self._access.components.ledger

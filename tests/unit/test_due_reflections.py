@@ -11,11 +11,12 @@ from recallog.composition import assemble
 from recallog.reacting import LoopMemory
 from recallog.reactors import loop
 from recallog.reactors.extractive import Extractive
-from recallog.reactors.loop import DueWork, ReactorLoop
+from recallog.reactors.loop import ReactorLoop
 from recallog.reactors.reflection import ReflectionReactor
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Event, limits
 from recallog_schemas.errors import RecallogError, StorageUnavailable
+from recallog_schemas.views import PendingTrigger
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
@@ -88,11 +89,11 @@ class RecordedMemory(LoopMemory):
         self.caught_up.append(partition)
         await super().catch_up(partition)
 
-    async def due(self, partition: int, spaces: Sequence[str] | None) -> DueWork:
+    async def reflections(self, partition: int, spaces: Sequence[str] | None) -> Sequence[PendingTrigger]:
         if self.error is not None:
             error, self.error = self.error, None
             raise error
-        found = await super().due(partition, spaces)
+        found = await super().reflections(partition, spaces)
         self.looks.append(partition if spaces is None else " ".join(spaces))
         async with self._changed:
             self._changed.notify_all()

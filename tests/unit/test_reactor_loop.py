@@ -7,13 +7,16 @@ from typing import Any, ClassVar
 import pytest
 
 from recallog import Event, Memory
+from recallog.composition import assemble
 from recallog.reacting import LoopMemory
 from recallog.reactors.loop import ReactorLoop
 from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views.entries import tables as entries
 from recallog_schemas import codec, triggers
 from recallog_schemas.errors import StorageUnavailable
 from recallog_schemas.views import Reaction
+from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
 
 SPACE = "village"
@@ -97,10 +100,14 @@ def test_the_answers_have_the_ids_of_the_trigger_and_the_last_one_closes_it() ->
     run(work())
 
 
+@pytest.mark.parametrize("unique_ids", [True, False])
 @pytest.mark.parametrize("written", [1, 2, 70])
-def test_an_interrupted_answer_is_closed_with_what_was_written_and_nobody_is_asked_again(written: int) -> None:
+def test_an_interrupted_answer_is_closed_with_what_was_written_and_nobody_is_asked_again(
+    written: int, unique_ids: bool
+) -> None:
     async def work() -> None:
-        async with Memory.in_memory() as memory:
+        ledger = MemoryLedger(unique_ids=unique_ids)
+        async with Memory(assemble(ledger, lambda namespace: MemoryStore())) as memory:
             trigger = await with_a_due_trigger(memory)
             thoughts = [event("agent.thought", id=f"{trigger}/answer/{n + 1}") for n in range(written)]
             await memory.publish_many([each.model_copy(update={"causation_id": trigger}) for each in thoughts])
@@ -189,6 +196,39 @@ def test_an_answer_whose_ids_are_taken_by_foreign_events_counts_under_others() -
             (reaction,) = await reacted(memory, Scripted("One."))
             assert reaction.kind == "reaction.done"
             assert not await memory.pending()
+
+    run(work())
+
+
+def test_a_long_backlog_is_answered_in_one_call_and_what_it_makes_due_in_the_next() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            made = [retained("root")]
+            for number in range(150):
+                a, b, c = f"a-{number}", f"b-{number}", f"c-{number}"
+                made += [retained(a, "root"), retained(b, a), retained(c, b)]
+            await memory.publish_many([*made, erased("root")])
+            assert len(await memory.pending()) == 150
+            seen: list[tuple[int, int]] = []
+            assert len(await memory.react(progress=lambda *counts: seen.append(counts))) == 150
+            assert [done for done, _ in seen] == list(range(1, 151))
+            assert seen[-1] == (150, 150)
+            assert len(await memory.pending()) == 150
+            assert set(await statuses(memory, *(f"c-{number}" for number in range(150)))) == {"live"}
+            assert len(await memory.react()) == 150
+            assert not await memory.pending()
+
+    run(work())
+
+
+def test_a_look_at_one_space_answers_nothing_of_another() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await with_a_due_trigger(memory)
+            await memory.publish_many([each.model_copy(update={"space": "town"}) for each in await all_events(memory)])
+            assert [due.space for due in await memory.pending()] == ["town", "village"]
+            assert [reaction.space for reaction in await memory.react("town")] == ["town"]
+            assert [due.space for due in await memory.pending()] == ["village"]
 
     run(work())
 

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
@@ -41,12 +41,12 @@ Progress = Callable[[int, int], None]
 
 
 class DueWork(NamedTuple):
-    """The triggers that are due in a partition."""
+    """Some of the triggers that one event each made due in a partition."""
 
-    reflections: Sequence[PendingTrigger]
-    """By space and agent."""
-    work: Sequence[Work]
-    """All others, in the order of their causes."""
+    rows: Sequence[Work]
+    """In the order of these events."""
+    after: str | None
+    """Where the next ones begin; None after the last ones."""
 
 
 class ReactorMemory(Protocol):
@@ -55,8 +55,11 @@ class ReactorMemory(Protocol):
     async def catch_up(self, partition: int) -> None:
         """Wait until the built-in views of one partition have processed what the ledger holds now."""
 
-    async def due(self, partition: int, spaces: Sequence[str] | None) -> DueWork:
-        """The triggers that are due in a partition; with `spaces`, only of these spaces of it."""
+    async def reflections(self, partition: int, spaces: Sequence[str] | None) -> Sequence[PendingTrigger]:
+        """The reflections that are due in a partition; with `spaces`, only in these spaces of it."""
+
+    async def work(self, partition: int, after: str | None) -> DueWork:
+        """The next of the other triggers that are due in a partition, from the first one or behind `after`."""
 
     async def known(self, space: str, ids: Sequence[str]) -> Collection[str]:
         """Those of the ids that events of the space have."""
@@ -143,22 +146,38 @@ class ReactorLoop:
 
     async def _react(self, scopes: "Sequence[_Scope]", progress: Progress | None, skip_loops: bool) -> list[Reaction]:
         async with self._lock():
+            ends = await self._ledger.ends()
             # A trigger that was answered may still be due in views that are behind.
             await gathered(self._memory.catch_up, [scope.partition for scope in scopes])
-            found = await gathered(lambda scope: self._memory.due(scope.partition, scope.spaces), scopes)
-            work = [_of_work(each, skip_loops) for each in chain.from_iterable(due.work for due in found)]
-            reflections = chain.from_iterable(due.reflections for due in found)
-            work += [
+            found = await gathered(lambda scope: self._memory.reflections(scope.partition, scope.spaces), scopes)
+            reflections = [
                 DueTrigger(due.trigger, due.kind, due.space, due.agent, skip_loops)
-                for due in sorted(reflections, key=lambda due: (due.space, due.agent))
+                for due in sorted(chain.from_iterable(found), key=lambda due: (due.space, due.agent))
             ]
-            reactions = []
-            for number, trigger in enumerate(work):
-                reaction = await self._answer(trigger)
-                reactions += [reaction] if reaction is not None else []
+            reactions, answered = [], 0
+            for scope in scopes:
+                async for triggers_due in self._work(scope, ends[scope.partition], skip_loops):
+                    for number, trigger in enumerate(triggers_due, start=1):
+                        reactions.append(await self._answer(trigger))
+                        if progress is not None:
+                            progress(answered + number, answered + len(triggers_due) + len(reflections))
+                    answered += len(triggers_due)
+            for number, trigger in enumerate(reflections, start=1):
+                reactions.append(await self._answer(trigger))
                 if progress is not None:
-                    progress(number + 1, len(work))
-            return reactions
+                    progress(answered + number, answered + len(reflections))
+            return [reaction for reaction in reactions if reaction is not None]
+
+    async def _work(self, scope: "_Scope", end: int, skip_loops: bool) -> AsyncIterator[list[DueTrigger]]:
+        """The triggers that events before the offset `end` made due, a few at a time: answers may make others due."""
+        after = None
+        while True:
+            work = await self._memory.work(scope.partition, after)
+            rows = [row for row in work.rows if row.offset < end]
+            yield [_of_work(row, skip_loops) for row in rows if scope.spaces is None or row.space in scope.spaces]
+            after = work.after
+            if after is None or len(rows) < len(work.rows):
+                return
 
     async def _answer(self, trigger: DueTrigger) -> Reaction | None:
         """The published answer; None for a trigger that no reactor answers, or that its reactor leaves."""
