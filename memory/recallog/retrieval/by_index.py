@@ -25,10 +25,7 @@ from recallog_schemas import limits
 from recallog_schemas.errors import IndexDamaged
 
 _ORDINAL = ("session", "ordinal")
-_FIELDS = (
-    *_ORDINAL, "offset", "agent", "kind", "turn", "at", "importance", "is_question", "length", "text_key",
-    "entry", "version",
-)  # fmt: skip
+_FIELDS = (*_ORDINAL, "offset", "agent", "kind", "turn", "at", "importance", "is_question", "length", "text_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,17 +140,17 @@ async def events(
     stored = await index.engine.retrieve(index.collection, [each.id for each in chosen])
     for each in chosen:
         point = stored.get(each.id)
-        if point is None and each.entry:
+        if point is None and each.is_entry:
             continue
         wrong = "it is missing" if point is None else points.damage(point)
-        if point is not None and not wrong and not each.entry:
+        if point is not None and not wrong and not each.is_entry:
             wrong = _misplaced(query, each, point.payload, vector)
         if wrong:
             raise IndexDamaged(f"the memory at offset {each.offset} is damaged in the index: {wrong}")
     return {
         each.id: (str(stored[each.id].payload["event"]).encode(), stored[each.id].payload["text"])
         for each in chosen
-        if not each.entry
+        if not each.is_entry
     }
 
 
@@ -396,8 +393,7 @@ def _candidate(hit: Hit, worth: _Worth, cosine: float | None) -> Candidate:
         is_question=payload["is_question"],
         length=payload["length"],
         text_key=payload["text_key"],
-        entry=payload.get("entry", ""),
-        version=payload.get("version", 0),
+        is_entry=payload["ordinal"] == ALONE,
         semantic=cosine,
         keyword=keyword,
         coverage=words / worth.of_words if worth.of_words else 0.0,

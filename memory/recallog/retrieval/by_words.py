@@ -63,9 +63,8 @@ def candidates(
     found = KeywordCandidates([], {}, idf, {})
     spoken: dict[str, set[str]] = {}
     for memory, about, weights, matching in worded:
-        ordinal, entry, version = documents.ALONE, "", 0
         if isinstance(memory, EntryRow):
-            entry, version = memory.id, memory.version
+            ordinal = documents.ALONE
         else:
             ordinal = ordinals[about.session] + (_BEHIND_THE_INDEX if beyond >= 0 else 0)
             ordinals[about.session] += 1
@@ -87,13 +86,13 @@ def candidates(
                 is_question=about.is_question,
                 length=about.length,
                 text_key=about.text_key,
-                entry=entry,
-                version=version,
                 keyword=sum(idf[term] * weights[term] for term in matching),
                 coverage=sum(idf[term] for term in matching if not is_exact(term)) / whole,
                 exact=sum(idf[term] for term in matching if is_exact(term)) / exact,
             )
         )
+    for each in found.candidates[len(found.memories) :]:  # entries come last
+        each.is_entry = True
     found.sessions = {session: sum(idf[term] for term in matched) for session, matched in spoken.items()}
     return found
 

@@ -56,10 +56,8 @@ class Candidate:
     """`passages.length` of its text."""
     passage: int | None = None
     """The number, from 0, of the best of its embedded passages; None if it is unknown."""
-    entry: str = ""
-    """The id of an entry; "" for an event."""
-    version: int = 0
-    """The version of the entry's text that was compared."""
+    is_entry: bool = False
+    """Whether it is an entry, and not an event."""
 
 
 @dataclass(frozen=True, slots=True)

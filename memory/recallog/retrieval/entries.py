@@ -25,7 +25,7 @@ async def of_candidates(
 ) -> dict[int, EntryRow]:
     """By offset: the rows of those of the candidates that are live entries which `agent` may read."""
     needs = [
-        RowKey(tables.ROWS.name, space, each.agent, tables.key_of(each.offset)) for each in candidates if each.entry
+        RowKey(tables.ROWS.name, space, each.agent, tables.key_of(each.offset)) for each in candidates if each.is_entry
     ]
     if not needs:
         return {}
@@ -59,5 +59,5 @@ async def _newest(session: ReadSession, space: str, agent: str) -> list[EntryRow
 
 def set_apart(candidates: Iterable[Candidate]) -> None:
     """Give entries ordinals at which none of them has a neighbour."""
-    for number, each in enumerate(each for each in candidates if each.entry):
+    for number, each in enumerate(each for each in candidates if each.is_entry):
         each.ordinal = _ALONE + number * (2 * REACH + 1)

@@ -20,6 +20,7 @@ from recallog.retrieval.query import QueryTerms, RecallQuery, possible_names, qu
 from recallog.retrieval.ranking import Ranked
 from recallog.retrieval.term_cache import TermCache
 from recallog.retrieval.time_scope import TimeScope
+from recallog_projections.index.documents import entry_point_id
 from recallog_projections.index.embedders.embedder import Vectors
 from recallog_projections.index.language import questions
 from recallog_projections.tables import LogName, RowKey
@@ -209,7 +210,7 @@ async def _resolved_entries(gathered: _Gathered, reading: ReadSession, query: Re
     known = []
     for each in gathered.candidates:
         row = rows.get(each.offset)
-        if each.entry and (row is None or row.version != each.version):
+        if each.is_entry and (row is None or entry_point_id(row) != each.id):
             continue
         if row is not None:
             gathered.entries[each.offset] = row
@@ -269,7 +270,7 @@ async def _hits(
     hits = []
     for one in best:
         each = one.candidate
-        if each.entry:
+        if each.is_entry:
             event, text = entry_reading.event_of(gathered.entries[each.offset]), None
         elif each.id:
             data, text = stored[each.id]
