@@ -5,6 +5,8 @@ from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from recallog import Event, Memory
 from recallog.composition import assemble
@@ -284,5 +286,56 @@ def test_an_entry_whose_source_was_only_retracted_by_its_owner_is_not_others_to_
             assert not await memory.pending()
             await memory.publish(event("memory.retracted", payload={"entry": "e-2"}))
             assert await statuses(memory, "e-1", "e-2") == ["retracted", "live"]
+
+    run(work())
+
+
+agents = st.sampled_from(["baker", "miller"])
+steps = st.one_of(
+    st.builds(lambda sources, agent: ("retain", sources, agent), st.sets(st.integers(1, 6), max_size=2), agents),
+    st.builds(lambda sources, agent: ("retain", sources, agent), st.sets(st.integers(1, 6), max_size=2), agents),
+    st.builds(lambda back, _: ("erase", {back}, ""), st.integers(1, 8), st.none()),
+    st.just(("react", set[int](), "")),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(steps, max_size=25), st.booleans())
+def test_once_nothing_is_due_an_entry_lives_exactly_if_nothing_that_it_was_made_from_is_erased(
+    steps: list[tuple[str, set[int], str]], unique_ids: bool
+) -> None:
+    """Sources are entries so many steps back; each erasure is by the entry's owner."""
+
+    async def work() -> None:
+        ledger = MemoryLedger(unique_ids=unique_ids)
+        sources: list[list[int]] = []
+        owners: list[str] = []
+        erasures = set[int]()
+        async with Memory(assemble(ledger, lambda namespace: MemoryStore())) as memory:
+            for what, back, agent in steps:
+                named = sorted(len(owners) - each for each in back if each <= len(owners))
+                if what == "retain":
+                    made_from = [f"e-{each}" for each in named]
+                    await memory.publish(retained(f"e-{len(owners)}", *made_from, agent=agent))
+                    sources.append(named)
+                    owners.append(agent)
+                elif what == "erase" and named:
+                    await memory.publish(erased(f"e-{named[0]}", agent=owners[named[0]]))
+                    erasures.update(named)
+                elif what == "react":
+                    await memory.react()
+            while await memory.react():
+                pass
+            assert not await memory.pending()
+            found = await statuses(memory, *(f"e-{number}" for number in range(len(owners))))
+        lost: list[bool] = []
+        for number, status in enumerate(found):
+            of_sources = any(lost[each] for each in sources[number])
+            if status == "refused":  # a source was lost already; nothing was made from it
+                assert of_sources
+                lost.append(False)
+            else:
+                lost.append(of_sources or number in erasures)
+                assert (status == "live") == (not lost[-1])
 
     run(work())

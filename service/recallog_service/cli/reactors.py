@@ -1,4 +1,4 @@
-"""`react`: answers due reflections, once or as they fall due."""
+"""`react`: answers due triggers, once or as they fall due."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping
@@ -45,7 +45,11 @@ def react_command(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Answer due reflections, each once, by publishing beliefs of the agents.
+    """Answer due triggers, each once: reflections, ended sessions, erasures.
+
+    A due reflection becomes a belief of its agent. What an agent has marked to be
+    kept becomes entries when a session ends. An erasure is continued to what was
+    made from the erased entries.
 
     With a URL as the reflector, texts leave this machine: the events of the agents,
     including private thoughts, are sent to that host, which must support OpenAI's
@@ -65,7 +69,7 @@ def react_command(
 
     async def work() -> ReactionsView:
         async with Memory.open(await ready()) as memory:
-            with terminal.bar("reflecting", "reflections") as advance:
+            with terminal.bar("reacting", "triggers") as advance:
                 reactions = await memory.react(space, progress=advance)
             if space is not None and not reactions:
                 await unknown_names.refuse_unknown(memory, {"space": space})

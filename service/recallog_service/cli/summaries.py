@@ -103,7 +103,7 @@ COMMANDS = {
     ),
     "react": (
         "reactors",
-        "Answer due reflections, each once, by publishing beliefs of the agents.",
+        "Answer due triggers, each once: reflections, ended sessions, erasures.",
     ),
     "watch": (
         "watching",
