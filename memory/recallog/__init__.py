@@ -12,10 +12,12 @@ from recallog_schemas.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from recallog.admin import Admin as Admin
     from recallog.errors import *  # noqa: F403 - every error is public
+    from recallog.items import Items as Items
     from recallog.memory import Memory as Memory
     from recallog.reading.time_travel import AsOf as AsOf
     from recallog.settings import Settings as Settings
     from recallog.version import __version__ as __version__
+    from recallog.working import Working as Working
     from recallog_schemas.event import Event as Event
     from recallog_schemas.event import Position as Position
     from recallog_schemas.views import *  # noqa: F403 - every view is public
@@ -27,10 +29,12 @@ else:
         {
             "recallog.admin": ["Admin"],
             "recallog.errors": errors.__all__,
+            "recallog.items": ["Items"],
             "recallog.memory": ["Memory"],
             "recallog.reading.time_travel": ["AsOf"],
             "recallog.settings": ["Settings"],
             "recallog.version": ["__version__"],
+            "recallog.working": ["Working"],
             "recallog_schemas.event": ["Event", "Position"],
             "recallog_schemas.views": views.__all__,
             "recallog_streams.ledgers.ledger": ["Batch"],

@@ -12,11 +12,13 @@ import msgspec
 from recallog import queries, reactors, retrieval
 from recallog.access import MemoryAccess
 from recallog.admin import Admin
+from recallog.items import Items
 from recallog.operations import parameters
 from recallog.operations.operation import IN_PROCESS, Facade, Operation, Scope, checked, operation
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED, Fusion
 from recallog.settings import Settings
+from recallog.working import Working
 from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_schemas import Position, limits, views
 from recallog_schemas.errors import InvalidArgument, ProjectionError, RecallogError
@@ -85,7 +87,7 @@ class Memory(Facade):
     positions may be texts, and events dicts. An invalid argument raises `InvalidArgument`, which names it.
     """
 
-    facades: ClassVar[Mapping[str, type[Facade]]] = {"admin": Admin}
+    facades: ClassVar[Mapping[str, type[Facade]]] = {"admin": Admin, "items": Items, "working": Working}
 
     def __init__(
         self,
@@ -205,6 +207,16 @@ class Memory(Facade):
     def admin(self) -> Admin:
         """The operators' part: status, verification, rebuilds, dead letters, records."""
         return Admin(self._access)
+
+    @cached_property
+    def items(self) -> Items:
+        """What agents keep under a namespace and a key."""
+        return Items(self._access)
+
+    @cached_property
+    def working(self) -> Working:
+        """Working memory: the blocks that agents keep in sight, and scratchpads of sessions."""
+        return Working(self._access)
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""

@@ -6,17 +6,9 @@ from urllib.parse import parse_qs
 
 from pydantic import TypeAdapter, ValidationError
 
-from recallog import (
-    EventTooLarge,
-    IdConflict,
-    InvalidArgument,
-    InvalidInput,
-    Memory,
-    OutOfRange,
-    RecallogError,
-    Refused,
-)
+from recallog import EventTooLarge, IdConflict, InvalidArgument, InvalidInput, Memory, OutOfRange, RecallogError
 from recallog.operations.operation import Operation, Scope, all_operations
+from recallog_schemas.errors import Refused
 from recallog_schemas.validation import first_problem
 
 _STATUS = {EventTooLarge: 413, InvalidInput: 422, OutOfRange: 404, IdConflict: 409, Refused: 409}

@@ -54,6 +54,12 @@ ARGUMENTS: Mapping[str, Any] = {
     "extra": "Be brief & kind.",
     "output_format": "One sentence.",
     "budget_tokens": 1000,
+    "namespace": "notes",
+    "key": "miller",
+    "labels": ["Goals"],
+    "keys": ["todo"],
+    "newest_first": "true",
+    "cursor": "notes//00000000000000000012",
 }
 """A value for each name of a parameter. An operation with further names needs a line here and nothing else."""
 

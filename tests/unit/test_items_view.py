@@ -204,7 +204,7 @@ def test_a_queue_keeps_its_newest_elements_and_is_drained_up_to_a_version(kept: 
     assert (kept.value(items.PENDING, PAD), kept.version(items.PENDING, PAD)) == (["later"], 55)
     kept.given(changed("appended", items.PENDING, PAD, text="last"), changed("drained", items.PENDING, PAD, upto=55))
     assert kept.value(items.PENDING, PAD) == ["last"]
-    assert kept.refused() == []
+    assert kept.refused() == ["conflict"]
 
 
 def test_a_list_in_a_scratchpad_is_a_queue(kept: Kept) -> None:
@@ -213,18 +213,24 @@ def test_a_list_in_a_scratchpad_is_a_queue(kept: Kept) -> None:
     assert (len(value), value[:2], len(value[-1])) == (50, [11, 12], 10_000)
     kept.given(*(changed("appended", "todo", PAD, text="🥖" * 10_000) for _ in range(5)))
     assert len(kept.value("todo", PAD)) < 5
-    kept.given(changed("drained", "todo", PAD, upto=99))
+    kept.given(changed("drained", "todo", PAD, upto=7))
     assert kept.value("todo", PAD) == []
 
 
-def test_another_value_of_a_scratchpad_is_deleted_when_it_is_drained(kept: Kept) -> None:
-    kept.given(changed("put", "hint", PAD, value="left"), changed("put", "hint", PAD, value="right"))
-    kept.given(changed("drained", "hint", PAD, upto=1))
-    assert kept.value("hint", PAD) == "right"
-    kept.given(changed("drained", "hint", PAD, upto=2), changed("drained", "hint", PAD, upto=2))
-    assert (kept.row("hint", PAD), kept.refused()) == (None, ["unknown"])
+def test_only_queues_are_drained(kept: Kept) -> None:
+    kept.given(changed("put", "hint", PAD, value="left"), changed("drained", "hint", PAD, upto=1))
     kept.given(changed("put", "list", value=[1]), changed("drained", "list", upto=1))
-    assert (kept.value("list"), kept.refused()) == ([1], ["unknown", "not_queue"])
+    kept.given(changed("drained", "nothing", PAD, upto=1))
+    assert (kept.value("hint", PAD), kept.value("list")) == ("left", [1])
+    assert kept.refused() == ["not_queue", "not_queue", "unknown"]
+
+
+def test_of_two_readers_of_a_queue_the_first_in_the_ledger_takes_what_both_saw(kept: Kept) -> None:
+    kept.given(*(changed("appended", items.PENDING, PAD, text=f"{n}") for n in range(3)))
+    kept.given(changed("drained", items.PENDING, PAD, upto=2), changed("drained", items.PENDING, PAD, upto=3))
+    assert (kept.value(items.PENDING, PAD), kept.refused()) == (["2"], ["conflict"])
+    kept.given(changed("drained", items.PENDING, PAD, upto=5), changed("drained", items.PENDING, PAD, upto=4))
+    assert (kept.value(items.PENDING, PAD), kept.refused()) == ([], ["conflict", "conflict"])
 
 
 def test_the_rows_do_not_depend_on_the_boundaries_of_batches(kept: Kept) -> None:

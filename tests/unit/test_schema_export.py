@@ -153,7 +153,11 @@ def test_wrong_arguments_are_refused_by_the_operation_and_by_its_schema(name: st
 
 
 BREAD = {**AGENT, "kind": "agent.spoke", "payload": {"text": "Bread!"}}
-VALUES = {**AGENT, "query": "bread", "event_id": "e", "ids": ["e"], "event": BREAD, "events": [BREAD]}
+VALUES = {
+    **AGENT, "query": "bread", "event_id": "e", "ids": ["e"], "event": BREAD, "events": [BREAD],
+    "namespace": ["notes"], "key": "miller", "value": {"owes": 9}, "to": "smith", "label": "Goals", "content": "Bread",
+    "session": "s-1", "text": "{}",
+}  # fmt: skip
 """Values of required parameters."""
 
 
@@ -173,6 +177,7 @@ def test_answers_are_valid_for_their_schemas(name: str) -> None:
     async def answer() -> bytes:
         async with Memory.in_memory() as memory:
             await memory.publish({**BREAD, "id": "e"})
+            await memory.items.put("village", "baker", "notes", "miller", "sacks")
             return called.to_json(await called.call(memory, {name: VALUES[name] for name in required(called)}))
 
     schema = committed(export.answer_file(called.answer))

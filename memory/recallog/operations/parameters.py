@@ -39,6 +39,8 @@ _POSITIONS: list[Any] = [
     },
 ]
 _A_TIME = {"type": "string", "format": "date-time"}
+_SHA256_PATTERN = r"^[0-9a-f]{64}$"
+_NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
 
 
 def _optional(parse: Callable[[object], Parsed]) -> Callable[[object], Parsed | None]:
@@ -115,6 +117,27 @@ def _digests(lines: Sequence[str] | None) -> Sequence[str] | None:
                 rule="digest",
             )
     return lines
+
+
+def _namespace(value: object) -> Sequence[str]:
+    names = value.split("/") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not 1 <= len(names) <= limits.ITEM_NAMESPACE_NAMES_MAX:
+        raise PydanticCustomError("namespace", "should be 1 to 8 names, or a text with / between them")
+    for name in names:
+        if not isinstance(name, str) or not 1 <= len(name) <= limits.ITEM_NAME_CHARS_MAX:
+            raise PydanticCustomError("namespace", "each name should be a text of 1 to 256 characters")
+    return names
+
+
+def _base(value: object) -> int | str:
+    if isinstance(value, str):
+        if re.fullmatch(_SHA256_PATTERN, value):
+            return value
+        if re.fullmatch("[0-9]{1,18}", value):
+            return int(value)
+    elif type(value) is int and 0 <= value <= limits.INTEGER_MAX:
+        return value
+    raise PydanticCustomError("item_base", "should be a version (0: there is no such item) or 64 hexadecimal digits")
 
 
 def clamped(least: int, most: int) -> AfterValidator:
@@ -265,6 +288,76 @@ Channels = Annotated[
 FusionMethod = Annotated[Fusion, Field(description="How the channels are combined into one score.")]
 WaitIndex = Annotated[bool, Field(description="Wait until the index has processed all that the ledger holds now.")]
 
+# Items
+
+ItemNamespace = Annotated[
+    Sequence[str] | str,
+    PlainValidator(_namespace),
+    Field(description="Names of the namespace, outermost first; a text is split at /."),
+    WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES], "examples": ["notes/bakery"]}),
+]
+BelowNamespace = Annotated[
+    Sequence[str] | str | None,
+    PlainValidator(_optional(_namespace)),
+    Field(description="Only this namespace and those below it; a text is split at /. Default: all."),
+    WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES, {"type": "null"}]}),
+]
+ItemKey = Annotated[
+    str, Field(min_length=1, max_length=limits.ITEM_NAME_CHARS_MAX, description="Name of the item in its namespace.")
+]
+NewKey = Annotated[
+    str, Field(min_length=1, max_length=limits.ITEM_NAME_CHARS_MAX, description="Its new name in the namespace.")
+]
+ItemValue = Annotated[Any, Field(description=f"The value: any JSON of at most {limits.ITEM_VALUE_BYTES_MAX:,} bytes.")]
+JsonText = Annotated[bool, Field(description="The value is the text of a JSON document.")]
+AppendedText = Annotated[str, Field(description="The text to add.")]
+Base = Annotated[
+    int | str | None,
+    PlainValidator(_optional(_base)),
+    Field(description="Only if the item has this version (0: if there is none) or this SHA-256."),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": _SHA256_PATTERN}, {"type": "null"}]}
+    ),
+]
+NewEventId = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=limits.ID_CHARS_MAX,
+        description="Id of the event that is written; a call with the same id can be repeated.",
+    ),
+]
+NewestFirst = Annotated[bool, Field(description="Those that changed last first; default: by namespace and key.")]
+ItemsLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many items a page has.")]
+Cursor = Annotated[str | None, Field(description="The `next` of the page before.")]
+
+# Working memory
+
+Label = Annotated[
+    str, Field(min_length=1, max_length=limits.ITEM_NAME_CHARS_MAX, description="Name of the block or key.")
+]
+Labels = Annotated[Sequence[str] | None, Field(description="Only these blocks; default: all.")]
+Keys = Annotated[Sequence[str] | None, Field(description="Only these keys; default: all.")]
+Content = Annotated[
+    Any, Field(description=f"The content: any JSON of at most {limits.ITEM_VALUE_BYTES_MAX:,} bytes, usually a text.")
+]
+PadSession = Annotated[
+    str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Session that the scratchpad is of.")
+]
+OnePadSession = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=limits.ID_CHARS_MAX,
+        description="Session whose scratchpad is meant; default: working memory.",
+    ),
+]
+DocumentText = Annotated[str, Field(description="The document: a JSON object of labels and contents.")]
+DocumentBase = Annotated[
+    str | None,
+    Field(pattern=_SHA256_PATTERN, description="Only if the document has this SHA-256: the `sha256` of `document`."),
+]
+
 # Text of a prompt
 
 SceneText = Annotated[str | None, Field(description="Text of the scene; default: the space's scene.")]
@@ -367,6 +460,11 @@ def position(given: Position | str | None) -> Position | None:
 def record_position(given: Position | str) -> Position:
     """A validated position: no longer a text."""
     return cast("Position", given)
+
+
+def names(given: Sequence[str] | str) -> Sequence[str]:
+    """A validated namespace: no longer a text."""
+    return given
 
 
 def moment(given: datetime | str | None) -> datetime | None:

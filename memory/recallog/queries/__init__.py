@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from recallog.queries import due as due
     from recallog.queries import event_lookup as event_lookup
     from recallog.queries import explain as explain
+    from recallog.queries import items as items
     from recallog.queries import previews as previews
     from recallog.queries import rebuilds as rebuilds
     from recallog.queries import reflections as reflections
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from recallog.queries import status as status
     from recallog.queries import timeline as timeline
     from recallog.queries import verification as verification
+    from recallog.queries import working as working
 else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
@@ -32,6 +34,7 @@ else:
             "due",
             "event_lookup",
             "explain",
+            "items",
             "previews",
             "rebuilds",
             "reflections",
@@ -40,5 +43,6 @@ else:
             "status",
             "timeline",
             "verification",
+            "working",
         ],
     )

@@ -32,7 +32,7 @@ CONFLICT = "conflict"  # the item is not in the state that the change relies on
 UNKNOWN = "unknown"  # there is no such item
 FULL = "full"  # the namespace has as many keys as it may have
 NOT_TEXT = "not_text"  # a text can be added to a text, or to a queue
-NOT_QUEUE = "not_queue"  # only the values of scratchpads can be drained
+NOT_QUEUE = "not_queue"  # only a list in a scratchpad can be drained
 TOO_LARGE = "too_large"  # the value would exceed its limit
 
 _encode = msgspec.json.Encoder().encode
@@ -57,6 +57,8 @@ class ItemRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Whether it is searched by meaning; None: as its namespace defines."""
     added: tuple[int, ...] = ()
     """For a queue: the version in which each element was added."""
+    drained: int = 0
+    """For a queue: the version in which elements were last taken."""
 
 
 class ItemPath(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -152,11 +154,16 @@ def session_namespace(session: str) -> tuple[str, str]:
     return (SESSION, session)
 
 
+def session_of(namespace: Sequence[str]) -> str | None:
+    """The session that a namespace is the scratchpad of; None if it is none."""
+    return namespace[1] if len(namespace) == 2 and namespace[0] == SESSION else None
+
+
 def keys_max(namespace: Sequence[str]) -> int | None:
     """How many keys a namespace may have; None: any number, and no row lists them."""
     if len(namespace) == 1 and namespace[0] == WORKING:
         return limits.WORKING_BLOCKS_MAX
-    return limits.SCRATCHPAD_KEYS_MAX if _is_session(namespace) else None
+    return limits.SCRATCHPAD_KEYS_MAX if session_of(namespace) is not None else None
 
 
 def sha256_of(value: Any) -> str:
@@ -174,10 +181,6 @@ def is_in_state(row: ItemRow | None, base: int | str) -> bool:
     if row is None:
         return base == 0
     return base == (row.version if isinstance(base, int) else row.sha256)
-
-
-def _is_session(namespace: Sequence[str]) -> bool:
-    return len(namespace) == 2 and namespace[0] == SESSION
 
 
 def _escaped(name: str) -> str:
@@ -230,7 +233,7 @@ class _Change:
 
     def _kept(self, value: Any, row: ItemRow | None) -> tuple[Any, Sequence[int]]:
         """A new value as its namespace keeps it; for a queue, with the version of each element."""
-        if not _is_session(self._namespace):
+        if session_of(self._namespace) is None:
             return value, ()
         if isinstance(value, list):
             elements = [_cut(element) for element in value[-limits.QUEUE_VALUES_MAX :]]
@@ -241,7 +244,7 @@ class _Change:
 
     def _appended(self, key: str, row: ItemRow | None, text: str) -> tuple[Any, Sequence[int]]:
         """The value with `text` behind it; for a queue, with the version of each element."""
-        in_session = _is_session(self._namespace)
+        in_session = session_of(self._namespace) is not None
         before = value_of(row) if row is not None else [] if in_session and key == PENDING else ""
         if isinstance(before, str):
             whole = before + text
@@ -260,21 +263,25 @@ class _Change:
             raise _Refused(TOO_LARGE)
         if before is None:
             self._list(key)
-        row = ItemRow(data, _next(before), self._at, sha256_of(value), self._offset, index, tuple(added))
+        drained = before.drained if before is not None else 0
+        row = ItemRow(data, _next(before), self._at, sha256_of(value), self._offset, index, tuple(added), drained)
         self._write(key, before, row)
 
     def _drain(self, key: str, row: ItemRow, upto: int) -> None:
-        """Take the elements of a queue that it had in version `upto`, or delete another value that it had."""
-        if not _is_session(self._namespace):
-            raise _Refused(NOT_QUEUE)
+        """Take the elements of a queue that it had in version `upto`.
+
+        Of two readers that saw the same elements, the first in the ledger takes them, and the other is refused.
+        """
         before = value_of(row)
-        if not isinstance(before, list):
-            if row.version <= upto:
-                self._delete(key, row)
-            return
+        if session_of(self._namespace) is None or not isinstance(before, list):
+            raise _Refused(NOT_QUEUE)
+        if not row.drained <= upto <= row.version:
+            raise _Refused(CONFLICT)
         left = [(element, version) for element, version in zip(before, row.added, strict=True) if version > upto]
-        if len(left) < len(before):
-            self._set(key, row, [element for element, _ in left], [version for _, version in left], row.index)
+        if len(left) == len(before):
+            return
+        row = msgspec.structs.replace(row, drained=_next(row))
+        self._set(key, row, [element for element, _ in left], [version for _, version in left], row.index)
 
     def _move(self, key: str, row: ItemRow, to: str) -> None:
         """Give the item another key; an item that has this key is replaced."""

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from recallog_schemas.views.dead_letters import RetryReport as RetryReport
     from recallog_schemas.views.episodic import EpisodicView as EpisodicView
     from recallog_schemas.views.episodic import TimelinePage as TimelinePage
+    from recallog_schemas.views.items import ItemChange as ItemChange
+    from recallog_schemas.views.items import ItemFound as ItemFound
+    from recallog_schemas.views.items import ItemsPage as ItemsPage
+    from recallog_schemas.views.items import ItemView as ItemView
     from recallog_schemas.views.kinds import Catalogue as Catalogue
     from recallog_schemas.views.kinds import KindsView as KindsView
     from recallog_schemas.views.kinds import KindView as KindView
@@ -74,6 +78,12 @@ if TYPE_CHECKING:
     from recallog_schemas.views.verification import RowAddress as RowAddress
     from recallog_schemas.views.verification import TableCheck as TableCheck
     from recallog_schemas.views.verification import VerifyReport as VerifyReport
+    from recallog_schemas.views.working import Block as Block
+    from recallog_schemas.views.working import BlocksView as BlocksView
+    from recallog_schemas.views.working import DocumentChange as DocumentChange
+    from recallog_schemas.views.working import Drained as Drained
+    from recallog_schemas.views.working import WorkingDocument as WorkingDocument
+    from recallog_schemas.views.working import WorkingText as WorkingText
 else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
@@ -99,6 +109,7 @@ else:
                 "RetryReport",
             ],
             "recallog_schemas.views.episodic": ["EpisodicView", "TimelinePage"],
+            "recallog_schemas.views.items": ["ItemChange", "ItemFound", "ItemsPage", "ItemView"],
             "recallog_schemas.views.kinds": ["Catalogue", "KindsView", "KindView"],
             "recallog_schemas.views.maintenance": [
                 "AbortReport",
@@ -145,6 +156,14 @@ else:
                 "RowAddress",
                 "TableCheck",
                 "VerifyReport",
+            ],
+            "recallog_schemas.views.working": [
+                "Block",
+                "BlocksView",
+                "DocumentChange",
+                "Drained",
+                "WorkingDocument",
+                "WorkingText",
             ],
         },
     )

@@ -1,5 +1,6 @@
 """The base classes of all views, and remembered events."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar
@@ -216,6 +217,11 @@ def event_lines(events: Iterable[EventLine], reader: str | None, dates: Dates) -
     shown: Sequence[EventLine] = list(events)
     dated = are_dated((event.at for event in shown), dates)
     return [event.line(reader, dated=dated) for event in shown]
+
+
+def shown_json(value: Any) -> str:
+    """A text as it is, and any other JSON value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def one_line(text: str) -> str:

@@ -101,6 +101,14 @@ COMMANDS = {
         "derived",
         "List, show or retry records that could not be applied.",
     ),
+    "items": (
+        "derived",
+        "Values that agents keep under a namespace and a key: `memory.items`.",
+    ),
+    "working": (
+        "derived",
+        "Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`.",
+    ),
     "react": (
         "reactors",
         "Answer due triggers, each once: reflections, ended sessions, erasures.",

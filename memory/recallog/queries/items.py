@@ -1,0 +1,94 @@
+"""Items: one by its key, and pages of many."""
+
+from collections.abc import Sequence
+
+from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.subject import of_agent
+from recallog_projections.tables import LogName, RowKey
+from recallog_projections.views import episodic, items, settings
+from recallog_projections.views.items import ItemRow
+from recallog_schemas import Position
+from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.timestamps import moment_of
+from recallog_schemas.views import ItemFound, ItemsPage, ItemView
+
+
+async def get(reading: ReadSession, space: str, agent: str, namespace: Sequence[str], key: str) -> ItemFound:
+    """The item of an agent under a key."""
+    snapshot = await reading.snapshot(
+        [row_key(space, agent, namespace, key), RowKey(settings.AGENTS.name, space, agent)], [own_log(space, agent)]
+    )
+    item = present(snapshot, space, agent, namespace, key)
+    return ItemFound(**await of_agent(reading, snapshot, space, agent), item=item)
+
+
+async def page(
+    reading: ReadSession,
+    space: str,
+    agent: str,
+    namespace: Sequence[str],
+    limit: int,
+    cursor: str | None,
+    *,
+    newest_first: bool,
+) -> ItemsPage:
+    """The items of an agent in `namespace` and below it, behind `cursor`. Raises `InvalidArgument` for a cursor of
+    other pages."""
+    prefix = items.newest_prefix(namespace) if newest_first else items.prefix_of(namespace)
+    if cursor is not None and not cursor.startswith(prefix):
+        raise InvalidArgument("cursor: is not the `next` of a page of these items", path="cursor", rule="cursor")
+
+    async def read(session: ReadSession) -> ItemsPage:
+        snapshot = await session.snapshot([RowKey(settings.AGENTS.name, space, agent)], [own_log(space, agent)])
+        found: Sequence[tuple[str, ItemRow]]
+        if newest_first:
+            newest = await session.page(
+                items.NEWEST, space, agent, prefix=prefix, newest_first=True, after=cursor, limit=limit
+            )
+            found = await _rows(session, space, agent, [row.path for _, row in newest.items])
+            last, behind = newest.last, newest.items[-1][0] if newest.items else None
+        else:
+            by_key = await session.page(items.ROWS, space, agent, prefix=prefix, after=cursor, limit=limit)
+            found, last, behind = by_key.items, by_key.last, by_key.items[-1][0] if by_key.items else None
+        return ItemsPage(
+            **await of_agent(session, snapshot, space, agent),
+            items=tuple(item_view(session.partition, *items.names_of(path), row) for path, row in found),
+            next=None if last else behind,
+        )
+
+    return await reading.steady(read)
+
+
+async def _rows(session: ReadSession, space: str, agent: str, paths: Sequence[str]) -> list[tuple[str, ItemRow]]:
+    snapshot = await session.snapshot([RowKey(items.ROWS.name, space, agent, path) for path in paths])
+    rows = [(path, snapshot.row(items.ROWS, space, agent, path)) for path in paths]
+    return [(path, row) for path, row in rows if row is not None]
+
+
+def own_log(space: str, agent: str) -> tuple[LogName, int]:
+    """The log by which `of_agent` knows an agent, without its entries."""
+    return LogName(episodic.OWN.name, space, agent), 0
+
+
+def row_key(space: str, agent: str, namespace: Sequence[str], key: str) -> RowKey:
+    """The address of an item's row."""
+    return RowKey(items.ROWS.name, space, agent, items.path_of(namespace, key))
+
+
+def present(snapshot: Snapshot, space: str, agent: str, namespace: Sequence[str], key: str) -> ItemView | None:
+    """The item in a snapshot that has its row; None if there is none."""
+    row = snapshot.row(items.ROWS, space, agent, items.path_of(namespace, key))
+    return None if row is None else item_view(snapshot.partition, namespace, key, row)
+
+
+def item_view(partition: int, namespace: Sequence[str], key: str, row: ItemRow) -> ItemView:
+    """The view of an item's row."""
+    return ItemView(
+        namespace=tuple(namespace),
+        key=key,
+        value=items.value_of(row),
+        version=row.version,
+        at=moment_of(row.at),
+        sha256=row.sha256,
+        position=Position(partition, row.offset),
+    )
