@@ -568,8 +568,8 @@ class Memory(Facade):
         When a reflection is due, the prompt asks for it. The prompt never exceeds `budget_tokens`: long lines are cut
         at a word, then lines are left out, the least important first.
 
-        Raises `InvalidArgument`, which says the least budget, if the identity, the output format and the beginning of a
-        visitor's newest message do not fit.
+        Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, the output format
+        and the beginning of a visitor's newest message do not fit.
         """
         as_of = parameters.past_moment(options.get("as_of"))
         request = queries.context.ContextRequest(

@@ -1,4 +1,4 @@
-"""The prompt of an agent: identity, goal, scene, beliefs, memory, actions, visitors and the form of the answer.
+"""The prompt of an agent: who it is, goal, working memory, scene, beliefs, memory, actions, visitors, form of answer.
 
 Sections are ordered from what never changes to what changes with every turn (the memory model's order, which suits
 prompt caches); the form of the answer comes last. All sections come from one atomic read of the views. `prompt` fits
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from recallog import retrieval
 from recallog.index.semantic_index import SemanticIndex
-from recallog.queries import reflections, salient
+from recallog.queries import reflections, salient, working
 from recallog.queries.prompt import Line, Prompt, Section, tokens
 from recallog.queries.salient import Related, SalienceQuery
 from recallog.reading.read_session import ReadSession, Snapshot
@@ -73,6 +73,8 @@ class _SectionContents:
     scene: str | None
     """The scene that the caller gave; None: it is `seen`."""
     query: str
+    working: str | None
+    """The text of the agent's working memory, or a hint if it is empty; None: prompts do not show it."""
 
     def offsets(self) -> set[int]:
         shown = (*self.goals, *self.seen, *self.beliefs, *self.visitors, *self.actions)
@@ -168,9 +170,11 @@ async def compose(
     """
     kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
     newest = first_read
+    labels: Sequence[str] = ()
     while True:
         snapshot = await reading.snapshot(
             [
+                *working.rows(space, agent, labels),
                 *salient.rows(space, agent),
                 *reflections.rows(space, agent),
                 *scene.rows(space, (*kinds, scene.GOAL_KIND)),
@@ -188,7 +192,8 @@ async def compose(
         # Events that other sections show are left out of the memory, so a full window needs more events.
         needed = candidates if own.use_salience else (own.window or limits.WINDOW_EVENTS) + _SHOWN_ELSEWHERE
         needed = min(max(needed, reflections.events_needed(snapshot, space, agent, candidates)), candidates)
-        if set_to == kinds and needed <= newest:
+        blocks = working.labels_shown(snapshot, space, agent)
+        if set_to == kinds and needed <= newest and blocks == labels:
             shown = _shown(snapshot, space, agent, request, kinds)
             salience_query = SalienceQuery(shown.query, request.top_k, request.turn, request.as_of)
             related = await salient.related(snapshot, index, space, agent, salience_query) if own.use_salience else None
@@ -218,7 +223,7 @@ async def compose(
                 reflection,
                 recalled.degraded if recalled is not None else None,
             )
-        kinds, newest = set_to, max(newest, needed)
+        kinds, newest, labels = set_to, max(newest, needed), blocks
 
 
 def _shown(
@@ -236,6 +241,7 @@ def _shown(
         _actions(snapshot, space, agent),
         request.scene,
         request.query if request.query is not None else scene_text or _texts(goals),
+        working.section(snapshot, space, agent),
     )
 
 
@@ -257,6 +263,7 @@ def _prompt(
 
     identity = [Line(text) for text in _identity(reflection.agent, own)]
     goals = [Line(one_line(event.text), offset=event.position.offset) for event in shown.goals]
+    working_memory = [] if shown.working is None else [Line(shown.working)]
     seen = [Line(one_line(event.text), offset=event.position.offset) for event in shown.seen]
     given = [Line(shown.scene)] if shown.scene else []
     beliefs = [line(event) for event in shown.beliefs]
@@ -278,6 +285,7 @@ def _prompt(
         (
             Section("IDENTITY", identity),
             Section("SHARED GOAL", goals),
+            Section("WORKING MEMORY", working_memory),
             Section("CURRENT SCENE", given or seen),
             Section("YOUR BELIEFS", beliefs),
             Section(MEMORY_HEADING, memories or no_memory),

@@ -1,4 +1,4 @@
-"""Working memory: the blocks of an agent, as rows, as a text and as a document; and the scratchpads of its sessions."""
+"""Working memory: the blocks of an agent, as a text, as a document and in prompts; the scratchpads of its sessions."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -124,25 +124,50 @@ def settings_of(own: AgentSettings | None) -> WorkingSettings:
     return WorkingSettings.model_validate((own.working if own is not None else None) or {})
 
 
-def is_shown(own: AgentSettings) -> bool:
-    """Whether prompts show the working memory of an agent with these settings."""
-    return own.working is not None and settings_of(own).enabled and settings_of(own).auto_inject
+# The section of a prompt.
 
 
-def section(agent: str, own: AgentSettings, found: Mapping[str, ItemRow]) -> str:
-    """The text of a prompt's section on working memory: the blocks `found`, or a hint if there are none.
+def rows(space: str, agent: str, labels: Sequence[str]) -> list[RowKey]:
+    """The rows that the section needs, but for the agent's settings: `labels` are the blocks that it shows."""
+    return [RowKey(items.NAMESPACES.name, space, agent, items.prefix_of(WORKING)), *block_rows(space, agent, labels)]
+
+
+def labels_shown(snapshot: Snapshot, space: str, agent: str) -> Sequence[str]:
+    """The blocks that the prompts of an agent show, by a snapshot of its settings and of `rows`, in their order."""
+    set_to = _shown_by(snapshot, space, agent)
+    if set_to is None:
+        return ()
+    listed = snapshot.row(items.NAMESPACES, space, agent, items.prefix_of(WORKING))
+    kept = listed.keys if listed is not None else ()
+    return kept if set_to.labels is None else tuple(label for label in set_to.labels if label in kept)
+
+
+def section(snapshot: Snapshot, space: str, agent: str) -> str | None:
+    """The text of the section: the blocks, or a hint if there are none; None if the agent's prompts have no section.
 
     Contents are indented, so that none of their lines looks like another section.
     """
+    set_to = _shown_by(snapshot, space, agent)
+    if set_to is None:
+        return None
+    found = present(snapshot, space, agent, labels_shown(snapshot, space, agent))
     if not found:
         return f"(empty; what you write to {agent}_working_memory is shown here in every turn)"
-    set_to = settings_of(own)
     if set_to.structured:
         return cut(document_text({label: items.value_of(row) for label, row in found.items()}), set_to.max_bytes)
     lines = []
     for label, row in found.items():
         lines += [f"### {one_line(label)}", *(f"  {line}" for line in _content(row).splitlines())]
     return cut("\n".join(lines), set_to.max_bytes)
+
+
+def _shown_by(snapshot: Snapshot, space: str, agent: str) -> WorkingSettings | None:
+    """The settings by which the prompts of an agent show its working memory; None if they do not."""
+    own = snapshot.row(settings.AGENTS, space, agent)
+    if own is None or own.working is None:
+        return None
+    set_to = settings_of(own)
+    return set_to if set_to.enabled and set_to.auto_inject else None
 
 
 def _content(row: ItemRow) -> str:
