@@ -29,24 +29,33 @@ _encode_json = msgspec.json.Encoder().encode
 
 def needs(record: Record) -> Iterable[RowKey]:
     event, payload = record.event, record.event.payload
-    yield RowKey(settings.SPACES.name, event.space)
-    yield tables.ref_key(event.space, event.id)
+    space, owner = event.space, event.agent
+    yield RowKey(settings.SPACES.name, space)
+    yield tables.ref_key(space, event.id)
+    yield RowKey(tables.ROWS.name, space, owner, tables.key_of(record.offset))
+    yield RowKey(tables.AGENTS.name, space, owner)
+    yield RowKey(tables.TYPES.name, space, owner, _type(event))
     if (nearest := payload.get("nearest")) is not None:
-        yield tables.ref_key(event.space, nearest["id"])
+        yield tables.ref_key(space, nearest["id"])
     for source in payload.get("sources") or ():
-        yield tables.ref_key(event.space, source)
-    yield from linking.needs(_entry_of(record, shared=False))
+        yield tables.ref_key(space, source)
+        yield RowKey(tables.SOURCES.name, space, "", source)
 
 
 def further_needs(rows: Rows, record: Record) -> Iterable[RowKey]:
-    event = record.event
-    for source in event.payload.get("sources") or ():
+    event, payload = record.event, record.event.payload
+    type_ = _type(event)
+    if type_ not in texts.NEVER_DEDUPLICATED:
+        shared = visibility.is_shared(event, rows.get(settings.SPACES, event.space))
+        digest = texts.digest_key(type_, payload["text"], _audience(event), shared=shared)
+        yield RowKey(tables.DIGESTS.name, event.space, event.agent, digest)
+    for source in payload.get("sources") or ():
         ref = rows.get(tables.IDS, event.space, "", source)
         if ref is not None and ref.of is not None:
             yield tables.ref_key(event.space, ref.of)
-    if (nearest := event.payload.get("nearest")) is not None:
+            yield RowKey(tables.SOURCES.name, event.space, "", ref.of)
+    if (nearest := payload.get("nearest")) is not None:
         yield from linking.needs_of_live(rows, event.space, nearest["id"])
-    yield from linking.needs(_entry(rows, record))
 
 
 def apply(rows: Rows, record: Record) -> None:
@@ -94,7 +103,7 @@ def _entry_of(record: Record, *, shared: bool) -> EntryRow:
         turn=event.turn,
         session=event.session,
         text=kind.text(event.payload),
-        type=fields.get("type") or FACT,
+        type=_type(event),
         entity=fields.get("entity"),
         category=fields.get("category"),
         source=fields.get("source"),
@@ -109,7 +118,7 @@ def _entry_of(record: Record, *, shared: bool) -> EntryRow:
         subject=event.subject,
         version=1,
         updated_at=at,
-        audience=() if event.audience is None else tuple(sorted({*event.audience} - {event.agent})),
+        audience=_audience(event),
         shared=shared,
         preseeded=bool(fields.get("preseeded")),
     )
@@ -119,7 +128,16 @@ def _experience(event: Event) -> Mapping[str, Any]:
     """The fields of the entry that records an experience; its text is that of the event."""
     payload = event.payload
     metadata = {name: payload[name] for name in _EXPERIENCE_FIELDS if payload.get(name) is not None}
-    return {"type": EXPERIENCE, "metadata": metadata}
+    return {"metadata": metadata}
+
+
+def _type(event: Event) -> str:
+    return EXPERIENCE if event.kind == "experience.recorded" else event.payload.get("type", FACT)
+
+
+def _audience(event: Event) -> tuple[str, ...]:
+    """The readers besides its agent, sorted."""
+    return () if event.audience is None else tuple(sorted({*event.audience} - {event.agent}))
 
 
 def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
