@@ -137,8 +137,7 @@ def test_an_experience_is_an_entry_that_costs_nothing_and_is_kept_as_often_as_it
     first, second = (event("experience.recorded", id=id_, payload=payload) for id_ in ("x-1", "x-2"))
     village.given(changes("metered", units=1), first, second)
     row = village.entry("x-1")
-    assert row.type == "experience"
-    assert row.text.startswith("sold bread")
+    assert (row.type, row.text) == ("experience", "sold bread → 3 coins")
     assert row.metadata == b'{"action_type":"trade","score":1,"cost":7}'
     assert (village.count("experience"), village.agent().balance) == (2, 1.0)
 
@@ -347,6 +346,13 @@ def test_uses_may_overdraw_a_balance_and_euros_have_an_account_of_their_own(vill
     village.given(keeps("e-1"), changes("metered", units=3), keeps("e-2"))
     assert village.status("e-1") == ("refused", "balance", None)
     assert village.status("e-2")[0] == "live"
+
+
+def test_an_agent_that_is_overdrawn_keeps_what_costs_nothing(village: Village) -> None:
+    experience = event("experience.recorded", id="x-1", payload={"action_type": "trade", "summary": "sold bread"})
+    village.given(changes("metered", units=0), changes("metered", units=-3), experience, keeps("e-1", cost=0))
+    assert (village.status("x-1")[0], village.status("e-1")[0]) == ("live", "live")
+    assert village.agent().balance == -3.0
 
 
 def test_accounts_are_those_of_the_event_s_agent(village: Village) -> None:

@@ -16,6 +16,7 @@ from recallog_projections.views.entries import linking, retaining, tables
 from recallog_projections.views.entries.tables import EntryRef, EntryRow, Erasure, Refusal
 from recallog_schemas import Record, kinds, limits, timestamps
 
+_OF_SEVERAL = frozenset({"memory.erased", "memory.transferred"})
 _LABELS = ("entity", "category", "source", "topic")
 
 
@@ -57,7 +58,7 @@ def apply(rows: Rows, record: Record) -> None:
 def _ids(record: Record) -> Sequence[str]:
     """The ids of the entries that the event would change, each once."""
     payload = record.event.payload
-    return list(dict.fromkeys(payload["entries"])) if "entries" in payload else [payload["entry"]]
+    return list(dict.fromkeys(payload["entries"])) if record.event.kind in _OF_SEVERAL else [payload["entry"]]
 
 
 def _change(rows: Rows, record: Record, id_: str) -> str | None:

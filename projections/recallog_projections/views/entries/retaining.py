@@ -28,22 +28,26 @@ _encode_json = msgspec.json.Encoder().encode
 
 
 def needs(record: Record) -> Iterable[RowKey]:
-    event, payload = record.event, record.event.payload
+    event = record.event
     space, owner = event.space, event.agent
     yield RowKey(settings.SPACES.name, space)
     yield tables.ref_key(space, event.id)
     yield RowKey(tables.ROWS.name, space, owner, tables.key_of(record.offset))
     yield RowKey(tables.AGENTS.name, space, owner)
     yield RowKey(tables.TYPES.name, space, owner, _type(event))
-    if (nearest := payload.get("nearest")) is not None:
+    if event.kind != "memory.retained":
+        return
+    if (nearest := event.payload.get("nearest")) is not None:
         yield tables.ref_key(space, nearest["id"])
-    for source in payload.get("sources") or ():
+    for source in event.payload.get("sources") or ():
         yield tables.ref_key(space, source)
         yield RowKey(tables.SOURCES.name, space, "", source)
 
 
 def further_needs(rows: Rows, record: Record) -> Iterable[RowKey]:
     event, payload = record.event, record.event.payload
+    if event.kind != "memory.retained":
+        return
     type_ = _type(event)
     if type_ not in texts.NEVER_DEDUPLICATED:
         shared = visibility.is_shared(event, rows.get(settings.SPACES, event.space))
@@ -152,8 +156,8 @@ def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
     if near is not None:
         return _duplicate(rows, row, near, record)
     agent = linking.agent_of(rows, row.space, row.owner)
-    if agent.balance is not None:
-        cost = _cost(record.event)
+    cost = _cost(record.event)
+    if agent.balance is not None and cost > 0:
         if agent.balance < cost:
             return EntryRef(row.owner, row.offset, tables.REFUSED, tables.BALANCE)
         agent = msgspec.structs.replace(agent, balance=agent.balance - cost, spent=agent.spent + cost)

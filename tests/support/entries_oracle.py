@@ -1,0 +1,320 @@
+"""The expected view of entries, by brute force: plain dicts, searched as a whole for every rule.
+
+It shares no code with the fold. It handles the events that the tests write: texts that fit a row, and fewer dependents
+than the limit.
+"""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+PINS_MAX = 5
+NOT_DEDUPLICATED = ("tool_usage", "summary", "experience")
+LABELS = ("entity", "category", "source", "topic")
+
+Fields = dict[str, Any]
+
+
+def micros(at: str) -> int:
+    return (datetime.fromisoformat(at) - datetime.fromisoformat("1970-01-01T00:00:00+00:00")) // timedelta(
+        microseconds=1
+    )
+
+
+def words(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+@dataclass
+class ExpectedEntry:
+    """An event that would retain an entry, with all that became of it."""
+
+    space: str
+    owner: str
+    id: str
+    offset: int
+    status: str
+    content: Fields = field(default_factory=dict)
+    """Of a live, retracted or archived entry."""
+    reason: str | None = None
+    of: str | None = None
+    similarity: float | None = None
+    retracted: list[str] = field(default_factory=list)
+
+    @property
+    def readers(self) -> list[str]:
+        return ["*"] if self.content["shared"] else self.content["audience"]
+
+    def is_like(self, owner: str, content: Fields) -> bool:
+        """Whether it is live and may be a duplicate of another entry with these fields."""
+        ours = {name: self.content.get(name) for name in ("type", "audience", "shared")}
+        theirs = {name: content[name] for name in ("type", "audience", "shared")}
+        return self.status == "live" and self.owner == owner and ours == theirs
+
+
+@dataclass
+class Account:
+    balance: float | None = None
+    spent: float = 0.0
+    eur: float = 0.0
+
+
+@dataclass
+class ExpectedEntries:
+    """The state after some events. Each event is a dict of its fields, as in JSON."""
+
+    entries: dict[tuple[str, str], ExpectedEntry] = field(default_factory=dict)
+    """By space and id."""
+    accounts: dict[tuple[str, str], Account] = field(default_factory=dict)
+    audit: dict[tuple[str, str], list[tuple[str, str, int, str, str | None]]] = field(default_factory=dict)
+    refusals: dict[tuple[str, str], list[tuple[str, dict[str, str]]]] = field(default_factory=dict)
+    erasures: dict[tuple[str, str, str], tuple[int, str, str | None]] = field(default_factory=dict)
+    shared_kinds: dict[str, list[str]] = field(default_factory=dict)
+
+    def live(self, space: str, owner: str | None = None) -> Iterator[ExpectedEntry]:
+        for entry in self.entries.values():
+            if entry.space == space and entry.status == "live" and owner in (None, entry.owner):
+                yield entry
+
+    def pinned(self, space: str, owner: str) -> list[str]:
+        return [entry.id for entry in self.live(space, owner) if entry.content["priority"] == "pinned"]
+
+    def note(self, event: Fields, owner: str, operation: str, id_: str, reason: str | None = None) -> None:
+        noted = (operation, id_, micros(event["at"]), event["agent"], reason)
+        self.audit.setdefault((event["space"], owner), []).append(noted)
+
+    # Retaining.
+
+    def retain(self, event: Fields, offset: int, content: Fields) -> None:
+        space, agent, payload = event["space"], event["agent"], event["payload"]
+        entry = ExpectedEntry(space, agent, event["id"], offset, "live", content)
+        content["sources"] = self.sources_of(space, content["sources"])
+        self.decide(event, entry, payload)
+        if entry.status != "live":
+            entry.content = {}
+        else:
+            self.note(event, agent, "retained", entry.id)
+        self.entries[space, entry.id] = entry
+
+    def sources_of(self, space: str, named: Sequence[str]) -> list[str]:
+        found: list[str] = []
+        for id_ in named:
+            known = self.entries.get((space, id_))
+            source = known.of if known is not None and known.status == "duplicate" else id_
+            if source is not None and source not in found:
+                found.append(source)
+        return found
+
+    def is_lost(self, space: str, id_: str) -> bool:
+        known = self.entries.get((space, id_))
+        return known is not None and (
+            known.status == "erased" or (known.status == "retracted" and known.of is not None)
+        )
+
+    def decide(self, event: Fields, entry: ExpectedEntry, payload: Fields) -> None:
+        content = entry.content
+        if any(self.is_lost(entry.space, source) for source in content["sources"]):
+            entry.status, entry.reason = "refused", "source_erased"
+            return
+        like = [other for other in self.live(entry.space) if other.is_like(entry.owner, content)]
+        if content["type"] not in NOT_DEDUPLICATED:
+            for other in like:
+                if words(other.content["text"]) == words(content["text"]):
+                    entry.status, entry.reason, entry.of, entry.similarity = "duplicate", "equal", other.id, 1.0
+                    return
+            nearest = payload.get("nearest") or {"id": None}
+            is_fact = content["type"] == "fact"
+            for other in like:
+                if other.id == nearest["id"] and other.content["version"] == nearest["version"]:
+                    similarity = round(nearest["similarity"], 6)
+                    if similarity > (0.92 if is_fact else 0.85):
+                        entry.status, entry.of, entry.similarity = "duplicate", other.id, similarity
+                        entry.reason = "updated" if is_fact else "similar"
+                        if is_fact:
+                            self.merge(event, other, content, payload)
+                        return
+        account = self.accounts.get((entry.space, entry.owner))
+        if account is not None and account.balance is not None and event["kind"] == "memory.retained":
+            cost = 1 if payload.get("cost") is None else payload["cost"]
+            if cost > 0 and account.balance < cost:
+                entry.status, entry.reason = "refused", "balance"
+                return
+            account.balance -= cost
+            account.spent += cost
+        if content["priority"] == "pinned" and len(self.pinned(entry.space, entry.owner)) >= PINS_MAX:
+            content["priority"], entry.reason = "normal", "pins"
+
+    def merge(self, event: Fields, entry: ExpectedEntry, content: Fields, payload: Fields) -> None:
+        entry.content["text"] = content["text"]
+        entry.content["version"] += 1
+        entry.content["updated_at"] = content["at"]
+        for name in (*LABELS, "importance", "confidence", "metadata", "sources"):
+            if payload.get(name) is not None:
+                entry.content[name] = content[name]
+        if event.get("subject") is not None:
+            entry.content["subject"] = event["subject"]
+        self.note(event, entry.owner, "updated", entry.id)
+
+    # Changes.
+
+    def change(self, event: Fields) -> None:
+        payload = event["payload"]
+        many = event["kind"] in ("memory.erased", "memory.transferred")
+        refused = {}
+        for id_ in dict.fromkeys(payload["entries"] if many else [payload["entry"]]):
+            reason = self.changed(event, id_)
+            if reason is not None:
+                refused[id_] = reason
+        if refused:
+            self.refusals.setdefault((event["space"], event["agent"]), []).append((event["id"], refused))
+
+    def changed(self, event: Fields, id_: str) -> str | None:
+        entry = self.entries.get((event["space"], id_))
+        if entry is None:
+            return "unknown"
+        verb = event["kind"].removeprefix("memory.")
+        if verb == "retracted" and entry.status == "live":
+            lost = [source for source in entry.content["sources"] if self.is_lost(entry.space, source)]
+            if lost:
+                return self.end(event, entry, "retracted", "source_erased", lost[0])
+        if entry.owner != event["agent"]:
+            return "not_owner"
+        if verb == "erased":
+            return self.erase(event, entry)
+        if entry.status != "live":
+            return entry.status
+        if verb in ("retracted", "archived"):
+            return self.end(event, entry, verb, event["payload"].get("reason"))
+        return self.transfer(event, entry) if verb == "transferred" else self.update(event, entry)
+
+    def end(self, event: Fields, entry: ExpectedEntry, status: str, reason: str | None, of: str | None = None) -> None:
+        entry.status, entry.reason, entry.of = status, reason, of or entry.of
+        self.note(event, entry.owner, status, entry.id, reason)
+
+    def erase(self, event: Fields, entry: ExpectedEntry) -> str | None:
+        if entry.status not in ("live", "retracted", "archived"):
+            return entry.status
+        entry.status, entry.content, entry.reason, entry.of = "erased", {}, None, None
+        for other in list(self.live(entry.space)):
+            if entry.id in other.content["sources"]:
+                self.end(event, other, "retracted", "source_erased", entry.id)
+                entry.retracted.append(other.id)
+        reason = event["payload"].get("reason")
+        self.erasures[entry.space, entry.owner, entry.id] = (micros(event["at"]), event["agent"], reason)
+        self.note(event, entry.owner, "erased", entry.id, reason)
+        return None
+
+    def has_twin(self, entry: ExpectedEntry, owner: str, content: Fields) -> bool:
+        return content["type"] not in NOT_DEDUPLICATED and any(
+            other is not entry
+            and other.is_like(owner, content)
+            and words(other.content["text"]) == words(content["text"])
+            for other in self.live(entry.space)
+        )
+
+    def update(self, event: Fields, entry: ExpectedEntry) -> str | None:
+        payload, content = event["payload"], dict(entry.content)
+        defaults = {
+            "type": "fact", "importance": 0.5, "confidence": 1.0, "priority": "normal", "red_line": False,
+            "metadata": {}, **dict.fromkeys(LABELS),
+        }  # fmt: skip
+        for name, default in defaults.items():
+            if name in payload:
+                content[name] = default if payload[name] is None else payload[name]
+        if payload.get("text") is not None:
+            content["version"] += payload["text"] != content["text"]
+            content["text"] = payload["text"]
+        content["updated_at"] = micros(event["at"])
+        if self.has_twin(entry, entry.owner, content):
+            return "equal"
+        pinned = self.pinned(entry.space, entry.owner)
+        if content["priority"] == "pinned" and entry.id not in pinned and len(pinned) >= PINS_MAX:
+            return "pins"
+        entry.content = content
+        self.note(event, entry.owner, "updated", entry.id)
+        return None
+
+    def transfer(self, event: Fields, entry: ExpectedEntry) -> str | None:
+        to = event["payload"]["to"]
+        if to == entry.owner:
+            return "own"
+        changed = {"priority": "normal", "audience": [], "updated_at": micros(event["at"])}
+        if self.has_twin(entry, to, entry.content | changed):
+            return "equal"
+        self.note(event, entry.owner, "transferred", entry.id)
+        entry.owner, entry.content = to, entry.content | changed
+        self.note(event, to, "received", entry.id)
+        return None
+
+    def meter(self, event: Fields) -> None:
+        account = self.accounts.setdefault((event["space"], event["agent"]), Account())
+        units = event["payload"].get("units")
+        account.eur += event["payload"].get("eur") or 0
+        if units is not None:
+            account.spent += -units if units < 0 else 0
+            if account.balance is not None or units >= 0:
+                account.balance = (account.balance or 0) + units
+
+
+def content_of(event: Fields, offset: int, shared_kinds: Sequence[str]) -> Fields:
+    """The fields of the entry that an event would retain."""
+    payload = event["payload"]
+    audience = event.get("audience")
+    content = {
+        "at": micros(event["at"]),
+        "updated_at": micros(event["at"]),
+        "turn": event.get("turn", 0),
+        "session": event.get("session"),
+        "subject": event.get("subject"),
+        "version": 1,
+        "audience": sorted(set(audience or []) - {event["agent"]}),
+        "shared": audience is None and event["kind"] in shared_kinds,
+    }
+    if event["kind"] == "experience.recorded":
+        outcome = payload.get("outcome")
+        text = payload["summary"] + (f" → {outcome}" if outcome else "")
+        named = ("action_type", "score", "agent_role", "model", "cost")
+        payload = {
+            "text": text,
+            "type": "experience",
+            "metadata": {name: payload[name] for name in named if payload.get(name) is not None},
+        }
+    return content | {
+        "text": payload["text"],
+        "type": payload.get("type", "fact"),
+        **{name: payload.get(name) for name in (*LABELS, "tier")},
+        "importance": 0.5 if payload.get("importance") is None else payload["importance"],
+        "confidence": 1.0 if payload.get("confidence") is None else payload["confidence"],
+        "priority": payload.get("priority") or "normal",
+        "red_line": bool(payload.get("red_line")),
+        "metadata": payload.get("metadata") or {},
+        "sources": payload.get("sources") or [],
+        "preseeded": bool(payload.get("preseeded")),
+    }
+
+
+def expect(events: Sequence[Fields], happened_by: datetime | None = None) -> ExpectedEntries:
+    """The state after `events`, of which those with an id that their space had before count nothing.
+
+    With `happened_by`, as of that time: later events count nothing either, but settings do.
+    """
+    expected = ExpectedEntries()
+    seen = set()
+    for offset, event in enumerate(events):
+        space, kind = event["space"], event["kind"]
+        if (space, event["id"]) in seen:
+            continue
+        seen.add((space, event["id"]))
+        if kind == "space.configured":
+            expected.shared_kinds[space] = event["payload"]["shared_kinds"] or []
+        elif happened_by is not None and datetime.fromisoformat(event["at"]) > happened_by:
+            continue
+        elif kind in ("memory.retained", "experience.recorded"):
+            expected.retain(event, offset, content_of(event, offset, expected.shared_kinds.get(space, [])))
+        elif kind == "memory.metered":
+            expected.meter(event)
+        elif kind.startswith("memory."):
+            expected.change(event)
+    return expected

@@ -1,0 +1,158 @@
+"""Random histories of entries: events of several owners as any producer may write them, drawn from one generator."""
+
+import random
+from datetime import datetime, timedelta
+from typing import Any
+
+from support.events import MOMENT
+
+AGENTS = ("baker", "miller", "smith")
+TEXTS = (
+    *(
+        "Rye costs 3.",
+        " Rye  costs 3.\n",
+        "rye costs 3.",
+        "Rye costs 4.",
+        "The mill is down.",
+        "The\u3000mill is down.",
+    ),
+    *("caf\u00e9", "cafe\u0301", "cafe", "strategy: wait", "面包", "🥖 🥖"),
+)
+TYPES = ("fact", "fact", "lesson", "lesson", "note", "summary", "tool_usage", "experience")
+PRIORITIES = ("pinned", "pinned", "critical", "normal", "low", None)
+SIMILARITIES = (1, 1.0, 0.93, 0.9200004, 0.92, 0.9199999, 0.86, 0.85, 0.8500006, 0.5, -1)
+SHARED_KINDS = (None, [], ["memory.retained"], ["experience.recorded", "memory.retained"], ["agent.spoke"])
+METERED = ({"units": 9}, {"units": 3, "eur": -1}, {"units": 0}, {"units": -1.5}, {"eur": 0.25})
+
+Fields = dict[str, Any]
+
+
+def random_history(rng: random.Random, size: int) -> list[Fields]:
+    """`size` events as dicts; some of them repeat an earlier one, or conflict with it."""
+    return _History(rng).events(size)
+
+
+class _History:
+    """Histories differ in how many agents, spaces and texts they have, so that some of them reach every limit."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.agents = rng.choice((AGENTS, AGENTS, AGENTS[:1]))
+        self.spaces = rng.choice((("village", "city"), ("village",)))
+        self.texts = rng.choice((TEXTS, TEXTS, TEXTS[:4]))
+        self.unique_texts = rng.choice((0.0, 0.7, 0.95))
+        self.metered = rng.choice((0.0, 0.1))
+        self.optional = rng.choice((0.2, 0.5))
+        self.retained: list[tuple[str, str, str]] = [("village", "baker", "never")]
+        """Space, agent and id of the events that would retain an entry."""
+
+    def events(self, size: int) -> list[Fields]:
+        rng = self.rng
+        events: list[Fields] = []
+        for number in range(size):
+            if events and rng.random() < 0.04:
+                events.append(self._again(rng.choice(events)))
+            else:
+                events.append(self._event(number))
+        return events
+
+    def _again(self, event: Fields) -> Fields:
+        """The same event, perhaps at another time, or another one with the same id."""
+        return event | self.rng.choice(({}, {"at": "2026-03-02T00:00:00+00:00"}, {"turn": 777}, {"agent": "smith"}))
+
+    def _event(self, number: int) -> Fields:
+        rng = self.rng
+        minutes, rest = rng.randrange(60), rng.randrange(9)
+        space, agent, target = self._target()
+        if rng.random() < 0.25:
+            space, agent = rng.choice(self.spaces), rng.choice(self.agents)
+        kind, payload = self._kind(target, str(number))
+        event = {
+            "envelope": 1,
+            "id": f"e-{number}",
+            "space": space,
+            "agent": agent,
+            "kind": kind,
+            "turn": rng.randrange(100),
+            "at": (datetime.fromisoformat(MOMENT) + timedelta(minutes=minutes, microseconds=rest)).isoformat(),
+            "payload": payload,
+        }
+        chosen = {
+            "session": rng.choice(("morning", "evening")),
+            "audience": rng.choices((*AGENTS, "ghost"), k=rng.randrange(3)),
+            "subject": rng.choice(("user-1", "user-1/2")),
+        }
+        if kind in ("memory.retained", "experience.recorded"):
+            self.retained.append((space, agent, f"e-{number}"))
+        return event | {name: value for name, value in chosen.items() if rng.random() < 0.15}
+
+    def _target(self) -> tuple[str, str, str]:
+        return self.rng.choice(self.retained[-10:] if self.rng.random() < 0.7 else self.retained)
+
+    def _ids(self, count_max: int) -> list[str]:
+        return [self._target()[2] for _ in range(self.rng.randrange(1, count_max + 1))]
+
+    def _text(self, number: str) -> str:
+        unique = self.rng.random() < self.unique_texts
+        return self.rng.choice(self.texts) + (f" {number}" if unique else "")
+
+    def _kind(self, target: str, number: str) -> tuple[str, Fields]:
+        """A kind with its payload."""
+        rng, draw = self.rng, self.rng.random()
+        if rng.random() < self.metered:
+            return "memory.metered", rng.choice(METERED)
+        if draw < 0.02:
+            return "space.configured", {"shared_kinds": rng.choice(SHARED_KINDS)}
+        if draw < 0.5:
+            return "memory.retained", self._retained(target, self._text(number))
+        if draw < 0.54:
+            outcome = rng.choice(({}, {"outcome": "sold"}, {"outcome": "", "score": 1, "cost": 2.5}))
+            return "experience.recorded", {"action_type": "trade", "summary": self._text(number)} | outcome
+        several = list(dict.fromkeys([target, *self._ids(3)]))
+        reason = rng.choice(({}, {"reason": "asked"}))
+        if draw < 0.78:
+            return "memory.updated", {"entry": target} | self._updated(self._text(number))
+        if draw < 0.86:
+            return rng.choice(("memory.retracted", "memory.retracted", "memory.archived")), {"entry": target} | reason
+        if draw < 0.94:
+            return "memory.transferred", {"entries": several, "to": rng.choice(self.agents)}
+        return "memory.erased", {"entries": several} | reason
+
+    def _retained(self, target: str, text: str) -> Fields:
+        rng = self.rng
+        version, similarity = rng.choice((1, 1, 1, 2)), rng.choice(SIMILARITIES)
+        nearest = {"id": target, "version": version, "similarity": similarity, "model": "m"}
+        return {"text": text} | self._some_of(
+            type=rng.choice(TYPES),
+            entity=rng.choice((None, "rye")),
+            category="prices",
+            source="a call",
+            topic=None,
+            importance=rng.choice((None, 0, 1, 0.7)),
+            confidence=rng.choice((None, 1, 0.25)),
+            tier=rng.choice((None, "slow")),
+            priority=rng.choice(PRIORITIES),
+            red_line=rng.choice((None, True, False)),
+            metadata=rng.choice((None, {}, {"b": [1, 2.5], "a": None})),
+            sources=rng.choice((None, [], self._ids(3), self._ids(3))),
+            nearest=rng.choice((None, nearest, nearest, nearest)),
+            cost=rng.choice((None, 0, 2, 0.5)),
+            preseeded=rng.choice((None, True)),
+        )
+
+    def _updated(self, text: str) -> Fields:
+        rng = self.rng
+        changed = self._some_of(
+            text=rng.choice((None, text, text)),
+            type=rng.choice((None, *TYPES)),
+            category=rng.choice((None, "news")),
+            importance=rng.choice((None, 1, 0.125)),
+            confidence=rng.choice((None, 0)),
+            priority=rng.choice(PRIORITIES),
+            red_line=rng.choice((None, True)),
+            metadata=rng.choice((None, {}, {"c": "d"})),
+        )
+        return changed or {"priority": "pinned"}
+
+    def _some_of(self, **fields: Any) -> Fields:
+        return {name: value for name, value in fields.items() if self.rng.random() < self.optional}
