@@ -556,24 +556,35 @@ class Memory(Facade):
         *,
         scene: parameters.SceneText = None,
         query: parameters.MemoryQuery = None,
+        components: parameters.Components = (),
         extra: parameters.Extra = None,
+        step: parameters.Step = None,
         output_format: parameters.OutputFormat = None,
         budget_tokens: parameters.BudgetTokens = None,
         **options: Unpack[SalienceOptions],
     ) -> "ContextView":
         """The prompt of an agent for a model, and whether a reflection is due.
 
-        Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories related to
-        `query` are recalled from further back, unless the index is off. `extra` and `output_format` come last.
-        When a reflection is due, the prompt asks for it. The prompt never exceeds `budget_tokens`: long lines are cut
-        at a word, then lines are left out, the least important first.
+        Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories and entries
+        related to `query` are recalled, as the agent's setting `rag` says; if the index is off, their words are
+        compared. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt asks
+        for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out, the
+        least important first.
 
-        Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, the output format
-        and the beginning of a visitor's newest message do not fit.
+        Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
+        `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
         """
         as_of = parameters.past_moment(options.get("as_of"))
         request = queries.context.ContextRequest(
-            scene, query, extra, output_format, budget_tokens, options.get("turn"), as_of
+            scene,
+            query,
+            extra,
+            output_format,
+            budget_tokens,
+            options.get("turn"),
+            as_of,
+            step=step,
+            components=parameters.headed(components),
         )
         index = self._components.index
         return await self._access.of_space(

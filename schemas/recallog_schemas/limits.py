@@ -73,6 +73,8 @@ REFLECTION_EVENTS = 20
 PROMPT_BELIEFS = 8
 PROMPT_ACTIONS = 15
 PROMPT_RECALLED = 7
+PROMPT_COMPONENTS_MAX = 32  # sections of the caller's own, which no budget leaves out
+PROMPT_HEADING_CHARS_MAX = 80
 EVIDENCE_CHARS_MAX = 200
 # A budget cuts the texts of a prompt no further before it leaves out lines. A visitor's newest message is always shown:
 # its first 500 characters, unless nothing else is left to give way.

@@ -88,7 +88,8 @@ def test_an_event_that_another_section_shows_is_remembered_however_old(tmp_path:
 
 
 def test_without_a_query_relevance_is_that_of_the_prompt(tmp_path: Path) -> None:
-    events = [configured(use_salience=True, salience_top_k=1), event_of(0, "world.observed", "The mill burns.")]
+    settings = configured(use_salience=True, salience_top_k=1, rag={"enabled": False})
+    events = [settings, event_of(0, "world.observed", "The mill burns.")]
     events += [event_of(1, text="the mill"), event_of(2, text="bread")]
     assert explained(tmp_path, events, 1).query == "The mill burns."
     assert [explained(tmp_path, [], n).verdict for n in (1, 2)] == ["remembered", "outscored"]

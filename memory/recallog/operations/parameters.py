@@ -20,7 +20,7 @@ from recallog.retrieval.channels import Channel, Fusion
 from recallog_projections.tables import Log, Table
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidArgument, InvalidEvent, OutOfRange
-from recallog_schemas.validation import NAME_PATTERN, time_of
+from recallog_schemas.validation import NAME_PATTERN, is_text, time_of
 from recallog_streams.progress import Progress
 
 Parsed = TypeVar("Parsed")
@@ -138,6 +138,30 @@ def _base(value: object) -> int | str:
     elif type(value) is int and 0 <= value <= limits.INTEGER_MAX:
         return value
     raise PydanticCustomError("item_base", "should be a version (0: there is no such item) or 64 hexadecimal digits")
+
+
+def _components(value: object) -> Sequence[Mapping[str, str]]:
+    if not isinstance(value, list | tuple) or len(value) > limits.PROMPT_COMPONENTS_MAX:
+        raise PydanticCustomError("components", f"should be a list of at most {limits.PROMPT_COMPONENTS_MAX} sections")
+    return [_component(each) for each in value]
+
+
+def _component(value: object) -> Mapping[str, str]:
+    if isinstance(value, str):
+        heading, colon, text = value.partition(":")
+        value = {"heading": heading, "text": text.strip()} if colon else None
+    if (
+        not isinstance(value, Mapping)
+        or value.keys() != {"heading", "text"}
+        or not all(isinstance(each, str) and is_text(each) for each in value.values())
+    ):
+        raise PydanticCustomError("component", 'should be {"heading": …, "text": …}, or a text "heading: text"')
+    heading = value["heading"].strip()
+    if not heading or len(heading) > limits.PROMPT_HEADING_CHARS_MAX or len(heading.splitlines()) > 1:
+        raise PydanticCustomError(
+            "heading", f"the heading should be one line of 1 to {limits.PROMPT_HEADING_CHARS_MAX} characters"
+        )
+    return {"heading": heading, "text": value["text"]}
 
 
 def clamped(least: int, most: int) -> AfterValidator:
@@ -362,7 +386,33 @@ DocumentBase = Annotated[
 
 SceneText = Annotated[str | None, Field(description="Text of the scene; default: the space's scene.")]
 MemoryQuery = Annotated[str | None, Field(description="Text that memories are chosen by; default: the scene.")]
+Components = Annotated[
+    Sequence[Mapping[str, str] | str],
+    PlainValidator(_components),
+    Field(description='Sections of your own, never left out: heading and text, or as one text "heading: text".'),
+    WithJsonSchema(
+        {
+            "type": "array",
+            "maxItems": limits.PROMPT_COMPONENTS_MAX,
+            "items": {
+                "anyOf": [
+                    {
+                        "type": "object",
+                        "properties": {
+                            "heading": {"type": "string", "minLength": 1, "maxLength": limits.PROMPT_HEADING_CHARS_MAX},
+                            "text": {"type": "string"},
+                        },
+                        "required": ["heading", "text"],
+                        "additionalProperties": False,
+                    },
+                    {"type": "string", "examples": ["PRICES: Flour is 3 crowns."]},
+                ]
+            },
+        }
+    ),
+]
 Extra = Annotated[str | None, Field(description="Further text for the prompt.")]
+Step = Annotated[str | None, Field(description="What the agent does now; never left out.")]
 OutputFormat = Annotated[
     str | None, Field(description="Text that describes the form of the answer; the last part of the prompt.")
 ]
@@ -465,6 +515,11 @@ def record_position(given: Position | str) -> Position:
 def names(given: Sequence[str] | str) -> Sequence[str]:
     """A validated namespace: no longer a text."""
     return given
+
+
+def headed(given: Sequence[Mapping[str, str] | str]) -> Sequence[tuple[str, str]]:
+    """Validated components, each as its heading and its text."""
+    return [(each["heading"], each["text"]) for each in cast("Sequence[Mapping[str, str]]", given)]
 
 
 def moment(given: datetime | str | None) -> datetime | None:

@@ -1,16 +1,16 @@
-"""The prompt of an agent: who it is, goal, working memory, scene, beliefs, memory, actions, visitors, form of answer.
+"""The prompt of an agent: who it is, goal, working memory, scene, beliefs, memory, what is recalled, actions, visitors,
+the caller's own sections, form of answer.
 
 Sections are ordered from what never changes to what changes with every turn (the memory model's order, which suits
-prompt caches); the form of the answer comes last. All sections come from one atomic read of the views. `prompt` fits
-their lines to a budget.
+prompt caches); the form of the answer comes last. All sections come from one atomic read of the views, RECALLED from
+reads of the same position. `prompt` fits their lines to a budget.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from recallog import retrieval
 from recallog.index.semantic_index import SemanticIndex
-from recallog.queries import reflections, salient, working
+from recallog.queries import recalled, reflections, salient, working
 from recallog.queries.prompt import Line, Prompt, Section, tokens
 from recallog.queries.salient import Related, SalienceQuery
 from recallog.reading.read_session import ReadSession, Snapshot
@@ -25,7 +25,6 @@ from recallog_schemas.shortening import cut
 from recallog_schemas.views import (
     ContextView,
     RecallHit,
-    RecallView,
     ReflectionView,
     Remembered,
     SceneView,
@@ -38,8 +37,6 @@ MEMORY_HEADING = "YOUR MEMORY"
 
 _SHOWN_ELSEWHERE = limits.PROMPT_BELIEFS + limits.PROMPT_ACTIONS + limits.VISITOR_EVENTS + limits.SCENE_KINDS_MAX + 1
 """Upper bound of the events that the prompt shows outside of its memory section, the goal included."""
-_RECALLED_ELSEWHERE = 13
-"""How many hits are requested beyond those shown, since other sections may show some of them already."""
 _EVIDENCE_CHARS_LEAST = 40
 """How much of the text of evidence is shown however long the names before it are."""
 _FIRST_READ_EVENTS = 100
@@ -59,6 +56,10 @@ class ContextRequest:
     as_of: AsOf | None = None
     top_k: int | None = None
     """The number of salient events. None: the agent's setting."""
+    step: str | None = None
+    """What the agent does now."""
+    components: Sequence[tuple[str, str]] = ()
+    """Further sections: heading and text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +179,7 @@ async def compose(
                 *salient.rows(space, agent),
                 *reflections.rows(space, agent),
                 *scene.rows(space, (*kinds, scene.GOAL_KIND)),
+                *recalled.rows(space, agent),
                 *rows,
             ],
             [
@@ -198,21 +200,22 @@ async def compose(
             salience_query = SalienceQuery(shown.query, request.top_k, request.turn, request.as_of)
             related = await salient.related(snapshot, index, space, agent, salience_query) if own.use_salience else None
             memory = _memory(snapshot, space, agent, own, salience_query, related, shown.offsets())
-            recalled = await _recalled(
+            rag = recalled.settings_of(own)
+            found = await recalled.recalled(
                 reading,
                 snapshot,
                 index,
                 cache,
                 space,
                 agent,
+                rag,
                 salience_query,
                 candidates,
                 asked=request.query is not None,
+                actions=shown.actions,
             )
-            known = {*shown.offsets(), *(event.position.offset for event in memory.events)}
-            hits = recalled.hits if recalled is not None else ()
-            further = [hit for hit in hits if not hit.weak and hit.position.offset not in known]
-            further = further[: limits.PROMPT_RECALLED]
+            elsewhere = {*shown.offsets(), *(event.position.offset for event in memory.events)}
+            further = recalled.shown(found, rag, elsewhere)
             reflection = await reflections.view(reading, snapshot, space, agent)
             return Composition(
                 snapshot,
@@ -221,7 +224,7 @@ async def compose(
                 salience_query,
                 related,
                 reflection,
-                recalled.degraded if recalled is not None else None,
+                found.degraded if found is not None else None,
             )
         kinds, newest, labels = set_to, max(newest, needed), blocks
 
@@ -251,10 +254,10 @@ def _prompt(
     reflection: ReflectionView,
     shown: _SectionContents,
     memory: _MemorySection,
-    recalled: Sequence[RecallHit],
+    hits: Sequence[RecallHit],
 ) -> Prompt:
     due = reflection.on if reflection.due else ()
-    with_dates = (*shown.beliefs, *memory.events, *recalled, *shown.actions, *shown.visitors, *due)
+    with_dates = (*shown.beliefs, *memory.events, *hits, *shown.actions, *shown.visitors, *due)
     dated = are_dated((event.at for event in with_dates), reflection.dates)
 
     def line(event: Remembered) -> Line:
@@ -268,17 +271,19 @@ def _prompt(
     given = [Line(shown.scene)] if shown.scene else []
     beliefs = [line(event) for event in shown.beliefs]
     memories = [line(event) for event in memory.events]
-    in_order = sorted(recalled, key=lambda hit: hit.position.offset)
-    further = [replace(line(hit), text=one_line(hit.quote)) for hit in in_order]
+    in_order = sorted(hits, key=lambda hit: hit.position.offset)
+    further = [recalled.line(hit, reflection.agent, dated=dated) for hit in in_order]
     actions = [line(event) for event in shown.actions]
     visitors = [line(event) for event in shown.visitors]
+    components = [Section(heading, [Line(text)]) for heading, text in request.components if text]
     extra = [Line(request.extra)] if request.extra else []
+    step = [Line(request.step)] if request.step else []
     request_lines, evidence = _reflection_request(reflection, due, dated)
     form = [Line(text) for text in ([request.output_format] if request.output_format else []) + request_lines]
     evidence_heading = [Line("The newest of these events, by id:")] if evidence else []
     no_memory = [] if memories else [Line("(no prior memory)")]
     quiet = [] if visitors else [Line("(quiet)")]
-    weakest_first = [further[in_order.index(hit)] for hit in reversed(recalled)]
+    weakest_first = [further[in_order.index(hit)] for hit in reversed(hits)]
     cheap = [*weakest_first, *actions, *(memories[number] for number in memory.cheapest_first), *beliefs]
     oldest_first = sorted([*seen, *visitors[:-1]], key=lambda shown: shown.offset or 0)
     return Prompt(
@@ -289,10 +294,12 @@ def _prompt(
             Section("CURRENT SCENE", given or seen),
             Section("YOUR BELIEFS", beliefs),
             Section(MEMORY_HEADING, memories or no_memory),
-            Section("RECALLED", further),
+            Section(recalled.HEADING, further),
             Section("ACTION HISTORY", actions),
             Section("VISITOR", visitors or quiet),
+            *components,
             Section("", extra),
+            Section("STEP", step),
             Section("OUTPUT FORMAT", [*form, *evidence_heading, *evidence]),
         ),
         frozenset(cheap),
@@ -301,34 +308,6 @@ def _prompt(
         evidence,
         evidence_heading[0] if evidence_heading else None,
     )
-
-
-async def _recalled(
-    reading: ReadSession,
-    snapshot: Snapshot,
-    index: SemanticIndex | None,
-    cache: TermCache,
-    space: str,
-    agent: str,
-    salience_query: SalienceQuery,
-    candidates: int,
-    *,
-    asked: bool,
-) -> RecallView | None:
-    """Further memories related to the prompt's query, best first; None if the index is off.
-
-    `asked` says whether the query was given: the scene stands in for one.
-    """
-    if index is None or snapshot.processed < 0 or not salience_query.text.strip():
-        return None
-    # More than are shown: other sections of the prompt may show some of them.
-    most = limits.PROMPT_RECALLED + _RECALLED_ELSEWHERE
-    question = retrieval.query.RecallQuery.from_text(
-        space, agent, salience_query.text, salience_query.as_of, top_k=most, asked=asked
-    )
-    if question.offset_until is None:  # one prompt, one checkpoint: the views may have moved on
-        question = replace(question, offset_until=snapshot.processed)
-    return await retrieval.recall.recall(reading, index, cache, question, candidates)
 
 
 def _scene(snapshot: Snapshot, space: str, kinds: Sequence[str]) -> list[Remembered]:

@@ -9,8 +9,8 @@ What gives way to a budget, in this order:
 4. whole lines, in the order of `Prompt.removable`;
 5. the newest message of a visitor, down to `limits.PROMPT_MESSAGE_CHARS_LEAST`.
 
-What one step gains beyond the need is used for longer lines again. The identity and the form of the answer never give
-way.
+What one step gains beyond the need is used for longer lines again. The identity, working memory, the caller's
+components and step, and the form of the answer never give way.
 """
 
 import math
@@ -98,8 +98,8 @@ class Prompt:
     def fitted(self, budget_tokens: int | None) -> PromptText:
         """The text of at most `budget_tokens` tokens.
 
-        Raises `InvalidArgument`, which says the least budget, if not even the identity, the working memory, the form of
-        the answer and the beginning of the newest message fit.
+        Raises `InvalidArgument`, which says the least budget, if not even what never gives way and the beginning of the
+        newest message fit.
         """
         whole = _Concessions()
         return self._written(whole if budget_tokens is None else self._conceded(whole, budget_tokens))
@@ -143,8 +143,8 @@ class Prompt:
         if not fits(conceded):
             least = tokens(self._written(conceded).text)
             raise InvalidArgument(
-                f"budget_tokens: at least {least:,}, not {budget_tokens:,}: the identity, the working memory, the "
-                "output format and the beginning of a visitor's newest message need them",
+                f"budget_tokens: at least {least:,}, not {budget_tokens:,}: the identity, the working memory, "
+                "components, the step, the output format and the beginning of a visitor's newest message need them",
                 path="budget_tokens",
                 rule="greater_than_equal",
             )

@@ -44,6 +44,9 @@ class WorkingSettings(Part):
     """Whether prompts show it as the JSON of the document instead of headings."""
 
 
+_TEMPLATE_PATTERN = r"^([^{}]|\{(current_state|balance|event_number|agent|last_action)\})*$"
+
+
 class RagSettings(Part):
     """What prompts show under RECALLED."""
 
@@ -51,8 +54,11 @@ class RagSettings(Part):
     """Whether there is a section RECALLED."""
     limit: Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX)] = limits.PROMPT_RECALLED
     """How many memories it shows."""
-    query_template: Annotated[str, Field(max_length=limits.RECALL_QUERY_CHARS_MAX)] | None = None
-    """How the query is made, with placeholders such as {current_state} (null: the query of the caller)."""
+    query_template: (
+        Annotated[str, Field(max_length=limits.RECALL_QUERY_CHARS_MAX, pattern=_TEMPLATE_PATTERN)] | None
+    ) = None
+    """How the query is made, from {current_state} (the query of the caller, else the scene), {balance}, {event_number},
+    {agent} and {last_action} (null: {current_state} alone). Other braces are refused."""
 
 
 class QualitySettings(Part):

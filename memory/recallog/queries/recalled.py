@@ -1,0 +1,113 @@
+"""The section RECALLED of a prompt: memories and entries from beyond the other sections, as the agent's `rag` says.
+
+Without an index, words are compared. The setting `query_template` makes the query from these variables:
+
+* `{current_state}`: the query of the caller, else the text of the scene, else the goal of the space;
+* `{balance}`: the units that the agent may still spend; empty if it was never granted any;
+* `{event_number}`: the number of the space's events;
+* `{agent}`: the name of the agent;
+* `{last_action}`: the text of its newest action; empty if it has none.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from recallog import retrieval
+from recallog.index.semantic_index import SemanticIndex
+from recallog.queries.prompt import Line
+from recallog.queries.salient import SalienceQuery
+from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.retrieval.term_cache import TermCache
+from recallog_projections.tables import RowKey
+from recallog_projections.views import activity
+from recallog_projections.views.entries import reading as entry_reading
+from recallog_projections.views.entries import tables
+from recallog_projections.views.entries.linking import NORMAL
+from recallog_projections.views.settings import AgentSettings
+from recallog_schemas import Event
+from recallog_schemas.kinds import RagSettings
+from recallog_schemas.views import RecallHit, RecallView, Remembered, one_line
+
+HEADING = "RECALLED"
+
+_ELSEWHERE = 13
+"""How many hits are requested beyond those shown, since other sections may show some of them already."""
+_DEFAULTS = RagSettings.model_construct()
+_VARIABLE = re.compile(r"\{(\w+)\}")
+
+
+def rows(space: str, agent: str) -> list[RowKey]:
+    """The rows that the variables of a template need."""
+    return [RowKey(activity.SPACES.name, space), RowKey(tables.AGENTS.name, space, agent)]
+
+
+def settings_of(own: AgentSettings) -> RagSettings:
+    """What an agent with these settings has under RECALLED."""
+    return _DEFAULTS if own.rag is None else RagSettings.model_validate(own.rag)
+
+
+async def recalled(
+    reading: ReadSession,
+    snapshot: Snapshot,
+    index: SemanticIndex | None,
+    cache: TermCache,
+    space: str,
+    agent: str,
+    rag: RagSettings,
+    query: SalienceQuery,
+    candidates: int,
+    *,
+    asked: bool,
+    actions: Sequence[Remembered],
+) -> RecallView | None:
+    """Memories related to the prompt's query, best first; None if there is no query, or no section.
+
+    `asked` says whether the query was given: the scene stands in for one.
+    """
+    text = query.text
+    if rag.enabled and rag.query_template is not None:
+        text = _filled(rag.query_template, text, snapshot, space, agent, actions)
+    if not rag.enabled or snapshot.processed < 0 or not text.strip():
+        return None
+    # More than are shown: other sections of the prompt may show some of them.
+    question = retrieval.query.RecallQuery.from_text(
+        space, agent, text, query.as_of, top_k=rag.limit + _ELSEWHERE, asked=asked
+    )
+    if question.offset_until is None:  # one prompt, one checkpoint: the views may have moved on
+        question = replace(question, offset_until=snapshot.processed)
+    return await retrieval.recall.recall(reading, index, cache, question, candidates)
+
+
+def shown(found: RecallView | None, rag: RagSettings, elsewhere: Collection[int]) -> list[RecallHit]:
+    """The hits that the section shows, best first: those that are close and at none of the offsets `elsewhere`."""
+    hits = [] if found is None else found.hits
+    return [hit for hit in hits if not hit.weak and hit.position.offset not in elsewhere][: rag.limit]
+
+
+def line(hit: RecallHit, reader: str, *, dated: bool) -> Line:
+    """A hit as a line. An entry whose priority is not normal shows it: `[turn 003][memory.retained][critical] …`."""
+    prefix = hit.line_prefix(reader, dated=dated)
+    label = _label(hit.event)
+    return Line(one_line(hit.quote), prefix if label is None else f"{prefix[:-1]}[{label}] ", hit.position.offset)
+
+
+def _label(event: Event) -> str | None:
+    priority = event.payload.get("priority") if event.kind == entry_reading.KIND else None
+    return None if priority is None or priority == NORMAL else str(priority)
+
+
+def _filled(
+    template: str, state: str, snapshot: Snapshot, space: str, agent: str, actions: Sequence[Remembered]
+) -> str:
+    """The template with the values of its variables. Texts of variables are not searched for further ones."""
+    own, span = snapshot.row(tables.AGENTS, space, agent), snapshot.row(activity.SPACES, space)
+    balance = own.balance if own is not None else None
+    values = {
+        "current_state": state,
+        "balance": "" if balance is None else f"{balance:g}",
+        "event_number": str(span.events if span is not None else 0),
+        "agent": agent,
+        "last_action": one_line(actions[-1].text) if actions else "",
+    }
+    return _VARIABLE.sub(lambda found: values[found[1]], template)
