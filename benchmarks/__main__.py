@@ -18,6 +18,7 @@ from benchmarks import (
     due,
     fold,
     index,
+    items,
     operations,
     past,
     query,
@@ -37,6 +38,7 @@ SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "remember": remember.measure,
     "agents": agents.measure,
     "due": due.measure,
+    "items": items.measure,
     "resident": resident.measure,
     "past": past.measure,
     "index": index.measure,
@@ -50,7 +52,7 @@ def main(
     only: Annotated[str, typer.Option(metavar="NAME", help="Only subjects whose name contains NAME.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
 ) -> None:
-    """Measure Recallog: append, fold, breakdown, query, operations, remember, agents, due, resident,
+    """Measure Recallog: append, fold, breakdown, query, operations, remember, agents, due, items, resident,
     past, index, recall, context.
 
     Prints a table and writes build/bench.json. Works in a temporary folder, which it removes.

@@ -197,6 +197,10 @@ ARGUMENTS: dict[str, Sequence[Any]] = {
     "as_of": ["0:3", *TIMES], "since": TIMES[:1], "until": TIMES[:2], "now": TIMES[:1], "position": ["0:0"],
     "session": ["morning"], "kinds": [["agent.spoke", "shop.opened"]], "min_similarity": [0.3, "0.5"],
     "channels": [["keyword", "structure"]], "fusion": ["rrf", "weighted"], "wait_index": ["true", False],
+    "namespace": ["notes", "session/s-1", ["notes", "a/b"], "working"], "key": ["miller", "todo"], "to": ["smith"],
+    "value": ["x", {"owes": [9, None]}, ["one"], 7], "text": ["x", '{"Goals": "x"}', "{}"], "base": [0, "2", "0" * 64],
+    "label": ["Goals", "session_facts"], "content": ["x", ["one"]], "labels": [["Goals"]], "keys": [["todo"]],
+    "json_text": [True], "newest_first": [True], "cursor": ["notes//00000000000000000001", "notes/a"],
     "skip_reflection_loops": [True], "what": ["views", "index"], "accept": [True], "model": ["minilm"],
 }  # fmt: skip
 """Values of the parameters of operations, by name."""
