@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from recallog.admin import Admin as Admin
     from recallog.errors import *  # noqa: F403 - every error is public
     from recallog.items import Items as Items
+    from recallog.long_term import LongTerm as LongTerm
     from recallog.memory import Memory as Memory
     from recallog.reading.time_travel import AsOf as AsOf
     from recallog.settings import Settings as Settings
@@ -30,6 +31,7 @@ else:
             "recallog.admin": ["Admin"],
             "recallog.errors": errors.__all__,
             "recallog.items": ["Items"],
+            "recallog.long_term": ["LongTerm"],
             "recallog.memory": ["Memory"],
             "recallog.reading.time_travel": ["AsOf"],
             "recallog.settings": ["Settings"],

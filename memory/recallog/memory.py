@@ -13,6 +13,7 @@ from recallog import queries, reactors, retrieval
 from recallog.access import MemoryAccess
 from recallog.admin import Admin
 from recallog.items import Items
+from recallog.long_term import LongTerm
 from recallog.operations import parameters
 from recallog.operations.operation import IN_PROCESS, Facade, Operation, Scope, checked, operation
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
@@ -87,7 +88,12 @@ class Memory(Facade):
     positions may be texts, and events dicts. An invalid argument raises `InvalidArgument`, which names it.
     """
 
-    facades: ClassVar[Mapping[str, type[Facade]]] = {"admin": Admin, "items": Items, "working": Working}
+    facades: ClassVar[Mapping[str, type[Facade]]] = {
+        "admin": Admin,
+        "long_term": LongTerm,
+        "items": Items,
+        "working": Working,
+    }
 
     def __init__(
         self,
@@ -207,6 +213,11 @@ class Memory(Facade):
     def admin(self) -> Admin:
         """The operators' part: status, verification, rebuilds, dead letters, records."""
         return Admin(self._access)
+
+    @cached_property
+    def long_term(self) -> LongTerm:
+        """Long-term memory: the entries that agents keep on purpose."""
+        return LongTerm(self._access)
 
     @cached_property
     def items(self) -> Items:

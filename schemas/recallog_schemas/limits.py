@@ -55,6 +55,7 @@ SIMILARITY_OF_FACTS = 0.92
 SIMILARITY_OF_ENTRIES = 0.85
 ENTRY_PINS_MAX = 5  # of an agent
 ENTRY_COST = 1.0  # of an entry whose event states none, for an agent with a balance
+LESSONS = 5  # that fit a question
 ENTRY_DEPENDENTS_MAX = 1_000  # live entries that name one source: an erasure of it retracts them in one step
 
 # Rows of recent batches that the projector caches; beyond this number it drops them.

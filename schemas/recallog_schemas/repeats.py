@@ -2,7 +2,7 @@
 
 The second is a repeat if its content is that of the first, else a conflict. The content is every field but `at`, which
 is often the time of the call, so that publishing the same event again is harmless. The first event counts, with its
-time.
+time. Nor is `nearest` of an entry compared: a writer measures it anew for each try.
 """
 
 from typing import Any
@@ -15,11 +15,13 @@ from recallog_schemas.event import Event, fields_of
 
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _ABSENT = object()
+_ENTRY = "memory.retained"
+_MEASURED = "nearest"
 
 
 @with_enough_stack
 def content_of(event: Event) -> bytes:
-    """The content of `event`: its fields but `at`, defaults included, as JSON with sorted keys.
+    """The content of `event`: its fields but `at` and `nearest`, defaults included, as JSON with sorted keys.
 
     Whether its bytes have defaults written out, other white space or an old envelope therefore makes no difference. The
     content of an answer to a trigger is the trigger's id: the first answer counts, and later ones are repeats whatever
@@ -28,9 +30,7 @@ def content_of(event: Event) -> bytes:
     trigger = triggers.answered_by(event)
     if trigger is not None:
         return trigger.id.encode()
-    fields = fields_of(event)
-    del fields["at"]
-    return _encode_sorted(fields)
+    return _encode_sorted(_compared(event))
 
 
 @with_enough_stack
@@ -41,9 +41,17 @@ def first_difference(first: Event, second: Event) -> str:
     """
     if content_of(first) == content_of(second):
         return ""
-    ours, theirs = fields_of(first), fields_of(second)
+    ours, theirs = _compared(first), _compared(second)
     names = [name for name in type(first).model_fields if name != "at"]
     return _difference({name: ours.get(name) for name in names}, {name: theirs.get(name) for name in names})
+
+
+def _compared(event: Event) -> dict[str, Any]:
+    fields = fields_of(event)
+    del fields["at"]
+    if event.kind == _ENTRY and _MEASURED in event.payload:
+        fields["payload"] = {name: value for name, value in event.payload.items() if name != _MEASURED}
+    return fields
 
 
 def _difference(first: Any, second: Any) -> str:

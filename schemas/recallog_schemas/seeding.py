@@ -8,6 +8,15 @@ import hashlib
 
 from recallog_schemas.event import Event
 
+LESSONS = (
+    "LESSON: Look for what you already know before you ask others or try again.",
+    "LESSON: Keep one fact in one entry, and name whom or what it is about.",
+    "LESSON: Correct an entry that turned out to be wrong; do not keep a second one beside it.",
+    "LESSON: After a failure keep its cause and what helped, not only that it happened.",
+    "LESSON: Check what an action costs, and what you own, before you commit yourself to it.",
+)
+"""The lessons that an agent is given where the caller names no others."""
+
 
 def event(space: str, agent: str, text: str, entry_type: str = "lesson") -> Event:
     """The `memory.retained` that plants `text`; it costs nothing."""

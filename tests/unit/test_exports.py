@@ -21,6 +21,7 @@ import recallog_schemas
 from recallog import Memory
 from recallog.admin import Admin
 from recallog.items import Items
+from recallog.long_term import LongTerm
 from recallog.operations.operation import Facade
 from recallog.working import Working
 from recallog_schemas import views
@@ -41,6 +42,7 @@ PUBLIC = sorted(
         "Batch",
         "Event",
         "Items",
+        "LongTerm",
         "Memory",
         "Position",
         "Progress",
@@ -67,9 +69,10 @@ TESTING = ["ProjectionDriver"]
 PLAIN: dict[type[Facade], set[str]] = {
     Memory: {
         "admin", "catch_up", "catch_up_index", "close", "facades", "in_memory", "items", "keep_reacting", "log_entries",
-        "open", "operations", "row", "start_index", "working",
+        "long_term", "open", "operations", "row", "start_index", "working",
     },
     Admin: {"facades", "known_positions", "ledger_ends", "operations", "partition_of", "records"},
+    LongTerm: {"facades", "operations"},
     Items: {"facades", "operations"},
     Working: {"facades", "operations"},
 }  # fmt: skip
@@ -173,7 +176,7 @@ def test_what_a_facade_has_beside_its_operations(facade: type[Facade]) -> None:
 
 def test_the_facades_of_a_memory() -> None:
     assert [Memory, *Memory.facades.values()] == FACADES
-    assert Memory.facades == {"admin": Admin, "items": Items, "working": Working}
+    assert Memory.facades == {"admin": Admin, "long_term": LongTerm, "items": Items, "working": Working}
 
 
 @pytest.mark.parametrize("facade", FACADES)

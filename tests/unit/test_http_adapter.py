@@ -60,8 +60,13 @@ ARGUMENTS: Mapping[str, Any] = {
     "keys": ["todo"],
     "newest_first": "true",
     "cursor": "notes//00000000000000000012",
+    "entry_id": "e-1",
+    "order": "newest",
+    "type": "lesson",
 }
 """A value for each name of a parameter. An operation with further names needs a line here and nothing else."""
+OF_ONE: Mapping[str, Mapping[str, Any]] = {"long_term.list": {"cursor": "00000000000000000012"}}
+"""Values of parameters of single operations."""
 
 
 class Door:
@@ -140,7 +145,7 @@ def test_the_adapter_has_fewer_than_60_lines_and_names_no_operation() -> None:
 def test_every_query_is_served(memory: Memory, door: Door, name: str, everything: bool) -> None:
     declared = OPERATIONS[name]
     arguments = {
-        each: ARGUMENTS[each]
+        each: OF_ONE.get(name, ARGUMENTS).get(each, ARGUMENTS[each])
         for each, field in declared.arguments.model_fields.items()
         if everything or field.is_required()
     }

@@ -623,7 +623,7 @@ def test_any_json_is_accepted_or_refused_with_the_name_of_the_argument(name: str
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder whose space has what the examples name: positions up to 0:120, events e-17 and e-23, three agents,
-    an item and a block."""
+    an item, a block and the entry l-7."""
     folder = tmp_path_factory.mktemp("village")
 
     async def work() -> None:
@@ -636,6 +636,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 ]
             )
             await memory.items.put("village", "baker", "notes", "miller", "owes nine sacks")
+            await memory.long_term.retain("village", "baker", "Sift the flour first.", type="lesson", entry_id="l-7")
             await memory.working.set("village", "baker", "Goals", "Close 3 deals")
 
     with one_loop():

@@ -54,7 +54,7 @@ GOOD: dict[str, Any] = {
     "space": "village", "agent": "baker", "query": "bread", "event_id": "e-0", "ids": ["e-0"], "position": "0:0",
     "event": {"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "x"}}, "events": [],
     "model": "minilm", "target": "memory://", "namespace": "notes", "key": "miller", "to": "smith", "value": "x",
-    "label": "Goals", "content": "x", "session": "s-1", "text": "{}",
+    "label": "Goals", "content": "x", "session": "s-1", "text": "{}", "entry_id": "e", "entry_ids": ["e"],
 }  # fmt: skip
 """A value of each parameter that must be given."""
 

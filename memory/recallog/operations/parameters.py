@@ -20,6 +20,7 @@ from recallog.retrieval.channels import Channel, Fusion
 from recallog_projections.tables import Log, Table
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidArgument, InvalidEvent, OutOfRange
+from recallog_schemas.kinds.payload import Priority, Tier
 from recallog_schemas.validation import NAME_PATTERN, is_text, time_of
 from recallog_streams.progress import Progress
 
@@ -40,6 +41,7 @@ _POSITIONS: list[Any] = [
 ]
 _A_TIME = {"type": "string", "format": "date-time"}
 _SHA256_PATTERN = r"^[0-9a-f]{64}$"
+_ENTRY_TYPE_PATTERN = r"^[a-z][a-z0-9_]*$"
 _NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
 
 
@@ -162,6 +164,15 @@ def _component(value: object) -> Mapping[str, str]:
             "heading", f"the heading should be one line of 1 to {limits.PROMPT_HEADING_CHARS_MAX} characters"
         )
     return {"heading": heading, "text": value["text"]}
+
+
+def _json_object(value: object) -> Mapping[str, Any]:
+    if isinstance(value, str):
+        with suppress(msgspec.MsgspecError, UnicodeError):
+            value = msgspec.json.decode(value)
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return value
+    raise PydanticCustomError("json_object", "should be a JSON object, or its text")
 
 
 def clamped(least: int, most: int) -> AfterValidator:
@@ -382,6 +393,60 @@ DocumentBase = Annotated[
     Field(pattern=_SHA256_PATTERN, description="Only if the document has this SHA-256: the `sha256` of `document`."),
 ]
 
+# Long-term memory
+
+KeptText = Annotated[str, Field(pattern=r"\S", description="The text to keep.")]
+Type = Annotated[
+    str,
+    Field(
+        pattern=_ENTRY_TYPE_PATTERN,
+        max_length=limits.ENTRY_TYPE_CHARS_MAX,
+        description="What sort of entry it is: fact, lesson, insight, strategy, info, note, or another word.",
+    ),
+]
+OneType = Annotated[
+    str | None,
+    Field(
+        pattern=_ENTRY_TYPE_PATTERN,
+        max_length=limits.ENTRY_TYPE_CHARS_MAX,
+        description="Only entries of this type; default: all.",
+    ),
+]
+EntryId = Annotated[str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the entry.")]
+OneEntryId = Annotated[
+    str | None, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Only this entry; default: all.")
+]
+EntryIds = Annotated[
+    Sequence[str],
+    Field(min_length=1, max_length=limits.EVENT_IDS_MAX, description="Ids of the entries."),
+]
+ForgottenIds = Annotated[
+    Sequence[str] | None, Field(max_length=limits.EVENT_IDS_MAX, description="Ids of the entries.")
+]
+ForgottenSubject = Annotated[
+    str | None,
+    Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="All entries about this person instead."),
+]
+Receiver = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the agent that receives them.")]
+ChangeReason = Annotated[str | None, Field(max_length=limits.REASON_CHARS_MAX, description="Why; it stays on record.")]
+NewEntryId = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=limits.ID_CHARS_MAX,
+        description="Id of the event and the entry; a call with the same id can be repeated.",
+    ),
+]
+EntryOrder = Annotated[Literal["newest", "priority"], Field(description="Newest first, or by priority.")]
+EntriesLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many entries a page has.")]
+LessonsLimit = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="How many lessons.")]
+SeedTexts = Annotated[
+    Sequence[str] | None,
+    Field(max_length=limits.ENTRIES_IDS_MAX, description="What to begin with; default: five lessons."),
+]
+AuditLimit = Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_KEPT, description="How many changes, the newest ones.")]
+ErasuresLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many erasures a page has.")]
+
 # Text of a prompt
 
 SceneText = Annotated[str | None, Field(description="Text of the scene; default: the space's scene.")]
@@ -460,6 +525,76 @@ LedgerAddress = Annotated[
 Report = Annotated[
     Progress | None, IN_PROCESS, Field(description="Called with (done, total) while the operation works.")
 ]
+
+
+class EntryFields(TypedDict, total=False):
+    """What an entry says besides its text."""
+
+    entity: Annotated[
+        str | None,
+        Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description="Whom or what it is about."),
+    ]
+    category: Annotated[
+        str | None,
+        Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description="A word that groups entries."),
+    ]
+    source: Annotated[
+        str | None, Field(max_length=limits.SOURCE_CHARS_MAX, description="Where it comes from, in words.")
+    ]
+    topic: Annotated[
+        str | None, Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description="The subject matter.")
+    ]
+    importance: Annotated[float | None, Field(ge=0, le=1, description="From 0 to 1: how much it weighs (0.5).")]
+    confidence: Annotated[float | None, Field(ge=0, le=1, description="From 0 to 1: how certain it is (1).")]
+    priority: Annotated[
+        Priority | None, Field(description="How strongly it is preferred (normal). At most 5 of an agent are pinned.")
+    ]
+    red_line: Annotated[bool | None, Field(description="Whether no plan may demote or archive it (false).")]
+    metadata: Annotated[
+        Mapping[str, Any] | str | None,
+        PlainValidator(_optional(_json_object)),
+        Field(description="Any JSON object of your own, or its text."),
+        WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "string"}, {"type": "null"}]}),
+    ]
+
+
+class RetainOptions(EntryFields, total=False):
+    """What an entry says besides its text, and how it is retained."""
+
+    tier: Annotated[Tier | None, Field(description="How fast it ages; default: it does not.")]
+    based_on: Annotated[
+        Sequence[str] | None,
+        Field(
+            max_length=limits.ENTRY_SOURCES_MAX,
+            description="Ids of the events and entries that it is made from; it is retracted if one of them is erased.",
+        ),
+    ]
+    subject: Annotated[
+        str | None,
+        Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="The person that it is about."),
+    ]
+    audience: Annotated[
+        Sequence[str] | None,
+        Field(max_length=limits.AUDIENCE_NAMES_MAX, description="Agents that may read it too."),
+    ]
+    session: Annotated[
+        str | None,
+        Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="The session that it comes from."),
+    ]
+    cost: Annotated[
+        float | None,
+        Field(ge=0, allow_inf_nan=False, description="What it costs an agent with a balance (1); duplicates are free."),
+    ]
+
+
+class UpdateOptions(EntryFields, total=False):
+    """What of an entry is changed. In Python None takes a field back to its default."""
+
+    text: Annotated[str | None, Field(pattern=r"\S", description="Its new text; it becomes the next version.")]
+    type: Annotated[
+        str | None,
+        Field(pattern=_ENTRY_TYPE_PATTERN, max_length=limits.ENTRY_TYPE_CHARS_MAX, description="Its new type."),
+    ]
 
 
 class At(TypedDict, total=False):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from recallog.queries import event_lookup as event_lookup
     from recallog.queries import explain as explain
     from recallog.queries import items as items
+    from recallog.queries import long_term as long_term
     from recallog.queries import previews as previews
     from recallog.queries import rebuilds as rebuilds
     from recallog.queries import reflections as reflections
@@ -35,6 +36,7 @@ else:
             "event_lookup",
             "explain",
             "items",
+            "long_term",
             "previews",
             "rebuilds",
             "reflections",

@@ -30,6 +30,21 @@ if TYPE_CHECKING:
     from recallog_schemas.views.kinds import Catalogue as Catalogue
     from recallog_schemas.views.kinds import KindsView as KindsView
     from recallog_schemas.views.kinds import KindView as KindView
+    from recallog_schemas.views.long_term import AuditView as AuditView
+    from recallog_schemas.views.long_term import Deduplicated as Deduplicated
+    from recallog_schemas.views.long_term import EntriesChange as EntriesChange
+    from recallog_schemas.views.long_term import EntriesPage as EntriesPage
+    from recallog_schemas.views.long_term import EntryAudit as EntryAudit
+    from recallog_schemas.views.long_term import EntryErasure as EntryErasure
+    from recallog_schemas.views.long_term import EntryFound as EntryFound
+    from recallog_schemas.views.long_term import EntryStats as EntryStats
+    from recallog_schemas.views.long_term import EntryView as EntryView
+    from recallog_schemas.views.long_term import ErasuresPage as ErasuresPage
+    from recallog_schemas.views.long_term import Lesson as Lesson
+    from recallog_schemas.views.long_term import LessonsView as LessonsView
+    from recallog_schemas.views.long_term import MergedEntry as MergedEntry
+    from recallog_schemas.views.long_term import Retained as Retained
+    from recallog_schemas.views.long_term import Seeded as Seeded
     from recallog_schemas.views.maintenance import AbortReport as AbortReport
     from recallog_schemas.views.maintenance import CopyReport as CopyReport
     from recallog_schemas.views.maintenance import LeftOut as LeftOut
@@ -111,6 +126,23 @@ else:
             "recallog_schemas.views.episodic": ["EpisodicView", "TimelinePage"],
             "recallog_schemas.views.items": ["ItemChange", "ItemFound", "ItemsPage", "ItemView"],
             "recallog_schemas.views.kinds": ["Catalogue", "KindsView", "KindView"],
+            "recallog_schemas.views.long_term": [
+                "AuditView",
+                "Deduplicated",
+                "EntriesChange",
+                "EntriesPage",
+                "EntryAudit",
+                "EntryErasure",
+                "EntryFound",
+                "EntryStats",
+                "EntryView",
+                "ErasuresPage",
+                "Lesson",
+                "LessonsView",
+                "MergedEntry",
+                "Retained",
+                "Seeded",
+            ],
             "recallog_schemas.views.maintenance": [
                 "AbortReport",
                 "CopyReport",

@@ -101,6 +101,10 @@ COMMANDS = {
         "derived",
         "List, show or retry records that could not be applied.",
     ),
+    "long-term": (
+        "derived",
+        "Entries that agents keep on purpose: `memory.long_term`.",
+    ),
     "items": (
         "derived",
         "Values that agents keep under a namespace and a key: `memory.items`.",

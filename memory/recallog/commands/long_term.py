@@ -1,0 +1,480 @@
+"""Changes of entries: each is published, and its answer says what the views made of it.
+
+The views decide, in the order of the ledger. What they would refuse now is refused before anything is written: their
+own fold is run over the rows as they are. A caller that gives the id of the event may repeat the call.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+import uuid_utils
+
+from recallog.access import MemoryAccess
+from recallog.operations.parameters import At, RetainOptions, UpdateOptions
+from recallog.queries.entry_lookup import entries_by_id
+from recallog.reading.read_session import ReadSession
+from recallog.retrieval.similar import similar
+from recallog_projections.index.terms import terms
+from recallog_projections.rows import RowNotLoaded, Rows
+from recallog_projections.tables import LogName, RowKey
+from recallog_projections.views import settings
+from recallog_projections.views.entries import tables, texts
+from recallog_projections.views.entries.projection import Entries
+from recallog_projections.views.entries.tables import EntryRef, EntryRow
+from recallog_schemas import Event, Position, Record, codec, limits, seeding
+from recallog_schemas.errors import (
+    EventTooLarge,
+    IndexUnavailable,
+    InvalidArgument,
+    InvalidEvent,
+    InvariantViolation,
+    Refused,
+)
+from recallog_schemas.kinds import QualitySettings
+from recallog_schemas.views import Deduplicated, EntriesChange, MergedEntry, Retained, Seeded
+from recallog_streams.progress import Progress
+
+_PREFIX = re.compile(r"\s*([A-Za-z]+):")
+_ACTION = "action"
+_MIN_TERMS = "min_terms"
+_NEAREST = 8
+"""How many similar entries are looked at for one with the same readers."""
+_MOST_OF_A_PAGE = limits.SCAN_ITEMS
+
+_WHY = {
+    tables.PINS: f"{{agent}} has pinned {limits.ENTRY_PINS_MAX} entries, the most that an agent may pin. Give one of "
+    "them another priority first: {pinned}",
+    tables.EQUAL: "another entry of {owner} has this text already",
+    tables.TOO_LARGE: "the entry would become too large; keep it in parts",
+    tables.OWN: "the entry belongs to {owner} already",
+    tables.UNKNOWN: "{agent} owns no entry {id}",
+    tables.NOT_OWNER: "{agent} owns no entry {id}",
+    tables.RETRACTED: "the entry {id} is retracted, and cannot be changed any more; retain a new one",
+    tables.ARCHIVED: "the entry {id} is archived, and cannot be changed any more; retain a new one",
+    tables.ERASED: "the entry {id} is erased; retain a new one",
+    tables.DUPLICATE: "{id} is no entry: its text was one already",
+    tables.REFUSED: "{id} is no entry: it was refused",
+}
+_NOT_OWNED = frozenset({tables.UNKNOWN, tables.NOT_OWNER})
+_PAYLOAD_OF_OPTION = {"based_on": "sources"}
+_ENVELOPE = ("subject", "session", "audience")
+
+
+class SpaceLocks:
+    """A lock per space, held from the look for near-duplicates until the views have the entry.
+
+    Two equal thoughts that this process retains at the same moment are then found to be duplicates.
+    """
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def of(self, space: str) -> asyncio.Lock:
+        lock = self._locks.get(space)
+        if lock is None:
+            lock = self._locks[space] = asyncio.Lock()
+        return lock
+
+
+# Retaining
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the views would make of a text now."""
+
+    answer: Retained | None
+    """The answer if nothing is to be written."""
+    nearest: Mapping[str, Any] | None
+    """The most similar entry, as the event states it."""
+
+
+async def retain(
+    access: MemoryAccess,
+    locks: SpaceLocks,
+    space: str,
+    agent: str,
+    text: str,
+    entry_type: str,
+    entry_id: str | None,
+    options: RetainOptions,
+) -> Retained:
+    """Publish a text as an entry, and answer what became of it. Raises `Refused` for one pinned entry too many."""
+    payload: dict[str, Any] = {"text": text, "type": entry_type}
+    for name, value in options.items():
+        if value is not None and name not in _ENVELOPE:
+            payload[_PAYLOAD_OF_OPTION.get(name, name)] = value
+    envelope = {name: options[name] for name in _ENVELOPE if options.get(name) is not None}  # type: ignore[literal-required]
+    event = _event(space, agent, "retained", payload, entry_id, **envelope)
+    compares = access.components.index is not None and entry_type not in texts.NEVER_DEDUPLICATED
+    async with locks.of(space) if compares else nullcontext():
+        look = await access.of_space(space, lambda reading: _look(access, reading, event, compares=compares), At())
+        if look.answer is not None:
+            return look.answer
+        if look.nearest is not None:
+            event = _event(space, agent, "retained", {**payload, "nearest": look.nearest}, event.id, **envelope)
+        (position,) = await access.append([event])
+        return _retained(event, await _verdict(access, event, position), position)
+
+
+async def _look(access: MemoryAccess, reading: ReadSession, event: Event, *, compares: bool) -> _Look:
+    own = await reading.snapshot(
+        [
+            RowKey(settings.AGENTS.name, event.space, event.agent),
+            tables.ref_key(event.space, event.id),
+            RowKey(tables.AGENTS.name, event.space, event.agent),
+        ]
+    )
+    if own.row(tables.IDS, event.space, "", event.id) is not None:
+        return _Look(None, None)  # it is a repeat: the ledger compares both, and the first verdict counts
+    configured = own.row(settings.AGENTS, event.space, event.agent)
+    gate = QualitySettings.model_validate((configured.quality if configured is not None else None) or {})
+    if gate.enabled and (rejected := _rejected(event.payload["text"], gate)) is not None:
+        return _Look(Retained(id=None, outcome="rejected", similarity=None, reason=rejected, position=None), None)
+    rows = await _folded(reading, event)
+    ref = _ref(rows, event)
+    if ref.status == tables.LIVE and ref.reason == tables.PINS:
+        agent = own.row(tables.AGENTS, event.space, event.agent)
+        raise _refusal(event, event.id, tables.PINS, () if agent is None else agent.pinned)
+    if ref.status != tables.LIVE:
+        return _Look(_retained(event, ref, None), None)
+    if not compares:
+        return _Look(None, None)
+    stored = rows.get(tables.ROWS, event.space, event.agent, tables.key_of(ref.offset))
+    return _Look(None, None if stored is None else await _nearest(access, reading, stored))
+
+
+async def _nearest(access: MemoryAccess, reading: ReadSession, row: EntryRow) -> Mapping[str, Any] | None:
+    """The most similar live entry of the same owner, type and readers; None if there is none, or no index answers."""
+    index = access.components.index
+    if index is None:
+        return None
+    try:
+        found = await similar(
+            reading, index, row.space, row.owner, row.text, owned=True, types=[row.type], limit=_NEAREST
+        )
+    except IndexUnavailable:
+        return None
+    for near in found.found:
+        if (near.row.audience, near.row.shared) == (row.audience, row.shared):
+            similarity = max(-1.0, min(near.similarity, 1.0))
+            return {
+                "id": near.row.id,
+                "version": near.row.version,
+                "similarity": similarity,
+                "model": found.model[: limits.MODEL_CHARS_MAX],
+            }
+    return None
+
+
+def _rejected(text: str, gate: QualitySettings) -> str | None:
+    """Why the quality gate does not let a text pass; None if it does."""
+    prefix = _PREFIX.match(text)
+    if prefix is not None and prefix[1].lower() == _ACTION:
+        return _ACTION
+    said = text if prefix is None else text[prefix.end() :]
+    return _MIN_TERMS if len(set(terms(said))) < gate.min_terms else None
+
+
+def _retained(event: Event, ref: EntryRef, position: Position | None) -> Retained:
+    if ref.status == tables.DUPLICATE:
+        updated = ref.reason == tables.UPDATED
+        return Retained(
+            id=ref.of,
+            outcome="updated" if updated else "skipped",
+            similarity=ref.similarity,
+            reason=None if updated else ref.reason,
+            position=position,
+        )
+    if ref.status == tables.REFUSED:
+        return Retained(id=None, outcome="refused", similarity=None, reason=ref.reason, position=position)
+    nearest = event.payload.get("nearest")
+    return Retained(
+        id=event.id,
+        outcome="stored",
+        similarity=None if nearest is None else nearest["similarity"],
+        reason=ref.reason if ref.status == tables.LIVE else ref.status,
+        position=position,
+    )
+
+
+async def _verdict(access: MemoryAccess, event: Event, after: Position) -> EntryRef:
+    key = tables.ref_key(event.space, event.id)
+    snapshot = await access.of_space(event.space, lambda reading: reading.snapshot([key]), At(after=after))
+    ref = snapshot.row(tables.IDS, *key[1:])
+    if ref is None:
+        raise InvariantViolation(f"the view of entries has no verdict on {event.id}")
+    return ref
+
+
+# Changing
+
+
+async def update(
+    access: MemoryAccess, space: str, agent: str, entry_id: str, event_id: str | None, fields: UpdateOptions
+) -> EntriesChange:
+    """Change a live entry of an agent. Raises `Refused`; nothing has changed then."""
+    if not fields:
+        raise InvalidArgument("give at least one field to change", path="text", rule="nothing_given")
+    event = _event(space, agent, "updated", {"entry": entry_id, **fields}, event_id)
+    changed = await _change(access, [event], look=event_id is None)
+    if not changed.changed:
+        raise await _refused(access, event, entry_id, changed.refused[entry_id])
+    return changed
+
+
+async def retract(access: MemoryAccess, space: str, agent: str, entry_id: str, reason: str | None) -> EntriesChange:
+    """Take an entry back. Raises `Refused` if the agent does not own it."""
+    payload: dict[str, Any] = {"entry": entry_id} if reason is None else {"entry": entry_id, "reason": reason}
+    return await _change_owned(access, _event(space, agent, "retracted", payload))
+
+
+async def transfer(access: MemoryAccess, space: str, agent: str, ids: Sequence[str], to: str) -> EntriesChange:
+    """Give entries to another agent. Raises `Refused` if the agent does not own one of them."""
+    if to == agent:
+        raise InvalidArgument("to: is the agent that owns the entries already", path="to", rule="own")
+    return await _change_owned(
+        access, _event(space, agent, "transferred", {"entries": list(dict.fromkeys(ids)), "to": to})
+    )
+
+
+async def forget(
+    access: MemoryAccess,
+    space: str,
+    agent: str,
+    ids: Sequence[str] | None,
+    subject: str | None,
+    reason: str | None,
+) -> EntriesChange:
+    """Erase entries by id, or all about a person. Raises `Refused` if the agent does not own one of them."""
+    if (ids is None) == (subject is None):
+        raise InvalidArgument("entry_ids: give the ids of entries, or a subject", path="entry_ids", rule="one_of")
+    more = {} if reason is None else {"reason": reason}
+    if subject is None:
+        payload = {"entries": list(dict.fromkeys(ids or ())), **more}
+        if not payload["entries"]:
+            raise InvalidArgument("entry_ids: give at least one id", path="entry_ids", rule="too_short")
+        return await _change_owned(access, _event(space, agent, "erased", payload))
+    about = await access.of_space(space, lambda reading: _about(reading, space, agent, subject), At())
+    if not about:
+        return _nothing({})
+    parts = [about[first : first + limits.EVENT_IDS_MAX] for first in range(0, len(about), limits.EVENT_IDS_MAX)]
+    return await _change(
+        access, [_event(space, agent, "erased", {"entries": part, **more}) for part in parts], look=False
+    )
+
+
+async def _about(reading: ReadSession, space: str, agent: str, subject: str) -> list[str]:
+    """The ids of the entries of an agent about a person, retracted and archived ones among them."""
+    length = len(tables.subject_key(subject, 0))
+    found: list[str] = []
+    after, last = None, False
+    while not last:
+        page = await reading.page(
+            tables.SUBJECTS, space, agent, prefix=f"{subject}/", after=after, limit=_MOST_OF_A_PAGE
+        )
+        found += [row.id for key, row in page.items if len(key) == length]
+        last, after = page.last, page.items[-1][0] if page.items else None
+    return found
+
+
+async def _change_owned(access: MemoryAccess, event: Event) -> EntriesChange:
+    """Change the entries that an event names. Those that are not live any more are left out; of what the agent does
+    not own, nothing is changed. Raises `Refused` then."""
+    refused = await _foreseen(access, event)
+    for id_, reason in refused.items():
+        if reason in _NOT_OWNED:
+            raise await _refused(access, event, id_, reason)
+    left = [id_ for id_ in _ids(event) if id_ not in refused]
+    if not left:
+        return _nothing(refused)
+    if "entries" in event.payload:
+        event = _event(event.space, event.agent, event.kind.partition(".")[2], {**event.payload, "entries": left})
+    changed = await _change(access, [event], look=False)
+    return changed.model_copy(update={"refused": {**refused, **changed.refused}})
+
+
+async def _change(access: MemoryAccess, events: Sequence[Event], *, look: bool) -> EntriesChange:
+    """Publish changes of the entries of one agent; with `look` only if the views would make the first one."""
+    first, ids = events[0], [id_ for event in events for id_ in _ids(event)]
+    if look:
+        foreseen = await _foreseen(access, first)
+        if foreseen:
+            return _nothing(foreseen)
+    *_, position = await access.append(events)
+    log = LogName(tables.REFUSALS.name, first.space, first.agent)
+    snapshot = await access.of_space(
+        first.space, lambda reading: reading.snapshot((), [(log, limits.LOG_EVENTS_KEPT)]), At(after=position)
+    )
+    entries = tables.REFUSALS.decode_all(snapshot.tail(tables.REFUSALS, first.space, first.agent).entries)
+    published = {event.id for event in events}
+    refused = {id_: why for each in entries if each.event in published for id_, why in each.entries.items()}
+    changed = tuple(id_ for id_ in ids if id_ not in refused)
+    return EntriesChange(changed=bool(changed), ids=changed, refused=refused, position=position)
+
+
+def _nothing(refused: Mapping[str, str]) -> EntriesChange:
+    return EntriesChange(changed=False, ids=(), refused=refused, position=None)
+
+
+def _ids(event: Event) -> Sequence[str]:
+    return event.payload["entries"] if "entries" in event.payload else [event.payload["entry"]]
+
+
+async def _foreseen(access: MemoryAccess, event: Event) -> Mapping[str, str]:
+    """For each entry that an event would change: why the views would refuse it now, if they would."""
+    rows = await access.of_space(event.space, lambda reading: _folded(reading, event), At())
+    log = (tables.REFUSALS.name, event.space, event.agent)
+    refusals = tables.REFUSALS.decode_all(rows.changes().logs.get(log, ()))
+    return {id_: why for refusal in refusals for id_, why in refusal.entries.items()}
+
+
+async def _refused(access: MemoryAccess, event: Event, id_: str, reason: str) -> Refused:
+    """The error of a change that was refused."""
+    agent = event.payload.get("to", event.agent) if reason == tables.PINS else event.agent
+    key = RowKey(tables.AGENTS.name, event.space, agent)
+    snapshot = await access.of_space(event.space, lambda reading: reading.snapshot([key]), At())
+    found = snapshot.row(tables.AGENTS, event.space, agent)
+    return _refusal(event, id_, reason, () if found is None else found.pinned)
+
+
+def _refusal(event: Event, id_: str, reason: str, pinned: Sequence[str]) -> Refused:
+    why = _WHY[reason].format(agent=event.agent, owner=event.agent, id=id_, pinned=", ".join(pinned))
+    # Whether an entry of others exists is not for this agent to know.
+    return Refused(why, reason=tables.NOT_OWNER if reason in _NOT_OWNED else reason)
+
+
+# Beginning, and merging
+
+
+async def seed(access: MemoryAccess, space: str, agent: str, given: Sequence[str] | None, entry_type: str) -> Seeded:
+    """Publish the entries with which an agent begins: those that are not there yet."""
+    events = {
+        event.id: event
+        for event in (
+            seeding.event(space, agent, text, entry_type) for text in (seeding.LESSONS if given is None else given)
+        )
+    }
+    found = await access.of_space(space, lambda reading: entries_by_id(reading, space, events), At())
+    missing = [event for id_, event in events.items() if id_ not in found]
+    if not missing:
+        return Seeded(ids=tuple(events), written=0, position=None)
+    *_, position = await access.append(missing)
+    await _verdict(access, missing[-1], position)
+    return Seeded(ids=tuple(events), written=len(missing), position=position)
+
+
+async def deduplicate(access: MemoryAccess, space: str, agent: str, progress: Progress | None) -> Deduplicated:
+    """Archive the near-duplicates among the live entries of an agent. Raises `IndexUnavailable`.
+
+    Of two facts the newer stays, which says what is known now, and of other entries the older, as when one of them is
+    retained. The one that stays takes over the stronger priority.
+    """
+    index = access.components.index
+    if index is None:
+        raise IndexUnavailable("the index is off; it measures how similar entries are")
+    rows = await access.of_space(space, lambda reading: _compared_rows(reading, space, agent), At())
+    gone: set[str] = set()
+    merged: list[MergedEntry] = []
+    position: Position | None = None
+    for number, row in enumerate(rows):
+        if progress is not None:
+            progress(number, len(rows))
+        if row.id in gone:
+            continue
+        found = await access.of_space(
+            space,
+            lambda reading, row=row: similar(  # type: ignore[misc]
+                reading, index, space, agent, row.text, owned=True, types=[row.type], limit=_NEAREST
+            ),
+            At(),
+        )
+        for near, similarity in found.found:
+            if near.id in {row.id, *gone} or not _is_near(row, near, similarity):
+                continue
+            older, newer = sorted((row, near), key=lambda one: one.offset)
+            kept, archived = (newer, older) if row.type == "fact" else (older, newer)
+            position = await _merge(access, kept, archived)
+            gone.add(archived.id)
+            merged.append(MergedEntry(kept=kept.id, archived=archived.id, similarity=similarity))
+            if archived is row:
+                break
+    return Deduplicated(merged=tuple(merged), compared=len(rows), position=position)
+
+
+_PRIORITIES = ("low", "normal", "important", "critical", "pinned")
+
+
+async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow) -> Position:
+    """Archive one of two entries; the id of the event follows from both, so that a repeat changes nothing."""
+    events = [
+        _event(kept.space, kept.owner, "archived", {"entry": archived.id, "reason": f"duplicate of {kept.id}"}),
+    ]
+    if _PRIORITIES.index(archived.priority) > _PRIORITIES.index(kept.priority):
+        events.append(_event(kept.space, kept.owner, "updated", {"entry": kept.id, "priority": archived.priority}))
+    return (await access.append(events))[-1]
+
+
+def _is_near(one: EntryRow, other: EntryRow, similarity: float) -> bool:
+    most = limits.SIMILARITY_OF_FACTS if one.type == "fact" else limits.SIMILARITY_OF_ENTRIES
+    return similarity > most and (one.audience, one.shared) == (other.audience, other.shared)
+
+
+async def _compared_rows(reading: ReadSession, space: str, agent: str) -> list[EntryRow]:
+    found: list[EntryRow] = []
+    after, last = None, False
+    while not last:
+        page = await reading.page(tables.ROWS, space, agent, after=after, limit=_MOST_OF_A_PAGE)
+        found += [row for _, row in page.items if row.type not in texts.NEVER_DEDUPLICATED]
+        last, after = page.last, page.items[-1][0] if page.items else None
+    return found
+
+
+# Events, and what the views would make of them
+
+
+def _event(
+    space: str, agent: str, change: str, payload: Mapping[str, Any], event_id: str | None = None, **envelope: Any
+) -> Event:
+    """The event of a change. Raises `InvalidArgument`, and `EventTooLarge`."""
+    fields = {"id": event_id or str(uuid_utils.uuid7()), "space": space, "agent": agent, "kind": f"memory.{change}"}
+    try:
+        return codec.make({**fields, **envelope, "payload": dict(payload)})
+    except EventTooLarge:
+        raise
+    except InvalidEvent as error:
+        path = error.path.removeprefix("payload.")
+        message = str(error).removeprefix(error.path).removeprefix(": ")
+        raise InvalidArgument(f"{path}: {message}", path=path, rule=error.rule) from None
+
+
+async def _folded(reading: ReadSession, event: Event) -> Rows:
+    """The rows that the fold of entries would write for an event now. Nothing is written."""
+    fold = Entries()
+    rows = Rows((*fold.tables, settings.SPACES), strict=False)
+    record = Record(reading.partition, limits.INTEGER_MAX, event, b"", memorable=False)
+    missing = rows.missing(fold.needs(record))
+    while True:
+        found = await reading.read(missing)
+        for need, data in zip(missing, found.rows, strict=True):
+            rows.load(need, data)
+        try:
+            missing = rows.missing(fold.further_needs(rows, record))
+            if not missing:
+                fold.apply(rows, record)
+                return rows
+        except RowNotLoaded as needed:
+            rows.undo()
+            missing = [needed.row_key]
+
+
+def _ref(rows: Rows, event: Event) -> EntryRef:
+    ref = rows.get(tables.IDS, event.space, "", event.id)
+    if ref is None:
+        raise InvariantViolation(f"the fold of entries wrote no verdict on {event.id}")
+    return ref

@@ -1,0 +1,319 @@
+"""Long-term memory: entries, what became of retaining or changing them, lessons, and what is on record about both."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+from recallog_schemas.event import Position
+from recallog_schemas.views.base import OfAgent, View, one_line
+
+
+class EntryView(View):
+    """One entry in its present form, or in that of the moment that was asked for."""
+
+    id: str
+    """Its id: that of the event that retained it."""
+    text: str
+    """What is kept."""
+    type: str
+    """What sort of entry it is: fact, lesson, insight, summary, strategy, info, note, experience, or another word."""
+    version: int
+    """The number of its texts so far, from 1."""
+    status: str
+    """live, retracted or archived. One that is not live is shown to its owner alone, and only by its id."""
+    owner: str
+    """The agent that keeps it."""
+    priority: str
+    """How strongly it is preferred: pinned, critical, important, normal or low."""
+    tier: str | None
+    """How fast it ages: fast, medium, slow or glacial. None: it does not."""
+    importance: float
+    """From 0 to 1: how much it weighs."""
+    confidence: float
+    """From 0 to 1: how certain it is."""
+    entity: str | None
+    """Whom or what it is about."""
+    category: str | None
+    """A word that groups entries."""
+    source: str | None
+    """Where it comes from, in words."""
+    topic: str | None
+    """The subject matter."""
+    metadata: Mapping[str, Any]
+    """The writer's own JSON object."""
+    sources: tuple[str, ...]
+    """The ids of the events and entries that it was made from."""
+    subject: str | None
+    """The person that it is about."""
+    red_line: bool
+    """Whether no plan may demote or archive it."""
+    preseeded: bool
+    """Whether it was planted at the beginning."""
+    at: datetime
+    """When it was retained, in UTC."""
+    updated_at: datetime
+    """When it last changed, in UTC."""
+    position: Position
+    """The position of the event that retained it."""
+
+    @property
+    def label(self) -> str:
+        """`[pinned]`, `[critical]`, `[important]` or `[low]`; "" for the priority normal."""
+        return "" if self.priority == "normal" else f"[{self.priority}]"
+
+    @property
+    def labelled(self) -> str:
+        """The text in one line, behind its label if it has one."""
+        return " ".join(part for part in (self.label, one_line(self.text)) if part)
+
+    def format(self) -> str:
+        """Id, type and labelled text in one line: `e-1 lesson [critical] Sift the flour first.`"""
+        return f"{self.id} {self.type} {self.labelled}"
+
+
+class EntryFound(OfAgent):
+    """The entry with an id, if the agent may read it."""
+
+    entry: EntryView | None
+    """The entry. None: there is none, it is erased, or the agent may not read it."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is such an entry."""
+        return self.entry is not None
+
+    def format(self) -> str:
+        """The fields of the entry, one per line; `(nothing)` if there is none."""
+        return "(nothing)" if self.entry is None else View.format(self.entry)
+
+
+class EntriesPage(OfAgent):
+    """A page of the live entries of an agent."""
+
+    entries: tuple[EntryView, ...]
+    """The entries, in the order that was asked for."""
+    next: str | None
+    """The cursor of the next page; None: there is none."""
+
+    def format(self) -> str:
+        """One line for each entry; `(nothing)` if there are none."""
+        return "\n".join(entry.format() for entry in self.entries) or "(nothing)"
+
+
+class Retained(View):
+    """What became of a text that was to be retained."""
+
+    id: str | None
+    """The id of the entry that has the text now: a new one, or the one that it duplicates. None: there is none."""
+    outcome: Literal["stored", "updated", "skipped", "refused", "rejected"]
+    """"stored": it is a new entry. "updated": a fact that was nearly equal has taken the text. "skipped": an entry has
+    the text already, or nearly. "refused": a rule of entries does not allow it. "rejected": the agent's quality gate
+    does not let it pass."""
+    similarity: float | None
+    """The cosine to the nearest entry of the agent and type; 1 for an equal text. None: it was not measured."""
+    reason: str | None
+    """Why: of a skipped text "equal" or "similar"; of a refused one "balance", "source_erased", "dependents" or
+    "too_large"; of a rejected one "action" or "min_terms"; "pins" of a stored one that could not be pinned, because
+    other entries were pinned meanwhile. None where nothing needs a reason."""
+    position: Position | None
+    """The position of the event. None: nothing was written."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether an entry has the text now."""
+        return self.id is not None
+
+    def format(self) -> str:
+        """Outcome, id and reason in one line: `skipped e-1 (equal, similarity 1)`."""
+        why = [self.reason] if self.reason else []
+        if self.similarity is not None:
+            why.append(f"similarity {self.similarity:g}")
+        shown = [self.outcome, self.id or "", f"({', '.join(why)})" if why else ""]
+        return " ".join(part for part in shown if part)
+
+
+class EntriesChange(View):
+    """What a change did to entries."""
+
+    changed: bool
+    """Whether any entry was changed. False: nothing was written."""
+    ids: tuple[str, ...]
+    """The ids of the entries that were changed."""
+    refused: Mapping[str, str]
+    """By id: why an entry was not changed, such as the state that it is in: "retracted", "archived" or "erased"."""
+    position: Position | None
+    """The position of the last event. None: nothing was written."""
+
+    @property
+    def count(self) -> int:
+        """How many entries were changed."""
+        return len(self.ids)
+
+    @property
+    def ok(self) -> bool:
+        """Whether any entry was changed."""
+        return self.changed
+
+    def format(self) -> str:
+        """The number of entries, and those that were not changed."""
+        lines = [f"{self.count} changed" if self.changed else "nothing changed"]
+        return "\n".join([*lines, *(f"{id_}: {reason}" for id_, reason in self.refused.items())])
+
+
+class Lesson(View):
+    """One lesson with its rank."""
+
+    entry: EntryView
+    """The lesson."""
+    score: float
+    """Its similarity and the boost of its priority."""
+    similarity: float | None
+    """Its cosine to the query, or where words were compared the share of the query's words that it has. None: a pinned
+    lesson that was not among the most similar ones."""
+
+    def format(self) -> str:
+        """The labelled text in one line: `[critical] Sift the flour first.`"""
+        return self.entry.labelled
+
+
+class LessonsView(OfAgent):
+    """The lessons that an agent may read and that fit a question."""
+
+    lessons: tuple[Lesson, ...]
+    """Pinned ones first, then by score; of equal ones the newer first."""
+    relevance_by: Literal["semantic", "words"]
+    """Whether meanings were compared, or, where the index could not answer, words."""
+
+    def format(self) -> str:
+        """One line for each lesson; `(nothing)` if there are none."""
+        return "\n".join(f"- {lesson.format()}" for lesson in self.lessons) or "(nothing)"
+
+
+class EntryStats(OfAgent):
+    """How many entries an agent keeps, and what it may spend on further ones."""
+
+    fact_count: int
+    """Live entries of the type fact."""
+    experience_count: int
+    """Live entries of the type experience."""
+    lesson_count: int
+    """Live entries of the type lesson."""
+    types: Mapping[str, int]
+    """Live entries by type, of the first 1,000 types by name."""
+    pinned: tuple[str, ...]
+    """The ids of the pinned entries, at most 5."""
+    working_block_count: int
+    """Blocks of working memory."""
+    balance: float | None
+    """The units that the agent may still spend. None: it was never granted any, and pays nothing."""
+    spent: float
+    """The units that it has spent."""
+    eur: float
+    """The sum of what was metered in euros: negative for uses."""
+
+
+class EntryAudit(View):
+    """One change of one entry, without content."""
+
+    operation: str
+    """retained, updated, retracted, archived, erased, transferred (by the former owner) or received (by the new)."""
+    id: str
+    """The id of the entry."""
+    at: datetime
+    """When, in UTC."""
+    actor: str
+    """The agent whose event it was."""
+    reason: str | None
+    """Why, in the words of the event."""
+
+    def format(self) -> str:
+        """The fields in one line."""
+        reason = "" if self.reason is None else f" ({one_line(self.reason)})"
+        return f"{self.at.isoformat()} {self.operation} {self.id} by {self.actor}{reason}"
+
+
+class AuditView(OfAgent):
+    """The newest changes of the entries of an agent."""
+
+    changes: tuple[EntryAudit, ...]
+    """The changes, oldest first."""
+
+    def format(self) -> str:
+        """One line for each change; `(nothing)` if there are none."""
+        return "\n".join(change.format() for change in self.changes) or "(nothing)"
+
+
+class EntryErasure(View):
+    """The erasure of one entry."""
+
+    id: str
+    """The id of the entry."""
+    at: datetime
+    """When, in UTC."""
+    actor: str
+    """The agent whose event it was."""
+    reason: str | None
+    """Why, in the words of the event."""
+
+    def format(self) -> str:
+        """The fields in one line."""
+        reason = "" if self.reason is None else f" ({one_line(self.reason)})"
+        return f"{self.at.isoformat()} erased {self.id} by {self.actor}{reason}"
+
+
+class ErasuresPage(OfAgent):
+    """A page of the erasures of the entries of an agent."""
+
+    erasures: tuple[EntryErasure, ...]
+    """The erasures, by the id of the entry."""
+    next: str | None
+    """The cursor of the next page; None: there is none."""
+
+    def format(self) -> str:
+        """One line for each erasure; `(nothing)` if there are none."""
+        return "\n".join(erasure.format() for erasure in self.erasures) or "(nothing)"
+
+
+class Seeded(View):
+    """The entries with which an agent begins."""
+
+    ids: tuple[str, ...]
+    """The ids of their events, in the order of the texts."""
+    written: int
+    """How many of them were written by this call: none if all were there."""
+    position: Position | None
+    """The position of the last event. None: nothing was written."""
+
+    def format(self) -> str:
+        """How many there are, and how many were written."""
+        return f"{len(self.ids)} entries, {self.written} written"
+
+
+class MergedEntry(View):
+    """Two nearly equal entries of which one stays."""
+
+    kept: str
+    """The id of the entry that stays."""
+    archived: str
+    """The id of the one that was archived."""
+    similarity: float
+    """The cosine of their texts."""
+
+    def format(self) -> str:
+        """Both ids in one line."""
+        return f"{self.archived} duplicates {self.kept} (similarity {self.similarity:g})"
+
+
+class Deduplicated(View):
+    """The near-duplicates among the entries of an agent that were merged."""
+
+    merged: tuple[MergedEntry, ...]
+    """What was merged, in the order in which it was found."""
+    compared: int
+    """How many entries were compared."""
+    position: Position | None
+    """The position of the last event. None: nothing was written."""
+
+    def format(self) -> str:
+        """One line for each merged entry, then the number of those that were compared."""
+        return "\n".join([*(each.format() for each in self.merged), f"{self.compared} compared"])
