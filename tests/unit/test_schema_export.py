@@ -161,8 +161,8 @@ VALUES = {
 """Values of required parameters."""
 
 
-NEED_MORE = frozenset({"admin.abort_reindex", "long_term.deduplicate", "long_term.forget"})
-"""Operations that need an index, or one of two parameters."""
+NEED_MORE = frozenset({"admin.abort_reindex", "long_term.deduplicate", "long_term.forget", "long_term.update"})
+"""Operations that need an index, or one of several parameters."""
 
 
 def test_most_operations_can_be_called_with_the_values_of_this_test() -> None:

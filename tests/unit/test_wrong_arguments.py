@@ -16,6 +16,7 @@ from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Event
 from recallog_schemas.errors import (
+    IndexUnavailable,
     InvalidInput,
     OutOfRange,
     RecallogError,
@@ -63,7 +64,7 @@ NO_ARGUMENT = ["bytes", "a set", "an object", "a class", "a function", "a genera
 
 TAKES_NUMBERS = frozenset({
     "window", "limit", "top_k", "entries_before", "entries_after", "budget_tokens", "turn", "partition",
-    "min_similarity", "value", "content", "base",
+    "min_similarity", "value", "content", "base", "cost",
 })  # fmt: skip
 
 
@@ -73,8 +74,10 @@ async def outcome(call: Callable[[], Awaitable[object]]) -> str:
         await call()
     except RecallogError as error:
         # The name of a model that is not installed, or of a folder that cannot be, is no argument of a wrong type. Nor
-        # is what a rule of items refuses.
-        named = getattr(error, "path", "") or isinstance(error, Refused | SettingsError | StorageError)
+        # is what a rule of items refuses, or what needs an index.
+        named = getattr(error, "path", "") or isinstance(
+            error, IndexUnavailable | Refused | SettingsError | StorageError
+        )
         return "refused" if named else f"no path: {error!r}"
     except Exception as error:  # noqa: BLE001  # whatever it is, it is not ours
         return f"raw: {error!r}"[:300]
