@@ -45,8 +45,8 @@ class Items(FacadePart):
         from recallog.commands import items as changes
 
         address = changes.Address(space, agent, parameters.names(namespace), key)
-        event = changes.event(address, "put", event_id, value=changes.value_of(value, json_text=json_text), base=base)
-        return await changes.change(self._access, address, event, repeatable=event_id is not None)
+        given = changes.value_of(address, value, json_text=json_text)
+        return await changes.change(self._access, address, "put", event_id, value=given, base=base)
 
     @operation(example="recallog items get village baker notes miller", command="items get")
     async def get(
@@ -86,8 +86,7 @@ class Items(FacadePart):
         from recallog.commands import items as changes
 
         address = changes.Address(space, agent, parameters.names(namespace), key)
-        event = changes.event(address, "appended", event_id, text=text, base=base)
-        return await changes.change(self._access, address, event, repeatable=event_id is not None)
+        return await changes.change(self._access, address, "appended", event_id, text=text, base=base)
 
     @operation(
         example="recallog items move village baker notes miller miller-paid",
@@ -112,8 +111,7 @@ class Items(FacadePart):
         from recallog.commands import items as changes
 
         address = changes.Address(space, agent, parameters.names(namespace), key)
-        event = changes.event(address, "moved", event_id, to=to, base=base)
-        return await changes.change(self._access, address, event, repeatable=event_id is not None)
+        return await changes.change(self._access, address, "moved", event_id, to=to, base=base)
 
     @operation(
         example="recallog items delete village baker notes miller",
@@ -140,8 +138,7 @@ class Items(FacadePart):
         from recallog.commands import items as changes
 
         address = changes.Address(space, agent, parameters.names(namespace), key)
-        event = changes.event(address, "deleted", event_id, base=base)
-        return await changes.change(self._access, address, event, repeatable=event_id is not None)
+        return await changes.change(self._access, address, "deleted", event_id, base=base)
 
     @operation(example="recallog items list village baker notes --newest-first", command="items list")
     async def list(

@@ -54,8 +54,8 @@ class Working(FacadePart):
         from recallog.commands import working
 
         address = working.address(space, agent, label, session)
-        event = changes.event(address, "put", event_id, value=changes.value_of(content, json_text=json_text), base=base)
-        return await changes.change(self._access, address, event, repeatable=event_id is not None)
+        given = changes.value_of(address, content, json_text=json_text)
+        return await changes.change(self._access, address, "put", event_id, value=given, base=base)
 
     @operation(example="recallog working get village baker Goals", command="working get")
     async def get(
@@ -94,8 +94,7 @@ class Working(FacadePart):
         from recallog.commands import working
 
         address = working.address(space, agent, label, session)
-        event = changes.event(address, "deleted", event_id, base=base)
-        return await changes.change(self._access, address, event, repeatable=event_id is not None)
+        return await changes.change(self._access, address, "deleted", event_id, base=base)
 
     @operation(example="recallog working render village baker", command="working render")
     async def render(

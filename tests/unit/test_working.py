@@ -94,6 +94,20 @@ def test_of_two_sets_with_one_base_the_second_raises() -> None:
     ended(work)
 
 
+@pytest.mark.parametrize(
+    ("content", "json_text", "path"),
+    [("x" * 70_000, False, "content"), ({"a": object()}, False, "content.a"), ("{", True, "content")],
+)
+def test_a_content_that_cannot_be_kept_is_named(content: Any, json_text: bool, path: str) -> None:
+    async def work(memory: Memory) -> None:
+        with pytest.raises(InvalidArgument) as caught:
+            await memory.working.set(*A, "Goals", content, json_text=json_text)
+        assert caught.value.path == path
+        assert str(caught.value).startswith(f"{path}: ")
+
+    assert ended(work)[1] == 0
+
+
 # The document.
 
 

@@ -42,25 +42,28 @@ class Address:
     agent: str
     namespace: Sequence[str]
     key: str
+    argument: str = "value"
+    """The name of the argument that is the value, for messages."""
 
     @property
     def path(self) -> str:
         return "/".join((*self.namespace, self.key))
 
 
-def value_of(value: Any, *, json_text: bool) -> Any:
+def value_of(address: Address, value: Any, *, json_text: bool) -> Any:
     """The value of an argument, which may be the text of a JSON document."""
+    name = address.argument
     if not json_text:
         return value
     if not isinstance(value, str):
-        raise InvalidArgument("value: should be a text if json_text is set", path="value", rule="string_type")
+        raise InvalidArgument(f"{name}: should be a text if json_text is set", path=name, rule="string_type")
     try:
         return msgspec.json.decode(value)
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise InvalidArgument(f"value: is no JSON: {error}", path="value", rule="json_invalid") from None
+        raise InvalidArgument(f"{name}: is no JSON: {error}", path=name, rule="json_invalid") from None
 
 
-def event(address: Address, change: str, event_id: str | None = None, **fields: Any) -> Event:
+def event(address: Address, kind: str, event_id: str | None = None, **fields: Any) -> Event:
     """The event of a change. Raises `InvalidArgument` if the value is no JSON, or too large."""
     payload = {"namespace": list(address.namespace), "key": address.key, **fields}
     if payload.get("base") is None:
@@ -71,24 +74,27 @@ def event(address: Address, change: str, event_id: str | None = None, **fields: 
                 "id": event_id or str(uuid_utils.uuid7()),
                 "space": address.space,
                 "agent": address.agent,
-                "kind": f"item.{change}",
+                "kind": f"item.{kind}",
                 "session": items.session_of(address.namespace),
                 "payload": payload,
             }
         )
     except InvalidEvent as error:
         path = error.path.removeprefix("payload.")
+        if path == "value" or path.startswith("value."):
+            path = address.argument + path.removeprefix("value")
         message = str(error).removeprefix(error.path).removeprefix(": ")
         raise InvalidArgument(f"{path}: {message}", path=path, rule=error.rule) from None
 
 
-async def change(access: MemoryAccess, address: Address, changed: Event, *, repeatable: bool) -> ItemChange:
-    """Publish one change, and answer what it did. With `repeatable` it may have been published before.
+async def change(access: MemoryAccess, address: Address, kind: str, event_id: str | None, **fields: Any) -> ItemChange:
+    """Publish one change, and answer what it did. With an id it may have been published before.
 
-    Raises `Conflict` and `Refused`.
+    Raises `InvalidArgument`, `Conflict` and `Refused`.
     """
+    changed = event(address, kind, event_id, **fields)
     shown = Address(address.space, address.agent, address.namespace, changed.payload.get("to", address.key))
-    if not repeatable and (reason := (await foreseen(access, [changed]))[0]) is not None:
+    if event_id is None and (reason := (await foreseen(access, [changed]))[0]) is not None:
         return await _refused(access, address, changed, reason, None)
     (position,) = await access.append([changed])
     snapshot, reasons = await verdicts(access, [changed], position, [shown])

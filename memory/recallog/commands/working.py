@@ -31,7 +31,8 @@ def address(space: str, agent: str, label: str, session: str | None) -> Address:
             path="label",
             rule="reserved",
         )
-    return Address(space, agent, WORKING if session is None else items.session_namespace(session), label)
+    namespace = WORKING if session is None else items.session_namespace(session)
+    return Address(space, agent, namespace, label, argument="content")
 
 
 async def write_document(access: MemoryAccess, space: str, agent: str, text: str, base: str | None) -> DocumentChange:
@@ -64,7 +65,7 @@ async def write_document(access: MemoryAccess, space: str, agent: str, text: str
         return None if base is None else row.version if row is not None else 0
 
     def at(label: str) -> Address:
-        return Address(space, agent, WORKING, label)
+        return Address(space, agent, WORKING, label, argument="text")
 
     events = [
         *(changes.event(at(label), "deleted", base=based_on(label)) for label in deleted),
