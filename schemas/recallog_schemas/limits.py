@@ -74,6 +74,7 @@ REFLECTION_EVENTS = 20
 PROMPT_BELIEFS = 8
 PROMPT_ACTIONS = 15
 PROMPT_RECALLED = 7
+PROMPT_RECALLED_EVENTS = 500  # the newest own and the newest shared ones, whose words are compared without an index
 PROMPT_COMPONENTS_MAX = 32  # sections of the caller's own, which no budget leaves out
 PROMPT_HEADING_CHARS_MAX = 80
 EVIDENCE_CHARS_MAX = 200

@@ -70,6 +70,15 @@ def test_the_past_recalls_what_was_kept_then(tmp_path: Path) -> None:
     assert len(recalled(tmp_path, RYE, query="How is the rye?", as_of="0:1")) == 1
 
 
+def test_an_entry_is_recalled_however_many_events_are_newer_and_old_events_are_not(tmp_path: Path) -> None:
+    """The words of all events that the views keep would take longer than the rest of the prompt."""
+    newer = [event_of(number, "agent.spoke", "Good morning.", session=f"s-{number}") for number in range(20, 530)]
+    assert [line.split("]")[1] for line in recalled(tmp_path, [*RYE, *newer], query="How is the rye?")] == [
+        "[memory.retained",
+        "[memory.retained",
+    ]
+
+
 # The setting rag.
 
 

@@ -10,7 +10,7 @@ from recallog_projections.views.settings import SpaceSettings
 from recallog_projections.views.visibility import sees
 from recallog_schemas import codec
 from recallog_schemas.errors import RecallogError
-from recallog_service.demo import village
+from recallog_service.demo import lesson, village
 from support.cli import recallog, spawn
 from support.events import event, run
 
@@ -34,6 +34,9 @@ def test_the_demo_runs_twice_in_one_folder_and_all_its_claims_hold(tmp_path: Pat
         assert seen["without_index_because"] is None
         assert seen["recalled_by_knower"][0] == village.PRIVATE_THOUGHT
         assert village.PRIVATE_THOUGHT not in seen["recalled_by_accuser"] + seen["recalled_by_accuser_later"]
+        assert [line.rpartition("] ")[2] for line in seen["lesson_used"]] == [lesson.NOTES[0]]
+        assert [line.rpartition("] ")[2] for line in seen["lesson_corrected"]] == [lesson.CORRECTED]
+        assert (seen["lesson_forgotten"], seen["lesson_found_after_rebuild"]) == ([], 0)
         assert seen["changes_found_in_ledger"] == [f"0:0 to 0:{len(village.recording()) - 1}"]
         assert seen["digest_before"] == seen["digest_after_rebuild"]
     assert (tmp_path / ".recallog" / "demo" / "ledger.db").exists()
@@ -56,6 +59,11 @@ def test_it_continues_by_words_if_the_index_cannot_start(tmp_path: Path) -> None
     assert found.knower.hits == ()
     assert found.later.hits[0].event.id == village.TESTIMONY
     assert found.as_expected
+
+
+def test_the_lesson_is_in_the_prompts_between_its_learning_and_its_erasure(tmp_path: Path) -> None:
+    learned = run(lesson.learn_and_forget(tmp_path))
+    assert learned.as_expected, learned
 
 
 def test_an_index_that_was_left_behind_is_removed_before_the_next_run(tmp_path: Path) -> None:

@@ -64,6 +64,13 @@ def test_each_program_of_the_page_on_privacy_prints_what_it_says(tmp_path: Path)
     assert len(programs) == 2
 
 
+def test_the_programs_and_commands_of_the_guide_to_long_term_memory_print_what_it_says(tmp_path: Path) -> None:
+    guide = "docs/long-term-memory.md"
+    programs, printed = blocks(guide, "python"), blocks(guide, "text")
+    assert [run_python(program, tmp_path) for program in programs] == printed
+    check_console(guide, tmp_path)
+
+
 def test_the_commands_of_the_producers_guide_print_what_it_says(tmp_path: Path) -> None:
     check_console("docs/producers.md", tmp_path)
 

@@ -25,7 +25,7 @@ from recallog_projections.views.entries import reading as entry_reading
 from recallog_projections.views.entries import tables
 from recallog_projections.views.entries.linking import NORMAL
 from recallog_projections.views.settings import AgentSettings
-from recallog_schemas import Event
+from recallog_schemas import Event, limits
 from recallog_schemas.kinds import RagSettings
 from recallog_schemas.views import RecallHit, RecallView, Remembered, one_line
 
@@ -76,7 +76,8 @@ async def recalled(
     )
     if question.offset_until is None:  # one prompt, one checkpoint: the views may have moved on
         question = replace(question, offset_until=snapshot.processed)
-    return await retrieval.recall.recall(reading, index, cache, question, candidates)
+    compared = candidates if index is not None else min(candidates, limits.PROMPT_RECALLED_EVENTS)
+    return await retrieval.recall.recall(reading, index, cache, question, compared)
 
 
 def shown(found: RecallView | None, rag: RagSettings, elsewhere: Collection[int]) -> list[RecallHit]:

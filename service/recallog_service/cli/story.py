@@ -17,7 +17,7 @@ from recallog_service.cli import terminal
 from recallog_service.cli.console import out
 from recallog_service.cli.rendering import print_verified
 from recallog_service.cli.terminal import Json
-from recallog_service.demo import village
+from recallog_service.demo import lesson, village
 
 
 def register(app: typer.Typer) -> None:
@@ -65,6 +65,9 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="recallog-demo-") as folder, terminal.bar("indexing") as advance:
             recalled = await village.recall_in_other_words(Path(folder), advance)
         printer.recall(recalled)
+        with tempfile.TemporaryDirectory(prefix="recallog-demo-") as folder:
+            learned = await lesson.learn_and_forget(Path(folder))
+        printer.learned(learned)
         before, kept = await memory.admin.verify(), await memory.admin.digest()
         damaged = await village.corrupt_and_verify(home, memory)
         printer.damage(damaged)
@@ -82,6 +85,7 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
         and why.memory is not None
         and prompt.tokens <= village.PROMPT_TOKENS
         and recalled.as_expected
+        and learned.as_expected
         and [finding.problem for finding in damaged.ledger] == ["changed"]
         and any(address.startswith(f"episodic.own / {village.SPACE} / {village.KNOWER}") for address in found)
         and rebuilt.clean
@@ -105,6 +109,11 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
         "recalled_by_knower": [hit.event.id for hit in recalled.knower.hits],
         "recalled_by_accuser": [hit.event.id for hit in recalled.accuser.hits],
         "recalled_by_accuser_later": [hit.event.id for hit in recalled.later.hits],
+        "lesson_used": learned.used,
+        "lesson_corrected": learned.corrected,
+        "lesson_forgotten": learned.forgotten,
+        "lesson_found_after_rebuild": learned.found_after_rebuild + learned.listed_after_rebuild,
+        "lesson_audit": learned.audit,
         "changes_found_in_ledger": [f"{finding.first} to {finding.last}" for finding in damaged.ledger],
         "damage_found_at": found,
         "digest_before": before.digest,
@@ -214,8 +223,31 @@ class _Printer:
             parts = [f"{name} {value:.3f}" for name, value in hit.parts.items() if abs(value) >= 0.0005]
             out.print(f"  {' + '.join(parts)} = {hit.score:.3f}, {hit.event.id} at turn {hit.event.turn}", style="bold")
 
+    def learned(self, learned: lesson.Learned) -> None:
+        _heading("8  A lesson")
+        out.print("The evening on which she finds that she was wrong, the widow writes on her scratchpad:")
+        for note in lesson.NOTES:
+            out.print(f"  {note}", markup=False)
+        out.print(
+            f"The session {learned.session} ends. The scratchpad goes with it, and what is marked as a lesson is kept: "
+            f"[bold]{learned.kept}[/] entry.\nIn her next prompt, under {lesson.RECALLED}, beside what was said:"
+        )
+        self._entries(learned.used, "yellow")
+        out.print("She puts it better, and every prompt from then on has her new words alone:")
+        self._entries(learned.corrected, "green")
+        out.print(f"Then she forgets it. Entries in the prompt after that: [bold]{len(learned.forgotten)}[/].")
+        found = learned.found_after_rebuild + learned.listed_after_rebuild
+        out.print(
+            f"Every view is built again from the ledger. Entries that recall and the list find: [bold]{found}[/].\n"
+            f"The audit has what happened, without a word of it: {', '.join(learned.audit)}."
+        )
+
+    def _entries(self, lines: list[str], style: str) -> None:
+        for line in lines:
+            out.print(f"  {line}", markup=False, style=style)
+
     def damage(self, report: VerifyReport) -> None:
-        _heading("8  The past is edited")
+        _heading("9  The past is edited")
         out.print(
             "With SQLite, the third ruling in the ledger was changed: the smith now [red]is guilty[/]. So was a "
             "memory\nof the teacher in a view, and both have correct checksums. `recallog verify`:"
@@ -223,7 +255,7 @@ class _Printer:
         print_verified(report)
 
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None:
-        _heading("9  Delete every view")
+        _heading("10  Delete every view")
         out.print("The ledger was restored; the views were deleted and folded again from offset zero.")
         for digest in after.digests:
             style = "green" if digest.matches else "red"
@@ -259,6 +291,7 @@ class _Silent(_Printer):
     def explanation(self, why: Explanation) -> None: ...
     def prompt(self, prompt: ContextView) -> None: ...
     def recall(self, recalled: village.Recalled) -> None: ...
+    def learned(self, learned: lesson.Learned) -> None: ...
     def damage(self, report: VerifyReport) -> None: ...
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None: ...
     def ending(self, home: Path, ok: bool) -> None: ...
