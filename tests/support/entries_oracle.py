@@ -12,6 +12,7 @@ from typing import Any
 
 PINS_MAX = 5
 NOT_DEDUPLICATED = ("tool_usage", "summary", "experience")
+CHANGES = {f"memory.{verb}" for verb in ("updated", "retracted", "archived", "erased", "transferred")}
 LABELS = ("entity", "category", "source", "topic")
 
 Fields = dict[str, Any]
@@ -71,7 +72,6 @@ class ExpectedEntries:
     audit: dict[tuple[str, str], list[tuple[str, str, int, str, str | None]]] = field(default_factory=dict)
     refusals: dict[tuple[str, str], list[tuple[str, dict[str, str]]]] = field(default_factory=dict)
     erasures: dict[tuple[str, str, str], tuple[int, str, str | None]] = field(default_factory=dict)
-    shared_kinds: dict[str, list[str]] = field(default_factory=dict)
 
     def live(self, space: str, owner: str | None = None) -> Iterator[ExpectedEntry]:
         for entry in self.entries.values():
@@ -84,6 +84,16 @@ class ExpectedEntries:
     def note(self, event: Fields, owner: str, operation: str, id_: str, reason: str | None = None) -> None:
         noted = (operation, id_, micros(event["at"]), event["agent"], reason)
         self.audit.setdefault((event["space"], owner), []).append(noted)
+
+    def add(self, event: Fields, offset: int, *, shared: bool) -> None:
+        """Count one event; `shared`: whether all agents of its space see it."""
+        kind = event["kind"]
+        if kind in ("memory.retained", "experience.recorded"):
+            self.retain(event, offset, content_of(event, shared=shared))
+        elif kind == "memory.metered":
+            self.meter(event)
+        elif kind in CHANGES:
+            self.change(event)
 
     # Retaining.
 
@@ -258,7 +268,7 @@ class ExpectedEntries:
                 account.balance = (account.balance or 0) + units
 
 
-def content_of(event: Fields, offset: int, shared_kinds: Sequence[str]) -> Fields:
+def content_of(event: Fields, *, shared: bool) -> Fields:
     """The fields of the entry that an event would retain."""
     payload = event["payload"]
     audience = event.get("audience")
@@ -270,7 +280,7 @@ def content_of(event: Fields, offset: int, shared_kinds: Sequence[str]) -> Field
         "subject": event.get("subject"),
         "version": 1,
         "audience": sorted(set(audience or []) - {event["agent"]}),
-        "shared": audience is None and event["kind"] in shared_kinds,
+        "shared": shared,
     }
     if event["kind"] == "experience.recorded":
         outcome = payload.get("outcome")
@@ -302,19 +312,15 @@ def expect(events: Sequence[Fields], happened_by: datetime | None = None) -> Exp
     """
     expected = ExpectedEntries()
     seen = set()
+    shared_kinds: dict[str, list[str]] = {}
     for offset, event in enumerate(events):
         space, kind = event["space"], event["kind"]
         if (space, event["id"]) in seen:
             continue
         seen.add((space, event["id"]))
         if kind == "space.configured":
-            expected.shared_kinds[space] = event["payload"]["shared_kinds"] or []
-        elif happened_by is not None and datetime.fromisoformat(event["at"]) > happened_by:
-            continue
-        elif kind in ("memory.retained", "experience.recorded"):
-            expected.retain(event, offset, content_of(event, offset, expected.shared_kinds.get(space, [])))
-        elif kind == "memory.metered":
-            expected.meter(event)
-        elif kind.startswith("memory."):
-            expected.change(event)
+            shared_kinds[space] = event["payload"]["shared_kinds"] or []
+        elif happened_by is None or datetime.fromisoformat(event["at"]) <= happened_by:
+            shared = event.get("audience") is None and kind in shared_kinds.get(space, [])
+            expected.add(event, offset, shared=shared)
     return expected

@@ -35,7 +35,8 @@ from support import disk
 from support.disk import PROGRAM, Disk, Fault, Killed
 from support.folding import NEVER_SEEN, check_views, folded, ledger_at
 from support.oracle import Expected, expect
-from support.random_events import AGENTS, SPACES, random_event
+from support.random_entries import WorldEvents
+from support.random_events import AGENTS, SPACES
 from support.virtual_time import OneThread
 
 LEDGER, VIEWS = layout.LEDGER, layout.views_file()
@@ -98,6 +99,7 @@ class FolderWorld:
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.rng = rng = random.Random(seed)
+        self.events = WorldEvents(rng)
         self.folder = folder
         self.disk = Disk(rng)
         self.settings = Settings(home=folder, ledger=None, views=None, index="off", lock_wait_seconds=2.0)
@@ -198,7 +200,7 @@ class FolderWorld:
 
     async def _produce(self, memory: Memory) -> None:
         while self.events_left > 0:
-            events = [random_event(self.rng) for _ in range(min(self.events_left, self.rng.choice((1, 1, 2, 4))))]
+            events = [self.events.event() for _ in range(min(self.events_left, self.rng.choice((1, 1, 2, 4))))]
             self.events_left -= len(events)
             if self.acknowledged and self.rng.random() < 0.1:
                 events.append(self.published[self.rng.choice([*self.acknowledged])])

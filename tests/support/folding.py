@@ -1,9 +1,9 @@
 """Views as plain values: folded in memory, read back table by table, compared with the oracle."""
 
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from recallog.queries import reflections
 from recallog.reading.read_session import ReadSession
@@ -16,6 +16,8 @@ from recallog_streams import chain, dead_letters
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
+from support.entries_checking import check_entries
+from support.finishing import finish
 from support.oracle import Expected
 
 Result = TypeVar("Result")
@@ -23,15 +25,6 @@ Result = TypeVar("Result")
 NEVER_SEEN = "stranger"
 """An agent that no event names."""
 SETTINGS = tuple(settings.AgentSettings.__struct_fields__)
-
-
-def finish(work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of a coroutine that works in memory only, without an event loop."""
-    try:
-        while True:
-            work.send(None)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
 
 
 def ledger_at(values: Sequence[bytes], *, unique_ids: bool = True, batch_records: int = 1000) -> MemoryLedger:
@@ -99,6 +92,7 @@ def check_views(store: Store, generation: Generation, expected: Expected) -> Non
     _check_settings(store, generation, expected)
     _check_clocks(store, generation, expected)
     _check_reflections(store, generation, expected)
+    check_entries(store, generation, expected.entries)
 
 
 def _check_chain(store: Store, generation: Generation, expected: Expected) -> None:

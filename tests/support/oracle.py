@@ -14,8 +14,13 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any
 
+from support.entries_oracle import ExpectedEntries
+
 SHARED_BY_DEFAULT = {"world.observed", "judge.verdict", "user.injected", "run.started", "agent.reflected"}
-BOOKKEEPING = {"agent.configured", "space.configured", "clock.ticked", "reflection.failed"}
+BOOKKEEPING = {"agent.configured", "space.configured", "clock.ticked", "reflection.failed", "reaction.done"}
+BOOKKEEPING |= {f"memory.{verb}" for verb in ("updated", "retracted", "archived", "erased", "transferred", "metered")}
+ENTRIES = {"memory.retained", "experience.recorded"}
+ITEMS = {"item.put", "item.appended", "item.deleted"}
 NEEDS_TEXT = {
     "world.observed",
     "agent.spoke",
@@ -27,7 +32,8 @@ NEEDS_TEXT = {
     "judge.verdict",
     "verdict.final",
 }
-KNOWN = NEEDS_TEXT | BOOKKEEPING | {"run.started", "agent.reflected", "tool.used", "session.started", "session.ended"}
+KNOWN = NEEDS_TEXT | BOOKKEEPING | ENTRIES | ITEMS
+KNOWN |= {"run.started", "agent.reflected", "tool.used", "session.started", "session.ended"}
 IMPORTANCE = {
     "run.started": 0.30,
     "world.observed": 0.70,
@@ -108,7 +114,7 @@ class ExpectedEvent:
 
     @property
     def memorable(self) -> bool:
-        return self.happened and self.kind not in BOOKKEEPING
+        return self.happened and self.kind not in BOOKKEEPING | ENTRIES | ITEMS
 
     @property
     def text(self) -> str:
@@ -185,6 +191,15 @@ class Expected:
         for event in self.counted:
             spaces.setdefault(event.space, []).append(event)
         return spaces
+
+    @cached_property
+    def entries(self) -> ExpectedEntries:
+        """What agents keep on purpose."""
+        entries = ExpectedEntries()
+        for event in self.counted:
+            if event.happened:
+                entries.add(event.fields, event.offset, shared=event.shared)
+        return entries
 
     def in_space(self, space: str) -> list[ExpectedEvent]:
         """The events of `space` in ledger order."""

@@ -1,10 +1,13 @@
 """Random histories of entries: events of several owners as any producer may write them, drawn from one generator."""
 
+import json
 import random
 from datetime import datetime, timedelta
 from typing import Any
 
+from recallog_schemas import Event, codec
 from support.events import MOMENT
+from support.random_events import random_event, random_moment
 
 AGENTS = ("baker", "miller", "smith")
 TEXTS = (
@@ -29,11 +32,24 @@ Fields = dict[str, Any]
 
 def random_history(rng: random.Random, size: int) -> list[Fields]:
     """`size` events as dicts; some of them repeat an earlier one, or conflict with it."""
-    return _History(rng).events(size)
+    drawn = EntryEvents(rng)
+    events: list[Fields] = []
+    for number in range(size):
+        if events and rng.random() < 0.04:
+            events.append(_again(rng, rng.choice(events)))
+        else:
+            events.append(drawn.event(f"e-{number}"))
+    return events
 
 
-class _History:
-    """Histories differ in how many agents, spaces and texts they have, so that some of them reach every limit."""
+def _again(rng: random.Random, event: Fields) -> Fields:
+    """The same event, perhaps at another time, or another one with the same id."""
+    return event | rng.choice(({}, {"at": "2026-03-02T00:00:00+00:00"}, {"turn": 777}, {"agent": "smith"}))
+
+
+class EntryEvents:
+    """The events of one history, as dicts. Histories differ in how many agents, spaces and texts they have, so that
+    some of them reach every limit."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -46,30 +62,17 @@ class _History:
         self.retained: list[tuple[str, str, str]] = [("village", "baker", "never")]
         """Space, agent and id of the events that would retain an entry."""
 
-    def events(self, size: int) -> list[Fields]:
-        rng = self.rng
-        events: list[Fields] = []
-        for number in range(size):
-            if events and rng.random() < 0.04:
-                events.append(self._again(rng.choice(events)))
-            else:
-                events.append(self._event(number))
-        return events
-
-    def _again(self, event: Fields) -> Fields:
-        """The same event, perhaps at another time, or another one with the same id."""
-        return event | self.rng.choice(({}, {"at": "2026-03-02T00:00:00+00:00"}, {"turn": 777}, {"agent": "smith"}))
-
-    def _event(self, number: int) -> Fields:
+    def event(self, id_: str) -> Fields:
+        """A new event with this id."""
         rng = self.rng
         minutes, rest = rng.randrange(60), rng.randrange(9)
         space, agent, target = self._target()
         if rng.random() < 0.25:
             space, agent = rng.choice(self.spaces), rng.choice(self.agents)
-        kind, payload = self._kind(target, str(number))
+        kind, payload = self._kind(target, id_)
         event = {
             "envelope": 1,
-            "id": f"e-{number}",
+            "id": id_,
             "space": space,
             "agent": agent,
             "kind": kind,
@@ -83,7 +86,7 @@ class _History:
             "subject": rng.choice(("user-1", "user-1/2")),
         }
         if kind in ("memory.retained", "experience.recorded"):
-            self.retained.append((space, agent, f"e-{number}"))
+            self.retained.append((space, agent, id_))
         return event | {name: value for name, value in chosen.items() if rng.random() < 0.15}
 
     def _target(self) -> tuple[str, str, str]:
@@ -92,11 +95,11 @@ class _History:
     def _ids(self, count_max: int) -> list[str]:
         return [self._target()[2] for _ in range(self.rng.randrange(1, count_max + 1))]
 
-    def _text(self, number: str) -> str:
+    def _text(self, id_: str) -> str:
         unique = self.rng.random() < self.unique_texts
-        return self.rng.choice(self.texts) + (f" {number}" if unique else "")
+        return self.rng.choice(self.texts) + (f" {id_}" if unique else "")
 
-    def _kind(self, target: str, number: str) -> tuple[str, Fields]:
+    def _kind(self, target: str, id_: str) -> tuple[str, Fields]:
         """A kind with its payload."""
         rng, draw = self.rng, self.rng.random()
         if rng.random() < self.metered:
@@ -104,14 +107,14 @@ class _History:
         if draw < 0.02:
             return "space.configured", {"shared_kinds": rng.choice(SHARED_KINDS)}
         if draw < 0.5:
-            return "memory.retained", self._retained(target, self._text(number))
+            return "memory.retained", self._retained(target, self._text(id_))
         if draw < 0.54:
             outcome = rng.choice(({}, {"outcome": "sold"}, {"outcome": "", "score": 1, "cost": 2.5}))
-            return "experience.recorded", {"action_type": "trade", "summary": self._text(number)} | outcome
+            return "experience.recorded", {"action_type": "trade", "summary": self._text(id_)} | outcome
         several = list(dict.fromkeys([target, *self._ids(3)]))
         reason = rng.choice(({}, {"reason": "asked"}))
         if draw < 0.78:
-            return "memory.updated", {"entry": target} | self._updated(self._text(number))
+            return "memory.updated", {"entry": target} | self._updated(self._text(id_))
         if draw < 0.86:
             return rng.choice(("memory.retracted", "memory.retracted", "memory.archived")), {"entry": target} | reason
         if draw < 0.94:
@@ -156,3 +159,39 @@ class _History:
 
     def _some_of(self, **fields: Any) -> Fields:
         return {name: value for name, value in fields.items() if self.rng.random() < self.optional}
+
+
+class WorldEvents:
+    """The events of a simulated world: episodes, entries, items, and ends of sessions, which migrate working memory."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.entries = EntryEvents(rng)
+        self.kept = rng.choice((0.0, 0.2, 0.5))
+        """The share of events that are no episodes of other kinds."""
+
+    def event(self) -> Event:
+        rng = self.rng
+        if rng.random() >= self.kept:
+            return random_event(rng)
+        id_ = f"{rng.getrandbits(64):x}"
+        if rng.random() < 0.6:
+            return codec.decode(json.dumps(self.entries.event(id_)).encode())
+        session = rng.choice((None, "morning", "evening"))
+        kind, payload = rng.choice((("session.ended", {}), *(self._item() for _ in range(4))))
+        space, agent = rng.choice(self.entries.spaces), rng.choice(self.entries.agents)
+        at = random_moment(rng)
+        return Event(id=id_, space=space, agent=agent, kind=kind, session=session, at=at, payload=payload)
+
+    def _item(self) -> tuple[str, Fields]:
+        rng = self.rng
+        namespace = rng.choice((["working"], ["working"], ["session", "morning"], ["notes"]))
+        item: Fields = {"namespace": namespace, "key": rng.choice(("tip", "recent", "_private"))}
+        if rng.random() < 0.2:
+            item["base"] = rng.choice((0, 1, 2))
+        text = f"LESSON: {rng.choice(TEXTS)}"
+        if rng.random() < 0.7:
+            return "item.put", item | {
+                "value": rng.choice((text, text, [text, "noise"], {"deep": {"er": text}}, 7, None))
+            }
+        return rng.choice((("item.appended", item | {"text": f"\n{text}"}), ("item.deleted", item)))

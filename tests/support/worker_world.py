@@ -20,7 +20,8 @@ from recallog_streams.projector import Projector
 from support.folding import check_views, remembered
 from support.group_in_memory import InMemoryGroup
 from support.oracle import Expected, expect
-from support.random_events import AGENTS, SPACES, poison, random_event
+from support.random_entries import WorldEvents
+from support.random_events import AGENTS, SPACES, poison
 from support.scheduler import SteppedLedger, SteppedStore
 from support.virtual_time import run_in_virtual_time
 
@@ -34,6 +35,7 @@ class WorkerWorld:
 
     def __init__(self, seed: int) -> None:
         self.rng = rng = random.Random(seed)
+        self.events = WorldEvents(rng)
         self.ledger = MemoryLedger(unique_ids=False, batch_records=rng.choice((1, 3, 50)))
         self.store = MemoryStore()
         self.failures = rng.choice((0.0, 0.005, 0.05))
@@ -121,7 +123,7 @@ class WorkerWorld:
 
     async def produce(self, until: float) -> None:
         while asyncio.get_running_loop().time() < until:
-            await self.ledger.append([random_event(self.rng) for _ in range(self.rng.randrange(1, 4))])
+            await self.ledger.append([self.events.event() for _ in range(self.rng.randrange(1, 4))])
             if self.rng.random() < 0.1:
                 self.ledger.append_bytes(poison(self.rng))
             await asyncio.sleep(self.rng.choice((0.0, 0.05, 3.0)))

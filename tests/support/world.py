@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from recallog.queries import reflections
+from recallog.queries import due, reflections
 from recallog.reading.read_session import ReadSession
 from recallog.reading.view_access import CatchUpOnRead
 from recallog_projections.projection import Projection
@@ -23,7 +23,8 @@ from recallog_projections.stores.store import Generation
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import builtin, episodic
 from recallog_projections.views.activity import Activity
-from recallog_schemas import Event, Record, limits
+from recallog_projections.views.due import Work
+from recallog_schemas import Event, Record, limits, timestamps
 from recallog_schemas.errors import (
     LockTimeout,
     Rebuilding,
@@ -40,7 +41,8 @@ from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
 from support.folding import NEVER_SEEN, check_views, dead_letter_offsets, finish, remembered
 from support.oracle import Expected, expect
-from support.random_events import AGENTS, SPACES, bytes_of_an_event, poison, random_answer, random_event
+from support.random_entries import WorldEvents
+from support.random_events import AGENTS, SPACES, bytes_of_an_event, poison, random_answer
 from support.scheduler import Pause, Process, SteppedLedger, SteppedStore
 
 STEPS_MAX = 200_000
@@ -90,6 +92,7 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.rng = rng = random.Random(seed)
+        self.events = WorldEvents(rng)
         self.ledger = MemoryLedger(unique_ids=rng.random() < 0.4, batch_records=rng.choice((1, 2, 3, 5, 8, 100)))
         self.store = MemoryStore()
         self.created: list[Generation] = []
@@ -247,7 +250,7 @@ class World:
     async def produce(self) -> None:
         while self.events_left > 0:
             self.events_left -= 1
-            events = [random_event(self.rng) for _ in range(self.rng.choice((1, 1, 2, 4)))]
+            events = [self.events.event() for _ in range(self.rng.choice((1, 1, 2, 4)))]
             while True:
                 try:
                     await self._stepped_ledger.append(events)
@@ -305,7 +308,10 @@ class World:
             assert remembered(snapshot) == self.expected(seen).visible(space, agent)
 
     async def react(self) -> None:
-        """Answer the pending triggers with a belief or a failure, possibly together with other reactors."""
+        """Answer the pending triggers, possibly together with other reactors.
+
+        A reflection is answered with a belief or a failure, any other trigger with what follows from it.
+        """
         projector = self.projector()
         try:
             generation = await generations.current(projector, 0)
@@ -319,6 +325,9 @@ class World:
                         payload = {"trigger": due.trigger, "reason": "no words"}
                         answer = answer.model_copy(update={"kind": "reflection.failed", "payload": payload})
                     await self._stepped_ledger.append([answer])
+            for answers in [answered(work) async for work in standing(reading)]:
+                for event in answers:  # one by one, so that an answer may end half-way
+                    await self._stepped_ledger.append([event])
         except ViewsTooNew:
             assert self.upgraded
         except (Rebuilding, StorageUnavailable, StorageCorrupt, UnknownOutcome):
@@ -346,6 +355,7 @@ class World:
     # Checks at the end
 
     def judge(self) -> None:
+        self.settle()
         expected = self.expected()
         projector = Projector(self.ledger, self.store, self.projections(newer=self.upgraded))
         active = finish(generations.current(projector, 0))
@@ -354,6 +364,17 @@ class World:
         self.check_nothing_is_left(projector)
         self.check_verifies(projector, active)
         self.check_a_rebuild_parks_the_same(projector, expected)
+
+    def settle(self) -> None:
+        """Answer what is due until nothing is: migrations, and retractions of what was made from erased entries."""
+        for _ in range(STEPS_MAX):
+            projector = Projector(self.ledger, self.store, self.projections(newer=self.upgraded))
+            reading = ReadSession(self.store, 0, finish(generations.current(projector, 0)))
+            if not finish(all_standing(reading)):
+                return
+            for work in finish(all_standing(reading)):
+                finish(self.ledger.append(answered(work)))
+        raise AssertionError("answers make triggers due without end")
 
     def check_answers(self, expected: Expected) -> None:
         """Of all answers to a trigger that have its answer id, one counts."""
@@ -383,3 +404,39 @@ class World:
         rebuilt = finish(generations.rebuild(projector, 0))
         assert dead_letter_offsets(self.store, rebuilt.active) == expected.dead_letters
         check_views(self.store, rebuilt.active, expected)
+
+
+async def standing(reading: ReadSession) -> AsyncIterator[Work]:
+    """The due work of the partition that is no reflection."""
+    after, last = None, False
+    while not last:
+        page = await due.work(reading, after)
+        last = page.last
+        for after, work in page.items:  # noqa: B007 - the next page begins behind the last key
+            yield work
+
+
+async def all_standing(reading: ReadSession) -> list[Work]:
+    return [work async for work in standing(reading)]
+
+
+def answered(work: Work) -> list[Event]:
+    """The events that answer a trigger: what is to be kept, or retracted, and the event that closes it."""
+    payloads = [{"text": text, "cost": 0} for _, text in work.texts] + [{"entry": entry} for entry in work.entries]
+    kind = "memory.retained" if work.texts else "memory.retracted"
+    done = {"trigger": work.trigger, "events": len(payloads)}
+    answers = [*((kind, payload) for payload in payloads), ("reaction.done", done)]
+    return [
+        Event(
+            id=f"{work.trigger}/answer{f'/{number}' if number < len(answers) else ''}",
+            space=work.space,
+            agent=work.agent,
+            kind=kind,
+            at=timestamps.moment_of(work.at),
+            turn=work.turn,
+            session=work.session,
+            causation_id=work.trigger,
+            payload=payload,
+        )
+        for number, (kind, payload) in enumerate(answers, start=1)
+    ]

@@ -1,0 +1,119 @@
+"""The view of entries as plain values, compared with the oracle."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from recallog_projections.stores.store import Generation, Store
+from recallog_projections.views.entries import tables
+from support.entries_oracle import ExpectedEntries, ExpectedEntry, Fields
+from support.finishing import finish
+
+
+class View:
+    """The rows of one fold, decoded."""
+
+    def __init__(self, store: Store, generation: Generation) -> None:
+        self._store, self._generation = store, generation
+
+    def rows(self, table: Any) -> dict[tuple[str, str, str], Any]:
+        chunk = finish(self._store.scan(self._generation, table.name, limit=1_000_000))
+        return {item.row_key: table.decode(item.data) for item in chunk.items}
+
+    def log(self, log: Any) -> dict[tuple[str, str], list[Any]]:
+        entries: dict[tuple[str, str], list[Any]] = {}
+        for (space, owner, _), entry in self.rows(log).items():
+            entries.setdefault((space, owner), []).append(entry)
+        return entries
+
+
+def check_entries(store: Store, generation: Generation, expected: ExpectedEntries) -> None:
+    """Assert that every table and log of the view holds what the oracle holds, and nothing else."""
+    view = View(store, generation)
+    every = list(expected.entries.values())
+    live = [entry for entry in every if entry.status == "live"]
+    ended = [entry for entry in every if entry.status in ("retracted", "archived")]
+    assert {key[::2]: verdict_of(ref) for key, ref in view.rows(tables.IDS).items()} == {
+        (entry.space, entry.id): expected_verdict(entry) for entry in every
+    }
+    assert {key: fields_of(row) for key, row in view.rows(tables.ROWS).items()} == expected_rows(live)
+    assert {key: fields_of(row) for key, row in view.rows(tables.ENDED).items()} == expected_rows(ended)
+    assert {(key[0], row.owner, *key[1:]) for key, row in view.rows(tables.READERS).items()} == {
+        (entry.space, entry.owner, "" if reader == "*" else reader, key_of(entry))
+        for entry in live
+        for reader in entry.readers
+    }
+    compared = [entry.id for entry in live if entry.content["type"] not in ("tool_usage", "summary", "experience")]
+    assert sorted(row.id for row in view.rows(tables.DIGESTS).values()) == sorted(compared)
+    counts: dict[tuple[str, str, str], int] = {}
+    for entry in live:
+        owned = (entry.space, entry.owner, entry.content["type"])
+        counts[owned] = counts.get(owned, 0) + 1
+    assert {key: row.entries for key, row in view.rows(tables.TYPES).items()} == counts
+    dependents: dict[tuple[str, str, str], list[str]] = {}
+    for entry in live:
+        for source in entry.content["sources"]:
+            dependents.setdefault((entry.space, "", source), []).append(entry.id)
+    assert {key: sorted(row.ids) for key, row in view.rows(tables.SOURCES).items()} == {
+        key: sorted(ids) for key, ids in dependents.items()
+    }
+    assert {(*key[:2], row.id, key[2]) for key, row in view.rows(tables.SUBJECTS).items()} == {
+        (entry.space, entry.owner, entry.id, f"{entry.content['subject']}/{entry.offset:020d}")
+        for entry in live + ended
+        if entry.content["subject"] is not None
+    }
+    check_agents(view, expected)
+    assert {
+        owner: [msgspec.structs.astuple(entry) for entry in entries]
+        for owner, entries in view.log(tables.AUDIT).items()
+    }.keys() == expected.audit.keys()
+    for owner, entries in view.log(tables.AUDIT).items():
+        # Entries that were retracted together stand in the order of their retractions.
+        assert sorted(map(repr, map(msgspec.structs.astuple, entries))) == sorted(map(repr, expected.audit[owner]))
+    assert {
+        owner: [(refusal.event, refusal.entries) for refusal in refusals]
+        for owner, refusals in view.log(tables.REFUSALS).items()
+    } == expected.refusals
+    assert {key: msgspec.structs.astuple(row) for key, row in view.rows(tables.ERASURES).items()} == expected.erasures
+
+
+def check_agents(view: View, expected: ExpectedEntries) -> None:
+    agents = view.rows(tables.AGENTS)
+    owners = {(entry.space, entry.owner) for entry in expected.entries.values()}
+    for space, agent in {*owners, *expected.accounts, *(key[:2] for key in agents)}:
+        row = agents.get((space, agent, "")) or tables.AgentEntries()
+        assert sorted(row.pinned) == sorted(expected.pinned(space, agent))
+        account = expected.accounts.get((space, agent))
+        found = (row.balance, row.spent, row.eur)
+        assert found == ((None, 0, 0) if account is None else (account.balance, account.spent, account.eur))
+
+
+def key_of(entry: ExpectedEntry) -> str:
+    return f"{entry.offset:020d}"
+
+
+def expected_rows(entries: list[ExpectedEntry]) -> dict[tuple[str, str, str], Fields]:
+    return {
+        (entry.space, entry.owner, key_of(entry)): entry.content
+        | {"space": entry.space, "owner": entry.owner, "id": entry.id, "offset": entry.offset}
+        for entry in entries
+    }
+
+
+def fields_of(row: tables.EntryRow) -> Fields:
+    fields = msgspec.structs.asdict(row)
+    return fields | {
+        "metadata": json.loads(row.metadata or b"{}"),
+        "sources": list(row.sources),
+        "audience": list(row.audience),
+    }
+
+
+def verdict_of(ref: tables.EntryRef) -> tuple[Any, ...]:
+    return (ref.owner, ref.offset, ref.status, ref.reason, ref.of, ref.similarity, sorted(ref.retracted))
+
+
+def expected_verdict(entry: ExpectedEntry) -> tuple[Any, ...]:
+    similarity = entry.similarity
+    return (entry.owner, entry.offset, entry.status, entry.reason, entry.of, similarity, sorted(entry.retracted))
