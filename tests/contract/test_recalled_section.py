@@ -66,3 +66,21 @@ def test_explanations_agree_on_what_is_recalled(tmp_path: Path) -> None:
                     assert (found.verdict == "remembered") == bool(found.sections)
 
     run(work())
+
+
+def test_entries_are_recalled_with_their_priority_by_the_query_of_the_template(tmp_path: Path) -> None:
+    async def work() -> None:
+        engine = EdgeEngine(tmp_path / "engine")
+        async with memory_with(tmp_path, lambda ledger: indexing_of(ledger, engine)) as memory:
+            kept = {"text": "Genoa has two harbours.", "type": "fact", "priority": "critical"}
+            await memory.publish_many([*said(), event("memory.retained", id="m-1", turn=9, payload=kept)])
+            template = "{current_state} harbours of Genoa"
+            await memory.publish(event("agent.configured", payload={"rag": {"query_template": template, "limit": 1}}))
+            assert memory._components.index is not None
+            await catch_up(memory._components.index.indexer)
+            shown = "[turn 009][memory.retained][critical] Genoa has two harbours."
+            assert recalled_in((await memory.context("village", "baker", query="?")).text) == [shown]
+            await memory.publish(event("agent.configured", payload={"rag": {"enabled": False}}))
+            assert recalled_in((await memory.context("village", "baker", query="harbours of Genoa")).text) == []
+
+    run(work())

@@ -190,7 +190,8 @@ def settings_lines() -> list[bytes]:
 
 ARGUMENTS: dict[str, Sequence[Any]] = {
     "space": ["village", "city"], "agent": ["baker", "miller"], "reader": ["smith"], "author": ["miller"],
-    "query": QUESTIONS, "scene": ["The mill.", *QUESTIONS], "extra": ["x"], "output_format": ["JSON"], "ids": [["e-1",
+    "query": QUESTIONS, "scene": ["The mill.", *QUESTIONS], "extra": ["x"], "step": ["x"],
+    "components": [["A: x", {"heading": "B", "text": "y"}]], "output_format": ["JSON"], "ids": [["e-1",
     "e-2"]], "event_id": ["e-1", "e-17"], "event": [EVENT], "events": [[EVENT, EVENT]], "window": [3, "3"],
     "limit": [5], "top_k": [5], "entries_before": [2, "3"], "entries_after": [2], "budget_tokens": [500, 40],
     "turn": [3], "partition": [0], "before": ["0:9", {"partition": 0, "offset": 9}], "after": ["0:1", "5"],

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -54,9 +55,13 @@ CONFIGURED = st.fixed_dictionaries(
         "persona": TEXTS,
         "goal": TEXTS,
         "dates": st.sampled_from(("always", "never", "automatic")),
+        "rag": st.fixed_dictionaries({}, optional={"enabled": st.booleans(), "limit": st.integers(1, 20)}),
     },
 ).map(lambda payload: event("agent.configured", payload=payload))
-REQUESTS = st.builds(ContextRequest, scene=GIVEN, extra=GIVEN, output_format=GIVEN)
+COMPONENTS = st.lists(st.tuples(st.sampled_from(("PRICES", "RULES")), TEXTS), max_size=2)
+REQUESTS = st.builds(
+    ContextRequest, scene=GIVEN, extra=GIVEN, output_format=GIVEN, step=GIVEN, components=COMPONENTS, query=GIVEN
+)
 BUDGETS = st.integers(1, 3_000) | st.integers(1, 300)
 
 
@@ -69,12 +74,7 @@ class Prompts:
         self.whole = self.on(None)
 
     def on(self, budget_tokens: int | None) -> ContextView:
-        request = ContextRequest(
-            self._request.scene,
-            extra=self._request.extra,
-            output_format=self._request.output_format,
-            budget_tokens=budget_tokens,
-        )
+        request = replace(self._request, budget_tokens=budget_tokens)
         answer = context.context(self._reading, None, TermCache(), "village", "baker", request, limits.LOG_EVENTS_KEPT)
         return finish(answer)
 

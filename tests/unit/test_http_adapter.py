@@ -52,6 +52,8 @@ ARGUMENTS: Mapping[str, Any] = {
     "wait_index": "true",
     "scene": "The mill burns: what now?",
     "extra": "Be brief & kind.",
+    "components": ["PRICES: Flour is 3 crowns."],
+    "step": "Answer the miller.",
     "output_format": "One sentence.",
     "budget_tokens": 1000,
     "namespace": "notes",
