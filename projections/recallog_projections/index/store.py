@@ -177,7 +177,7 @@ class IndexStore(Store):
                 raise Rebuilding(str(error)) from error
             items = []
             for point in stored:
-                wrong = points.damage(point, vectors=damaged is not None)
+                wrong = points.damage(point)
                 if wrong and damaged is None:
                     raise IndexDamaged(f"the point {point.id} of the index is damaged: {wrong}")
                 if wrong and damaged is not None:
@@ -261,7 +261,7 @@ async def damage(rows: Store, engine: Engine, generation: Generation) -> str:
     if found < documented:
         return f"{documented - found:,} of {documented:,} memories are missing"
     for point in await engine.scroll(collection_of(generation), None, _SAMPLE_POINTS, vectors=True):
-        if wrong := points.damage(point, vectors=True):
+        if wrong := points.damage(point):
             return f"the point {point.id} is damaged: {wrong}"
     return ""
 
