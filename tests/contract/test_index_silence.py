@@ -153,6 +153,55 @@ def test_what_waits_for_the_index_does_not_wait_for_a_stopped_service(built: Pat
     run(work())
 
 
+_BUSY = """
+import os, socket, sys, time
+from pathlib import Path
+import msgspec
+from filelock import FileLock
+from recallog import layout
+from recallog.index import messages
+from recallog_schemas.errors import IndexUnavailable
+
+def received(stream):
+    return stream.read(int.from_bytes(stream.read(messages.LENGTH_BYTES), "big"))
+
+with FileLock(Path(sys.argv[1]) / layout.INDEX_LOCK), socket.create_server(("127.0.0.1", 0)) as server:
+    address = messages.Address(server.getsockname()[1], "token", os.getpid())
+    (Path(sys.argv[1]) / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(address))
+    print(1, flush=True)
+    while True:
+        client, _ = server.accept()
+        with client, client.makefile("rb") as stream:
+            received(stream)
+            call = messages.call(received(stream))
+            until = time.process_time() + 2.0
+            while time.process_time() < until:
+                pass
+            healthy = messages.Result(msgspec.json.encode(messages.HealthReport("", 0, "")))
+            failed = messages.failure(IndexUnavailable("computed to the end"))
+            client.sendall(messages.framed(healthy if isinstance(call, messages.Health) else failed))
+"""
+
+
+def test_work_on_the_index_waits_for_a_service_that_computes_and_a_question_does_not(built: Path) -> None:
+    async def work() -> None:
+        command = [sys.executable, "-c", _BUSY, str(built)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline() == b"1\n"
+                async with Memory.open(settings(built)) as memory:
+                    answer = await memory.recall("village", "baker", QUESTION)
+                    assert "has said nothing for 1 s" in answer.degraded
+                    for waiting in (memory.admin.verify("index"), memory.admin.rebuild("index")):
+                        with pytest.raises(IndexUnavailable, match="computed to the end"):
+                            await waiting
+            finally:
+                process.kill()
+
+    run(work())
+
+
 def test_a_memory_is_closed_within_the_deadline_although_its_service_is_stopped(built: Path) -> None:
     async def work() -> None:
         async with indexed(built) as memory:

@@ -21,6 +21,7 @@ from recallog_projections.breaker import Attempt, Breaker
 from recallog_projections.threads import run_in_own_thread
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
+from recallog_streams.concurrency import ended
 
 if TYPE_CHECKING:
     import subprocess
@@ -30,6 +31,8 @@ START_SECONDS = 20.0
 engine."""
 WORKING_SECONDS = 0.25
 """How often a service says that it executes a call."""
+PATIENCE_SECONDS = 60.0
+"""How long a patient call waits for a process that computes and says nothing."""
 SPAWN_SECONDS_MIN = 1.0
 """The time between two attempts to start a process. One that finds another process in its place ends at once."""
 OTHER_SECONDS = 30.0
@@ -59,19 +62,21 @@ async def call(
     message: messages.Call,
     progress: Callable[[int, int], None] | None = None,
     deadline_seconds: float = limits.DEADLINE_SECONDS,
+    *,
+    patient: bool = False,
 ) -> bytes:
     """What the service of a folder returns for one call, as JSON.
 
     `progress` is called with (done, total) while the call is executed. Raises the error that the call raised,
     `ServiceAbsent`, or `ServiceSilent` if the service says nothing for `deadline_seconds`, and then at once for some
-    seconds.
+    seconds. A `patient` call is made in any case, and goes on while the process of a silent service computes.
     """
-    breaker = _breakers.get(home) or _breakers.setdefault(home, _breaker(home))
+    breaker = _breaker(home) if patient else _breakers.get(home) or _breakers.setdefault(home, _breaker(home))
     attempt: Attempt | None = None
     try:
         async with breaker.attempt(deadline_seconds) as attempt:
             try:
-                return await _called(home, message, progress, attempt)
+                return await _called(home, message, progress, attempt, patient)
             except (OSError, EOFError, msgspec.MsgspecError) as error:
                 raise ServiceAbsent(
                     f"the index of {home} is not being served ({error}); the next query starts it"
@@ -93,7 +98,7 @@ def _breaker(home: Path) -> Breaker:
 
 
 async def _called(
-    home: Path, message: messages.Call, progress: Callable[[int, int], None] | None, attempt: Attempt
+    home: Path, message: messages.Call, progress: Callable[[int, int], None] | None, attempt: Attempt, patient: bool
 ) -> bytes:
     address = _address(home)
     if not _exists(address.pid):
@@ -102,7 +107,7 @@ async def _called(
     try:
         writer.write(messages.framed(messages.Handshake(address.token)) + messages.framed(message))
         while True:
-            frame = messages.frame(await _next_message(reader, attempt))
+            frame = messages.frame(await _next_message(reader, attempt, address.pid if patient else None))
             match frame:
                 case messages.Result(value):
                     return value
@@ -124,8 +129,27 @@ def _address(home: Path) -> messages.Address:
     return messages.address((home / layout.INDEX_ADDRESS).read_bytes())
 
 
-async def _next_message(reader: asyncio.StreamReader, attempt: Attempt) -> bytes:
-    """The next message. Each part of it that arrives is progress."""
+async def _next_message(reader: asyncio.StreamReader, attempt: Attempt, busy: int | None) -> bytes:
+    """The next message. Each part of it that arrives is progress, and so is what the process `busy` computes before."""
+    watching = asyncio.create_task(_watch(busy, attempt)) if busy is not None else None
+    try:
+        return await _received(reader, attempt)
+    finally:
+        if watching is not None:
+            await ended(watching)
+
+
+async def _watch(pid: int, attempt: Attempt) -> None:
+    """Begin the deadline anew while the process `pid` computes, at most for `PATIENCE_SECONDS`."""
+    before, give_up = _activity(pid), time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < give_up:
+        await asyncio.sleep(WORKING_SECONDS)
+        if (now := _activity(pid)) != before:
+            attempt.progress()
+            before = now
+
+
+async def _received(reader: asyncio.StreamReader, attempt: Attempt) -> bytes:
     length = int.from_bytes(await reader.readexactly(messages.LENGTH_BYTES), "big")
     if length > messages.MESSAGE_BYTES_MAX:
         raise ConnectionError("it does not use this protocol")
@@ -193,30 +217,32 @@ class ServiceProcess:
         self._retry_at = 0.0
         self._closed = False
 
-    async def health(self) -> messages.HealthReport | None:
+    async def health(self, *, patient: bool = False) -> messages.HealthReport | None:
         """Whether the index follows the ledger; None if no service answers. Raises `ServiceSilent`.
 
         The address file alone is no proof of a service: one that was killed leaves it behind.
         """
         try:
-            data = await call(self._home, messages.Health(), deadline_seconds=self._settings.deadline_seconds)
+            data = await call(
+                self._home, messages.Health(), deadline_seconds=self._settings.deadline_seconds, patient=patient
+            )
         except ServiceAbsent:
             return None
         self._failures = 0
         return msgspec.json.decode(data, type=messages.HealthReport)
 
-    async def begin(self) -> messages.HealthReport | None:
+    async def begin(self, *, patient: bool = False) -> messages.HealthReport | None:
         """Start a service if none answers, without waiting for it. Returns the health of the one that answers.
 
         Raises `IndexUnavailable` if its process cannot be started, or says nothing.
         """
-        health = await self.health()
+        health = await self.health(patient=patient)
         if health is None:
             await asyncio.to_thread(self._ensure_process)
         return health
 
-    async def start(self, wait_seconds: float = START_SECONDS) -> messages.HealthReport:
-        """The health of the service, once one answers.
+    async def start(self, wait_seconds: float = START_SECONDS, *, patient: bool = False) -> messages.HealthReport:
+        """The health of the service, once one answers; `patient` as in `call`.
 
         Raises `IndexUnavailable` if none does after `wait_seconds`, or if the process that starts does not show for
         `deadline_seconds` that it is alive.
@@ -224,7 +250,7 @@ class ServiceProcess:
         give_up = time.monotonic() + wait_seconds
         sign: object = None
         signed_at = time.monotonic()
-        while (health := await self.begin()) is None:
+        while (health := await self.begin(patient=patient)) is None:
             if (latest := self._sign_of_life()) != sign:
                 sign, signed_at = latest, time.monotonic()
             if time.monotonic() - signed_at > self._settings.deadline_seconds:
