@@ -44,20 +44,20 @@ class Plan:
     """Of the questions."""
 
     def as_served(self, root: Folders) -> "Plan | None":
-        """The same damage of the folder whose index another process serves; None if it has no such file."""
+        """The same damage of the folder whose index another process serves, as far as it has such files.
+
+        None if it has none of the engine's.
+        """
         theirs = folders.files_of(root.of(folders.SERVED))
         damages = []
         for mutation in self.mutations:
-            if mutation.file in theirs:
-                damages.append(mutation)
-                continue
-            names = [file for file in theirs if Path(file).name == Path(mutation.file).name]
-            if not names:
-                return None
-            size = (root.of(folders.SERVED) / names[0]).stat().st_size
-            if any(at >= size for at in mutation.at):
-                return None
-            damages.append(replace(mutation, file=names[0]))
+            name = Path(mutation.file).name
+            file = next((file for file in theirs if mutation.file == file or name == Path(file).name), None)
+            size = (root.of(folders.SERVED) / file).stat().st_size if file is not None else 0
+            if file is not None and (size or not mutation.at):
+                damages.append(replace(mutation, file=file, at=tuple(at % size for at in mutation.at)))
+        if not any(mutation.file.startswith(str(layout.INDEX_ENGINE)) for mutation in damages):
+            return None
         repair = None if self.repair_first is REINDEX else self.repair_first
         return replace(self, state=folders.SERVED, mutations=tuple(damages), repair_first=repair)
 
