@@ -10,7 +10,7 @@ from recallog_schemas.views.base import ComputedAt, ListView, View
 
 _RESTORE = "Keep a copy of the folder, then restore your backup of the ledger"
 _REMEDIES: Mapping[str, str] = {
-    "damaged": "Without a backup, recallog export --keep-going writes what can still be read",
+    "damaged": f"{_RESTORE}; without one, recallog export --keep-going writes the records that can still be read",
     "missing": _RESTORE,
     "changed": (
         "The ledger was changed after it was folded. Keep a copy of the folder and compare the range with a backup. If "
