@@ -30,7 +30,8 @@ class PartitionStatus(View):
     incomplete: bool
     """Some dead letters have a future schema: newer code can read them."""
     problem: str = ""
-    """Why the views cannot be read; "" if they can. Queries then fold the ledger in memory, if they are in a folder."""
+    """Why the views cannot be read, so that queries in a folder fold the ledger in memory, or which of the records that
+    they have processed the ledger lacks; "" otherwise."""
 
     def format(self) -> str:
         """Views, partition, progress, dead letters and generation in one line."""
