@@ -59,6 +59,10 @@ def export_command(
                 target.close()
 
     terminal.run(work)
+    if refused and output is not None:
+        terminal.note(
+            f"{exported:,} events were written; a new folder restores them: recallog ingest {output} --home FOLDER"
+        )
     raise typer.Exit(1 if refused else 0)
 
 
