@@ -102,6 +102,7 @@ def test_an_export_with_keep_going_lists_damaged_records_and_writes_all_others(h
     result = recallog("export", "--keep-going", "--output", saved, "--home", home)
     assert result.code == 1
     assert re.findall(r"^left out (\S+):", result.err, re.MULTILINE) == ["0:57", "0:120"]
+    assert f"198 events were written; restore them in a new folder: recallog ingest {saved}" in result.err
     again = tmp_path / "again"
     assert recallog("ingest", saved, "--no-index", "--home", again).code == 0
     assert recallog("verify", "--home", again).out.startswith("clean 198 records")

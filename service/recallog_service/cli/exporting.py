@@ -61,7 +61,7 @@ def export_command(
     terminal.run(work)
     if refused and output is not None:
         terminal.note(
-            f"{exported:,} events were written; a new folder restores them: recallog ingest {output} --home FOLDER"
+            f"{exported:,} events were written; restore them in a new folder: recallog ingest {output} --home …"
         )
     raise typer.Exit(1 if refused else 0)
 
