@@ -121,6 +121,14 @@ def test_views_of_a_newer_recallog(home: Path) -> None:
     failed(recallog("episodic", "village", "baker", "--home", home), 3, "format 99.*Install a newer version")
 
 
+def test_a_lost_ledger_beside_its_views_is_named_and_no_new_one_is_advised(home: Path) -> None:
+    (home / "ledger.db").unlink()
+    found = recallog("episodic", "village", "baker", "--home", home)
+    assert found.code == 2
+    assert f"{home / 'ledger.db'} is missing" in found.err
+    assert "publish" not in found.err
+
+
 def test_the_ledger_of_another_folder_under_these_views(home: Path, tmp_path: Path) -> None:
     recallog("publish", "village", "baker", "agent.spoke", "Bread!", "--home", tmp_path / "other")
     without_log(tmp_path / "other" / "ledger.db")
