@@ -6,10 +6,11 @@ import os
 import random
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +75,15 @@ class Place:
 async def place(home: Path) -> AsyncIterator[Place]:
     """The memory in `home`, whose index is not maintained yet."""
     engine, embedder, made = EdgeEngine(home / ENGINE), ToyEmbedder("toy"), []
+    rows = SqliteStore(home / ROWS)
 
     def index(ledger: Any) -> Indexer:
-        made.append(indexing_of(ledger, engine, {"toy": embedder}, SqliteStore(home / ROWS)))
+        made.append(indexing_of(ledger, engine, {"toy": embedder}, rows))
         return made[0]
 
     async with memory_with(home, index) as memory:
         yield Place(memory, made[0], embedder)
+    await rows.close()  # its log must not remain beside the file that is damaged next
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +194,37 @@ def test_lost_rows_cost_no_vectors(home: Path, damage: str) -> None:
             store = (await found.indexing.views()).store
             assert isinstance(store, IndexStore)
             assert (store.counts.embedded, store.counts.reused) == (0, len(TEXTS) + 1)
+
+    run(work())
+
+
+def test_the_index_of_a_deleted_ledger_answers_nothing(home: Path) -> None:
+    for path in [*home.glob("ledger.db*"), *home.glob("views.db*")]:
+        path.unlink()
+
+    async def work() -> None:
+        async with place(home) as found:
+            for texts in ([], ["The mill stands."]):
+                await found.memory.publish_many([event(payload={"text": text}) for text in texts])
+                answer = await found.ask()
+                assert [hit.text for hit in answer.hits] == texts
+                assert "computed from another ledger" in (answer.degraded or "")
+                assert f"rm {home / ROWS}" in (answer.degraded or "")
+
+    run(work())
+
+
+def test_an_index_beyond_the_end_of_its_ledger_is_named(home: Path) -> None:
+    with closing(sqlite3.connect(home / "ledger.db")) as connection, connection:
+        connection.execute("DELETE FROM events WHERE offset > 3")
+    for path in home.glob("views.db*"):
+        path.unlink()
+
+    async def work() -> None:
+        async with place(home) as found:
+            answer = await found.ask()
+            assert {hit.source for hit in answer.hits} == {"views"}
+            assert f"0:{len(TEXTS)}" in (answer.degraded or "")
 
     run(work())
 

@@ -3,7 +3,6 @@
 import asyncio
 import random
 import shutil
-import sqlite3
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -347,7 +346,7 @@ class _Trial:
         path = _damaged_copy(self._plan, self._root, self._folder, name)
         try:
             return not all(row in self._root.history[name] for row in folders.rows_of(path))
-        except (sqlite3.Error, OSError):
+        except judge.UNREADABLE:
             return False
 
 

@@ -78,7 +78,7 @@ def test_a_truncated_ledger(home: Path, command: list[str]) -> None:
     without_log(home / "ledger.db")
     whole = (home / "ledger.db").read_bytes()
     (home / "ledger.db").write_bytes(whole[: len(whole) // 2])
-    failed(recallog(*command, "--home", home), 3, "is truncated.*backup")
+    failed(recallog(*command, "--home", home), 3, "is truncated.*backup of the folder$")
 
 
 def test_an_empty_ledger_file(home: Path) -> None:
@@ -106,6 +106,12 @@ def test_an_export_with_keep_going_lists_damaged_records_and_writes_all_others(h
     again = tmp_path / "again"
     assert recallog("ingest", saved, "--no-index", "--home", again).code == 0
     assert recallog("verify", "--home", again).out.startswith("clean 198 records")
+
+
+def test_a_dead_letter_behind_the_end_that_the_ledger_has_lost(home: Path) -> None:
+    with closing(sqlite3.connect(home / "ledger.db")) as connection, connection:
+        connection.execute("DELETE FROM events WHERE offset > 41")
+    failed(recallog("dead-letters", "show", "0:45", "--home", home), 3, "0:199.*is missing.*ledger.db")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
