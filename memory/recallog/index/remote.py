@@ -40,6 +40,8 @@ OTHER_SECONDS = 30.0
 RETRY_SECONDS_MAX = 60.0
 """How long no process is started, at most, after several have failed in succession."""
 _POLL_SECONDS = 0.02
+_CRASHES = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE")
+"""The ends of a process to which damaged files of the engine may lead."""
 _LOG_BYTES = 4096
 """The end of the log that is read for the cause of a failure."""
 
@@ -382,14 +384,16 @@ def _log(path: Path) -> IO[bytes]:
 
 
 def _ended(code: int, log: Path) -> str:
-    """Why a process ended: its last line in the log."""
-    how = f"exit code {code}"
+    """Why a process ended, and what to do: its last line in the log, or that the engine's files may be damaged."""
+    how, then = f"exit code {code}", ""
     if code < 0:
         with contextlib.suppress(ValueError):
             how = signal.Signals(-code).name
+    if how in _CRASHES:
+        then = f". A file in {log.parent} may be damaged: try again; after some crashes the index is built again"
     last = ""
     with contextlib.suppress(OSError), log.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
         lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
         last = lines[-1].strip() if lines and code > 0 else ""
-    return f"the index's process ended ({how}{': ' + last if last else ''}); see {log}"
+    return f"the index's process ended ({how}{': ' + last if last else ''}); see {log}{then}"
