@@ -135,7 +135,7 @@ ENGINE_DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "other version": (lambda home: file_of(home, "segments/*/version.info").write_text("99.0.0"), "99.0.0"),
     "state truncated": (
         lambda home: os.truncate(file_of(home, "segments/*/vector_storage-terms/deleted/status.dat"), 0),
-        "files of the index are damaged",
+        "files of the index in .* are damaged",
     ),
     "payloads truncated": (lambda home: os.truncate(file_of(home, f"{PAYLOADS}/page_0.dat"), 0), "are damaged"),
     "vectors overwritten": (

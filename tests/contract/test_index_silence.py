@@ -26,6 +26,7 @@ from recallog.settings import Settings
 from recallog_schemas import Event
 from recallog_schemas.errors import IndexUnavailable
 from support.events import event, run
+from support.read_only import read_only
 
 DEADLINE_SECONDS = 1.0
 BUSY_SECONDS = 2.0
@@ -110,6 +111,7 @@ def test_a_stopped_service_costs_one_deadline_then_nothing_and_answers_again_whe
                 took, answer = await seconds(memory.recall("village", "baker", QUESTION))
                 assert took < DEADLINE_SECONDS + BUSY_SECONDS
                 assert "has said nothing for 1 s" in answer.degraded
+                assert f"kill -CONT {address(built).pid}" in answer.degraded
                 for ask in (
                     lambda: memory.recall("village", "baker", QUESTION),
                     lambda: memory.search("village", "baker", QUESTION),
@@ -303,6 +305,35 @@ def test_a_damaged_address_file_is_replaced_while_its_service_runs(built: Path, 
             await _until_current(memory)
 
     run(work())
+
+
+def test_a_file_in_place_of_the_index_is_named_everywhere(built: Path) -> None:
+    shutil.rmtree(built / layout.INDEX)
+    (built / layout.INDEX).touch()
+
+    async def work() -> None:
+        async with Memory.open(settings(built)) as memory:
+            cause = f"{built / layout.INDEX} is not a folder: move it away"
+            assert cause in ((await memory.recall("village", "baker", QUESTION)).degraded or "")
+            assert [cause in each.reason for each in (await memory.admin.verify()).not_compared] == [True]
+            index = (await memory.admin.status()).index
+            assert index is not None
+            assert (index.state, bool(index.problem)) == ("unavailable", True)
+            (built / layout.INDEX).unlink()
+            await _until_current(memory)
+
+    run(work())
+
+
+def test_an_index_on_a_read_only_file_system_is_named_as_such(built: Path) -> None:
+    async def work(place: Path) -> None:
+        async with Memory.open(settings(place)) as memory:
+            answer = await memory.recall("village", "baker", QUESTION)
+            assert answer.considered == len(TEXTS)
+            assert "cannot be served: it is on a read-only file system" in (answer.degraded or "")
+
+    with read_only(built) as place:
+        run(work(place))
 
 
 def test_a_log_that_cannot_be_written_does_not_keep_the_index_from_being_served(built: Path) -> None:

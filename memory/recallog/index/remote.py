@@ -92,11 +92,19 @@ async def call(
 def _breaker(home: Path) -> Breaker:
     return Breaker(
         lambda reason: ServiceSilent(
-            f"the process that serves the index of {home} {reason}. See who holds {home / layout.INDEX_LOCK}, and "
-            f"{home / layout.INDEX_LOG}"
+            f"the process that serves the index of {home} {reason}. See {_whom(home)}, and {home / layout.INDEX_LOG}"
         ),
         failures=(),
     )
+
+
+def _whom(home: Path) -> str:
+    """The process that serves a folder, in words, with what continues it."""
+    try:
+        pid = _address(home).pid
+    except (OSError, msgspec.MsgspecError):
+        return f"who holds {home / layout.INDEX_LOCK}"
+    return f"process {pid}, which `kill -CONT {pid}` continues if it is stopped"
 
 
 async def _called(
@@ -317,8 +325,16 @@ class ServiceProcess:
     def _spawn(self) -> None:
         import subprocess  # most commands find a service that another one has started
 
+        from recallog_projections.file_errors import has_space, why_not_writable
+
+        folder = self._home / layout.INDEX
+        if folder.exists() and not folder.is_dir():
+            raise IndexUnavailable(f"{folder} is not a folder: move it away, and the next query builds the index")
+        why = why_not_writable(folder if folder.exists() else self._home)
+        if why and has_space(self._home):
+            raise IndexUnavailable(f"the index in {folder} cannot be served: {why}")
         self._spawned_at = time.monotonic()
-        (self._home / layout.INDEX).mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         with _log(self._home / layout.INDEX_LOG) as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "recallog.index_service"],

@@ -96,7 +96,9 @@ class ServedIndex(SemanticIndex):
         return True
 
     def exists(self) -> bool:
-        return any((self._settings.home / path).exists() for path in (layout.INDEX_ROWS, layout.INDEX_ENGINE))
+        home = self._settings.home
+        is_file = (home / layout.INDEX).is_file()  # said where the index is used
+        return is_file or any((home / path).exists() for path in (layout.INDEX_ROWS, layout.INDEX_ENGINE))
 
     async def size_bytes(self) -> int:
         from recallog_projections.index.engines import folder

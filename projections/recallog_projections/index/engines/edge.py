@@ -197,7 +197,7 @@ class EdgeEngine(Engine):
                 return work(*arguments)
             except BaseException as error:
                 if _is_of_library(error) and not _is_of_system(error):
-                    raise IndexDamaged(f"files of the index are damaged: {error}") from error
+                    raise IndexDamaged(f"files of the index in {self._folder} are damaged: {error}") from error
                 raise
 
     # The methods below run in the thread.
@@ -402,7 +402,7 @@ def _loaded(path: Path) -> qdrant.EdgeShard:
             ) from error
         if _is_of_system(error):
             raise IndexUnavailable(f"the semantic index {path} cannot be opened: {error}") from error
-        raise IndexDamaged(f"files of the index are damaged: {error}") from error
+        raise IndexDamaged(f"files of the index in {path} are damaged: {error}") from error
 
 
 def _read_ahead(folder: Path) -> None:
