@@ -27,6 +27,7 @@ from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.index.engines.engine import Point, StoredPoint
 from recallog_projections.index.store import IndexStore
 from recallog_projections.stores.sqlite import SqliteStore
+from recallog_schemas.errors import LedgerMismatch
 from recallog_schemas.views import RecallView
 from support.events import event, run
 from support.indexing import catch_up, collection, indexing_of, memory_with, running, until
@@ -225,6 +226,19 @@ def test_an_index_beyond_the_end_of_its_ledger_is_named(home: Path) -> None:
             answer = await found.ask()
             assert {hit.source for hit in answer.hits} == {"views"}
             assert f"0:{len(TEXTS)}" in (answer.degraded or "")
+
+    run(work())
+
+
+def test_a_lost_collection_is_not_built_again_from_a_ledger_that_has_lost_its_end(home: Path) -> None:
+    with closing(sqlite3.connect(home / "ledger.db")) as connection, connection:
+        connection.execute("DELETE FROM events WHERE offset > 3")
+    shutil.rmtree(home / ENGINE)
+
+    async def work() -> None:
+        async with place(home) as found:
+            with pytest.raises(LedgerMismatch, match=r"0:4.*is missing"):
+                await catch_up(found.indexing)
 
     run(work())
 

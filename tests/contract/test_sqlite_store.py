@@ -226,7 +226,7 @@ DAMAGED_READS = {
     "UPDATE rows SET name = 'u'": False,
     "UPDATE rows SET value = 7": True,
     "UPDATE rows SET crc = 'x'": True,
-    "UPDATE logs SET owner = 'maker'": False,
+    "UPDATE logs SET owner = 'maker'": True,
     "UPDATE logs SET number = number + 7": True,
     "UPDATE logs SET crc = 0": True,
     "UPDATE segments SET slot = slot + 1": True,
@@ -281,6 +281,36 @@ def test_a_damaged_key_hides_no_rows_from_a_scan(store: SqliteStore, path: Path,
             assert run(reopened.checkpoint(A)) is None
         else:
             assert [item.row_key for item in rows] == [row_key[1:] for row_key in SCANNED]
+    finally:
+        run(reopened.close())
+
+
+@pytest.mark.parametrize("letter", ["a", "z"])
+@pytest.mark.parametrize("damaged", range(9))
+def test_a_damaged_key_in_the_index_of_logs_hides_no_log(
+    store: SqliteStore, path: Path, damaged: int, letter: str
+) -> None:
+    names = [LogName("l", "village", f"owner-{n}") for n in range(9)]
+    activate(store, A, 3, Changes({}, {name: [b"1"] for name in names}, {"l": 100}))
+    run(store.close())
+    before = f"lvillageowner-{damaged}".encode()
+    content = path.read_bytes()
+    assert content.count(before) == 2  # in the table and in its index
+    at = content.index(before, content.index(before) + 1)
+    with closing(sqlite3.connect(path)) as connection:
+        (index,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name LIKE '%logs_1'").fetchone()
+    at = at if at // 4096 == index - 1 else content.index(before)
+    assert at // 4096 == index - 1
+    path.write_bytes(content[:at] + letter.encode() + content[at + 1 :])
+    reopened = SqliteStore(path)
+    try:
+        for name in names:
+            try:
+                found = run(reopened.read(0, [], [(name, 9)]))
+            except Rebuilding:
+                assert run(reopened.checkpoint(A)) is None
+                break
+            assert list(found.logs[0].entries) == [b"1"]
     finally:
         run(reopened.close())
 

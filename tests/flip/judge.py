@@ -302,7 +302,8 @@ def _status_problem(found: Any, right: Any, of_ledger: bool) -> str:
     whole = {(row["views"], row["partition"]): row for row in right["partitions"]}
     at_end = False
     for row in found["partitions"]:
-        if row["lag"] != row["end"] - row["checkpoint"] - 1:
+        has_lost_end = row["end"] <= row["checkpoint"]
+        if row["lag"] != max(0, row["end"] - row["checkpoint"] - 1) or (has_lost_end and not of_ledger):
             return f"lag of {row}"
         expected = whole.get((row["views"], row["partition"]))
         if expected is None:
@@ -329,7 +330,7 @@ def _first(offsets: frozenset[int]) -> str:
 
 
 def records_of(path: Path) -> dict[int, tuple[object, ...]]:
-    """By offset: the space, the id and the value of each record of a ledger, read without Recallog.
+    """By offset: the space, the id, the value and the checksum of each record of a ledger, read without Recallog.
 
     A record that is only found by reading all is left out: where pages are exchanged, none finds it by its offset.
     """
@@ -337,8 +338,8 @@ def records_of(path: Path) -> dict[int, tuple[object, ...]]:
     try:
         connection.text_factory = bytes
         names = dict(connection.execute("SELECT number, name FROM spaces").fetchall())
-        rows = connection.execute("SELECT offset, space, id, value FROM events ORDER BY offset").fetchall()
-        found = {offset: (names.get(space), id_, value) for offset, space, id_, value in rows}
+        rows = connection.execute("SELECT offset, space, id, value, crc FROM events ORDER BY offset").fetchall()
+        found = {offset: (names.get(space), id_, value, crc) for offset, space, id_, value, crc in rows}
         by_offset = "SELECT 1 FROM events WHERE offset = ?"
         return {offset: row for offset, row in found.items() if connection.execute(by_offset, (offset,)).fetchone()}
     finally:
