@@ -55,6 +55,7 @@ class Admin(Facade):
             self._components.log_events,
             callbacks.get("progress"),
             index.deadline_seconds,
+            patient=True,
         )
         return operation.from_json(answer)
 

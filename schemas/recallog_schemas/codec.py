@@ -100,7 +100,7 @@ def encode(event: Event) -> bytes:
     """The bytes of `event`, which `decode` to an equal event.
 
     An event is frozen, but its payload is a dict that may have been changed since it was checked, and pydantic offers
-    ways around a frozen model. So the bytes are judged, as every reader will judge them, not the event. Raises
+    ways around a frozen model. So the bytes are validated, as `decode` does it, not the event. Raises
     `InvalidEvent` (with the field's path), `EventTooLarge` or `FutureSchema`.
     """
     try:

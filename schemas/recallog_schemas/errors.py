@@ -194,14 +194,15 @@ class StorageReadOnly(StorageUnavailable):
 
 
 class StorageCorrupt(StorageError):
-    """The stored bytes are truncated or damaged.
+    """The stored bytes are truncated or damaged. `finding` is the message without the advice that ends it.
 
     For a damaged record of the ledger, `position` is its position, for example `0:57`, and `until` the offset of the
     next record that can be read, as far as known: reading from there continues behind the damage.
     """
 
-    def __init__(self, message: str, *, position: str = "", until: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, finding: str, *, remedy: str = "", position: str = "", until: int | None = None) -> None:
+        super().__init__(f"{finding}. {remedy}" if remedy else finding)
+        self.finding = finding
         self.position = position
         self.until = until
 

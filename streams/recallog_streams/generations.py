@@ -116,7 +116,8 @@ async def complete(
 ) -> Rebuilt:
     """Fold the building generation up to the ledger's end and cut over to it.
 
-    Raises `NewDeadLetters` as `rebuild` does, and `GenerationGone` if another process has retired it meanwhile.
+    Raises `NewDeadLetters` as `rebuild` does, `GenerationGone` if another process has retired it meanwhile, and
+    `LedgerMismatch` if the live views, lost or not, have processed records that the ledger does not have.
     """
     store, building, partition = projector.store, begun.generation, begun.generation.partition
     replaced = (await store.pointer(partition)).active
@@ -141,6 +142,9 @@ async def complete(
             return Rebuilt(replaced, building, begun.joined)
         if now.building != building:
             raise GenerationGone(f"the generation {building.id} is retired")
+        if replaced is None and now.active is not None and (await projector.ledger.ends())[partition] <= until:
+            # The active one lacks only a part, such as a collection of the index, and is beyond the ledger's end.
+            raise projector.mismatch(partition, until, "is missing")
 
 
 async def _check_end(projector: Projector, building: Generation, active: Generation | None, end: int) -> None:

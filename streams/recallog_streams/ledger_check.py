@@ -37,7 +37,7 @@ class RecordsProblem:
     first: int
     last: int
     reason: str = ""
-    """The ledger's error for damaged records."""
+    """What the ledger says about damaged records, without a remedy."""
 
 
 async def check(ledger: Ledger, partition: int, kept: Sequence[KeptValue]) -> list[RecordsProblem]:
@@ -57,7 +57,8 @@ async def check(ledger: Ledger, partition: int, kept: Sequence[KeptValue]) -> li
         except StorageCorrupt as error:
             damaged, found = _damaged(error, start, end), found + 1
             if found == limits.VERIFY_DAMAGED_MAX:
-                damaged = RecordsProblem(Problem.DAMAGED, damaged.first, end - 1, f"{error}; the rest was not read")
+                reason = f"{error.finding}; the rest was not read"
+                damaged = RecordsProblem(Problem.DAMAGED, damaged.first, end - 1, reason)
             problems.append(damaged)
             start = damaged.last + 1
             comparison.skip(start)
@@ -151,7 +152,7 @@ def _damaged(error: StorageCorrupt, start: int, end: int) -> RecordsProblem:
     until = end if error.until is None else error.until
     if not start <= first < until:
         raise error
-    return RecordsProblem(Problem.DAMAGED, first, min(until, end) - 1, str(error))
+    return RecordsProblem(Problem.DAMAGED, first, min(until, end) - 1, error.finding)
 
 
 def _joined(problems: Sequence[RecordsProblem]) -> list[RecordsProblem]:

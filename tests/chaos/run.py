@@ -68,7 +68,7 @@ def run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, 
                 digests.append(_verify(folder, conductor.settings, "verify", findings))
             if campaign.thorough:
                 with timed("recallog rebuild"):
-                    _command(folder, conductor.settings, "last-rebuild", "rebuild", "--json")
+                    json_of(folder, conductor.settings, "last-rebuild", "rebuild", "--json")
                 with timed("recallog verify again"):
                     digests.append(_verify(folder, conductor.settings, "verify-again", findings))
             if len(set(digests)) > 1:
@@ -138,7 +138,7 @@ async def _dumps(url: str, partitions: int) -> dict[int, Dump]:
 
 def _verify(folder: Path, settings: Mapping[str, str], name: str, findings: list[str]) -> str:
     """The digest of all views. Adds a finding for each table that the command reports as different."""
-    report = _command(folder, settings, name, "verify", "--json", codes=(0, 1))
+    report = json_of(folder, settings, name, "verify", "--json", codes=(0, 1))
     findings += [
         f"recallog verify: {found}"[:_FINDING_CHARS_MAX] for found in (*report["ledger"], *report["not_compared"])
     ]
@@ -150,7 +150,7 @@ def _verify(folder: Path, settings: Mapping[str, str], name: str, findings: list
     return str(report["digest"])
 
 
-def _command(
+def json_of(
     folder: Path, settings: Mapping[str, str], name: str, *arguments: str, codes: tuple[int, ...] = (0,)
 ) -> Any:
     """The JSON document that a `recallog` command prints."""
@@ -166,8 +166,8 @@ def _command(
     if code not in codes:
         raise Failed(f"recallog {arguments[0]} ended with {code}: {output[-1000:]}")
     try:
-        return json.loads(output)
-    except ValueError:
+        return json.loads(output.splitlines()[-1])  # lines of progress are before it where the command took long
+    except (ValueError, IndexError):
         raise Failed(f"recallog {arguments[0]} printed no JSON: {output[-1000:]}") from None
 
 

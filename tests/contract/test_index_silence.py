@@ -26,6 +26,7 @@ from recallog.settings import Settings
 from recallog_schemas import Event
 from recallog_schemas.errors import IndexUnavailable
 from support.events import event, run
+from support.read_only import read_only
 
 DEADLINE_SECONDS = 1.0
 BUSY_SECONDS = 2.0
@@ -110,6 +111,7 @@ def test_a_stopped_service_costs_one_deadline_then_nothing_and_answers_again_whe
                 took, answer = await seconds(memory.recall("village", "baker", QUESTION))
                 assert took < DEADLINE_SECONDS + BUSY_SECONDS
                 assert "has said nothing for 1 s" in answer.degraded
+                assert f"kill -CONT {address(built).pid}" in answer.degraded
                 for ask in (
                     lambda: memory.recall("village", "baker", QUESTION),
                     lambda: memory.search("village", "baker", QUESTION),
@@ -149,6 +151,55 @@ def test_what_waits_for_the_index_does_not_wait_for_a_stopped_service(built: Pat
                     with pytest.raises(IndexUnavailable, match="said nothing for 1 s"):
                         await waiting
                     assert time.monotonic() - began < DEADLINE_SECONDS + BUSY_SECONDS
+
+    run(work())
+
+
+_BUSY = """
+import os, socket, sys, time
+from pathlib import Path
+import msgspec
+from filelock import FileLock
+from recallog import layout
+from recallog.index import messages
+from recallog_schemas.errors import IndexUnavailable
+
+def received(stream):
+    return stream.read(int.from_bytes(stream.read(messages.LENGTH_BYTES), "big"))
+
+with FileLock(Path(sys.argv[1]) / layout.INDEX_LOCK), socket.create_server(("127.0.0.1", 0)) as server:
+    address = messages.Address(server.getsockname()[1], "token", os.getpid())
+    (Path(sys.argv[1]) / layout.INDEX_ADDRESS).write_bytes(msgspec.json.encode(address))
+    print(1, flush=True)
+    while True:
+        client, _ = server.accept()
+        with client, client.makefile("rb") as stream:
+            received(stream)
+            call = messages.call(received(stream))
+            until = time.process_time() + 2.0
+            while time.process_time() < until:
+                pass
+            healthy = messages.Result(msgspec.json.encode(messages.HealthReport("", 0, "")))
+            failed = messages.failure(IndexUnavailable("computed to the end"))
+            client.sendall(messages.framed(healthy if isinstance(call, messages.Health) else failed))
+"""
+
+
+def test_work_on_the_index_waits_for_a_service_that_computes_and_a_question_does_not(built: Path) -> None:
+    async def work() -> None:
+        command = [sys.executable, "-c", _BUSY, str(built)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline() == b"1\n"
+                async with Memory.open(settings(built)) as memory:
+                    answer = await memory.recall("village", "baker", QUESTION)
+                    assert "has said nothing for 1 s" in answer.degraded
+                    for waiting in (memory.admin.verify("index"), memory.admin.rebuild("index")):
+                        with pytest.raises(IndexUnavailable, match="computed to the end"):
+                            await waiting
+            finally:
+                process.kill()
 
     run(work())
 
@@ -254,6 +305,35 @@ def test_a_damaged_address_file_is_replaced_while_its_service_runs(built: Path, 
             await _until_current(memory)
 
     run(work())
+
+
+def test_a_file_in_place_of_the_index_is_named_everywhere(built: Path) -> None:
+    shutil.rmtree(built / layout.INDEX)
+    (built / layout.INDEX).touch()
+
+    async def work() -> None:
+        async with Memory.open(settings(built)) as memory:
+            cause = f"{built / layout.INDEX} is not a folder: move it away"
+            assert cause in ((await memory.recall("village", "baker", QUESTION)).degraded or "")
+            assert [cause in each.reason for each in (await memory.admin.verify()).not_compared] == [True]
+            index = (await memory.admin.status()).index
+            assert index is not None
+            assert (index.state, bool(index.problem)) == ("unavailable", True)
+            (built / layout.INDEX).unlink()
+            await _until_current(memory)
+
+    run(work())
+
+
+def test_an_index_on_a_read_only_file_system_is_named_as_such(built: Path) -> None:
+    async def work(place: Path) -> None:
+        async with Memory.open(settings(place)) as memory:
+            answer = await memory.recall("village", "baker", QUESTION)
+            assert answer.considered == len(TEXTS)
+            assert "cannot be served: it is on a read-only file system" in (answer.degraded or "")
+
+    with read_only(built) as place:
+        run(work(place))
 
 
 def test_a_log_that_cannot_be_written_does_not_keep_the_index_from_being_served(built: Path) -> None:

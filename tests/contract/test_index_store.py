@@ -540,7 +540,7 @@ def test_verify_names_the_first_point_that_differs_from_the_ledger(
     in_a_village(tmp_path, work)
 
 
-@pytest.mark.parametrize("damage", ["payload", "vectors", "fields"])
+@pytest.mark.parametrize("damage", ["payload", "fields"])
 def test_verify_names_damaged_points_and_a_rebuild_repairs_them_with_the_vectors_of_the_others(
     tmp_path: Path, damage: str
 ) -> None:
@@ -552,7 +552,6 @@ def test_verify_names_damaged_points_and_a_rebuild_repairs_them_with_the_vectors
         assert whole.sparse is not None
         damaged = {
             "payload": Point(key, whole.dense, whole.sparse, {**whole.payload, "turn": 77}),
-            "vectors": Point(key, -whole.dense, whole.sparse, whole.payload),
             "fields": Point(key, whole.dense, Sparse([], []), {"space": "village"}),
         }[damage]
         await found.engine.upsert(name, [damaged])

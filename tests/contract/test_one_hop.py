@@ -385,6 +385,12 @@ class Standing(SemanticIndex):
             self.left, self.indexed = self.left - 1, self.indexed + 1
         return messages.HealthReport("", self.indexed)
 
+    async def health(self) -> None:
+        return None
+
+    def note_damage(self, partition: int, found: str) -> None:
+        raise AssertionError(found)
+
     async def close(self) -> None:
         return
 

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from contract.ledger_contract import end
 from recallog_schemas import Event, Position, codec
-from recallog_schemas.errors import RecallogError, StorageCorrupt
+from recallog_schemas.errors import RecallogError, StorageCorrupt, StorageUnavailable
 from recallog_streams.ledgers.ledger import Ledger, record_at
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from recallog_streams.ledgers.sqlite_records import event_checksum
+from support.disk import Disk, Fault
 from support.events import event, numbered, run
 
 EVENTS = [event(turn=n, space="city" if n % 3 else "village", id=f"e{n}") for n in range(12)]
@@ -163,6 +164,21 @@ def test_pages_that_cannot_be_read_are_damage_with_a_position(tmp_path: Path) ->
         assert len(run(read_until_damage(ledger, error.until, 200))[0]) == 200 - error.until
     finally:
         run(ledger.close())
+
+
+def test_an_io_error_is_no_damage(path: Path) -> None:
+    """A read whose transaction SQLite had rolled back went on outside of it, and was reported as a damaged ledger."""
+    disk = Disk(random.Random(7))
+    with disk.installed():
+        ledger = SqliteLedger(path)
+        run(ledger.append(EVENTS))
+        intact, _ = run(read_until_damage(ledger, 0, len(EVENTS)))
+        disk.faults[path.name][Fault.IO] = 0.4
+        outcomes = [run(read_until_damage(ledger, 0, len(EVENTS))) for _ in range(200)]
+        disk.faults.clear()
+        run(ledger.close())
+    assert {type(error) for _, error in outcomes} == {type(None), StorageUnavailable}
+    assert all(records == intact for records, error in outcomes if error is None)
 
 
 @pytest.mark.parametrize("damage", ["UPDATE manifest SET id = 'other'", "DELETE FROM manifest"])

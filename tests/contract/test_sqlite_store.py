@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contract.damage_contract import DamageContract
+from contract.damage_contract import DamageContract, reported
 from contract.random_commits import NAMES, answers, changes
-from contract.store_contract import LOG, ROW, A, B, activate, at, build, commit, data_of, entries, row, tail
+from contract.store_contract import LOG, ROW, A, B, activate, at, build, commit, data_of, entries, row, scanned, tail
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.sqlite import SqliteStore
@@ -226,7 +226,7 @@ DAMAGED_READS = {
     "UPDATE rows SET name = 'u'": False,
     "UPDATE rows SET value = 7": True,
     "UPDATE rows SET crc = 'x'": True,
-    "UPDATE logs SET owner = 'maker'": False,
+    "UPDATE logs SET owner = 'maker'": True,
     "UPDATE logs SET number = number + 7": True,
     "UPDATE logs SET crc = 0": True,
     "UPDATE segments SET slot = slot + 1": True,
@@ -256,6 +256,63 @@ def test_an_altered_column_is_found_or_the_row_is_missing(
         result = run(store.read(0, [ROW], [(LOG, 70)]))
         assert result.rows[0] in (None, b"1")
         assert list(result.logs[0].entries) in ([], [b"%d" % n for n in range(70)])
+
+
+SCANNED = [RowKey("t", "village", "baker", f"key-{n}") for n in range(9)]
+
+
+@pytest.mark.parametrize("letter", ["a", "z"])
+@pytest.mark.parametrize("damaged", range(len(SCANNED)))
+def test_a_damaged_key_hides_no_rows_from_a_scan(store: SqliteStore, path: Path, damaged: int, letter: str) -> None:
+    """A byte of a key is altered in the file, so that rows are no longer in the order in which they are searched."""
+    activate(store, A, 3, Changes(dict.fromkeys([*SCANNED, RowKey("u", "village")], b"1"), {}, {}))
+    run(store.close())
+    before = f"tvillagebakerkey-{damaged}".encode()
+    content = path.read_bytes()
+    assert content.count(before) == 1
+    path.write_bytes(content.replace(before, letter.encode() + before[1:]))
+    reopened = SqliteStore(path)
+    try:
+        _, found = reported(reopened, "t", 100)
+        assert found in ([], [SCANNED[damaged][1:]])
+        try:
+            rows = scanned(reopened, A, "t", limit=100)
+        except Rebuilding:
+            assert run(reopened.checkpoint(A)) is None
+        else:
+            assert [item.row_key for item in rows] == [row_key[1:] for row_key in SCANNED]
+    finally:
+        run(reopened.close())
+
+
+@pytest.mark.parametrize("letter", ["a", "z"])
+@pytest.mark.parametrize("damaged", range(9))
+def test_a_damaged_key_in_the_index_of_logs_hides_no_log(
+    store: SqliteStore, path: Path, damaged: int, letter: str
+) -> None:
+    names = [LogName("l", "village", f"owner-{n}") for n in range(9)]
+    activate(store, A, 3, Changes({}, {name: [b"1"] for name in names}, {"l": 100}))
+    run(store.close())
+    before = f"lvillageowner-{damaged}".encode()
+    content = path.read_bytes()
+    assert content.count(before) == 2  # in the table and in its index
+    at = content.index(before, content.index(before) + 1)
+    with closing(sqlite3.connect(path)) as connection:
+        (index,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name LIKE '%logs_1'").fetchone()
+    at = at if at // 4096 == index - 1 else content.index(before)
+    assert at // 4096 == index - 1
+    path.write_bytes(content[:at] + letter.encode() + content[at + 1 :])
+    reopened = SqliteStore(path)
+    try:
+        for name in names:
+            try:
+                found = run(reopened.read(0, [], [(name, 9)]))
+            except Rebuilding:
+                assert run(reopened.checkpoint(A)) is None
+                break
+            assert list(found.logs[0].entries) == [b"1"]
+    finally:
+        run(reopened.close())
 
 
 def test_damage_is_said_once(store: SqliteStore, path: Path, caplog: pytest.LogCaptureFixture) -> None:

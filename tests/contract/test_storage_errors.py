@@ -257,6 +257,14 @@ def test_an_empty_ledger_is_corrupt_and_not_a_new_database(path: Path) -> None:
     refused(use_ledger, path, StorageCorrupt, "is empty")
 
 
+def test_a_ledger_emptied_while_another_process_has_it_open_is_corrupt(ledger: SqliteLedger, path: Path) -> None:
+    run(ledger.append(numbered(1, first=9)))
+    os.truncate(path, 0)
+    os.truncate(f"{path}-wal", 0)
+    assert Path(f"{path}-shm").stat().st_size
+    refused(use_ledger, path, StorageCorrupt, "is empty")
+
+
 @pytest.mark.parametrize("kept", [0.3, 0.6, 0.9])
 def test_a_truncated_ledger_is_corrupt(path: Path, kept: float) -> None:
     use_ledger(path)
@@ -312,6 +320,22 @@ def test_damaged_views_are_replaced_by_new_ones_and_the_call_goes_on(
     use_store(path)
     use_store(path)
     assert "delete the file" not in replaced(path, caplog)
+
+
+def test_views_emptied_while_another_store_has_them_open_are_replaced(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = SqliteStore(path, 0.05)
+    try:
+        run(store.create(Generation("old", 0, "code", 0)))
+        os.truncate(path, 0)
+        os.truncate(f"{path}-wal", 0)
+        assert Path(f"{path}-shm").stat().st_size
+        use_store(path)
+        assert "is empty" in replaced(path, caplog)
+        assert run(store.pointer(0)) != Pointer(building=Generation("old", 0, "code", 0))
+    finally:
+        run(store.close())
 
 
 def test_views_damaged_while_open_are_replaced_for_all_stores_that_use_them(

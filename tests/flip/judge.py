@@ -36,6 +36,8 @@ _REMEDY = re.compile(
     r"give this user|next query|tried again",
     re.IGNORECASE,
 )
+_UNREADABLE = re.compile("cannot be read|malformed|is truncated|is empty")
+"""What is said of damage that has no single position."""
 _FOLDS_LEDGER = ("admin.rebuild", "admin.verify", "admin.digest", "admin.records", "admin.copy", "admin.reindex")
 """Operations that read every record of the ledger."""
 _ADOPTS = ("admin.rebuild", "admin.verify", "admin.reindex")
@@ -180,9 +182,7 @@ class Judge:
             return Verdict.VAGUE, named
         if isinstance(error, StorageCorrupt) and self.of_ledger and question.operation in _FOLDS_LEDGER:
             damaged = self.ledger.places
-            named_one = (
-                any(f"0:{offset}" in text for offset in damaged) or "cannot be read" in text or "malformed" in text
-            )
+            named_one = any(f"0:{offset}" in text for offset in damaged) or _UNREADABLE.search(text) is not None
             if self.ledger.readable and damaged and not named_one and not self.live:
                 return Verdict.VAGUE, f"none of the damaged positions {_first(damaged)} is named: {named}"
         return Verdict.NAMED, named
@@ -229,6 +229,10 @@ class Judge:
             if event != true:
                 return f"the event at {at} is shown as {event}, not as {true}"
         return next(filter(None, map(self._untrue, answer.values())), "")
+
+
+UNREADABLE = (sqlite3.Error, OSError, UnicodeDecodeError)
+"""What reading a damaged SQLite file raises; the last is for the name of a column."""
 
 
 def is_of(database: str, file: str) -> bool:
@@ -298,7 +302,8 @@ def _status_problem(found: Any, right: Any, of_ledger: bool) -> str:
     whole = {(row["views"], row["partition"]): row for row in right["partitions"]}
     at_end = False
     for row in found["partitions"]:
-        if row["lag"] != row["end"] - row["checkpoint"] - 1:
+        has_lost_end = row["end"] <= row["checkpoint"]
+        if row["lag"] != max(0, row["end"] - row["checkpoint"] - 1) or (has_lost_end and not of_ledger):
             return f"lag of {row}"
         expected = whole.get((row["views"], row["partition"]))
         if expected is None:
@@ -325,13 +330,18 @@ def _first(offsets: frozenset[int]) -> str:
 
 
 def records_of(path: Path) -> dict[int, tuple[object, ...]]:
-    """By offset: the space, the id and the value of each record of a ledger, read without Recallog."""
+    """By offset: the space, the id, the value and the checksum of each record of a ledger, read without Recallog.
+
+    A record that is only found by reading all is left out: where pages are exchanged, none finds it by its offset.
+    """
     connection = sqlite3.connect(path)
     try:
         connection.text_factory = bytes
         names = dict(connection.execute("SELECT number, name FROM spaces").fetchall())
-        rows = connection.execute("SELECT offset, space, id, value FROM events ORDER BY offset").fetchall()
-        return {offset: (names.get(space), id_, value) for offset, space, id_, value in rows}
+        rows = connection.execute("SELECT offset, space, id, value, crc FROM events ORDER BY offset").fetchall()
+        found = {offset: (names.get(space), id_, value, crc) for offset, space, id_, value, crc in rows}
+        by_offset = "SELECT 1 FROM events WHERE offset = ?"
+        return {offset: row for offset, row in found.items() if connection.execute(by_offset, (offset,)).fetchone()}
     finally:
         connection.close()
 
@@ -340,7 +350,7 @@ def look(path: Path, whole: Mapping[int, tuple[object, ...]]) -> Damage:
     """What a damaged ledger contains, compared with the records of the whole one."""
     try:
         found = records_of(path)
-    except (sqlite3.Error, OSError):
+    except UNREADABLE:
         return Damage(readable=False)
     altered = frozenset(offset for offset, row in found.items() if whole.get(offset) != row)
     return Damage(altered=altered, lost=frozenset(whole.keys() - found.keys()))

@@ -8,18 +8,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from fuzz.campaign import INPUTS, Counts, Failure, megabytes, run
+from support.progress import RunProgress, console
 
 _FOLDER = Path("build/fuzz")
-_LINE_SECONDS = 10.0
 _MEMORY_BYTES = 8 << 30
 """Address space of the process: an input that needs more raises `MemoryError`."""
 _SHOWN_MAX = 20
-
-console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def main(
@@ -39,7 +35,7 @@ def main(
         console.print(f"seed: {seed}", markup=False)
     counts, failures = Counts(), list[Failure]()
     began = time.monotonic()
-    with Show(blocks * INPUTS if block is None else INPUTS) as show:
+    with RunProgress(blocks * INPUTS if block is None else INPUTS, "inputs", "findings") as show:
 
         def found(failure: Failure) -> None:
             failures.append(failure)
@@ -58,49 +54,6 @@ def main(
         f"second, {megabytes():,.0f} MB at most"
     )
     raise typer.Exit(1 if failures else 0)
-
-
-class Show:
-    """Progress: a bar with rate and time left on a terminal; otherwise a line every ten seconds."""
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._done = 0
-        self._began = self._next_line = time.monotonic()
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]:,.0f}/s"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-        )
-        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task("inputs", total=total, rate=0.0)
-
-    def __enter__(self) -> "Show":
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def line(self, text: str) -> None:
-        """Print a line on stderr."""
-        console.print(text, markup=False)
-
-    def advance(self, inputs: int, failures: int) -> None:
-        """Show that so many more inputs are done, and how many findings there are."""
-        self._done += inputs
-        now = time.monotonic()
-        rate = self._done / max(0.001, now - self._began)
-        findings = f", {failures:,} findings" if failures else ""
-        self._bar.update(self._task, completed=self._done, rate=rate, description=f"inputs{findings}")
-        if not console.is_terminal and now >= self._next_line:
-            self._next_line = now + _LINE_SECONDS
-            left = (self._total - self._done) / rate
-            self.line(f"{self._done:,}/{self._total:,} inputs{findings}, {rate:,.0f}/s, {left:,.0f} s left")
 
 
 if __name__ == "__main__":

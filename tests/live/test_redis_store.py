@@ -25,6 +25,7 @@ from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.redis import READ_ROWS_MAX, RedisStore
 from recallog_projections.stores.redis_format import pack_key
+from recallog_projections.stores.redis_server import RedisServer
 from recallog_projections.stores.store import Generation, Outcome, Pointer, Store
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas.errors import (
@@ -537,6 +538,24 @@ def test_sizes_are_reported_per_table(store: RedisStore) -> None:
     assert 10_000 < sizes["small"] < 300_000
     assert 150_000 < sizes["l"] < 300_000
     assert sum(sizes.values()) < run(store.size_bytes()) < sum(sizes.values()) + 10_000
+
+
+def test_sizes_of_many_tables_are_read_with_few_requests(store: RedisStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`status` asked for each table and log alone: hundreds of requests, 45 s on a busy machine."""
+    rows = {RowKey(f"table-{n}", "s", "k"): b"x" for n in range(20)}
+    logs = {LogName(f"log-{n}", "s", "o"): [b"x"] for n in range(5)}
+    activate(store, A, 0, Changes(rows, logs, {log.log: 3 for log in logs}))
+    requests = []
+    for name in ("command", "commands"):
+        original = getattr(RedisServer, name)
+
+        async def counted(server: RedisServer, *words: Any, original: Any = original) -> Any:
+            requests.append(words)
+            return await original(server, *words)
+
+        monkeypatch.setattr(RedisServer, name, counted)
+    assert len(run(store.sizes(0))) == 25
+    assert len(requests) <= 6
 
 
 def test_an_empty_store_has_size_zero(store: RedisStore) -> None:

@@ -7,17 +7,13 @@ from collections import Counter
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from simulation.campaign import Failure, results
 from simulation.worlds import command, kind_of, simulate
+from support.progress import RunProgress, console
 
-_LINE_SECONDS = 10.0
 _SHOWN_MAX = 5
 """Failing seeds that are shown with their tracebacks."""
-
-console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def main(
@@ -37,7 +33,7 @@ def main(
         return
     failures: list[Failure] = []
     began = time.monotonic()
-    with Show(seeds) as show:
+    with RunProgress(seeds, "seeds", "failed") as show:
         for done, failed in results(first, seeds, processes or os.cpu_count() or 1):
             failures += failed
             for failure in failed:
@@ -55,49 +51,6 @@ def main(
     for failure in sorted(failures):
         print(f"  {command(failure.seed)}")
     raise typer.Exit(1 if failures else 0)
-
-
-class Show:
-    """Progress: a bar with rate and time left on a terminal; otherwise a line every ten seconds."""
-
-    def __init__(self, seeds: int) -> None:
-        self._seeds = seeds
-        self._done = 0
-        self._began = self._next_line = time.monotonic()
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]:.1f}/s"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-        )
-        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task("seeds", total=seeds, rate=0.0)
-
-    def __enter__(self) -> "Show":
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def line(self, text: str) -> None:
-        """Print a line on stderr."""
-        console.print(text, markup=False)
-
-    def advance(self, seeds: int, failures: int) -> None:
-        """Show that so many more seeds are done, and how many of all have failed."""
-        self._done += seeds
-        now = time.monotonic()
-        rate = self._done / max(0.001, now - self._began)
-        failed = f", {failures:,} failed" if failures else ""
-        self._bar.update(self._task, completed=self._done, rate=rate, description=f"seeds{failed}")
-        if not console.is_terminal and now >= self._next_line:
-            self._next_line = now + _LINE_SECONDS
-            left = (self._seeds - self._done) / rate
-            self.line(f"{self._done:,}/{self._seeds:,} seeds{failed}, {rate:.1f}/s, {left:,.0f} s left")
 
 
 if __name__ == "__main__":

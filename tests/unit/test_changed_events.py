@@ -1,4 +1,4 @@
-"""Events that were changed after they were made: what reaches the ledger was judged, and reads back as it was given."""
+"""Events that were changed after they were made: the ledger has only valid ones, which read back as they were given."""
 
 import enum
 import inspect

@@ -15,6 +15,7 @@ from chaos.events import NUMBER, contradiction, event_of
 from chaos.evidence import Dump, Evidence, TopicRecord, dump
 from chaos.history import Acknowledged
 from chaos.reader import Truth, WrongAnswer
+from chaos.run import json_of
 from recallog_projections.tables import Table
 from recallog_projections.views import activity, episodic, settings
 from recallog_schemas import Event, Position, codec
@@ -284,3 +285,12 @@ def test_a_history_cut_off_by_a_kill_is_read_up_to_the_cut_and_continued(tmp_pat
     assert [line["what"] for line in history.Tail(path).lines()] == ["started"]
     history.Writer(path).note("started")
     assert [line["what"] for line in history.Tail(path).lines()] == ["started", "started"]
+
+
+def test_the_json_of_a_command_is_found_behind_its_progress_and_warnings(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    settings = {"RECALLOG_HOME": str(home), "RECALLOG_INDEX": "off"}
+    json_of(tmp_path, settings, "publish", "publish", "village", "baker", "agent.spoke", "Bread!", "--json")
+    (home / "views.db").write_bytes(b"no views")
+    assert json_of(tmp_path, settings, "verify", "verify", "--json")["records"] == 1
+    assert "warning: " in (tmp_path / "verify.log").read_text()

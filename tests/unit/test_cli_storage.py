@@ -78,7 +78,7 @@ def test_a_truncated_ledger(home: Path, command: list[str]) -> None:
     without_log(home / "ledger.db")
     whole = (home / "ledger.db").read_bytes()
     (home / "ledger.db").write_bytes(whole[: len(whole) // 2])
-    failed(recallog(*command, "--home", home), 3, "is truncated.*backup")
+    failed(recallog(*command, "--home", home), 3, "is truncated.*backup of the folder$")
 
 
 def test_an_empty_ledger_file(home: Path) -> None:
@@ -97,14 +97,21 @@ def test_a_ledger_whose_pages_are_overwritten(home: Path) -> None:
 def test_an_export_with_keep_going_lists_damaged_records_and_writes_all_others(home: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(home / "ledger.db")) as connection, connection:
         connection.execute("UPDATE events SET value = replace(value, 'village', 'valleys') WHERE offset IN (57, 120)")
-    failed(recallog("export", "--home", home), 3, r"0:57 .*Keep a copy")
+    failed(recallog("export", "--home", home), 3, r"0:57 .*Keep a copy.*export --keep-going")
     saved = tmp_path / "saved.jsonl"
     result = recallog("export", "--keep-going", "--output", saved, "--home", home)
     assert result.code == 1
     assert re.findall(r"^left out (\S+):", result.err, re.MULTILINE) == ["0:57", "0:120"]
+    assert f"198 events were written; restore them in a new folder: recallog ingest {saved}" in result.err
     again = tmp_path / "again"
     assert recallog("ingest", saved, "--no-index", "--home", again).code == 0
     assert recallog("verify", "--home", again).out.startswith("clean 198 records")
+
+
+def test_a_dead_letter_behind_the_end_that_the_ledger_has_lost(home: Path) -> None:
+    with closing(sqlite3.connect(home / "ledger.db")) as connection, connection:
+        connection.execute("DELETE FROM events WHERE offset > 41")
+    failed(recallog("dead-letters", "show", "0:45", "--home", home), 3, "0:199.*is missing.*ledger.db")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
@@ -118,6 +125,14 @@ def test_views_of_a_newer_recallog(home: Path) -> None:
     with closing(sqlite3.connect(home / "views.db")) as connection:
         connection.execute("PRAGMA user_version=99")
     failed(recallog("episodic", "village", "baker", "--home", home), 3, "format 99.*Install a newer version")
+
+
+def test_a_lost_ledger_beside_its_views_is_named_and_no_new_one_is_advised(home: Path) -> None:
+    (home / "ledger.db").unlink()
+    found = recallog("episodic", "village", "baker", "--home", home)
+    assert found.code == 2
+    assert f"{home / 'ledger.db'} is missing" in found.err
+    assert "publish" not in found.err
 
 
 def test_the_ledger_of_another_folder_under_these_views(home: Path, tmp_path: Path) -> None:

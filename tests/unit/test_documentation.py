@@ -1,15 +1,23 @@
 """The examples of the documentation: each runs and prints what the page shows."""
 
+import asyncio
 import contextlib
 import io
+import itertools
 import os
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from recallog import Memory
+from recallog_schemas.errors import StorageError
+from support.cli import recallog
+from support.events import numbered
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -124,6 +132,51 @@ def test_nothing_is_installed_from_a_package_index_that_does_not_have_it(folder:
     for path in (ROOT / folder).glob(pattern):
         if path.suffix in (".md", ".py"):
             assert not re.search(r"pip install (-\S+ )*['\"]?recallog\b", path.read_text()), path
+
+
+def subclasses(error: type[Exception]) -> set[type[Exception]]:
+    return {error}.union(*map(subclasses, error.__subclasses__()))
+
+
+@pytest.mark.parametrize("error", sorted(each.__name__ for each in subclasses(StorageError) - {StorageError}))
+def test_each_error_of_storage_has_a_line_in_the_runbook(error: str) -> None:
+    assert f"`{error}`" in (ROOT / "docs/runbook.md").read_text()
+
+
+def test_the_commands_of_the_runbook_exist() -> None:
+    (script,) = blocks("docs/runbook.md", "shell")
+    inline = re.findall(r"`recallog ([^`]*)`", without_code(ROOT / "docs/runbook.md"))
+    for command in [*inline, *re.findall(r"^recallog ([^#\n]*)", script, re.MULTILINE)]:
+        words = shlex.split(command)
+        help_ = recallog(*itertools.takewhile(lambda word: not word.startswith("--"), words), "--help")
+        assert help_.code == 0, command
+        assert all(re.search(rf"{word}\b", help_.out) for word in words if word.startswith("--")), command
+
+
+def test_the_runbook_saves_the_records_of_a_damaged_ledger(tmp_path: Path) -> None:
+    async def publish() -> None:
+        async with Memory.open(tmp_path / ".recallog") as memory:
+            await memory.publish_many(numbered(60))
+
+    asyncio.run(publish())
+    with contextlib.closing(sqlite3.connect(tmp_path / ".recallog/ledger.db")) as connection, connection:
+        connection.execute("UPDATE events SET value = replace(value, 'a', 'b') WHERE offset = 57")
+    (script,) = blocks("docs/runbook.md", "shell")
+    run = f"{sys.executable} -m recallog_service"
+    ended = [
+        subprocess.run(
+            shlex.split(line.replace("recallog", run, 1), comments=True),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "RECALLOG_INDEX": "off"},
+        )
+        for line in script.splitlines()
+    ]
+    assert [each.returncode for each in ended] == [1, 0, 0]
+    assert ended[0].stderr.startswith("left out 0:57: ")
+    assert ended[2].stdout.startswith("clean 59 records")
 
 
 def test_every_target_of_the_readme_is_in_the_makefile() -> None:

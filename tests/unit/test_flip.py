@@ -4,15 +4,17 @@ import asyncio
 import json
 import os
 import random
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flip import mutations, run, trial
+from flip import judge, mutations, run, trial
 from flip.folders import Folders
 from flip.judge import Damage, Expected, Judge, Outcome, Verdict
 from flip.mutations import Mutation
@@ -125,6 +127,28 @@ def test_a_wrong_value_is_found(whole: tuple[Folders, Expected], judging: Judge)
     assert judging.answer(asked, right)[0] is Verdict.RIGHT
     assert judging.answer(asked, right | {"known": False})[0] is Verdict.WRONG
     assert judging.answer(asked, right | {"generation": "another"})[0] is Verdict.RIGHT
+
+
+def test_a_ledger_whose_damage_python_cannot_decode_is_unreadable(
+    whole: tuple[Folders, Expected], tmp_path: Path
+) -> None:
+    content = (whole[0].of("closed") / LEDGER).read_bytes()
+    assert content.count(b"number INTEGER PRIMARY KEY, name TEXT") == 1
+    (tmp_path / LEDGER).write_bytes(content.replace(b"KEY, name TEXT", b"KEY, n\xedme TEXT"))
+    assert judge.look(tmp_path / LEDGER, whole[1].records) == Damage(readable=False)
+
+
+def test_records_of_exchanged_pages_are_lost(whole: tuple[Folders, Expected], tmp_path: Path) -> None:
+    """Reading all of them finds them, and reading them by their offsets does not."""
+    (tmp_path / LEDGER).write_bytes((whole[0].of("closed") / LEDGER).read_bytes())
+    with closing(sqlite3.connect(tmp_path / LEDGER)) as connection:
+        sql = "SELECT pageno FROM dbstat WHERE name = 'events' AND pagetype = 'leaf' ORDER BY path"
+        pages = [number for (number,) in connection.execute(sql)]
+    exchanged = [(page - 1) * mutations.PAGE_BYTES for page in (pages[2], pages[9])]
+    Mutation(LEDGER, "swap_pages", tuple(exchanged), (mutations.PAGE_BYTES,)).apply(tmp_path, tmp_path)
+    damage = judge.look(tmp_path / LEDGER, whole[1].records)
+    assert damage.readable
+    assert 2 < len(damage.lost) < len(whole[1].records)
 
 
 def test_a_wrong_event_is_found_also_in_an_answer_that_a_damaged_index_may_rank_otherwise(

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from recallog import Memory
+from recallog import Memory, Position
 from recallog_schemas import Event, codec
 from recallog_schemas.errors import InvalidArgument, OutOfRange
-from recallog_schemas.views import TableCheck, VerifyReport
+from recallog_schemas.views import LedgerFinding, TableCheck, VerifyReport
 from support.altering import alter_record, damage_row, damage_segment, delete_records, garbage_in_rows, lose_row
 from support.cli import recallog, spawn
 from support.events import event, run
@@ -226,6 +226,27 @@ def test_records_missing_at_the_end_are_named(home: Path) -> None:
     report = verified(home)
     assert named(report) == [("missing", "0:2590", "0:2599")]
     assert "past 0:2590" in report.not_compared[0].reason
+
+
+def test_status_says_that_the_ledger_lost_records_that_were_processed(home: Path) -> None:
+    delete_records(home / "ledger.db", 2590, EVENTS)
+    found = recallog("status", "--home", home)
+    assert f"the ledger {home / 'ledger.db'} ends before the record 0:2599, which was processed" in found.err
+    assert "the lag" not in found.err
+
+
+@pytest.mark.parametrize(
+    ("views", "command"),
+    [(("built-in",), "recallog rebuild"), (("index",), "recallog rebuild index"),
+     (("built-in", "index"), "recallog rebuild, and recallog rebuild index")],
+)  # fmt: skip
+def test_the_advice_about_a_changed_ledger_names_the_rebuild_of_what_was_computed_from_it(
+    views: tuple[str, ...], command: str
+) -> None:
+    first, last = Position(0, 0), Position(0, 9)
+    found = [LedgerFinding(problem="changed", first=first, last=last, views=each, reason="") for each in views]
+    text = VerifyReport(records=10, tables=(), digest="", ledger=tuple(found)).format()
+    assert text.endswith(f"build again what was computed from it: {command}")
 
 
 def test_a_rebuild_of_a_ledger_that_lost_its_end_ends_with_an_error_that_names_both_files(home: Path) -> None:

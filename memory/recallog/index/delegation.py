@@ -32,19 +32,21 @@ async def perform(
     log_events: int,
     progress: Callable[[int, int], None] | None = None,
     deadline_seconds: float = limits.DEADLINE_SECONDS,
+    *,
+    patient: bool = False,
 ) -> bytes:
     """The answer of the service of a folder to an operation with validated arguments, as JSON.
 
     `progress` is called with (done, total) while the service works. Raises the error of the operation, `ServiceAbsent`
     if no service answers, and `IndexUnavailable` if the index cannot answer now, or says nothing for
-    `deadline_seconds`.
+    `deadline_seconds`; a `patient` call goes on while its process computes.
     """
     try:
         encoded = msgspec.json.encode(arguments)
     except UnicodeEncodeError:
         raise IndexUnavailable("the process of the index cannot be asked with half of a surrogate pair") from None
     message = messages.Perform(operation, encoded, log_events)
-    return await remote.call(home, message, progress, deadline_seconds)
+    return await remote.call(home, message, progress, deadline_seconds, patient=patient)
 
 
 async def answer(served: Callable[[], Awaitable[Answer]], here: Callable[[], Awaitable[Answer]]) -> Answer:

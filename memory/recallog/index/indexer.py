@@ -9,7 +9,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -30,7 +30,15 @@ from recallog_projections.stores.store import Generation, Pointer, Store
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.settings import SettingsProjection
 from recallog_schemas import limits
-from recallog_schemas.errors import IndexDamaged, IndexLost, IndexUnavailable, LockTimeout, Rebuilding, RecallogError
+from recallog_schemas.errors import (
+    IndexDamaged,
+    IndexLost,
+    IndexUnavailable,
+    LockTimeout,
+    Rebuilding,
+    RecallogError,
+    StorageCorrupt,
+)
 from recallog_streams import generations
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.partition_task import backoff
@@ -242,12 +250,17 @@ class Indexer:
         return True
 
     async def _examine(self, partition: int, active: Generation) -> None:
-        """Look for damage, the first time that the collection of a generation is used here.
+        """Look for damage, and for another ledger, the first time that the collection of a generation is used here.
 
         Until it is repaired, no query uses the collection: most of it may be missing. A server checks its own files.
+        Raises `LedgerMismatch` if the index was computed from another ledger: its memories are not those of this one.
         """
         if active.id in self._examined or self.rows.remote:
             return
+        checkpoint = await self.rows.checkpoint(active)
+        if checkpoint is not None:
+            with suppress(StorageCorrupt):  # a damaged record of the ledger is no other ledger
+                await Projector(self.ledger, self.rows, []).verify_ledger_identity(partition, checkpoint)
         self._examined.add(active.id)
         try:
             found = await damage(self.rows, self.engine, active)

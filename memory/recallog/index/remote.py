@@ -21,6 +21,7 @@ from recallog_projections.breaker import Attempt, Breaker
 from recallog_projections.threads import run_in_own_thread
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
+from recallog_streams.concurrency import ended
 
 if TYPE_CHECKING:
     import subprocess
@@ -30,6 +31,8 @@ START_SECONDS = 20.0
 engine."""
 WORKING_SECONDS = 0.25
 """How often a service says that it executes a call."""
+PATIENCE_SECONDS = 60.0
+"""How long a patient call waits for a process that computes and says nothing."""
 SPAWN_SECONDS_MIN = 1.0
 """The time between two attempts to start a process. One that finds another process in its place ends at once."""
 OTHER_SECONDS = 30.0
@@ -37,6 +40,8 @@ OTHER_SECONDS = 30.0
 RETRY_SECONDS_MAX = 60.0
 """How long no process is started, at most, after several have failed in succession."""
 _POLL_SECONDS = 0.02
+_CRASHES = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE")
+"""The ends of a process to which damaged files of the engine may lead."""
 _LOG_BYTES = 4096
 """The end of the log that is read for the cause of a failure."""
 
@@ -59,19 +64,21 @@ async def call(
     message: messages.Call,
     progress: Callable[[int, int], None] | None = None,
     deadline_seconds: float = limits.DEADLINE_SECONDS,
+    *,
+    patient: bool = False,
 ) -> bytes:
     """What the service of a folder returns for one call, as JSON.
 
     `progress` is called with (done, total) while the call is executed. Raises the error that the call raised,
     `ServiceAbsent`, or `ServiceSilent` if the service says nothing for `deadline_seconds`, and then at once for some
-    seconds.
+    seconds. A `patient` call is made in any case, and goes on while the process of a silent service computes.
     """
-    breaker = _breakers.get(home) or _breakers.setdefault(home, _breaker(home))
+    breaker = _breaker(home) if patient else _breakers.get(home) or _breakers.setdefault(home, _breaker(home))
     attempt: Attempt | None = None
     try:
         async with breaker.attempt(deadline_seconds) as attempt:
             try:
-                return await _called(home, message, progress, attempt)
+                return await _called(home, message, progress, attempt, patient)
             except (OSError, EOFError, msgspec.MsgspecError) as error:
                 raise ServiceAbsent(
                     f"the index of {home} is not being served ({error}); the next query starts it"
@@ -85,15 +92,23 @@ async def call(
 def _breaker(home: Path) -> Breaker:
     return Breaker(
         lambda reason: ServiceSilent(
-            f"the process that serves the index of {home} {reason}. See who holds {home / layout.INDEX_LOCK}, and "
-            f"{home / layout.INDEX_LOG}"
+            f"the process that serves the index of {home} {reason}. See {_whom(home)}, and {home / layout.INDEX_LOG}"
         ),
         failures=(),
     )
 
 
+def _whom(home: Path) -> str:
+    """The process that serves a folder, in words, with what continues it."""
+    try:
+        pid = _address(home).pid
+    except (OSError, msgspec.MsgspecError):
+        return f"who holds {home / layout.INDEX_LOCK}"
+    return f"process {pid}, which `kill -CONT {pid}` continues if it is stopped"
+
+
 async def _called(
-    home: Path, message: messages.Call, progress: Callable[[int, int], None] | None, attempt: Attempt
+    home: Path, message: messages.Call, progress: Callable[[int, int], None] | None, attempt: Attempt, patient: bool
 ) -> bytes:
     address = _address(home)
     if not _exists(address.pid):
@@ -102,7 +117,7 @@ async def _called(
     try:
         writer.write(messages.framed(messages.Handshake(address.token)) + messages.framed(message))
         while True:
-            frame = messages.frame(await _next_message(reader, attempt))
+            frame = messages.frame(await _next_message(reader, attempt, address.pid if patient else None))
             match frame:
                 case messages.Result(value):
                     return value
@@ -124,8 +139,27 @@ def _address(home: Path) -> messages.Address:
     return messages.address((home / layout.INDEX_ADDRESS).read_bytes())
 
 
-async def _next_message(reader: asyncio.StreamReader, attempt: Attempt) -> bytes:
-    """The next message. Each part of it that arrives is progress."""
+async def _next_message(reader: asyncio.StreamReader, attempt: Attempt, busy: int | None) -> bytes:
+    """The next message. Each part of it that arrives is progress, and so is what the process `busy` computes before."""
+    watching = asyncio.create_task(_watch(busy, attempt)) if busy is not None else None
+    try:
+        return await _received(reader, attempt)
+    finally:
+        if watching is not None:
+            await ended(watching)
+
+
+async def _watch(pid: int, attempt: Attempt) -> None:
+    """Begin the deadline anew while the process `pid` computes, at most for `PATIENCE_SECONDS`."""
+    before, give_up = _activity(pid), time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < give_up:
+        await asyncio.sleep(WORKING_SECONDS)
+        if (now := _activity(pid)) != before:
+            attempt.progress()
+            before = now
+
+
+async def _received(reader: asyncio.StreamReader, attempt: Attempt) -> bytes:
     length = int.from_bytes(await reader.readexactly(messages.LENGTH_BYTES), "big")
     if length > messages.MESSAGE_BYTES_MAX:
         raise ConnectionError("it does not use this protocol")
@@ -193,30 +227,32 @@ class ServiceProcess:
         self._retry_at = 0.0
         self._closed = False
 
-    async def health(self) -> messages.HealthReport | None:
+    async def health(self, *, patient: bool = False) -> messages.HealthReport | None:
         """Whether the index follows the ledger; None if no service answers. Raises `ServiceSilent`.
 
         The address file alone is no proof of a service: one that was killed leaves it behind.
         """
         try:
-            data = await call(self._home, messages.Health(), deadline_seconds=self._settings.deadline_seconds)
+            data = await call(
+                self._home, messages.Health(), deadline_seconds=self._settings.deadline_seconds, patient=patient
+            )
         except ServiceAbsent:
             return None
         self._failures = 0
         return msgspec.json.decode(data, type=messages.HealthReport)
 
-    async def begin(self) -> messages.HealthReport | None:
+    async def begin(self, *, patient: bool = False) -> messages.HealthReport | None:
         """Start a service if none answers, without waiting for it. Returns the health of the one that answers.
 
         Raises `IndexUnavailable` if its process cannot be started, or says nothing.
         """
-        health = await self.health()
+        health = await self.health(patient=patient)
         if health is None:
             await asyncio.to_thread(self._ensure_process)
         return health
 
-    async def start(self, wait_seconds: float = START_SECONDS) -> messages.HealthReport:
-        """The health of the service, once one answers.
+    async def start(self, wait_seconds: float = START_SECONDS, *, patient: bool = False) -> messages.HealthReport:
+        """The health of the service, once one answers; `patient` as in `call`.
 
         Raises `IndexUnavailable` if none does after `wait_seconds`, or if the process that starts does not show for
         `deadline_seconds` that it is alive.
@@ -224,7 +260,7 @@ class ServiceProcess:
         give_up = time.monotonic() + wait_seconds
         sign: object = None
         signed_at = time.monotonic()
-        while (health := await self.begin()) is None:
+        while (health := await self.begin(patient=patient)) is None:
             if (latest := self._sign_of_life()) != sign:
                 sign, signed_at = latest, time.monotonic()
             if time.monotonic() - signed_at > self._settings.deadline_seconds:
@@ -289,8 +325,16 @@ class ServiceProcess:
     def _spawn(self) -> None:
         import subprocess  # most commands find a service that another one has started
 
+        from recallog_projections.file_errors import has_space, why_not_writable
+
+        folder = self._home / layout.INDEX
+        if folder.exists() and not folder.is_dir():
+            raise IndexUnavailable(f"{folder} is not a folder: move it away, and the next query builds the index")
+        why = why_not_writable(folder if folder.exists() else self._home)
+        if why and has_space(self._home):
+            raise IndexUnavailable(f"the index in {folder} cannot be served: {why}")
         self._spawned_at = time.monotonic()
-        (self._home / layout.INDEX).mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         with _log(self._home / layout.INDEX_LOG) as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "recallog.index_service"],
@@ -356,14 +400,16 @@ def _log(path: Path) -> IO[bytes]:
 
 
 def _ended(code: int, log: Path) -> str:
-    """Why a process ended: its last line in the log."""
-    how = f"exit code {code}"
+    """Why a process ended, and what to do: its last line in the log, or that the engine's files may be damaged."""
+    how, then = f"exit code {code}", ""
     if code < 0:
         with contextlib.suppress(ValueError):
             how = signal.Signals(-code).name
+    if how in _CRASHES:
+        then = f". A file in {log.parent} may be damaged: try again; after some crashes the index is built again"
     last = ""
     with contextlib.suppress(OSError), log.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
         lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
         last = lines[-1].strip() if lines and code > 0 else ""
-    return f"the index's process ended ({how}{': ' + last if last else ''}); see {log}"
+    return f"the index's process ended ({how}{': ' + last if last else ''}); see {log}{then}"

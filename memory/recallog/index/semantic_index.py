@@ -62,7 +62,8 @@ class SemanticIndex(ABC):
     async def start(self) -> "HealthReport":
         """Make sure that the index is served, and return whether it follows the ledger.
 
-        Raises `IndexUnavailable` if it is not served after `START_SECONDS`.
+        A service that is busy is waited for. Raises `IndexUnavailable` if the index is not served after
+        `START_SECONDS`, or if the service neither answers nor computes.
         """
 
     @abstractmethod

@@ -17,7 +17,6 @@ from recallog.index.delegation import ServiceStarted, check_available
 from recallog.index.remote import ServiceProcess
 from recallog.index.semantic_index import SemanticIndex
 from recallog.settings import Settings
-from recallog_projections.index.engines import folder
 from recallog_projections.stores.store import Store
 from recallog_schemas.errors import IndexUnavailable, StorageError
 from recallog_streams.ledgers.ledger import Ledger
@@ -75,13 +74,15 @@ class ServedIndex(SemanticIndex):
             if health is not None and health.problem:
                 raise IndexUnavailable(f"the index cannot be built: {health.problem}")
             raise not_yet
-        await self.start()
+        await self._service.start()
         raise ServiceStarted
 
     async def _loss(self, partition: int) -> str:
         """Why a partition has no generation although the engine has a collection of it; "" if it has none."""
         if (await self.rows.pointer(partition)).building is not None:
             return ""
+        from recallog_projections.index.engines import folder
+
         collections = folder.collections_in(self._settings.home / layout.INDEX_ENGINE)
         return ROWS_LOST if any(name.startswith(f"{partition}-") for name in collections) else ""
 
@@ -95,9 +96,13 @@ class ServedIndex(SemanticIndex):
         return True
 
     def exists(self) -> bool:
-        return any((self._settings.home / path).exists() for path in (layout.INDEX_ROWS, layout.INDEX_ENGINE))
+        home = self._settings.home
+        is_file = (home / layout.INDEX).is_file()  # said where the index is used
+        return is_file or any((home / path).exists() for path in (layout.INDEX_ROWS, layout.INDEX_ENGINE))
 
     async def size_bytes(self) -> int:
+        from recallog_projections.index.engines import folder
+
         engine = self._settings.home / layout.INDEX_ENGINE
         return await self.rows.size_bytes() + await asyncio.to_thread(folder.disk_bytes, engine)
 
@@ -106,7 +111,7 @@ class ServedIndex(SemanticIndex):
         return True
 
     async def start(self) -> messages.HealthReport:
-        return await self._service.start()
+        return await self._service.start(patient=True)
 
     async def health(self) -> messages.HealthReport | None:
         return await self._service.health()

@@ -497,7 +497,7 @@ SkipReflectionLoops = Annotated[
 ]
 Rebuilt = Annotated[Literal["views", "index"], Field(description="The views or the semantic index.")]
 Verified = Annotated[
-    Literal["views", "index"] | None, Field(description="Only the views, or only the semantic index; default: both.")
+    Literal["views", "index"] | None, Field(description="Only the `views`, or only the `index`; default: both.")
 ]
 Digests = Annotated[
     Sequence[str] | None,

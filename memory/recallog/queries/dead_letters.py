@@ -40,9 +40,11 @@ async def _of_partition(router: QueryRouter, views: ProjectionGroup, partition: 
 
 async def show_dead_letter(components: Components, at: Position, progress: Progress | None) -> DeadLetterDetail:
     """The dead letter at a position, of the first group of views that has one there. Raises `OutOfRange`."""
+    # Listed first: of a ledger that has lost its end, that says so, and not that the position does not exist.
+    letters = await list_dead_letters(components, progress)
     positions.check_position(await components.ledger.ends(), at.partition, at.offset, "position")
     data = await record_at(components.ledger, at.partition, at.offset)
-    for letter in await list_dead_letters(components, progress):
+    for letter in letters:
         if letter.position == at and data is not None:
             first = await _first_of_id(components, letter, data, progress) if letter.reason == "conflict" else None
             return DeadLetterDetail(letter=letter, content=_text(data), first=first)

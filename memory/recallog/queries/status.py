@@ -17,6 +17,7 @@ from recallog_schemas.errors import IndexUnavailable, Rebuilding, StorageError
 from recallog_schemas.views import IndexStatus, PartitionStatus, PendingTrigger, Status, Unreflected
 from recallog_streams import dead_letters
 from recallog_streams.concurrency import gathered
+from recallog_streams.ledgers.ledger import Ledger
 
 Result = TypeVar("Result")
 
@@ -39,7 +40,7 @@ async def status(components: Components) -> Status:
             of_views = await _of_partitions(views.name, views.store, ends)
         partitions += [row for row, _ in of_views]
     of_index, index_bytes, index = await _of_index(components.index, ends)
-    partitions += of_index
+    partitions = await _compared_with_end(components.ledger, [*partitions, *of_index])
     pending.sort(key=lambda trigger: (trigger.space, trigger.agent))
     unreflected.sort(key=lambda agent: (agent.space, agent.agent))
     return Status(
@@ -85,6 +86,22 @@ async def _of_index(
     else:
         state = "behind" if any(row.lag for row in rows) else "current"
     return rows, size, IndexStatus(state=state, problem=problem)
+
+
+async def _compared_with_end(ledger: Ledger, rows: Sequence[PartitionStatus]) -> list[PartitionStatus]:
+    """`rows`, with a problem where the views have processed records that the ledger lacks."""
+    if all(row.checkpoint < row.end for row in rows):
+        return list(rows)
+    ends = await ledger.ends()  # read after the checkpoints, which others may have moved past the ends before
+    return [_missing(row, ledger) if row.checkpoint >= ends[row.partition] else row for row in rows]
+
+
+def _missing(row: PartitionStatus, ledger: Ledger) -> PartitionStatus:
+    last = f"{row.partition}:{row.checkpoint}"
+    problem = (
+        f"the ledger {ledger.location} ends before the record {last}, which was processed; recallog verify says more"
+    )
+    return row.model_copy(update={"problem": problem})
 
 
 async def _of_built_in(
@@ -171,7 +188,7 @@ async def _progress_of(row: PartitionStatus, store: Store) -> tuple[PartitionSta
     building = await store.checkpoint(pointer.building) if pointer.building else None
     known = {
         "checkpoint": checkpoint,
-        "lag": row.end - checkpoint - 1,
+        "lag": max(0, row.end - checkpoint - 1),
         "generation": pointer.active.id if pointer.active else None,
         "building": pointer.building.id if pointer.building else None,
         "building_checkpoint": building.offset if building else None,

@@ -18,7 +18,7 @@ from recallog.retrieval.time_scope import TimeScope
 from recallog.retrieval.weights import LATE_IDF_POWER, REACH
 from recallog_projections.index import identifiers, points, terms, token_codec
 from recallog_projections.index.documents import ALONE, point_id
-from recallog_projections.index.embedders.embedder import Embedding, Vectors
+from recallog_projections.index.embedders.embedder import Embedding
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Hit, Search, Sparse
 from recallog_projections.views.entries.reading import KIND as ENTRY_KIND
 from recallog_schemas import limits
@@ -37,8 +37,6 @@ class IndexCandidates:
     """By term of the query: its idf among the memories that the agent may see."""
     sessions: dict[str, float]
     """By session: the summed idf of the query's terms that its best memories have. Empty if vectors are compared."""
-    vector: Vectors | None = None
-    """The vector that was compared; None if words were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ async def find(
     )
     with _payloads():
         candidates = await _scored(index, query, ids, embedding, late_interaction, idf)
-    return IndexCandidates(candidates, idf, sessions, None if embedding is None else embedding.vector)
+    return IndexCandidates(candidates, idf, sessions)
 
 
 @contextmanager
@@ -128,23 +126,22 @@ async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Neare
 
 
 async def events(
-    index: IndexSnapshot, query: RecallQuery, chosen: Sequence[Candidate], vector: Vectors | None
+    index: IndexSnapshot, query: RecallQuery, chosen: Sequence[Candidate]
 ) -> dict[str, tuple[bytes, str | None]]:
     """The bytes of the events of candidates, by the ids of their points, each with its declared text or None.
 
-    They are what the indexer wrote: checked by their checksums, and the cosines with `vector` by the copies of vectors.
-    That the agent may see them is checked again too, as the engine found them by files without checksums. Entries are
-    shown as the view of entries has them, and their points may be replaced or deleted at any time. Raises
-    `IndexDamaged`.
+    Payloads and vectors are what the indexer wrote, by their checksums. That the agent may see them is checked again,
+    since the engine found them by files that have none. Entries are shown as the view of entries has them, and their
+    points may be replaced or deleted at any time. Raises `IndexDamaged`.
     """
-    stored = await index.engine.retrieve(index.collection, [each.id for each in chosen])
+    stored = await index.engine.retrieve(index.collection, [each.id for each in chosen], vectors=True)
     for each in chosen:
         point = stored.get(each.id)
         if point is None and each.is_entry:
             continue
         wrong = "it is missing" if point is None else points.damage(point)
         if point is not None and not wrong and not each.is_entry:
-            wrong = _misplaced(query, each, point.payload, vector)
+            wrong = _misplaced(query, each, point.payload)
         if wrong:
             raise IndexDamaged(f"the memory at offset {each.offset} is damaged in the index: {wrong}")
     return {
@@ -154,18 +151,11 @@ async def events(
     }
 
 
-def _misplaced(query: RecallQuery, candidate: Candidate, payload: Mapping[str, Any], vector: Vectors | None) -> str:
+def _misplaced(query: RecallQuery, candidate: Candidate, payload: Mapping[str, Any]) -> str:
     """Why a whole payload should not have been found as this candidate, in words; "" if it should."""
     if payload["space"] != query.space or not {query.agent, EVERYBODY} & {*payload["readers"]}:
-        return "it is another agent's"
-    if payload["offset"] != candidate.offset:
-        return "it is another memory"
-    if vector is None or candidate.semantic is None:
-        return ""
-    similarity = points.similarity(payload, vector)
-    if similarity is None or not points.is_close(similarity, candidate.semantic, len(vector)):
-        return "its vectors differ from their copy"
-    return ""
+        return "the agent may not see it"
+    return "it is another memory" if payload["offset"] != candidate.offset else ""
 
 
 async def _by_terms(

@@ -21,7 +21,6 @@ from recallog.retrieval.ranking import Ranked
 from recallog.retrieval.term_cache import TermCache
 from recallog.retrieval.time_scope import TimeScope
 from recallog_projections.index.documents import entry_point_id
-from recallog_projections.index.embedders.embedder import Vectors
 from recallog_projections.index.language import questions
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity, episodic, outline, salience, settings
@@ -47,8 +46,6 @@ class _Gathered:
     """By offset: the memories that came from the views."""
     entries: dict[int, EntryRow] = field(default_factory=dict)
     """By offset: the rows of all candidates that are entries."""
-    vector: Vectors | None = None
-    """The vector of the query that the index compared; None if it compared words."""
     index: IndexSnapshot | None = None
     """The generation of the index that answered; None if none did."""
     behind: int = 0
@@ -175,7 +172,7 @@ async def _from_index(
         return _Gathered()
     opened = await index.open(snapshot.partition)
     found = await by_index.find(opened, query, words, scope)
-    return _Gathered(found.candidates, found.sessions, found.idf, vector=found.vector, index=opened)
+    return _Gathered(found.candidates, found.sessions, found.idf, index=opened)
 
 
 def _now(snapshot: Snapshot, query: RecallQuery) -> datetime | None:
@@ -262,11 +259,7 @@ async def _hits(
     partition: int, query: RecallQuery, gathered: _Gathered, best: Sequence[Ranked], weak: Collection[int]
 ) -> list[RecallHit]:
     indexed = [one.candidate for one in best if one.candidate.id]
-    stored = (
-        await by_index.events(gathered.index, query, indexed, gathered.vector)
-        if gathered.index is not None and indexed
-        else {}
-    )
+    stored = await by_index.events(gathered.index, query, indexed) if gathered.index is not None and indexed else {}
     hits = []
     for one in best:
         each = one.candidate

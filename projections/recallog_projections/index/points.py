@@ -1,10 +1,8 @@
 """The point of a document: the passages to embed, their vectors, and the weights of its terms.
 
-The payload contains a checksum of itself and an approximate copy of the vectors, by which damage is found when a point
-is read. The engine has no checksums.
+The payload contains a checksum of itself, by which damage is found when a point is read: engines have none.
 """
 
-import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,14 +26,8 @@ VERSION = 5
 
 TOKENS, TOKEN_COUNTS = "tokens", "token_counts"
 """Fields of the payload besides those of the document: the vectors of tokens, and how many each passage has."""
-VECTORS, MADE_WITH, CHECKSUM = "vectors", "made_with", "checksum"
-"""More fields: the vectors of the passages as `token_codec` writes them, what made them, and the crc32 of the other
-fields."""
-_TOLERANCE = 3.0
-"""Divided by the square root of the dimension: what a dot product with a vector of `VECTORS` may differ from that with
-the vector itself. It is six standard deviations of the error of `token_codec`."""
-_LENGTH_TOLERANCE = 0.05
-"""What the length of a vector may differ from 1: an engine stores 8 bits per number."""
+MADE_WITH, CHECKSUM = "made_with", "checksum"
+"""More fields: what made the vectors, and the crc32 of the other fields."""
 
 _MONTHS = (
     "January",
@@ -126,7 +118,7 @@ def can_reuse(stored: StoredPoint, document: Document, made_with: str) -> bool:
     return (
         stored.payload.get(MADE_WITH) == made_with
         and passages_of(before) == passages_of(document)
-        and not damage(stored, vectors=True)
+        and not damage(stored)
     )
 
 
@@ -137,41 +129,14 @@ def reuse(stored: StoredPoint, document: Document) -> Point:
     return _point(stored.id, document, dense, tokens, stored.payload[MADE_WITH])
 
 
-def damage(stored: StoredPoint, *, vectors: bool = False) -> str:
+def damage(stored: StoredPoint) -> str:
     """What of a point with its whole payload is damaged, in words; "" if nothing.
 
-    With `vectors`, it must have been read with its vectors, which are then compared with their copy.
+    Of its vectors, what the engine has found when it read them.
     """
     if stored.payload.get(CHECKSUM) != _checksum(stored.id, stored.payload):
         return "its payload differs from its checksum"
-    if not vectors:
-        return ""
-    dense = stored.dense if stored.dense is not None else np.empty((0, 0), np.float32)
-    if len(dense) != sum(count is not None for count in stored.payload[TOKEN_COUNTS]):
-        return "vectors are missing"
-    for number, vector in enumerate(dense):
-        if not abs(float(np.linalg.norm(vector.astype(np.float64))) - 1.0) < _LENGTH_TOLERANCE:  # also for NaN
-            return "its vectors are not of length 1"
-        of_copy = _products(stored.payload, vector)
-        if len(of_copy) != len(dense) or not is_close(float(of_copy[number]), 1.0, len(vector)):
-            return "its vectors differ from their copy"
-    return ""
-
-
-def similarity(payload: Mapping[str, Any], vector: Vectors) -> float | None:
-    """The approximate cosine of a whole payload's nearest passage and `vector`; None if it has no vectors."""
-    products = _products(payload, vector)
-    return float(products.max()) if len(products) else None
-
-
-def is_close(one: float, other: float, dimension: int) -> bool:
-    """Whether two cosines are the same, where one is of the copy of a vector."""
-    return abs(one - other) <= _TOLERANCE / math.sqrt(dimension)
-
-
-def _products(payload: Mapping[str, Any], vector: Vectors) -> Vectors:
-    """The dot products of the copies of a payload's vectors with `vector`."""
-    return token_codec.dot_products([payload[VECTORS]], vector[None, :])[:, 0]
+    return stored.damage
 
 
 def sealed(key: str, payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -243,7 +208,6 @@ def _point(key: str, document: Document, dense: np.ndarray, tokens: TokenVectors
     payload = documents.payload(document) | {
         TOKENS: tokens.text,
         TOKEN_COUNTS: list(tokens.counts),
-        VECTORS: token_codec.encode(dense) if len(dense) else "",
         MADE_WITH: made_with,
     }
     return Point(key, dense, terms.sparse(weights_of(document)), sealed(key, payload))

@@ -224,7 +224,7 @@ class IndexStore(Store):
             for point in stored:
                 if point.id in deleted:
                     continue
-                wrong = points.damage(point, vectors=damaged is not None)
+                wrong = points.damage(point)
                 if wrong and damaged is None:
                     raise IndexDamaged(f"the point {point.id} of the index is damaged: {wrong}")
                 if wrong and damaged is not None:
@@ -324,7 +324,7 @@ async def damage(rows: Store, engine: Engine, generation: Generation) -> str:
     if found < documented:
         return f"{documented - found:,} of {documented:,} memories are missing"
     for point in await engine.scroll(collection_of(generation), None, _SAMPLE_POINTS, vectors=True):
-        if wrong := points.damage(point, vectors=True):
+        if wrong := points.damage(point):
             return f"the point {point.id} is damaged: {wrong}"
     return ""
 

@@ -59,9 +59,12 @@ def create(
 
 def is_ours(path: Path, format: FileFormat, wait_seconds: float) -> bool:  # noqa: A002
     """Whether a damaged file was written by Recallog, or is empty, so that nothing is lost with it."""
-    with suppress(sqlite3.Error, OSError), closing(connect(path, "rw", wait_seconds)) as connection:
-        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-        return application_id == format.application_id or path.stat().st_size == 0
+    with suppress(sqlite3.Error, OSError):
+        if path.stat().st_size == 0:
+            return True
+        with closing(connect(path, "rw", wait_seconds)) as connection:
+            (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+            return bool(application_id == format.application_id)
     return False
 
 

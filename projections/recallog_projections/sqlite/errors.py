@@ -42,21 +42,23 @@ class Damaged(Exception):
 class FileErrors:
     """The errors about the file at `path`, which is a `what`, for example a ledger."""
 
-    def __init__(self, what: str, path: Path, remedy: str, *, disposable: bool) -> None:
+    def __init__(self, what: str, path: Path, remedy: str, salvage: str, *, disposable: bool) -> None:
         self._what = what
         self._path = path
         self._file = f"the {what} {path}"
         self._remedy = remedy
+        self._salvage = salvage
         self._disposable = disposable
 
     def empty(self) -> StorageCorrupt:
-        return StorageCorrupt(f"{self._file} is empty. {self._remedy}")
+        return StorageCorrupt(f"{self._file} is empty", remedy=self._remedy)
 
     def truncated(self) -> StorageCorrupt:
-        return StorageCorrupt(f"{self._file} is truncated. {self._remedy}")
+        return StorageCorrupt(f"{self._file} is truncated", remedy=self._remedy)
 
     def damaged(self, reason: Exception, *, position: str = "", until: int | None = None) -> StorageCorrupt:
-        return StorageCorrupt(f"{self._file} is damaged ({reason}). {self._remedy}", position=position, until=until)
+        remedy = f"{self._remedy}; {self._salvage}" if position and self._salvage else self._remedy
+        return StorageCorrupt(f"{self._file} is damaged ({reason})", remedy=remedy, position=position, until=until)
 
     def foreign(self) -> StorageForeign:
         what = f"{self._path} is not a {self._what} of Recallog"
@@ -68,7 +70,9 @@ class FileErrors:
 
     def without_remedy(self, damage: RecallogError) -> str:
         """The message of an error about this file, up to its remedy."""
-        return str(damage).removesuffix(f". {self._remedy}").removesuffix(f". {_ANOTHER_FOLDER}")
+        if isinstance(damage, StorageCorrupt):
+            return damage.finding
+        return str(damage).removesuffix(f". {_ANOTHER_FOLDER}")
 
     def too_new(self, version: int, known: int) -> StorageTooNew:
         or_delete = ", or delete it: its content can be computed again" if self._disposable else ""
@@ -114,9 +118,9 @@ class FileErrors:
         )
 
     def held(self, seconds: float) -> LockTimeout:
+        holds = f"has held {self._file} for more than {seconds:g} s" if seconds else f"holds {self._file}"
         return LockTimeout(
-            f"another process has held {self._file} for more than {seconds:g} s; nothing was written. Try again, or "
-            f"see who holds it: fuser {self._path}"
+            f"another process {holds}; nothing was written. Try again, or see who holds it: fuser {self._path}"
         )
 
     def changing(self) -> StorageUnavailable:

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from recallog_projections.sqlite.creating import create, is_ours
 from recallog_projections.sqlite.errors import is_busy
-from recallog_projections.sqlite.format import FileFormat
+from recallog_projections.sqlite.format import FileFormat, check_not_empty
 from recallog_projections.sqlite.locked import LockedFile, Waits
 from recallog_projections.sqlite.moved import Moved
 from recallog_projections.sqlite.unlocked import UnlockedFile, needs_writing
@@ -191,6 +191,7 @@ class SqliteFile:
 
     def _open_in_place(self, inode: int, write: bool) -> LockedFile | UnlockedFile:
         # The inode was read before connecting: if the file is replaced in between, the first transaction detects it.
+        check_not_empty(self.path, self._errors)
         try:
             return LockedFile.open(
                 self.path, self._format, self._log, self._accept, self._waits, self._wait_seconds(write), inode

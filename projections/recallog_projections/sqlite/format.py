@@ -21,6 +21,8 @@ class FileFormat:
     remedy: str
     """What to do about a damaged file, for messages."""
     synchronous: str
+    salvage: str = ""
+    """What can be done besides if records of it cannot be read, for messages."""
     disposable: bool = False
     """Whether the content can be computed again. Older versions and leftovers of deleted files are then deleted."""
     upgrade: Callable[[sqlite3.Connection, int], None] | None = None
@@ -31,17 +33,21 @@ class FileFormat:
 
     def errors(self, path: Path) -> FileErrors:
         """The errors about a file of this format."""
-        return FileErrors(self.what, path, self.remedy, disposable=self.disposable)
+        return FileErrors(self.what, path, self.remedy, self.salvage, disposable=self.disposable)
+
+
+def check_not_empty(path: Path, errors: FileErrors) -> None:
+    """Refuse an empty file, which SQLite would take for a new one."""
+    if path.stat().st_size == 0:
+        raise errors.empty()
 
 
 def check_whole(path: Path, connection: sqlite3.Connection, errors: FileErrors) -> None:
-    """Refuse empty and truncated files: SQLite accepts an empty file, and one whose last page is incomplete.
+    """Refuse a truncated file: SQLite accepts one whose last page is incomplete.
 
     The file must not be opened except by SQLite: closing it would drop the POSIX locks of all connections of this
     process to it, and another process could then delete the write-ahead log that they use.
     """
-    if path.stat().st_size == 0:
-        raise errors.empty()
     try:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 
@@ -330,7 +331,7 @@ def _row(connection: sqlite3.Connection, number: int, need: RowKey) -> bytes | N
     return data
 
 
-def _damaged_row(row_key: tuple[str, str, str, str]) -> Damaged:
+def _damaged_row(row_key: Sequence[str]) -> Damaged:
     table, *address = row_key
     return Damaged(f"the row {address} of {table!r} fails its checksum")
 
@@ -359,7 +360,13 @@ def _scan_rows(
     limit: int,
     report: bool,
 ) -> list[StoredRow]:
-    """Rows of a table; with `report`, the data of damaged ones is `DAMAGED`."""
+    """Rows of a table; with `report`, the data of damaged ones is `DAMAGED`.
+
+    A damaged key can make a search begin too late or end too early. The row before the first one and the row after the
+    last one are therefore checked too: if rows were missed, one of the two has another key than it was stored with.
+    """
+    low = (number, table, *keys.first)
+    high = (number, f"{table}\0", "", "", "") if keys.end is None else (number, table, *keys.end)
     # One comparison of row values, not one of each column: SQLite then seeks to the first row and needs no sorting.
     sql = "SELECT space, owner, key, CAST(value AS BLOB), crc FROM rows WHERE generation = ? AND name = ?"
     sql += " AND (space, owner, key) >= (?, ?, ?)"
@@ -376,7 +383,35 @@ def _scan_rows(
             items.append(StoredRow(str(found_space), str(owner), str(key), DAMAGED))
         else:
             raise _damaged_row((table, found_space, owner, key))
+    beside = []
+    if not report:
+        beside.append(_neighbour(connection, ">=", high) if newest_first else _neighbour(connection, "<", low))
+    if len(items) < limit:
+        last = (number, table, *items[-1].row_key) if items else None
+        if newest_first:
+            beside.append(_neighbour(connection, "<", last or high))
+        else:
+            beside.append(_neighbour(connection, ">", last) if last else _neighbour(connection, ">=", low))
+    for row in filter(None, beside):
+        if not is_intact(row[0], row[1:5], *row[5:]):
+            if not report:
+                raise _damaged_row(row[1:5])
+            items.append(StoredRow(str(row[2]), str(row[3]), str(row[4]), DAMAGED))
     return items
+
+
+def _neighbour(
+    connection: sqlite3.Connection, comparison: Literal["<", ">", ">="], address: Sequence[object]
+) -> tuple[Any, ...] | None:
+    """Of all tables the last row before an address, or the first one after or at it."""
+    order = "DESC" if comparison == "<" else "ASC"
+    columns = ("generation", "name", "space", "owner", "key")
+    row: tuple[Any, ...] | None = connection.execute(
+        f"SELECT {', '.join(columns)}, CAST(value AS BLOB), crc FROM rows WHERE ({', '.join(columns)}) {comparison} "
+        f"(?, ?, ?, ?, ?) ORDER BY {', '.join(f'{column} {order}' for column in columns)} LIMIT 1",
+        address,
+    ).fetchone()
+    return row
 
 
 def _collect_some_garbage(connection: sqlite3.Connection, partition: int) -> bool:

@@ -206,12 +206,27 @@ def _log(connection: sqlite3.Connection, generation: int, name: tuple[str, str, 
         (generation, *name),
     ).fetchone()
     if row is None:
+        _check_neighbours(connection, (generation, *name))
         return None
     log: int
     log, crc = row
     if not _is_log(log, generation, name, crc):
         raise _damaged_log(name)
     return log
+
+
+def _check_neighbours(connection: sqlite3.Connection, address: tuple[int, str, str, str]) -> None:
+    """Raise `Damaged` if a log beside a missing one fails its checksum: its damaged key may hide the missing one."""
+    columns = ("generation", "name", "space", "owner")
+    for comparison, order in (("<", "DESC"), (">", "ASC")):
+        row = connection.execute(
+            f"SELECT number, {', '.join(columns)}, (SELECT crc FROM logs l WHERE l.number = logs.number) FROM logs "
+            f"WHERE ({', '.join(columns)}) {comparison} (?, ?, ?, ?) "
+            f"ORDER BY {', '.join(f'{column} {order}' for column in columns)} LIMIT 1",
+            address,
+        ).fetchone()
+        if row is not None and not is_intact(row[0], tuple(map(str, row[1:5])), b"", row[5]):
+            raise _damaged_log((str(row[2]), str(row[3]), str(row[4])))
 
 
 def _is_log(log: int, generation: int, name: tuple[str, str, str], crc: object) -> bool:

@@ -30,7 +30,8 @@ class PartitionStatus(View):
     incomplete: bool
     """Some dead letters have a future schema: newer code can read them."""
     problem: str = ""
-    """Why the views cannot be read; "" if they can. Queries then fold the ledger in memory, if they are in a folder."""
+    """Why the views cannot be read, or that the ledger lacks records which they have processed; "" otherwise. Queries
+    in a folder fold the ledger in memory while its views cannot be read."""
 
     def format(self) -> str:
         """Views, partition, progress, dead letters and generation in one line."""

@@ -8,16 +8,17 @@ from typing import Literal, NamedTuple
 from recallog_schemas.event import Position
 from recallog_schemas.views.base import ComputedAt, ListView, View
 
+_INDEX = "index"
 _RESTORE = "Keep a copy of the folder, then restore your backup of the ledger"
 _REMEDIES: Mapping[str, str] = {
-    "damaged": "Without a backup, recallog export --keep-going writes what can still be read",
+    "damaged": f"{_RESTORE}; without one, recallog export --keep-going writes the records that can still be read",
     "missing": _RESTORE,
     "changed": (
         "The ledger was changed after it was folded. Keep a copy of the folder and compare the range with a backup. If "
-        "the ledger is wrong, restore the backup; if it is right, build the views from it: recallog rebuild"
+        "the ledger is wrong, restore the backup; if it is right, build again what was computed from it: "
     ),
 }
-"""What to do, by the problem of a range of records."""
+"""What to do, by the problem of a range of records; for changed ones the commands follow."""
 _REBUILD = "The ledger is the source of truth. Build the views again: recallog rebuild"
 _REBUILD_INDEX = "The ledger is the source of truth. Build the index again: recallog rebuild index"
 _LEDGER_FIRST = "The ledger now gives other rows than the views have. Decide about its records first, see above"
@@ -42,11 +43,14 @@ class LedgerFinding(View):
     def summary(self) -> str:
         """What is wrong, in one line."""
         records = f"the records {self.first} to {self.last}" if self.first != self.last else f"the record {self.first}"
-        plural = self.first != self.last
+        be = "are" if self.first != self.last else "is"
+        is_index = self.views == _INDEX
         if self.problem == "changed":
-            return f"{records} {'are' if plural else 'is'} not what the {self.views} views were computed from"
+            computed = "the index was" if is_index else f"the {self.views} views were"
+            return f"{records} {be} not what {computed} computed from"
         if self.problem == "missing":
-            return f"{records}, which the {self.views} views have processed, {'are' if plural else 'is'} missing"
+            processed = "the index has" if is_index else f"the {self.views} views have"
+            return f"{records}, which {processed} processed, {be} missing"
         return f"{records} cannot be read: {self.reason}"
 
 
@@ -188,7 +192,14 @@ class VerifyReport(View):
         return [*self._of_ledger(), *self._of_rows(), *self._of_comparison()]
 
     def _of_ledger(self) -> list[Finding]:
-        found = [Finding(each.summary(), _REMEDIES[each.problem]) for each in self.ledger]
+        changed = {each.views == _INDEX for each in self.ledger if each.problem == "changed"}
+        commands = ", and ".join(
+            "recallog rebuild index" if of_index else "recallog rebuild" for of_index in sorted(changed)
+        )
+        found = [
+            Finding(each.summary(), _REMEDIES[each.problem] + (commands if each.problem == "changed" else ""))
+            for each in self.ledger
+        ]
         found += [
             Finding(each.summary(), _COMPARE if each.found else _RESTORE) for each in self.digests if not each.matches
         ]
@@ -197,7 +208,7 @@ class VerifyReport(View):
     def _of_rows(self) -> list[Finding]:
         found = []
         for table in self.tables:
-            remedy = _REBUILD_INDEX if table.views == "index" else _REBUILD
+            remedy = _REBUILD_INDEX if table.views == _INDEX else _REBUILD
             found += [Finding(f"damaged {address}", remedy) for address in table.damaged_addresses()]
             if table.difference is not None:
                 more = f", and {table.differences - 1:,} more of this table" if table.differences > 1 else ""

@@ -9,7 +9,7 @@ import typer
 
 from recallog import Memory, Position
 from recallog_schemas import codec
-from recallog_schemas.errors import InvalidEvent, RecallogError, StorageCorrupt
+from recallog_schemas.errors import InvalidEvent, StorageCorrupt
 from recallog_service.cli import console, terminal, unknown_names
 from recallog_service.cli.terminal import Home
 from recallog_streams.ledgers.ledger import Batch
@@ -29,10 +29,10 @@ def export_command(
 
     exported = refused = 0
 
-    def left_out(what: str, error: RecallogError) -> None:
+    def left_out(what: str, reason: str) -> None:
         nonlocal refused
         refused += 1
-        console.err.print(f"left out {what}: {error}", markup=False)
+        console.err.print(f"left out {what}: {reason}", markup=False)
 
     async def work() -> None:
         nonlocal exported
@@ -49,7 +49,7 @@ def export_command(
                                 target.write(codec.encode(codec.decode(data)) + b"\n")
                                 exported += 1
                             except InvalidEvent as error:
-                                left_out(f"{batch.partition}:{offset}", error)
+                                left_out(f"{batch.partition}:{offset}", str(error))
                         advance(batch.next, (await memory.admin.ledger_ends())[batch.partition])
                     if space is not None and not exported and not refused:
                         await unknown_names.refuse_unknown(memory, {"space": space})
@@ -59,11 +59,15 @@ def export_command(
                 target.close()
 
     terminal.run(work)
+    if refused and output is not None:
+        terminal.note(
+            f"{exported:,} events were written; restore them in a new folder: recallog ingest {output} --home …"
+        )
     raise typer.Exit(1 if refused else 0)
 
 
 async def _records(
-    memory: Memory, space: str | None, left_out: Callable[[str, RecallogError], None] | None
+    memory: Memory, space: str | None, left_out: Callable[[str, str], None] | None
 ) -> AsyncIterator[Batch]:
     """All records of the ledger. Those that are damaged are named to `left_out`; without it they raise."""
     start: Position | None = None
@@ -76,7 +80,7 @@ async def _records(
                 raise
             first = Position.parse(error.position)
             last = Position(first.partition, error.until - 1)
-            left_out(str(first) if last == first else f"{first} to {last}", error)
+            left_out(str(first) if last == first else f"{first} to {last}", error.finding)
             start = Position(first.partition, error.until)
         else:
             return

@@ -260,7 +260,7 @@ class _Printer:
         for digest in after.digests:
             style = "green" if digest.matches else "red"
             out.print(f"  {digest.summary()}", markup=False, style=style)
-        out.print(f"  digest before the damage  {before.digest}\n  digest after the rebuild  {after.digest}")
+        out.print(f"  all rows before the damage  {before.digest}\n  all rows after the rebuild  {after.digest}")
         same = "[green]equal[/]" if before.digest == after.digest else "[red]DIFFERENT[/]"
         out.print(f"  {same}: memory is a function of the ledger.")
 

@@ -133,12 +133,11 @@ def opened(
     found = settings(home, **more)
     folder = _folder_without_ledger(found) if missing != "create" else None
     if folder is not None and missing == "refuse":
-        raise InvalidArgument(
-            f"there is no memory in {folder}; write events with recallog publish or recallog ingest, or name the "
-            "folder of another memory with --home or RECALLOG_HOME",
-            path="--home",
-            rule="missing",
-        )
+        problem = f"there is no memory in {folder}; write events with recallog publish or recallog ingest"
+        if (folder / layout.views_file()).exists():
+            problem = f"{folder / layout.LEDGER} is missing, and views of it are there; put it back from your backup"
+        problem += ", or name the folder of another memory with --home or RECALLOG_HOME"
+        raise InvalidArgument(problem, path="--home", rule="missing")
     with bar(label) as advance:
         yield facade.open(found, progress=advance) if folder is None else facade.in_memory(), advance
 

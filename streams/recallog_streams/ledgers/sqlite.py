@@ -52,8 +52,8 @@ LEDGER = FileFormat(
     what="ledger",
     application_id=0x52634C67,  # "RcLg"
     version=2,
-    remedy="Keep a copy of it, then restore your backup of the folder; without one, `recallog export --keep-going` "
-    "writes the records that can still be read",
+    remedy="Keep a copy of it, then restore your backup of the folder",
+    salvage="without one, `recallog export --keep-going` writes the records that can still be read",
     synchronous="FULL",  # an acknowledged event survives a power failure
     identity="SELECT id FROM manifest",
     upgrade=_upgrade,

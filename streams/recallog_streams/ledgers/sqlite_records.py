@@ -131,7 +131,11 @@ def _read_intact(connection: sqlite3.Connection, start: int, until: int) -> Batc
                 while room_bytes < 0 and len(records) > 1:
                     room_bytes += len(records.pop()[1])
                 return Batch(0, start, start + len(records), records)
-    except (sqlite3.DatabaseError, TypeError, AttributeError):
+    except (TypeError, AttributeError):
+        return None
+    except sqlite3.DatabaseError as error:
+        if not _is_damage(error):
+            raise
         return None
     following = start + len(records)
     return (
@@ -212,7 +216,9 @@ def _next_readable(connection: sqlite3.Connection, damaged: int) -> int | None:
     while step < _OFFSETS_MAX:
         try:
             found = next_at(damaged + step)
-        except sqlite3.DatabaseError:
+        except sqlite3.DatabaseError as error:
+            if not _is_damage(error):
+                raise
             unreadable, step = damaged + step, 2 * step
         else:
             break
@@ -223,6 +229,8 @@ def _next_readable(connection: sqlite3.Connection, damaged: int) -> int | None:
         middle = (unreadable + readable) // 2
         try:
             found, readable = next_at(middle), middle
-        except sqlite3.DatabaseError:
+        except sqlite3.DatabaseError as error:
+            if not _is_damage(error):
+                raise
             unreadable = middle
     return found

@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -87,6 +88,10 @@ READ_AHEAD_BYTES_MAX = 2 * 1024 * 1024 * 1024
 _ADVISED_BYTES = 128 * 1024
 """Per call of posix_fadvise; of a longer range Linux reads no more than the disk's read-ahead."""
 _READ_AHEAD = ("payload_storage",)
+
+_VECTORS_CHECKSUM = "vectors_checksum"
+"""A field of the payload of this adapter's own: the crc32 of a point's vectors as the library returns them, rounded.
+The library has no checksums."""
 
 _NOT_DAMAGE = (
     "no space left",
@@ -205,7 +210,7 @@ class EdgeEngine(Engine):
                 return work(*arguments)
             except BaseException as error:
                 if _is_of_library(error) and not _is_of_system(error):
-                    raise IndexDamaged(f"files of the index are damaged: {error}") from error
+                    raise IndexDamaged(f"files of the index in {self._folder} are damaged: {error}") from error
                 raise
 
     # The methods below run in the thread.
@@ -255,6 +260,9 @@ class EdgeEngine(Engine):
             )
         found = self._shard(collection)
         found.shard.update(qdrant.UpdateOperation.upsert_points([_written(point) for point in points]))
+        for record in found.shard.retrieve([point.id for point in points], False, True):
+            fields = {_VECTORS_CHECKSUM: _vectors_checksum(stored(record))}
+            found.shard.update(qdrant.UpdateOperation.set_payload([record.id], fields))
         found.counts.clear()
         found.unflushed_bytes += sum(map(_size, points))
         if found.unflushed_bytes >= FLUSH_BYTES:
@@ -285,9 +293,10 @@ class EdgeEngine(Engine):
         self, collection: str, ids: Sequence[str], payload: Collection[str] | None, vectors: bool
     ) -> dict[str, StoredPoint]:
         shard = self._shard(collection).shard
-        with_payload: bool | list[str] = True if payload is None else list(payload) or False
+        wanted = None if payload is None else [*payload, *([_VECTORS_CHECKSUM] if vectors else [])]
+        with_payload: bool | list[str] = True if wanted is None else wanted or False
         records = shard.retrieve(list(dict.fromkeys(ids)), with_payload, vectors)
-        return {str(record.id): stored(record) for record in records}
+        return {str(record.id): _checked(stored(record), vectors) for record in records}
 
     def _scroll(self, collection: str, after: str | None, limit: int, vectors: bool) -> list[StoredPoint]:
         shard = self._shard(collection).shard
@@ -295,7 +304,7 @@ class EdgeEngine(Engine):
         more = 0 if after is None else 1
         request = qdrant.ScrollRequest(offset=after, limit=limit + more, with_payload=True, with_vector=vectors)
         records, _ = shard.scroll(request)
-        return [stored(record) for record in records if str(record.id) != after][:limit]
+        return [_checked(stored(record), vectors) for record in records if str(record.id) != after][:limit]
 
     def _count(self, collection: str, filter: Filter | None) -> int:  # noqa: A002
         found = self._shard(collection)
@@ -412,7 +421,7 @@ def _loaded(path: Path) -> qdrant.EdgeShard:
             ) from error
         if _is_of_system(error):
             raise IndexUnavailable(f"the semantic index {path} cannot be opened: {error}") from error
-        raise IndexDamaged(f"files of the index are damaged: {error}") from error
+        raise IndexDamaged(f"files of the index in {path} are damaged: {error}") from error
 
 
 def _read_ahead(folder: Path) -> None:
@@ -496,6 +505,25 @@ def _written(point: Point) -> qdrant.Point:
         # A list, as the library takes twice as long over two-dimensional arrays.
         vectors["dense"] = point.dense.tolist()
     return qdrant.Point(point.id, vectors, dict(point.payload))
+
+
+def _checked(point: StoredPoint, vectors: bool) -> StoredPoint:
+    """The point without the field of this adapter; if it was read with its vectors, with what is wrong with them.
+
+    A point has no checksum if its writing was interrupted: its commit is repeated.
+    """
+    payload = dict(point.payload)
+    checksum = payload.pop(_VECTORS_CHECKSUM, None)
+    wrong = vectors and checksum is not None and checksum != _vectors_checksum(point)
+    return replace(point, payload=payload, damage="its vectors differ from their checksum" if wrong else "")
+
+
+def _vectors_checksum(point: StoredPoint) -> int:
+    dense = np.empty(0, np.float32) if point.dense is None else np.ascontiguousarray(point.dense, np.float32)
+    sparse = point.sparse or Sparse((), ())
+    checksum = zlib.crc32(dense.tobytes())
+    checksum = zlib.crc32(np.asarray(sparse.indices, np.uint32).tobytes(), checksum)
+    return zlib.crc32(np.asarray(sparse.values, np.float32).tobytes(), checksum)
 
 
 class _Filters:

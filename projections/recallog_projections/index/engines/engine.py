@@ -110,6 +110,8 @@ class StoredPoint:
     dense: NDArray[np.float32] | None = None
     """(passages, dimension); None also for a point without passages."""
     sparse: Sparse | None = None
+    damage: str = ""
+    """What an engine with checksums of vectors found wrong with them, in words; "" if nothing, or if not requested."""
 
 
 def closed_error() -> IndexUnavailable:

@@ -1,5 +1,6 @@
 """The folder of the embedded engine as any process may look at it: its collections and its size."""
 
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -11,14 +12,17 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 def disk_bytes(folder: Path) -> int:
     """The blocks that a folder takes on disk, in bytes. Its files are sparse."""
     size = 0
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # threads of the library rename and delete files
-            size += path.lstat().st_blocks * 512
+    for parent, folders, files in os.walk(folder):  # which leaves out what is deleted meanwhile
+        for name in (*folders, *files):
+            with suppress(FileNotFoundError):  # threads of the library rename and delete files
+                size += Path(parent, name).lstat().st_blocks * 512
     return size
 
 
 def collections_in(folder: Path) -> set[str]:
     """The names of the collections in a folder, also of those that another process has open."""
-    if not folder.exists():
+    try:
+        entries = [*folder.iterdir()]
+    except FileNotFoundError:
         return set()
-    return {entry.name for entry in folder.iterdir() if entry.is_dir() and NAME.fullmatch(entry.name)}
+    return {entry.name for entry in entries if entry.is_dir() and NAME.fullmatch(entry.name)}
