@@ -1,9 +1,9 @@
 """Views as plain values: folded in memory, read back table by table, compared with the oracle."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TypeVar
 
 from recallog.queries import reflections
 from recallog.reading.read_session import ReadSession
@@ -11,16 +11,26 @@ from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation, ReadResult, Store
 from recallog_projections.tables import RowKey
-from recallog_projections.views import activity, builtin, due, episodic, outline, reflection, salience, scene, settings
+from recallog_projections.views import (
+    activity,
+    builtin,
+    due,
+    episodic,
+    items,
+    outline,
+    reflection,
+    salience,
+    scene,
+    settings,
+)
 from recallog_streams import chain, dead_letters
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from support.entries_checking import check_entries
 from support.finishing import finish
+from support.items_oracle import Bounds, shelves
 from support.oracle import Expected
-
-Result = TypeVar("Result")
 
 NEVER_SEEN = "stranger"
 """An agent that no event names."""
@@ -93,6 +103,17 @@ def check_views(store: Store, generation: Generation, expected: Expected) -> Non
     _check_clocks(store, generation, expected)
     _check_reflections(store, generation, expected)
     check_entries(store, generation, expected.entries)
+    _check_items(store, generation, expected)
+
+
+def _check_items(store: Store, generation: Generation, expected: Expected) -> None:
+    values = [json.dumps(event.fields).encode() for event in expected.counted if event.happened]
+    found = {address: items.ROWS.decode(data) for address, data in rows_of(store, generation, items.ROWS.name).items()}
+    assert {address: (items.value_of(row), row.version, row.sha256) for address, row in found.items()} == {
+        (space, agent, items.path_of(*address)): (item.value, item.version, item.sha256)
+        for (space, agent), shelf in shelves(values, Bounds()).items()
+        for address, item in shelf.items.items()
+    }
 
 
 def _check_chain(store: Store, generation: Generation, expected: Expected) -> None:

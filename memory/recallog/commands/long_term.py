@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
+import msgspec
 import uuid_utils
 
 from recallog.access import MemoryAccess
@@ -382,7 +383,8 @@ async def deduplicate(access: MemoryAccess, space: str, agent: str, progress: Pr
     gone: set[str] = set()
     merged: list[MergedEntry] = []
     position: Position | None = None
-    for number, row in enumerate(rows):
+    for number, each in enumerate(rows):
+        row = each
         if progress is not None:
             progress(number, len(rows))
         if row.id in gone:
@@ -397,26 +399,34 @@ async def deduplicate(access: MemoryAccess, space: str, agent: str, progress: Pr
         for near, similarity in found.found:
             if near.id in {row.id, *gone} or not _is_near(row, near, similarity):
                 continue
-            older, newer = sorted((row, near), key=lambda one: one.offset)
-            kept, archived = (newer, older) if row.type == "fact" else (older, newer)
-            position = await _merge(access, kept, archived)
+            kept, archived = _kept_first(row, near)
+            if archived.red_line:
+                continue
+            priority = max(kept.priority, archived.priority, key=_PRIORITIES.index)
+            position = await _merge(access, kept, archived, priority)
             gone.add(archived.id)
             merged.append(MergedEntry(kept=kept.id, archived=archived.id, similarity=similarity))
-            if archived is row:
+            if archived.id == row.id:
                 break
+            row = msgspec.structs.replace(row, priority=priority)
     return Deduplicated(merged=tuple(merged), compared=len(rows), position=position)
 
 
 _PRIORITIES = ("low", "normal", "important", "critical", "pinned")
 
 
-async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow) -> Position:
-    """Archive one of two entries; the id of the event follows from both, so that a repeat changes nothing."""
-    events = [
-        _event(kept.space, kept.owner, "archived", {"entry": archived.id, "reason": f"duplicate of {kept.id}"}),
-    ]
-    if _PRIORITIES.index(archived.priority) > _PRIORITIES.index(kept.priority):
-        events.append(_event(kept.space, kept.owner, "updated", {"entry": kept.id, "priority": archived.priority}))
+def _kept_first(one: EntryRow, other: EntryRow) -> tuple[EntryRow, EntryRow]:
+    """The one of two near-duplicates that stays, and the other: red-lined ones stay, then newer facts, then older."""
+    older, newer = sorted((one, other), key=lambda each: each.offset)
+    kept, archived = (newer, older) if one.type == "fact" else (older, newer)
+    return (archived, kept) if archived.red_line and not kept.red_line else (kept, archived)
+
+
+async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow, priority: str) -> Position:
+    """Archive one of two entries. The events are written together: a pin is free before it is given anew."""
+    events = [_event(kept.space, kept.owner, "archived", {"entry": archived.id, "reason": f"duplicate of {kept.id}"})]
+    if priority != kept.priority:
+        events.append(_event(kept.space, kept.owner, "updated", {"entry": kept.id, "priority": priority}))
     return (await access.append(events))[-1]
 
 

@@ -166,6 +166,14 @@ def _component(value: object) -> Mapping[str, str]:
     return {"heading": heading, "text": value["text"]}
 
 
+def _texts(given: Sequence[str] | None) -> Sequence[str] | None:
+    for index, text in enumerate(given or ()):
+        if not text.strip() or not is_text(text):
+            path = f"texts.{index}"
+            raise InvalidArgument(f"{path}: should be a text with at least one word", path=path, rule="blank")
+    return given
+
+
 def _json_object(value: object) -> Mapping[str, Any]:
     if isinstance(value, str):
         with suppress(msgspec.MsgspecError, UnicodeError):
@@ -443,6 +451,7 @@ LessonsLimit = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description
 SeedTexts = Annotated[
     Sequence[str] | None,
     Field(max_length=limits.ENTRIES_IDS_MAX, description="What to begin with; default: five lessons."),
+    AfterValidator(_texts),
 ]
 AuditLimit = Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_KEPT, description="How many changes, the newest ones.")]
 ErasuresLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many erasures a page has.")]

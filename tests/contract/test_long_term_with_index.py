@@ -1,0 +1,184 @@
+"""`memory.long_term` where an index measures how similar entries are: near-duplicates, lessons, and merging."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from contract.test_index_entries import changed, retained
+from contract.test_index_store import Village, in_a_village
+from recallog_schemas.errors import EmbedderUnavailable
+from support.indexing import catch_up
+
+A = ("village", "baker")
+# Of the toy embedder, which compares words.
+LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+CLOSE = f"{LONG} seventeen"
+FAR = "The hinges need oil."
+
+
+async def listed(found: Village) -> dict[str, str]:
+    return {each.id: each.text for each in (await found.memory.long_term.list(*A)).entries}
+
+
+@pytest.mark.parametrize("indexed", [True, False], ids=["indexed", "behind"])
+@pytest.mark.parametrize(
+    ("entry_type", "outcome", "kept"),
+    [("fact", "updated", CLOSE), ("lesson", "skipped", LONG), ("summary", "stored", LONG)],
+)
+def test_a_nearly_equal_text(indexed: bool, entry_type: str, outcome: str, kept: str, tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        retain = found.memory.long_term.retain
+        await found.memory.publish(changed("metered", units=10))
+        await catch_up(found.indexing)
+        await retain(*A, LONG, type=entry_type, entry_id="first")
+        if indexed:
+            await catch_up(found.indexing)
+        near = await retain(*A, CLOSE, type=entry_type, entry_id="second")
+        assert near.outcome == outcome
+        if outcome == "stored":
+            assert (near.id, near.similarity) == ("second", None)
+            assert await listed(found) == {"first": LONG, "second": CLOSE}
+            return
+        assert near.id == "first"
+        assert near.similarity is not None
+        assert near.similarity > 0.92
+        assert await listed(found) == {"first": kept}
+        assert (await found.memory.long_term.stats(*A)).balance == 9
+        far = await retain(*A, FAR, type=entry_type)
+        assert far.outcome == "stored"
+        assert far.similarity is not None
+        assert far.similarity < 0.85
+
+    in_a_village(tmp_path, work)
+
+
+def test_a_text_with_other_readers_is_no_duplicate(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        await found.memory.publish(retained(LONG, id="own"))
+        await catch_up(found.indexing)
+        near = await found.memory.long_term.retain(*A, CLOSE, audience=["miller"])
+        assert (near.outcome, near.similarity) == ("stored", None)
+
+    in_a_village(tmp_path, work)
+
+
+def test_texts_that_are_retained_at_the_same_moment_are_compared(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        await found.memory.publish(changed("metered", units=10))
+        await catch_up(found.indexing)
+        retain = found.memory.long_term.retain
+        answers = await asyncio.gather(*(retain(*A, text, type="lesson") for text in (LONG, CLOSE)))
+        assert sorted(each.outcome for each in answers) == ["skipped", "stored"]
+
+    in_a_village(tmp_path, work)
+
+
+def test_a_repeat_that_measures_another_similarity_is_a_repeat(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        retain = found.memory.long_term.retain
+        await found.memory.publish(retained(LONG, id="first", type="lesson"))
+        await catch_up(found.indexing)
+        assert (await retain(*A, FAR, type="lesson", entry_id="far")).outcome == "stored"
+        await found.memory.publish(retained(f"{FAR} Again.", id="closer", type="lesson"))
+        again = await retain(*A, FAR, type="lesson", entry_id="far")
+        assert (again.id, again.outcome) == ("far", "stored")
+        await found.memory.publish(retained(FAR, id="far", type="lesson"))
+        assert len(await listed(found)) == 3
+
+    in_a_village(tmp_path, work)
+
+
+def test_without_a_model_a_text_is_retained_without_a_comparison(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        await found.memory.publish(retained(LONG, id="first"))
+        await catch_up(found.indexing)
+        found.embedders["toy"].failure = EmbedderUnavailable("the model is gone")
+        near = await found.memory.long_term.retain(*A, CLOSE)
+        assert (near.outcome, near.similarity) == ("stored", None)
+        lessons = await found.memory.long_term.lessons(*A, "one two")
+        assert lessons.relevance_by == "words"
+        found.embedders["toy"].failure = None
+
+    in_a_village(tmp_path, work)
+
+
+def test_lessons_by_cosine_and_boost(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        await found.memory.publish_many(
+            [
+                retained(LONG, id="equal", type="lesson"),
+                retained(CLOSE, id="preferred", type="lesson", priority="important"),
+                retained(FAR, id="pinned", type="lesson", priority="pinned"),
+                retained(LONG, id="fact"),
+                retained(f"{LONG} eighteen", id="shared", agent="miller", type="lesson", audience=["baker"]),
+                retained(LONG, id="private", agent="miller", type="lesson"),
+            ]
+        )
+        await catch_up(found.indexing)
+        answer = await found.memory.long_term.lessons(*A, LONG)
+        assert answer.relevance_by == "semantic"
+        assert [each.entry.id for each in answer.lessons] == ["pinned", "preferred", "equal", "shared"]
+        by_id = {each.entry.id: each for each in answer.lessons}
+        assert (by_id["equal"].similarity, by_id["equal"].score) == (1.0, 1.0)
+        preferred = by_id["preferred"]
+        assert preferred.similarity is not None
+        assert preferred.score == round(preferred.similarity + 0.15, 6)
+
+    in_a_village(tmp_path, work)
+
+
+def test_near_duplicates_that_stand_are_merged_once(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        await found.memory.publish_many(
+            [
+                retained(LONG, id="old fact", priority="critical"),
+                retained(CLOSE, id="new fact"),
+                retained(LONG, id="old lesson", type="lesson"),
+                retained(CLOSE, id="new lesson", type="lesson"),
+                retained(f"{LONG} eighteen", id="newest lesson", type="lesson"),
+                retained(FAR, id="far"),
+                retained(LONG, id="others", agent="miller"),
+                retained(CLOSE, id="seen by others", audience=["miller"]),
+            ]
+        )
+        await catch_up(found.indexing)
+        progress: list[tuple[int, int]] = []
+        merged = await found.memory.long_term.deduplicate(*A, progress=lambda *each: progress.append(each))
+        assert {(each.archived, each.kept) for each in merged.merged} == {
+            ("old fact", "new fact"),
+            ("new lesson", "old lesson"),
+            ("newest lesson", "old lesson"),
+        }
+        assert (await listed(found)).keys() == {"new fact", "old lesson", "far", "seen by others"}
+        kept = (await found.memory.long_term.get(*A, "new fact")).entry
+        gone = (await found.memory.long_term.get(*A, "old fact")).entry
+        assert kept is not None
+        assert gone is not None
+        assert (kept.priority, gone.status) == ("critical", "archived")
+        assert progress
+        ends = await found.memory.admin.ledger_ends()
+        again = await found.memory.long_term.deduplicate(*A)
+        assert (again.merged, again.position) == ((), None)
+        assert await found.memory.admin.ledger_ends() == ends
+
+    in_a_village(tmp_path, work)
+
+
+def test_a_red_lined_entry_stays_and_the_strongest_priority_too(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        await found.memory.publish_many(
+            [
+                retained(LONG, id="old", type="lesson"),
+                retained(CLOSE, id="critical", type="lesson", priority="critical"),
+                retained(f"{LONG} eighteen", id="important", type="lesson", priority="important"),
+                retained(LONG, id="fact", red_line=True),
+                retained(CLOSE, id="newer fact"),
+            ]
+        )
+        await catch_up(found.indexing)
+        await found.memory.long_term.deduplicate(*A)
+        entries = (await found.memory.long_term.list(*A)).entries
+        assert {each.id: each.priority for each in entries} == {"old": "critical", "fact": "normal"}
+
+    in_a_village(tmp_path, work)

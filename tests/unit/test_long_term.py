@@ -1,0 +1,624 @@
+"""`memory.long_term`: what is retained, refused, changed and forgotten, through rebuilds and repeated deliveries."""
+
+import multiprocessing
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recallog import IdConflict, InvalidArgument, Memory, Refused
+from recallog.composition import assemble
+from recallog.settings import Settings
+from recallog_projections.stores.memory import MemoryStore
+from recallog_schemas import Event, Position, codec
+from recallog_streams.ledgers.memory import MemoryLedger
+from support.cli import recallog
+from support.events import event, run
+
+A = ("s", "a")
+B = ("s", "b")
+Check = Callable[[Memory], Awaitable[object]]
+
+
+class TwiceLedger(MemoryLedger):
+    """A ledger to which each event is delivered twice, as by a producer that did not hear of its success."""
+
+    def __init__(self) -> None:
+        super().__init__(unique_ids=False)
+
+    async def append(self, events: Sequence[Event]) -> list[Position]:
+        positions = await super().append(events)
+        await super().append(events)
+        return positions
+
+
+def once() -> Memory:
+    return Memory.in_memory()
+
+
+def twice() -> Memory:
+    return Memory(assemble(TwiceLedger(), lambda _: MemoryStore()))
+
+
+@pytest.fixture(params=[once, twice], ids=["once", "delivered twice"])
+def tell(request: pytest.FixtureRequest) -> Callable[[Callable[[Memory], Awaitable[Check | None]]], list[Event]]:
+    """Runs a test on a memory; what it returns is asked again after a rebuild. -> the events, each once"""
+
+    def told(work: Callable[[Memory], Awaitable[Check | None]]) -> list[Event]:
+        async def whole() -> list[Event]:
+            async with request.param() as memory:
+                check = await work(memory)
+                before = await events_of(memory)
+                first = None if check is None else await check(memory)
+                assert (await memory.admin.rebuild("views")).ok
+                assert (None if check is None else await check(memory)) == first
+                assert (await memory.admin.verify("views")).ok
+                assert (await memory.admin.dead_letters()).items == ()
+                assert await events_of(memory) == before
+                return before
+
+        return run(whole())
+
+    return told
+
+
+async def events_of(memory: Memory) -> list[Event]:
+    """The events of the ledger, each once."""
+    found = [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
+    return list({each.id: each for each in found}.values())
+
+
+async def told(memory: Memory, agent: str = "a", **options: Any) -> list[tuple[str, str]]:
+    """The ids and texts of the list of an agent."""
+    return [(each.id, each.text) for each in (await memory.long_term.list("s", agent, **options)).entries]
+
+
+def retained(id_: str, text: str, agent: str = "a", **payload: Any) -> Event:
+    return event("memory.retained", space="s", agent=agent, id=id_, payload={"text": text, **payload})
+
+
+def changed(kind: str, agent: str = "a", **payload: Any) -> Event:
+    return event(f"memory.{kind}", space="s", agent=agent, payload=payload)
+
+
+def granted(units: float) -> Event:
+    return changed("metered", units=units)
+
+
+Tell = Callable[[Callable[[Memory], Awaitable[Check | None]]], list[Event]]
+
+# Retaining.
+
+
+def test_a_lesson_costs_once_and_reading_is_free(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        await memory.publish(granted(10))
+        first = await memory.long_term.retain(*A, "LESSON: sift the flour", type="lesson")
+        assert (first.outcome, first.similarity, first.reason) == ("stored", None, None)
+        assert (await memory.long_term.stats(*A)).balance == 9
+        again = await memory.long_term.retain(*A, " LESSON:  sift the flour ", type="lesson")
+        assert (again.id, again.outcome, again.similarity, again.reason) == (first.id, "skipped", 1.0, "equal")
+        assert again.position is None
+        assert (await memory.long_term.stats(*A)).balance == 9
+        lessons = await memory.long_term.lessons(*A, "sift flour")
+        assert [each.entry.id for each in lessons.lessons] == [first.id]
+        assert (await memory.search(*A, "sift flour")).hits[0].id == first.id
+
+        async def check(memory: Memory) -> object:
+            stats = await memory.long_term.stats(*A)
+            assert (stats.balance, stats.spent, stats.lesson_count, stats.types) == (9, 1, 1, {"lesson": 1})
+            return await told(memory)
+
+        return check
+
+    assert [each.kind for each in tell(work)] == ["memory.metered", "memory.retained"]
+
+
+def test_an_entry_says_all_that_was_retained(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        await memory.publish(retained("base", "Flour is dear."))
+        answer = await memory.long_term.retain(
+            *A,
+            "Alice likes rye.",
+            entry_id="rye",
+            entity="Alice",
+            category="taste",
+            source="a talk",
+            topic="bread",
+            importance=0.9,
+            confidence=0.5,
+            tier="slow",
+            priority="critical",
+            red_line=True,
+            metadata='{"n": 1}',
+            based_on=["base"],
+            subject="alice",
+            audience=["b"],
+            session="x1",
+        )
+        assert (answer.id, answer.outcome) == ("rye", "stored")
+
+        async def check(memory: Memory) -> object:
+            entry = (await memory.long_term.get(*A, "rye")).entry
+            assert entry is not None
+            shown = entry.model_dump(exclude={"at", "updated_at"})
+            shown["position"] = str(entry.position) in ("0:1", "0:2")
+            assert shown == {
+                "id": "rye", "text": "Alice likes rye.", "type": "fact", "version": 1, "status": "live", "owner": "a",
+                "priority": "critical", "tier": "slow", "importance": 0.9, "confidence": 0.5, "entity": "Alice",
+                "category": "taste", "source": "a talk", "topic": "bread", "metadata": {"n": 1}, "sources": ("base",),
+                "subject": "alice", "red_line": True, "preseeded": False, "position": True,
+            }  # fmt: skip
+            assert entry.updated_at == entry.at
+            assert (entry.label, entry.format()) == ("[critical]", "rye fact [critical] Alice likes rye.")
+            assert (await memory.long_term.get(*B, "rye")).entry == entry
+            assert (await memory.long_term.get("s", "c", "rye")).entry is None
+            return entry
+
+        return check
+
+    assert tell(work)[1].session == "x1"
+
+
+def test_a_repeat_with_the_same_id_answers_the_same(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        first = await memory.long_term.retain(*A, "Rye.", entry_id="rye")
+        again = await memory.long_term.retain(*A, "Rye.", entry_id="rye")
+        assert (again.id, again.outcome, again.reason) == (first.id, "stored", None)
+        await memory.publish(changed("erased", entries=["rye"]))
+        late = await memory.long_term.retain(*A, "Rye.", entry_id="rye")
+        assert (late.id, late.outcome, late.reason) == ("rye", "stored", "erased")
+        return told
+
+    assert [each.kind for each in tell(work)] == ["memory.retained", "memory.erased"]
+
+
+def test_an_id_that_names_another_event_is_a_conflict() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.long_term.retain(*A, "Rye.", entry_id="rye")
+            with pytest.raises(IdConflict):
+                await memory.long_term.retain(*A, "Wheat.", entry_id="rye")
+            assert await told(memory) == [("rye", "Rye.")]
+
+    run(work())
+
+
+def test_what_exceeds_the_balance_is_refused_and_writes_nothing(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        await memory.publish(granted(1))
+        refused = await memory.long_term.retain(*A, "Dear.", cost=2)
+        assert (refused.id, refused.outcome, refused.reason, refused.ok) == (None, "refused", "balance", False)
+        assert refused.format() == "refused (balance)"
+        assert (await memory.long_term.retain(*A, "Cheap.", cost=0.5)).outcome == "stored"
+        return told
+
+    assert len(tell(work)) == 2
+
+
+def test_the_quality_gate_rejects_what_says_too_little(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        retain = memory.long_term.retain
+        assert (await retain(*A, "ACTION: baked")).outcome == "stored"
+        await memory.publish(event("agent.configured", space="s", agent="a", payload={"quality": {"enabled": True}}))
+        for text, reason in (
+            ("action: baked bread for the miller", "action"),
+            ("LESSON: bread bread bread", "min_terms"),
+            ("LESSON: the of it", "min_terms"),
+        ):
+            rejected = await retain(*A, text, type="lesson")
+            assert (rejected.outcome, rejected.reason, rejected.position, rejected.id) == (
+                "rejected",
+                reason,
+                None,
+                None,
+            )
+        assert (await retain(*A, "LESSON: sift coarse flour", type="lesson")).outcome == "stored"
+        assert (await retain(*B, "Short")).outcome == "stored"
+        return told
+
+    assert len(tell(work)) == 4
+
+
+# Pins.
+
+
+def test_at_most_five_entries_are_pinned(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        for n in range(5):
+            assert (await memory.long_term.retain(*A, f"pin {n}", priority="pinned", entry_id=f"p{n}")).reason is None
+        with pytest.raises(Refused, match=r"pinned 5 entries.*p0, p1, p2, p3, p4") as caught:
+            await memory.long_term.retain(*A, "pin 5", priority="pinned")
+        assert caught.value.reason == "pins"
+        await memory.publish_many([retained(f"raw {n}", f"raw {n}", priority="pinned") for n in (6, 7)])
+        assert {entry.id: entry.priority for entry in (await memory.long_term.list(*A, limit=2)).entries} == {
+            "raw 6": "normal",
+            "raw 7": "normal",
+        }
+        with pytest.raises(Refused, match="pinned 5 entries"):
+            await memory.long_term.update(*A, "raw 6", priority="pinned")
+        assert (await memory.long_term.update(*A, "p0", priority=None)).ids == ("p0",)
+        assert (await memory.long_term.update(*A, "raw 6", priority="pinned")).changed
+
+        async def check(memory: Memory) -> object:
+            assert (await memory.long_term.stats(*A)).pinned == ("p1", "p2", "p3", "p4", "raw 6")
+            return (await memory.long_term.list(*A, order="priority")).entries
+
+        return check
+
+    assert len(tell(work)) == 5 + 2 + 2
+
+
+def test_without_a_question_priority_ranks_by_place_and_boost() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            for priority in ("normal", "low", "critical", "pinned"):
+                await memory.long_term.retain(*A, priority, priority=priority, entry_id=priority)  # type: ignore[arg-type]
+            page = await memory.long_term.list(*A, order="priority")
+            assert [each.id for each in page.entries] == ["pinned", "critical", "low", "normal"]
+            assert [each.label for each in page.entries] == ["[pinned]", "[critical]", "[low]", ""]
+            first = await memory.long_term.list(*A, order="priority", limit=3)
+            rest = await memory.long_term.list(*A, order="priority", limit=3, cursor=first.next)
+            assert [*first.entries, *rest.entries] == [*page.entries]
+            assert rest.next is None
+
+    run(work())
+
+
+# Changing.
+
+
+def test_an_update_makes_a_version_and_null_a_default(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        await memory.long_term.retain(*A, "Rye.", entry_id="rye", entity="bread", importance=0.9)
+        change = await memory.long_term.update(*A, "rye", text="Rye is dark.", entity=None, event_id="change")
+        assert (change.changed, change.ids, change.count, change.format()) == (True, ("rye",), 1, "1 changed")
+        again = await memory.long_term.update(*A, "rye", text="Rye is dark.", entity=None, event_id="change")
+        assert (again.changed, again.ids) == (True, ("rye",))
+
+        async def check(memory: Memory) -> object:
+            entry = (await memory.long_term.get(*A, "rye")).entry
+            assert entry is not None
+            assert (entry.text, entry.version, entry.entity, entry.importance) == ("Rye is dark.", 2, None, 0.9)
+            return entry
+
+        return check
+
+    assert len(tell(work)) == 2
+
+
+def test_only_its_owner_changes_an_entry(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        await memory.long_term.retain(*A, "Rye.", entry_id="rye")
+        for change in (
+            memory.long_term.update(*B, "rye", text="Wheat."),
+            memory.long_term.forget(*B, ["rye"]),
+            memory.long_term.retract(*B, "rye"),
+            memory.long_term.transfer(*B, "c", ["rye"]),
+            memory.long_term.update(*B, "unknown", text="Wheat."),
+            memory.long_term.forget(*B, ["unknown"]),
+        ):
+            with pytest.raises(Refused, match="b owns no entry") as caught:
+                await change
+            assert caught.value.reason == "not_owner"
+        await memory.publish_many(
+            [
+                changed("updated", "b", entry="rye", text="Wheat."),
+                changed("erased", "b", entries=["rye"]),
+            ]
+        )
+
+        async def check(memory: Memory) -> object:
+            assert await told(memory) == [("rye", "Rye.")]
+            return (await memory.long_term.audit(*A)).changes
+
+        return check
+
+    assert len(tell(work)) == 3
+
+
+def test_a_refused_update_says_why_and_changes_nothing(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        for id_, text in (("rye", "Rye."), ("oats", "Oats."), ("old", "Old.")):
+            await memory.long_term.retain(*A, text, entry_id=id_)
+        await memory.long_term.retract(*A, "old")
+        for id_, reason in (("rye", "equal"), ("old", "retracted")):
+            with pytest.raises(Refused) as caught:
+                await memory.long_term.update(*A, id_, text="Oats.")
+            assert caught.value.reason == reason
+        with pytest.raises(InvalidArgument, match="at least one field"):
+            await memory.long_term.update(*A, "rye")
+        return told
+
+    assert len(tell(work)) == 4
+
+
+def test_a_retracted_entry_is_read_by_its_id_alone(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        await memory.long_term.retain(*A, "Rye.", entry_id="rye", audience=["b"])
+        assert (await memory.long_term.retract(*A, "rye", reason="it was wheat")).changed
+        again = await memory.long_term.retract(*A, "rye")
+        assert (again.changed, again.position, again.refused, again.ok) == (False, None, {"rye": "retracted"}, False)
+
+        async def check(memory: Memory) -> object:
+            found = await memory.long_term.get(*A, "rye")
+            assert found.entry is not None
+            assert (found.entry.status, (await memory.long_term.get(*B, "rye")).entry) == ("retracted", None)
+            assert await told(memory) == []
+            audit = (await memory.long_term.audit(*A, "rye")).changes
+            assert [(each.operation, each.reason) for each in audit] == [
+                ("retained", None),
+                ("retracted", "it was wheat"),
+            ]
+            return found.entry
+
+        return check
+
+    assert len(tell(work)) == 2
+
+
+def test_transferred_entries_are_their_receivers(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        retain = memory.long_term.retain
+        await retain(*A, "Rye.", entry_id="rye", priority="pinned", audience=["c"])
+        await retain(*A, "Oats.", entry_id="oats")
+        await retain(*B, "Oats.", entry_id="theirs")
+        moved = await memory.long_term.transfer(*A, "b", ["rye", "oats", "rye"])
+        assert (moved.ids, moved.refused) == (("rye",), {"oats": "equal"})
+        with pytest.raises(InvalidArgument, match=r"^to: "):
+            await memory.long_term.transfer(*A, "a", ["oats"])
+
+        async def check(memory: Memory) -> object:
+            assert await told(memory) == [("oats", "Oats.")]
+            entry = (await memory.long_term.get(*B, "rye")).entry
+            assert entry is not None
+            assert (entry.owner, entry.priority) == ("b", "normal")
+            assert [(await memory.long_term.get("s", each, "rye")).entry for each in ("a", "c")] == [None, None]
+            assert [each.operation for each in (await memory.long_term.audit(*B, "rye")).changes] == ["received"]
+            return await told(memory, "b")
+
+        return check
+
+    assert len(tell(work)) == 4
+
+
+# Forgetting.
+
+
+def test_what_is_forgotten_is_absent_everywhere(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        await memory.long_term.retain(*A, "The rye burned.", type="lesson", entry_id="rye")
+        before = (await memory.long_term.get(*A, "rye")).checkpoint
+        forgotten = await memory.long_term.forget(*A, ["rye"], reason="asked to")
+        assert (forgotten.changed, forgotten.count) == (True, 1)
+        again = await memory.long_term.forget(*A, ["rye"])
+        assert (again.changed, again.count, again.position) == (False, 0, None)
+        assert again.format() == "nothing changed\nrye: erased"
+        anew = await memory.long_term.retain(*A, "The oats burned.", type="lesson")
+        assert anew.outcome == "stored"
+
+        async def check(memory: Memory) -> object:
+            for at in ({}, {"as_of": before}):
+                assert "rye" not in dict(await told(memory, **at))
+                assert (await memory.long_term.get(*A, "rye", **at)).entry is None  # type: ignore[arg-type]
+                assert (await memory.entries(*A, ["rye"], **at)).missing == ("rye",)  # type: ignore[arg-type]
+                for answer in (
+                    await memory.recall(*A, "the rye burned", **at),  # type: ignore[arg-type]
+                    await memory.context(*A, query="the rye burned", **at),  # type: ignore[arg-type]
+                    await memory.long_term.lessons(*A, "the rye burned", **at),  # type: ignore[arg-type]
+                    await memory.long_term.audit(*A, **at),  # type: ignore[arg-type]
+                    await memory.long_term.erasures(*A, **at),  # type: ignore[arg-type]
+                ):
+                    assert "rye burned" not in answer.model_dump_json().replace('"query":"the rye burned"', "")
+            (erasure,) = (await memory.long_term.erasures(*A)).erasures
+            assert (erasure.id, erasure.actor, erasure.reason) == ("rye", "a", "asked to")
+            audit = (await memory.long_term.audit(*A)).changes
+            assert [each.operation for each in audit] == ["retained", "erased", "retained"]
+            return erasure
+
+        return check
+
+    assert len(tell(work)) == 3
+
+
+def test_a_forgotten_text_that_is_retained_later_is_a_new_entry(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        first = await memory.long_term.retain(*A, "Rye.")
+        assert first.id is not None
+        await memory.long_term.forget(*A, [first.id])
+        anew = await memory.long_term.retain(*A, "Rye.")
+        assert (anew.outcome, anew.id != first.id) == ("stored", True)
+        return told
+
+    assert len(tell(work)) == 3
+
+
+def test_all_about_a_person_is_forgotten_and_counted(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        for n in range(2):
+            await memory.long_term.retain(*A, f"Likes {n}.", subject="alice")
+        await memory.long_term.retain(*A, "Likes 3.", subject="alice/b", entry_id="other")
+        await memory.long_term.retain(*A, "Old.", subject="alice", entry_id="old")
+        await memory.long_term.retract(*A, "old")
+        assert (await memory.long_term.forget(*A, subject="alice")).count == 3
+        again = await memory.long_term.forget(*A, subject="alice")
+        assert (again.count, again.changed, again.position) == (0, False, None)
+        return told
+
+    events = tell(work)
+    assert len(events) == 6
+
+
+def test_more_entries_about_a_person_than_one_event_names() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.publish_many(
+                [retained(f"e{n}", f"text {n}").model_copy(update={"subject": "alice"}) for n in range(450)]
+            )
+            assert (await memory.long_term.forget(*A, subject="alice")).count == 450
+            assert await told(memory) == []
+            assert len(await events_of(memory)) == 453
+
+    run(work())
+
+
+def test_what_is_forgotten_is_named_by_ids_or_by_a_person() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            for given in ({}, {"entry_ids": ["e"], "subject": "alice"}, {"entry_ids": []}):
+                with pytest.raises(InvalidArgument, match=r"^entry_ids: "):
+                    await memory.long_term.forget(*A, **given)
+
+    run(work())
+
+
+# Lists and lessons.
+
+
+def test_pages_show_each_live_entry_once(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        await memory.publish_many(
+            [retained(f"e{n}", f"text {n}", type="fact" if n % 3 else "lesson") for n in range(10)]
+        )
+
+        async def check(memory: Memory) -> object:
+            for entry_type in (None, "lesson", "note"):
+                shown, cursor = [], None
+                while True:
+                    page = await memory.long_term.list(*A, type=entry_type, limit=3, cursor=cursor)
+                    assert len(page.entries) <= 3
+                    shown += [each.id for each in page.entries]
+                    cursor = page.next
+                    if cursor is None:
+                        break
+                wanted = {None: range(9, -1, -1), "lesson": (9, 6, 3, 0), "note": ()}[entry_type]
+                assert shown == [f"e{n}" for n in wanted]
+            return None
+
+        with pytest.raises(InvalidArgument, match="cursor: is not the `next`"):
+            await memory.long_term.list(*A, cursor="x")
+        assert (await memory.long_term.list(*B)).format() == "(nothing)"
+        return check
+
+    tell(work)
+
+
+def test_pinned_lessons_come_first_and_boosts_lift_others() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            for id_, text, priority in (
+                ("far", "Oil the hinges.", "pinned"),
+                ("close", "Knead dough slowly, twice.", "normal"),
+                ("lifted", "Knead everything.", "important"),
+                ("low", "Knead dough slowly, thrice.", "low"),
+            ):
+                await memory.long_term.retain(*A, text, type="lesson", priority=priority, entry_id=id_)  # type: ignore[arg-type]
+            await memory.long_term.retain(*A, "Knead dough slowly: a fact.")
+            found = await memory.long_term.lessons(*A, "knead dough slowly")
+            assert found.relevance_by == "words"
+            assert [(each.entry.id, each.score) for each in found.lessons] == [
+                ("far", 1.0), ("close", 1.0), ("low", 0.9), ("lifted", 0.483333),
+            ]  # fmt: skip
+            assert found.format().splitlines()[0] == "- [pinned] Oil the hinges."
+            assert (await memory.long_term.lessons(*A, "knead", limit=2)).lessons[0].entry.id == "far"
+            assert (await memory.long_term.lessons(*B, "knead")).lessons == ()
+
+    run(work())
+
+
+# Seeding.
+
+
+def test_seeding_twice_is_once(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        first, second = [await memory.long_term.seed(*A) for _ in range(2)]
+        assert (len(first.ids), first.written, second.written, second.position) == (5, 5, 0, None)
+        assert first.ids == second.ids
+
+        async def check(memory: Memory) -> object:
+            entries = (await memory.long_term.list(*A)).entries
+            assert [(each.preseeded, each.type) for each in entries] == [(True, "lesson")] * 5
+            return entries
+
+        return check
+
+    assert len(tell(work)) == 5
+
+
+def seed(home: str) -> None:
+    async def work() -> None:
+        async with Memory.open(Settings(home=Path(home), index="off")) as memory:
+            assert len((await memory.long_term.seed(*A)).ids) == 5
+
+    run(work())
+
+
+def test_two_processes_that_seed_at_once_write_five_events(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=seed, args=(str(tmp_path),)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+
+    async def work() -> None:
+        async with Memory.open(Settings(home=tmp_path, index="off")) as memory:
+            assert len(await told(memory)) == len(await events_of(memory)) == 5
+
+    run(work())
+
+
+def test_seeding_with_texts_of_ones_own() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            seeded = await memory.long_term.seed(*A, ["Rye.", "Oats.", "Rye."], type="fact")
+            assert (len(seeded.ids), seeded.written, seeded.format()) == (2, 2, "2 entries, 2 written")
+            assert [text for _, text in await told(memory)] == ["Oats.", "Rye."]
+            with pytest.raises(InvalidArgument, match=r"^texts"):
+                await memory.long_term.seed(*A, [" "])
+
+    run(work())
+
+
+# The command line.
+
+
+def test_the_commands_of_long_term_memory(tmp_path: Path) -> None:
+    home = {"RECALLOG_HOME": str(tmp_path / "home"), "RECALLOG_INDEX": "off"}
+
+    def ran(*words: str) -> Any:
+        return recallog("long-term", *words, **home)
+
+    written = ran("retain", "s", "a", "Sift the flour.", "--type", "lesson", "--entry-id", "l-1", "--json")
+    assert (written.code, written.json["outcome"], written.json["id"]) == (0, "stored", "l-1")
+    again = ran("retain", "s", "a", "Sift the flour.", "--type", "lesson")
+    assert (again.code, again.out) == (0, "skipped l-1 (equal, similarity 1)\n")
+    assert ran("update", "s", "a", "l-1", "--priority", "critical").out == "1 changed\n"
+    assert ran("list", "s", "a").out == "l-1 lesson [critical] Sift the flour.\n"
+    assert ran("lessons", "s", "a", "flour").out == "- [critical] Sift the flour.\n"
+    assert "text: Sift the flour." in ran("get", "s", "a", "l-1").out
+    assert ran("stats", "s", "a", "--json").json["lesson_count"] == 1
+    refused = ran("forget", "s", "b", "l-1")
+    assert (refused.code, refused.out) == (1, "")
+    assert "b owns no entry l-1" in refused.err
+    assert ran("transfer", "s", "a", "b", "l-1").out == "1 changed\n"
+    assert ran("retract", "s", "b", "l-1").out == "1 changed\n"
+    assert ran("forget", "s", "b", "l-1", "--reason", "asked to").out == "1 changed\n"
+    once_more = ran("forget", "s", "b", "l-1")
+    assert (once_more.code, once_more.out) == (1, "nothing changed\nl-1: erased\n")
+    assert [line.split()[1:] for line in ran("erasures", "s", "b").out.splitlines()] == [
+        ["erased", "l-1", "by", "b", "(asked", "to)"]
+    ]
+    assert [line.split()[1] for line in ran("audit", "s", "b").out.splitlines()] == ["received", "retracted", "erased"]
+    assert ran("seed", "s", "a").out == "5 entries, 5 written\n"
+    assert ran("deduplicate", "s", "a").code != 0
+    assert ran("retain", "s", "a", "x", "--metadata", "no json").code == 2
+
+
+@pytest.mark.parametrize("name", sorted(Memory.facades["long_term"].operations))
+def test_each_command_has_help_with_an_example(name: str) -> None:
+    shown = recallog("long-term", name, "--help")
+    assert shown.code == 0
+    assert f"Example: recallog long-term {name}" in shown.out
