@@ -499,6 +499,25 @@ def test_an_erasure_retracts_what_was_made_from_it_one_level(village: Village) -
     assert next_level.ids == ("s-2",)
 
 
+def test_any_agent_may_retract_what_was_made_from_a_lost_entry(village: Village) -> None:
+    """As the reactor does that continues an erasure, for the agent that erased."""
+    second = keeps("s-2", type="summary", agent="miller", sources=["s-1"])
+    village.given(keeps("e-1"), keeps("s-1", type="summary", sources=["e-1"]), second)
+    village.given(changes("retracted", "r-1", agent="smith", entry="s-2"), changes("erased", entries=["e-1"]))
+    assert village.refused("smith") == [("r-1", {"s-2": "not_owner"})]
+    village.given(changes("retracted", "r-2", agent="smith", entry="s-2"))
+    assert village.status("s-2") == ("retracted", "source_erased", "s-1")
+    assert village.audit("miller")[-1] == ("retracted", "s-2", "smith", "source_erased")
+
+
+def test_fields_that_a_kind_does_not_define_are_ignored(village: Village) -> None:
+    stray = {"entries": 5, "sources": 5, "nearest": 5, "entry": 5}
+    experience = {"action_type": "trade", "summary": "sold bread"} | stray
+    village.given(keeps("e-1", entries=5, entry=5), event("experience.recorded", id="x-1", payload=experience))
+    village.given(changes("retracted", entry="e-1", entries=5), changes("erased", entries=["x-1"], entry=5))
+    assert (village.status("e-1")[0], village.status("x-1")[0]) == ("retracted", "erased")
+
+
 def test_what_ended_before_is_not_retracted_again(village: Village) -> None:
     village.given(keeps("e-1"), keeps("s-1", sources=["e-1"]), changes("archived", entry="s-1"))
     village.given(changes("erased", entries=["e-1"]))
