@@ -37,7 +37,7 @@ async def _fold(states: list[bool]) -> None:
         states.append(gc.isenabled())
         return [None] * len(rows), [0] * len(logs)
 
-    events = [each.model_copy(update={"agent": f"agent {number}"}) for number, each in enumerate(numbered(100))]
+    events = [each.model_copy(update={"agent": f"agent-{number}"}) for number, each in enumerate(numbered(100))]
     records = [(number, codec.encode(each)) for number, each in enumerate(events)]
     await fold.process(Batch(0, 0, len(records), records), fold.new_rows(), fetch)
 
