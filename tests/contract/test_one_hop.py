@@ -165,6 +165,8 @@ def test_every_error_reaches_the_client_as_it_was_raised(name: str) -> None:
     raised: Exception = {
         "IdConflict": lambda: kind("It happened.", path="payload.text", position="0:41"),
         "ReflectorFailed": lambda: kind("It happened.", retryable=True, retry_after_seconds=2.5),
+        "Refused": lambda: kind("It happened.", reason="pins"),
+        "Conflict": lambda: kind("It happened.", version=3),
     }.get(name, lambda: kind("It happened."))()
     data = messages.framed(messages.failure(raised))[messages.LENGTH_BYTES :]
     received = messages.frame(data)
