@@ -20,6 +20,7 @@ from flip.questions import PUBLISH, QUESTIONS, REINDEX, REPAIRS, REPEATS, VERIFY
 from flip.story import batches
 from recallog import Memory, layout
 from recallog_projections.stores.checksums import is_intact
+from recallog_projections.stores.sqlite_logs import segment_address
 from recallog_schemas.errors import RecallogError
 
 CALL_SECONDS_MAX = 5.0
@@ -128,7 +129,13 @@ async def run(planned: Plan, root: Folders, expected: Expected, folder: Path, sa
 def _damage(planned: Plan, home: Path, root: Folders) -> None:
     for mutation in planned.mutations:
         if (home / mutation.file).exists():  # an open memory may have removed it meanwhile
-            mutation.apply(home, root.of("older"))
+            mutation.apply(home, _older(planned, root, mutation))
+
+
+def _older(planned: Plan, root: Folders, mutation: Mutation) -> Path:
+    """The earlier copy of the folder that is damaged. An index that is served has none: the older one has no model."""
+    is_served = planned.state == folders.SERVED and mutation.file.startswith(f"{layout.INDEX}/")
+    return root.of("none" if is_served else "older")
 
 
 def _ledger_damage(planned: Plan, root: Folders, expected: Expected, folder: Path) -> Damage:
@@ -350,22 +357,26 @@ class _Trial:
         path = _damaged_copy(self._plan, self._root, self._folder, name)
         try:
             altered = [row for row in folders.rows_of(path) if row not in self._root.history[name]]
-            return not all(_fails_checksum(row) for row in altered)
+            return not all(fails_checksum(row) for row in altered)
         except judge.UNREADABLE:
             return False
 
 
-def _fails_checksum(row: tuple[object, ...]) -> bool:
+CHECKED = frozenset({b"rows", b"logs", b"segments"})
+"""Tables of views whose rows carry a checksum each, and may be many."""
+
+
+def fails_checksum(row: tuple[object, ...]) -> bool:
     """Whether a row of views, as `folders.rows_of` has it, fails its checksum."""
-    table, *columns = row
-    if table != b"rows":
-        return False
-    number, *address, value, crc = columns
-    try:
-        texts = [part.decode() for part in address]  # type: ignore[attr-defined]
-    except (AttributeError, UnicodeDecodeError):
-        return True
-    return not isinstance(number, int) or not is_intact(number, texts, value, crc)
+    texts = [part.decode(errors="replace") if isinstance(part, bytes) else str(part) for part in row]
+    match row:
+        case b"rows", int(number), *_, value, crc:
+            return not is_intact(number, texts[2:-2], value, crc)
+        case b"logs", int(number), *_, crc:
+            return not is_intact(number, texts[2:-1], b"", crc)
+        case b"segments", _, int(slot), int(count), int(keep), entries, crc:
+            return not is_intact(0, segment_address(slot, count, keep), entries, crc)
+    return row[0] in CHECKED
 
 
 def _last_line(error: BaseException) -> str:

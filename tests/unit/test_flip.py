@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from flip import judge, mutations, run, trial
+from flip import folders, judge, mutations, run, trial
 from flip.folders import Folders
 from flip.judge import Damage, Expected, Judge, Outcome, Verdict
 from flip.mutations import Mutation
@@ -127,6 +127,16 @@ def test_a_wrong_value_is_found(whole: tuple[Folders, Expected], judging: Judge)
     assert judging.answer(asked, right)[0] is Verdict.RIGHT
     assert judging.answer(asked, right | {"known": False})[0] is Verdict.WRONG
     assert judging.answer(asked, right | {"generation": "another"})[0] is Verdict.RIGHT
+
+
+def test_a_row_that_fails_its_checksum_is_known(whole: tuple[Folders, Expected]) -> None:
+    rows = [row for row in folders.rows_of(whole[0].of("closed") / views_file()) if row[0] in trial.CHECKED]
+    assert {row[0] for row in rows} == trial.CHECKED
+    assert not any(map(trial.fails_checksum, rows))
+    for row in rows:
+        for column, value in enumerate(row[2:], 2):
+            altered = value + b"x" if isinstance(value, bytes) else value + 1  # type: ignore[operator]
+            assert trial.fails_checksum((*row[:column], altered, *row[column + 1 :]))
 
 
 def test_a_ledger_whose_damage_python_cannot_decode_is_unreadable(
