@@ -19,6 +19,7 @@ from benchmarks import (
     fold,
     index,
     items,
+    long_term,
     operations,
     past,
     query,
@@ -39,6 +40,7 @@ SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "agents": agents.measure,
     "due": due.measure,
     "items": items.measure,
+    "long_term": long_term.measure,
     "resident": resident.measure,
     "past": past.measure,
     "index": index.measure,
@@ -52,7 +54,7 @@ def main(
     only: Annotated[str, typer.Option(metavar="NAME", help="Only subjects whose name contains NAME.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
 ) -> None:
-    """Measure Recallog: append, fold, breakdown, query, operations, remember, agents, due, items, resident,
+    """Measure Recallog: append, fold, breakdown, query, operations, remember, agents, due, items, long_term, resident,
     past, index, recall, context.
 
     Prints a table and writes build/bench.json. Works in a temporary folder, which it removes.

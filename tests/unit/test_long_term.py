@@ -1,13 +1,15 @@
 """`memory.long_term`: what is retained, refused, changed and forgotten, through rebuilds and repeated deliveries."""
 
+import asyncio
 import multiprocessing
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from recallog import IdConflict, InvalidArgument, Memory, Refused
+from recallog.access import MemoryAccess
 from recallog.composition import assemble
 from recallog.settings import Settings
 from recallog_projections.stores.memory import MemoryStore
@@ -221,6 +223,23 @@ def test_the_quality_gate_rejects_what_says_too_little(tell: Tell) -> None:
     assert len(tell(work)) == 4
 
 
+def test_an_id_is_chosen_before_another_process_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Mapping[str, Any]] = []
+
+    async def perform(self: MemoryAccess, operation: object, valid: Mapping[str, Any], *_: object) -> None:
+        asked.append(valid)
+
+    monkeypatch.setattr(MemoryAccess, "perform", perform)
+
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.long_term.retain(*A, "Rye.")
+            await memory.long_term.retain(*A, "Rye.", entry_id="rye")
+
+    run(work())
+    assert [len(each["entry_id"]) for each in asked] == [36, 3]
+
+
 # Pins.
 
 
@@ -264,6 +283,26 @@ def test_without_a_question_priority_ranks_by_place_and_boost() -> None:
             assert rest.next is None
 
     run(work())
+
+
+def test_of_two_pins_at_the_same_moment_one_is_stored_with_priority_normal(tell: Tell) -> None:
+    async def work(memory: Memory) -> Check:
+        for n in range(4):
+            await memory.long_term.retain(*A, f"pin {n}", priority="pinned")
+        answers = await asyncio.gather(
+            *(memory.long_term.retain(*A, f"late {n}", priority="pinned") for n in range(2)), return_exceptions=True
+        )
+        late = [each for each in answers if isinstance(each, Refused) or getattr(each, "reason", None) == "pins"]
+        assert len(late) == 1
+
+        async def check(memory: Memory) -> object:
+            pinned = (await memory.long_term.stats(*A)).pinned
+            assert len(pinned) == 5
+            return pinned
+
+        return check
+
+    tell(work)
 
 
 # Changing.

@@ -25,6 +25,17 @@ def test_an_event_at_another_time_has_the_same_content() -> None:
     assert first_difference(sent(), sent(at=LATER)) == ""
 
 
+def test_what_a_writer_measured_about_an_entry_is_no_content() -> None:
+    def retained(kind: str = "memory.retained", **payload: Any) -> Event:
+        return event(kind, **FIRST | {"payload": {"text": "Rye.", **payload}})
+
+    nearest = {"id": "e-0", "version": 1, "similarity": 0.5, "model": "toy"}
+    assert first_difference(retained(), retained(nearest=nearest)) == ""
+    assert content_of(retained(nearest=nearest | {"similarity": 0.4})) == content_of(retained(nearest=nearest))
+    assert first_difference(retained(nearest=nearest), retained(topic="rye")) == "payload.topic"
+    assert first_difference(retained("star.seen"), retained("star.seen", nearest=nearest)) == "payload.nearest"
+
+
 @pytest.mark.parametrize(
     ("changed", "path"),
     [

@@ -61,7 +61,7 @@ async def newest(
 ) -> EntriesPage:
     """The live entries of an agent, newest first. Raises `InvalidArgument` for a cursor of other pages.
 
-    With a type at most `limits.RECALL_ENTRIES` entries are looked at: a page may have fewer, and be followed by others.
+    With a type about `limits.RECALL_ENTRIES` entries are looked at: a page may have fewer, and be followed by others.
     """
     if cursor is not None and not re.fullmatch("[0-9]{20}", cursor):
         raise _wrong_cursor()
@@ -69,10 +69,10 @@ async def newest(
     async def read(session: ReadSession) -> EntriesPage:
         snapshot = await _of_agent(session, space, agent)
         found: list[EntryRow] = []
-        after, last, looked_at = cursor, False, 0
+        after, last, looked_at, size = cursor, False, 0, limit
         while not last and len(found) < limit and looked_at < limits.RECALL_ENTRIES:
-            wanted = limit - len(found) if entry_type is None else limits.RECALL_ENTRIES
-            page = await session.page(tables.ROWS, space, agent, newest_first=True, after=after, limit=wanted)
+            page = await session.page(tables.ROWS, space, agent, newest_first=True, after=after, limit=size)
+            size = min(2 * size, limits.RECALL_ENTRIES)
             last, looked_at = page.last, looked_at + len(page.items)
             for key, row in page.items:
                 after = key
