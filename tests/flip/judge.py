@@ -10,6 +10,7 @@ from typing import Any
 
 from flip.questions import Question
 from recallog import layout
+from recallog_schemas import kinds
 from recallog_schemas.errors import (
     IndexUnavailable,
     OutOfRange,
@@ -226,6 +227,8 @@ class Judge:
         at, event = answer.get("position"), answer.get("event")
         if isinstance(at, dict) and isinstance(event, dict):
             true = self.expected.events.get(at.get("offset", -1))
+            if kinds.kind_of(event["kind"]).role == kinds.ENTRY:  # an entry is shown as it is now
+                event, true = event["id"], true and true["id"]
             if event != true:
                 return f"the event at {at} is shown as {event}, not as {true}"
         return next(filter(None, map(self._untrue, answer.values())), "")

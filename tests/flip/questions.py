@@ -110,6 +110,18 @@ QUESTIONS: Sequence[Question] = [
     *_of("context", _V | {"query": _ASKED, "budget_tokens": 1500}, _H, _R | {"as_of": _MIDDLE}),
     *_of("explain", _V | {"event_id": "e-100", "query": _ASKED}, _V | {"event_id": "e-355"}),
     *_of("agent_settings", _V, _R),
+    *_of("long_term.get", _V | {"entry_id": "e-015"}, _V | {"entry_id": "e-027", "as_of": _MIDDLE}),
+    *_of("long_term.list", _V, _O | {"order": "priority"}, _H | {"as_of": _MIDDLE}),
+    *_of("long_term.lessons", _V | {"query": "what is counted before it is sold?"}),
+    *_of("long_term.stats", _V, _R),
+    *_of("long_term.audit", _V, _O),
+    *_of("long_term.erasures", _V, _O),
+    *_of("items.get", _V | {"namespace": "notes", "key": "day 10"}),
+    *_of("items.list", _V, _H | {"namespace": "notes", "as_of": _MIDDLE}),
+    *_of("working.get", _V, _O),
+    *_of("working.render", _V),
+    *_of("working.document", _R),
+    *_of("working.scratchpad", _V | {"session": "noon"}),
     *_of("pending", {}, {"space": "village"}),
     *_of("spaces", {}),
     *_of("agents", {"space": "village"}),
@@ -161,6 +173,39 @@ async def _react(memory: Memory, folder: Path) -> Any:
     return [(item.space, item.agent, item.kind) for item in (await memory.react()).items]
 
 
+def _writes(operation: str, arguments: Mapping[str, Any]) -> Question:
+    """A change by an agent that has nothing yet. Where it is in the ledger depends on what is left of that."""
+
+    async def ask(memory: Memory, folder: Path) -> Any:
+        declared = OPERATIONS[operation]
+        answer = await declared.call(memory, {"space": "village", "agent": "newcomer", **arguments})
+        return {name: value for name, value in json.loads(declared.to_json(answer)).items() if name in _SETTLED}
+
+    return Question(operation, arguments, ask)
+
+
+_SETTLED = frozenset({"outcome", "ids", "changed", "refused", "key", "version", "text", "labels", "seeded"})
+_PAD = {"session": "noon", "key": "todo"}
+_NOTE = {"namespace": "notes", "key": "flour"}
 PUBLISH = Question("publish", ask=_publish)
-WRITTEN: Sequence[Question] = [Question("timeline", {"limit": 1}, _read_back), Question("react", ask=_react)]
+WRITTEN: Sequence[Question] = [
+    Question("timeline", {"limit": 1}, _read_back),
+    Question("react", ask=_react),
+    _writes("long_term.retain", {"text": "The miller is paid on Fridays.", "entry_id": "m-1"}),
+    _writes("long_term.retain", {"text": "Ferries leave the harbour at dawn.", "entry_id": "m-2"}),
+    _writes("long_term.update", {"entry_id": "m-1", "priority": "pinned"}),
+    _writes("long_term.transfer", {"entry_ids": ["m-2"], "to": "smith"}),
+    _writes("long_term.retract", {"entry_id": "m-1"}),
+    _writes("long_term.forget", {"entry_ids": ["m-1"]}),
+    _writes("long_term.seed", {"texts": ["LESSON: ask before you buy anything"]}),
+    _writes("long_term.deduplicate", {}),
+    _writes("items.put", _NOTE | {"value": "ten sacks"}),
+    _writes("items.append", _NOTE | {"text": " and one"}),
+    _writes("items.move", _NOTE | {"to": "grain"}),
+    _writes("items.delete", {"namespace": "notes", "key": "grain"}),
+    _writes("working.set", {"label": "Goals", "content": "Learn to bake"}),
+    _writes("working.write_document", {"text": '{"Goals": "Bake", "User": "Alice"}'}),
+    _writes("working.delete", {"label": "User"}),
+    _writes("working.drain", _PAD),
+]
 """What is called after `PUBLISH`, in this order."""

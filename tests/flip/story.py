@@ -122,6 +122,23 @@ def _first(number: int, space: str) -> tuple[str, dict[str, Any]] | None:
         }
     if number % 60 == 31:
         return "agent.spoke", {"text": f"This is {REFUSED}, number {number}."}
+    return _kept(number, space)
+
+
+def _kept(number: int, space: str) -> tuple[str, dict[str, Any]] | None:
+    """What an agent keeps on purpose, and changes of it."""
+    if number % 12 == 3:
+        type_ = ("fact", "lesson")[number % 24 == 3]
+        text = f"LESSON: {space} counts its {_THINGS[number % len(_THINGS)]} on day {number} before it sells them."
+        return "memory.retained", {"text": text, "type": type_, "entity": space.title()}
+    if number % 48 == 28:
+        return "memory.updated", {"entry": f"e-{number - 1:03d}", "priority": "critical"}
+    if number % 96 == 41:
+        return "memory.erased", {"entries": [f"e-{number - 2:03d}"], "reason": "asked for"}
+    if number % 24 == 10:
+        return "item.put", {"namespace": ["notes"], "key": f"day {number}", "value": {"weather": number % 7}}
+    if number % 24 == 14:
+        return "item.put", {"namespace": ["working"], "key": "Goals", "value": f"Sell {number} loaves"}
     return None
 
 
