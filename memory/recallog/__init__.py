@@ -11,6 +11,7 @@ from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from recallog.admin import Admin as Admin
+    from recallog.consensus import Consensus as Consensus
     from recallog.errors import *  # noqa: F403 - every error is public
     from recallog.items import Items as Items
     from recallog.long_term import LongTerm as LongTerm
@@ -29,6 +30,7 @@ else:
         __name__,
         {
             "recallog.admin": ["Admin"],
+            "recallog.consensus": ["Consensus"],
             "recallog.errors": errors.__all__,
             "recallog.items": ["Items"],
             "recallog.long_term": ["LongTerm"],

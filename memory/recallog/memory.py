@@ -12,6 +12,7 @@ import msgspec
 from recallog import queries, reactors, retrieval
 from recallog.access import MemoryAccess
 from recallog.admin import Admin
+from recallog.consensus import Consensus
 from recallog.items import Items
 from recallog.long_term import LongTerm
 from recallog.operations import parameters
@@ -93,6 +94,7 @@ class Memory(Facade):
         "long_term": LongTerm,
         "items": Items,
         "working": Working,
+        "consensus": Consensus,
     }
 
     def __init__(
@@ -228,6 +230,11 @@ class Memory(Facade):
     def working(self) -> Working:
         """Working memory: the blocks that agents keep in sight, and scratchpads of sessions."""
         return Working(self._access)
+
+    @cached_property
+    def consensus(self) -> Consensus:
+        """What agents agreed on, and who disagreed."""
+        return Consensus(self._access)
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""

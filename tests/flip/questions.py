@@ -122,6 +122,8 @@ QUESTIONS: Sequence[Question] = [
     *_of("working.render", _V),
     *_of("working.document", _R),
     *_of("working.scratchpad", _V | {"session": "noon"}),
+    *_of("consensus.find_similar", _V | {"topic": "the eggs of village"}, _O | {"topic": "who counts the barrels"}),
+    *_of("consensus.dissents", _V | {"topic": "village the of letters"}, _V | {"topic": "the nets of village"}),
     *_of("pending", {}, {"space": "village"}),
     *_of("spaces", {}),
     *_of("agents", {"space": "village"}),
@@ -184,8 +186,11 @@ def _writes(operation: str, arguments: Mapping[str, Any]) -> Question:
     return Question(operation, arguments, ask)
 
 
-_SETTLED = frozenset({"outcome", "ids", "changed", "refused", "key", "version", "text", "labels", "seeded"})
+_SETTLED = frozenset(
+    {"outcome", "ids", "changed", "refused", "key", "version", "text", "labels", "seeded", "strength", "superseded_by"}
+)
 _PAD = {"session": "noon", "key": "todo"}
+_DEBATE = {"topic": "the price of bread", "conclusion": "Two crowns", "confidence": 0.7}
 _NOTE = {"namespace": "notes", "key": "flour"}
 PUBLISH = Question("publish", ask=_publish)
 WRITTEN: Sequence[Question] = [
@@ -203,6 +208,11 @@ WRITTEN: Sequence[Question] = [
     _writes("items.append", _NOTE | {"text": " and one"}),
     _writes("items.move", _NOTE | {"to": "grain"}),
     _writes("items.delete", {"namespace": "notes", "key": "grain"}),
+    _writes("consensus.record", _DEBATE | {"event_id": "c-1"}),
+    _writes("consensus.record", _DEBATE | {"event_id": "c-2", "supersedes": "c-1"}),
+    _writes("consensus.record", _DEBATE | {"event_id": "c-3"}),
+    _writes("consensus.supersede", {"consensus_id": "c-2", "by": "c-3"}),
+    _writes("consensus.dissent", {"content": "Too much", "type": "abstention", "confidence": 1, "topic": "bread"}),
     _writes("working.set", {"label": "Goals", "content": "Learn to bake"}),
     _writes("working.write_document", {"text": '{"Goals": "Bake", "User": "Alice"}'}),
     _writes("working.delete", {"label": "User"}),

@@ -139,6 +139,12 @@ def _kept(number: int, space: str) -> tuple[str, dict[str, Any]] | None:
         return "item.put", {"namespace": ["notes"], "key": f"day {number}", "value": {"weather": number % 7}}
     if number % 24 == 14:
         return "item.put", {"namespace": ["working"], "key": "Goals", "value": f"Sell {number} loaves"}
+    if number % 36 == 17:
+        payload = {"topic": f"the {_THINGS[number % 8]} of {space}", "conclusion": "Count them twice."}
+        return "consensus.recorded", payload | {"confidence": 0.5, "participating": ["baker"], "agreeing": ["baker"]}
+    if number % 36 == 19:
+        objection = {"type": "risk_warning", "content": f"Who counts them on day {number}?", "confidence": 0.7}
+        return "dissent.recorded", objection | {"topic": f"{space} of the {_THINGS[(number - 2) % 8]}"}
     return None
 
 

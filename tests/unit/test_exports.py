@@ -20,6 +20,7 @@ import recallog.testing
 import recallog_schemas
 from recallog import Memory
 from recallog.admin import Admin
+from recallog.consensus import Consensus
 from recallog.items import Items
 from recallog.long_term import LongTerm
 from recallog.operations.operation import Facade
@@ -40,6 +41,7 @@ PUBLIC = sorted(
         "Admin",
         "AsOf",
         "Batch",
+        "Consensus",
         "Event",
         "Items",
         "LongTerm",
@@ -68,13 +70,14 @@ TESTING = ["ProjectionDriver"]
 # What a facade has beside its operations: plain methods, for callbacks, streams and a user's own rows.
 PLAIN: dict[type[Facade], set[str]] = {
     Memory: {
-        "admin", "catch_up", "catch_up_index", "close", "facades", "in_memory", "items", "keep_reacting", "log_entries",
-        "long_term", "open", "operations", "row", "start_index", "working",
+        "admin", "catch_up", "catch_up_index", "close", "consensus", "facades", "in_memory", "items", "keep_reacting",
+        "log_entries", "long_term", "open", "operations", "row", "start_index", "working",
     },
     Admin: {"facades", "known_positions", "ledger_ends", "operations", "partition_of", "records"},
     LongTerm: {"facades", "operations"},
     Items: {"facades", "operations"},
     Working: {"facades", "operations"},
+    Consensus: {"facades", "operations"},
 }  # fmt: skip
 
 MODULES = {
@@ -176,7 +179,13 @@ def test_what_a_facade_has_beside_its_operations(facade: type[Facade]) -> None:
 
 def test_the_facades_of_a_memory() -> None:
     assert [Memory, *Memory.facades.values()] == FACADES
-    assert Memory.facades == {"admin": Admin, "long_term": LongTerm, "items": Items, "working": Working}
+    assert Memory.facades == {
+        "admin": Admin,
+        "long_term": LongTerm,
+        "items": Items,
+        "working": Working,
+        "consensus": Consensus,
+    }
 
 
 @pytest.mark.parametrize("facade", FACADES)

@@ -65,9 +65,14 @@ ARGUMENTS: Mapping[str, Any] = {
     "entry_id": "e-1",
     "order": "newest",
     "type": "lesson",
+    "topic": "the price of bread",
+    "min_confidence": 0.25,
 }
 """A value for each name of a parameter. An operation with further names needs a line here and nothing else."""
-OF_ONE: Mapping[str, Mapping[str, Any]] = {"long_term.list": {"cursor": "00000000000000000012"}}
+OF_ONE: Mapping[str, Mapping[str, Any]] = {
+    "long_term.list": {"cursor": "00000000000000000012"},
+    "consensus.dissents": {"type": "risk_warning"},
+}
 """Values of parameters of single operations."""
 
 

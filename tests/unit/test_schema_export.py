@@ -157,6 +157,7 @@ VALUES = {
     **AGENT, "query": "bread", "event_id": "e", "ids": ["e"], "event": BREAD, "events": [BREAD],
     "namespace": ["notes"], "key": "miller", "value": {"owes": 9}, "to": "smith", "label": "Goals", "content": "Bread",
     "session": "s-1", "text": "{}", "entry_id": "kept", "entry_ids": ["kept"],
+    "topic": "bread", "conclusion": "Two crowns", "confidence": 1.0,
 }  # fmt: skip
 """Values of required parameters."""
 
@@ -167,7 +168,7 @@ NEED_MORE = frozenset({"admin.abort_reindex", "long_term.deduplicate", "long_ter
 
 def test_most_operations_can_be_called_with_the_values_of_this_test() -> None:
     missing = {name for each in OPERATIONS.values() for name in required(each)} - VALUES.keys()
-    assert missing == {"model", "target", "position"}
+    assert missing == {"model", "target", "position", "type", "consensus_id", "by"}
 
 
 @pytest.mark.parametrize(

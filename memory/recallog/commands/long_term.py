@@ -13,9 +13,9 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import msgspec
-import uuid_utils
 
 from recallog.access import MemoryAccess
+from recallog.commands import making
 from recallog.operations.parameters import At, RetainOptions, UpdateOptions
 from recallog.queries.entry_lookup import entries_by_id
 from recallog.reading.read_session import ReadSession
@@ -27,12 +27,10 @@ from recallog_projections.views import settings
 from recallog_projections.views.entries import tables, texts
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.entries.tables import EntryRef, EntryRow
-from recallog_schemas import Event, Position, Record, codec, limits, seeding
+from recallog_schemas import Event, Position, Record, limits, seeding
 from recallog_schemas.errors import (
-    EventTooLarge,
     IndexUnavailable,
     InvalidArgument,
-    InvalidEvent,
     InvariantViolation,
     Refused,
 )
@@ -452,15 +450,7 @@ def _event(
     space: str, agent: str, change: str, payload: Mapping[str, Any], event_id: str | None = None, **envelope: Any
 ) -> Event:
     """The event of a change. Raises `InvalidArgument`, and `EventTooLarge`."""
-    fields = {"id": event_id or str(uuid_utils.uuid7()), "space": space, "agent": agent, "kind": f"memory.{change}"}
-    try:
-        return codec.make({**fields, **envelope, "payload": dict(payload)})
-    except EventTooLarge:
-        raise
-    except InvalidEvent as error:
-        path = error.path.removeprefix("payload.")
-        message = str(error).removeprefix(error.path).removeprefix(": ")
-        raise InvalidArgument(f"{path}: {message}", path=path, rule=error.rule) from None
+    return making.made(space, agent, f"memory.{change}", payload, event_id, **envelope)
 
 
 async def _folded(reading: ReadSession, event: Event) -> Rows:

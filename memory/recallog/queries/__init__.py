@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from recallog.queries import consensus as consensus
     from recallog.queries import context as context
     from recallog.queries import dead_letters as dead_letters
     from recallog.queries import due as due
@@ -30,6 +31,7 @@ else:
         __name__,
         {},
         submodules=[
+            "consensus",
             "context",
             "dead_letters",
             "due",

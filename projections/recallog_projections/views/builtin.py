@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from recallog_projections.projection import Projection
 from recallog_projections.views.activity import Activity
 from recallog_projections.views.beliefs import Beliefs
+from recallog_projections.views.consensus import ConsensusProjection
 from recallog_projections.views.due import Due
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.episodic import Episodic
@@ -24,6 +25,7 @@ _BUILTIN = (
     | Scene
     | Activity
     | OutlineProjection
+    | ConsensusProjection
     | Entries
     | Items
     | Due
@@ -39,7 +41,7 @@ def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
     """
     return [
         Episodic(log_events), Salience(), Reflection(), Beliefs(), Scene(), Activity(), OutlineProjection(),
-        Entries(), Items(), Due(), SettingsProjection(),
+        ConsensusProjection(), Entries(), Items(), Due(), SettingsProjection(),
     ]  # fmt: skip
 
 

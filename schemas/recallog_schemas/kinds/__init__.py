@@ -17,6 +17,8 @@ from recallog_schemas.kinds.catalogue import declared as declared
 from recallog_schemas.kinds.catalogue import digest as digest
 from recallog_schemas.kinds.catalogue import kind_of as kind_of
 from recallog_schemas.kinds.catalogue import text_of as text_of
+from recallog_schemas.kinds.consensus import ConsensusStrength as ConsensusStrength
+from recallog_schemas.kinds.consensus import DissentType as DissentType
 from recallog_schemas.kinds.kind import ACTION as ACTION
 from recallog_schemas.kinds.kind import BOOKKEEPING as BOOKKEEPING
 from recallog_schemas.kinds.kind import DEFAULT_IMPORTANCE as DEFAULT_IMPORTANCE

@@ -12,6 +12,15 @@ Agents = Annotated[list[AgentName], Field(max_length=limits.CONSENSUS_AGENTS_MAX
 Claims = Annotated[list[str], Field(max_length=limits.CONSENSUS_CLAIMS_MAX)]
 Cruxes = Annotated[list[str], Field(max_length=limits.CONSENSUS_CRUXES_MAX)]
 Tags = Annotated[list[Label], Field(max_length=limits.CONSENSUS_TAGS_MAX)]
+ConsensusStrength = Literal["unanimous", "strong", "moderate", "weak", "split", "contested"]
+DissentType = Literal[
+    "minor_quibble",
+    "alternative_approach",
+    "fundamental_disagreement",
+    "edge_case_concern",
+    "risk_warning",
+    "abstention",
+]
 
 
 class ConsensusRecorded(Payload):
@@ -21,7 +30,7 @@ class ConsensusRecorded(Payload):
     """What was debated."""
     conclusion: Words
     """What the agents agreed on."""
-    strength: Literal["unanimous", "strong", "moderate", "weak", "split", "contested"] | None = None
+    strength: ConsensusStrength | None = None
     """How strong the agreement is (null: by the shares of the agents)."""
     confidence: Share
     """From 0 to 1: how certain the conclusion is."""
@@ -52,14 +61,7 @@ class DissentRecorded(Payload):
     """The id of the consensus that it objects to."""
     topic: Words | None = None
     """The topic whose consensus it objects to."""
-    type: Literal[
-        "minor_quibble",
-        "alternative_approach",
-        "fundamental_disagreement",
-        "edge_case_concern",
-        "risk_warning",
-        "abstention",
-    ]
+    type: DissentType
     """What sort of objection it is."""
     content: Words
     """The objection."""

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from recallog_schemas.views.base import are_dated as are_dated
     from recallog_schemas.views.base import one_line as one_line
     from recallog_schemas.views.base import shown_date as shown_date
+    from recallog_schemas.views.consensus import ConsensusFound as ConsensusFound
+    from recallog_schemas.views.consensus import ConsensusView as ConsensusView
+    from recallog_schemas.views.consensus import DissentsView as DissentsView
+    from recallog_schemas.views.consensus import DissentView as DissentView
+    from recallog_schemas.views.consensus import SimilarConsensus as SimilarConsensus
     from recallog_schemas.views.context import ContextView as ContextView
     from recallog_schemas.views.dead_letters import DeadLetter as DeadLetter
     from recallog_schemas.views.dead_letters import DeadLetterDetail as DeadLetterDetail
@@ -114,6 +119,13 @@ else:
                 "are_dated",
                 "one_line",
                 "shown_date",
+            ],
+            "recallog_schemas.views.consensus": [
+                "ConsensusFound",
+                "ConsensusView",
+                "DissentsView",
+                "DissentView",
+                "SimilarConsensus",
             ],
             "recallog_schemas.views.context": ["ContextView"],
             "recallog_schemas.views.dead_letters": [

@@ -49,7 +49,11 @@ def written(operation: Operation, name: str) -> str:
     if name in operation.positional:
         return name
     _, repeated = _kind(operation.arguments.model_fields[name].annotation)
-    return flag(name.removesuffix("s") if repeated else name)
+    return flag(_singular(name) if repeated else name)
+
+
+def _singular(name: str) -> str:
+    return name.removesuffix("es") if name.endswith("xes") else name.removesuffix("s")
 
 
 def flag(name: str) -> str:

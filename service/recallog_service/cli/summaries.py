@@ -113,6 +113,10 @@ COMMANDS = {
         "derived",
         "Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`.",
     ),
+    "consensus": (
+        "derived",
+        "What agents agreed on, and their dissents: `memory.consensus`.",
+    ),
     "react": (
         "reactors",
         "Answer due triggers, each once: reflections, ended sessions, erasures.",

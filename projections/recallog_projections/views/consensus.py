@@ -1,0 +1,246 @@
+"""Consensus view: what agents agreed on, found by the words of its topic, and the dissents of each topic.
+
+Two topics are equal if they have the same words, and similar by the share of words that they have in common. One
+consensus supersedes another if both still hold, and if the agent of the event sees both; otherwise the event changes
+nothing. That is decided in the order of the ledger: no consensus has two successors, and no chain of them is a circle.
+
+A dissent is listed under the topic that it names, and under that of the consensus that it names. Which consensus a
+dissent by topic is about is determined when it is read, since that depends on what the reader may see.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+import msgspec
+
+from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey, Table
+from recallog_projections.views import settings, visibility
+from recallog_projections.views.words import words_of
+from recallog_schemas import Record, limits
+
+RECORDED = "consensus.recorded"
+DISSENTED = "dissent.recorded"
+SUPERSEDED = "consensus.superseded"
+
+# Why one consensus may not supersede another.
+UNKNOWN = "unknown"  # there is no such consensus, or the agent may not see it
+OWN = "own"  # a consensus cannot supersede itself
+ENDED = "superseded"  # one of the two is superseded already
+FULL = "full"  # it supersedes as many as it may
+
+_CONFIDENCE_STEPS = 1_000_000
+
+
+class ConsensusRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One consensus."""
+
+    offset: int
+    readers: tuple[str, ...]
+    """The agents that see it; () stands for all agents of the space."""
+    topic_hash: str
+    words: tuple[str, ...]
+    """The distinct words of its topic, sorted, at most `limits.CONSENSUS_WORDS_MAX`."""
+    data: bytes
+    """Its event in the ledger."""
+    supersedes: tuple[str, ...] = ()
+    """The ids of those that it supersedes."""
+    superseded_by: str | None = None
+    """The id of the one that supersedes it."""
+
+
+class Mention(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A consensus under its topic, or under a word of it."""
+
+    id: str
+    readers: tuple[str, ...]
+    confidence: float
+    has_early: bool
+    """Whether dissents that precede it name it: they are listed under `named_owner`."""
+
+
+class DissentRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One dissent."""
+
+    offset: int
+    readers: tuple[str, ...]
+    type: str
+    confidence: float
+    consensus: str | None
+    """The id of the consensus that it names."""
+    by_topic: bool
+    """Whether it names the topic under which it is listed."""
+    data: bytes
+    """Its event in the ledger."""
+
+
+class Named(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An empty row: a dissent names a consensus that was not recorded then."""
+
+
+ROWS = Table("consensus.rows", ConsensusRow)
+"""At (space, "", id of the event)."""
+TOPICS = Table("consensus.topics", Mention, write_only=True)
+"""At (space, hash of the topic, `key_of`)."""
+WORDS = Table("consensus.words", Mention, write_only=True)
+"""At (space, `word_owner`, `key_of`)."""
+DISSENTS = Table("consensus.dissents", DissentRow, write_only=True)
+"""At (space, hash of the topic or `named_owner`, `dissent_key`)."""
+NAMED = Table("consensus.named", Named)
+"""At (space, "", id of a consensus that was not recorded then)."""
+
+
+class ConsensusProjection:
+    """Fold of consensus and dissent. Events that time travel has not reached change nothing."""
+
+    name: ClassVar[str] = "consensus"
+    version: ClassVar[int] = 1
+    kinds = frozenset({RECORDED, DISSENTED, SUPERSEDED})
+    tables = (ROWS, TOPICS, WORDS, DISSENTS, NAMED)
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        event, payload = record.event, record.event.payload
+        if event.kind == SUPERSEDED:
+            return [row_key(event.space, payload[name]) for name in ("consensus", "by")]
+        named = [payload[name] for name in ("consensus", "supersedes") if payload.get(name) is not None]
+        needs = [RowKey(settings.SPACES.name, event.space), *(row_key(event.space, id_) for id_ in named)]
+        if event.kind == RECORDED:
+            needs.append(row_key(event.space, event.id))
+            named = [event.id]
+        return [*needs, *(RowKey(NAMED.name, event.space, "", id_) for id_ in named)]
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        if not record.reached:
+            return
+        if record.event.kind == RECORDED:
+            _record(rows, record)
+        elif record.event.kind == DISSENTED:
+            _dissent(rows, record)
+        else:
+            payload = record.event.payload
+            _supersede(rows, record, payload["consensus"], payload["by"])
+
+
+def topic_words(topic: str) -> list[str]:
+    """The distinct words of a topic in lower case, sorted."""
+    return sorted(words_of(topic))
+
+
+def topic_hash(topic: str) -> str:
+    """16 hex digits (SHA-256) of the sorted distinct words of a topic: the same for any order and case of the words."""
+    return hashlib.sha256(" ".join(topic_words(topic)).encode()).hexdigest()[:16]
+
+
+def similarity(one: Sequence[str], other: Sequence[str]) -> float:
+    """The Jaccard similarity of the words of two topics, from 0 to 1."""
+    both = set(one) & set(other)
+    return len(both) / (len(one) + len(other) - len(both)) if both else 0.0
+
+
+def agreement_of(participating: Iterable[str], agreeing: Iterable[str]) -> float:
+    """The share of the participating agents that agree; 0 without any."""
+    present = set(participating)
+    return len(present & set(agreeing)) / len(present) if present else 0.0
+
+
+def strength_of(agreement: float) -> str:
+    """How strong an agreement is: 1 unanimous, above .8 strong, from .6 moderate, from .5 weak, else split.
+
+    The shares are those of the memory model, section 1.2.
+    """
+    if agreement > 0.8:
+        return "unanimous" if agreement == 1 else "strong"
+    return "moderate" if agreement >= 0.6 else "weak" if agreement >= 0.5 else "split"
+
+
+def row_key(space: str, id_: str) -> RowKey:
+    """The address of a consensus."""
+    return RowKey(ROWS.name, space, "", id_)
+
+
+def key_of(offset: int) -> str:
+    """The key of a consensus under its topic and its words; sorts like the offset."""
+    return f"{offset:020d}"
+
+
+def dissent_key(confidence: float, offset: int) -> str:
+    """The key of a dissent: the highest confidence sorts first, and of equal ones the newest."""
+    return f"{_CONFIDENCE_STEPS - round(confidence * _CONFIDENCE_STEPS):07d}/{limits.INTEGER_MAX - offset:020d}"
+
+
+def word_owner(word: str) -> str:
+    """The owner of the rows of a word in `WORDS`. Words that share one are told apart by the words of the consensus."""
+    return hashlib.blake2b(word.encode(), digest_size=8).hexdigest()
+
+
+def named_owner(id_: str) -> str:
+    """The owner in `DISSENTS` of the dissents that precede the consensus that they name."""
+    return f"named/{hashlib.blake2b(id_.encode(), digest_size=16).hexdigest()}"
+
+
+def may_read(agent: str, readers: Sequence[str]) -> bool:
+    """Whether `agent` sees an event with these readers."""
+    return not readers or agent in readers
+
+
+def _record(rows: Rows, record: Record) -> None:
+    event = record.event
+    space, id_, topic = event.space, event.id, event.payload["topic"]
+    words = tuple(topic_words(topic)[: limits.CONSENSUS_WORDS_MAX])
+    readers, hashed = _readers(rows, record), topic_hash(topic)
+    rows.put(ROWS, ConsensusRow(record.offset, readers, hashed, words, record.data), *row_key(space, id_)[1:])
+    has_early = rows.get(NAMED, space, "", id_) is not None
+    mention = Mention(id_, readers, float(event.payload["confidence"]), has_early)
+    rows.put(TOPICS, mention, space, hashed, key_of(record.offset))
+    for word in words:
+        rows.put(WORDS, mention, space, word_owner(word), key_of(record.offset))
+    if event.payload.get("supersedes") is not None:
+        _supersede(rows, record, event.payload["supersedes"], id_)
+
+
+def _dissent(rows: Rows, record: Record) -> None:
+    event, payload = record.event, record.event.payload
+    named, topic = payload.get("consensus"), payload.get("topic")
+    owners: dict[str, bool] = {}
+    if named is not None:
+        about = rows.get(ROWS, *row_key(event.space, named)[1:])
+        if about is None:
+            rows.put(NAMED, Named(), event.space, "", named)
+        owners[named_owner(named) if about is None else about.topic_hash] = False
+    if topic is not None:
+        owners[topic_hash(topic)] = True
+    readers, confidence = _readers(rows, record), float(payload["confidence"])
+    for owner, by_topic in owners.items():
+        row = DissentRow(record.offset, readers, payload["type"], confidence, named, by_topic, record.data)
+        rows.put(DISSENTS, row, event.space, owner, dissent_key(confidence, record.offset))
+
+
+def _supersede(rows: Rows, record: Record, id_: str, by: str) -> None:
+    """Let the consensus `by` supersede another one, if it may."""
+    space = record.event.space
+    before, after = (rows.get(ROWS, *row_key(space, each)[1:]) for each in (id_, by))
+    if before is None or after is None or refusal(record.event.agent, before, after) is not None:
+        return
+    rows.put(ROWS, msgspec.structs.replace(before, superseded_by=by), *row_key(space, id_)[1:])
+    supersedes = (*after.supersedes, id_)
+    rows.put(ROWS, msgspec.structs.replace(after, supersedes=supersedes), *row_key(space, by)[1:])
+
+
+def refusal(agent: str, before: ConsensusRow | None, after: ConsensusRow | None) -> str | None:
+    """Why `agent` may not let the consensus `after` supersede `before`; None if it may."""
+    if before is None or after is None:
+        return UNKNOWN
+    if not may_read(agent, before.readers) or not may_read(agent, after.readers):
+        return UNKNOWN
+    if before.offset == after.offset:
+        return OWN
+    if before.superseded_by is not None or after.superseded_by is not None:
+        return ENDED
+    return FULL if len(after.supersedes) >= limits.CONSENSUS_SUPERSEDED_MAX else None
+
+
+def _readers(rows: Rows, record: Record) -> tuple[str, ...]:
+    event = record.event
+    shared = visibility.is_shared(event, rows.get(settings.SPACES, event.space))
+    return () if shared else visibility.readers(event)

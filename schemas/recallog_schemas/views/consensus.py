@@ -1,0 +1,129 @@
+"""Consensus: what agents agreed on, how strongly, what replaced it, and who dissented."""
+
+from datetime import datetime
+
+from recallog_schemas.event import Position
+from recallog_schemas.views.base import OfAgent, View, one_line
+
+
+class ConsensusView(View):
+    """One consensus, as far as the reader may see what it is linked with."""
+
+    id: str
+    """Its id: that of the event that recorded it."""
+    topic: str
+    """What was debated."""
+    topic_hash: str
+    """16 hex digits: equal for topics that have the same words, in any order and case."""
+    conclusion: str
+    """What the agents agreed on."""
+    strength: str
+    """unanimous, strong, moderate, weak, split or contested: as recorded, or by `agreement`."""
+    agreement: float
+    """The share of the participating agents that agree, from 0 to 1; 0 without any."""
+    confidence: float
+    """From 0 to 1: how certain the conclusion is."""
+    participating: tuple[str, ...]
+    """The agents that took part."""
+    agreeing: tuple[str, ...]
+    """The agents that agreed."""
+    dissenting: tuple[str, ...]
+    """The agents that did not agree."""
+    key_claims: tuple[str, ...]
+    """The claims that it rests on."""
+    cruxes: tuple[str, ...]
+    """What would change the conclusion."""
+    domain: str | None
+    """The field that it belongs to."""
+    tags: tuple[str, ...]
+    """Words by which it is grouped."""
+    rounds: int | None
+    """How many rounds the debate had."""
+    supersedes: tuple[str, ...]
+    """The ids of those that it replaces, and that the reader may see."""
+    superseded_by: str | None
+    """The id of the one that replaces it. None: it holds, or the reader may not see that one."""
+    agent: str
+    """The agent that recorded it."""
+    at: datetime
+    """When it was recorded, in UTC."""
+    position: Position
+    """The position of its event."""
+
+    def format(self) -> str:
+        """Id, strength, topic and conclusion in one line, and by what it is superseded."""
+        replaced = "" if self.superseded_by is None else f" (superseded by {self.superseded_by})"
+        return f"{self.id} {self.strength} {one_line(self.topic)}: {one_line(self.conclusion)}{replaced}"
+
+
+class SimilarConsensus(View):
+    """A consensus with the similarity of its topic."""
+
+    similarity: float
+    """The share of common words among the words of both topics, rounded to 4 decimals; 1 for the same words."""
+    consensus: ConsensusView
+    """The consensus."""
+
+    def format(self) -> str:
+        """The similarity and the consensus in one line."""
+        return f"{self.similarity:.2f} {self.consensus.format()}"
+
+
+class ConsensusFound(OfAgent):
+    """The consensuses on similar topics that an agent may see."""
+
+    topic: str
+    """The topic that was asked for."""
+    topic_hash: str
+    """Its hash."""
+    found: tuple[SimilarConsensus, ...]
+    """The most similar ones first; of equally similar ones the newest."""
+
+    def format(self) -> str:
+        """One line for each consensus; `(nothing)` if there are none."""
+        return "\n".join(each.format() for each in self.found) or "(nothing)"
+
+
+class DissentView(View):
+    """One dissent."""
+
+    id: str
+    """Its id: that of its event."""
+    type: str
+    """minor_quibble, alternative_approach, fundamental_disagreement, edge_case_concern, risk_warning or abstention."""
+    content: str
+    """The objection."""
+    reasoning: str | None
+    """Why."""
+    confidence: float
+    """From 0 to 1: how certain the agent is."""
+    rebuttal: str | None
+    """What was answered."""
+    acknowledged: bool | None
+    """Whether the others took note of it."""
+    consensus: str | None
+    """The id of the consensus that it is about: the one that it names, or else the newest one on its topic then, or the
+    first one since. None: the reader may see none."""
+    agent: str
+    """The agent that dissents."""
+    at: datetime
+    """When, in UTC."""
+    position: Position
+    """The position of its event."""
+
+    def format(self) -> str:
+        """Agent, type, confidence and content in one line."""
+        return f"{self.agent} {self.type} ({self.confidence:g}): {one_line(self.content)}"
+
+
+class DissentsView(OfAgent):
+    """The dissents on a topic that an agent may see."""
+
+    topic_hash: str
+    """The hash of the topic."""
+    dissents: tuple[DissentView, ...]
+    """The one with the highest confidence first; of equal ones the newest."""
+
+    def format(self) -> str:
+        """One line for each dissent; `(nothing)` if there are none."""
+        return "\n".join(each.format() for each in self.dissents) or "(nothing)"
