@@ -17,6 +17,7 @@ from benchmarks import (
     context,
     due,
     fold,
+    graph,
     index,
     items,
     long_term,
@@ -41,6 +42,7 @@ SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "due": due.measure,
     "items": items.measure,
     "long_term": long_term.measure,
+    "graph": graph.measure,
     "resident": resident.measure,
     "past": past.measure,
     "index": index.measure,
@@ -54,8 +56,8 @@ def main(
     only: Annotated[str, typer.Option(metavar="NAME", help="Only subjects whose name contains NAME.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
 ) -> None:
-    """Measure Recallog: append, fold, breakdown, query, operations, remember, agents, due, items, long_term, resident,
-    past, index, recall, context.
+    """Measure Recallog: append, fold, breakdown, query, operations, remember, agents, due, items, long_term, graph,
+    resident, past, index, recall, context.
 
     Prints a table and writes build/bench.json. Works in a temporary folder, which it removes.
 

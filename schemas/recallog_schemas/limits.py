@@ -58,6 +58,15 @@ ENTRY_COST = 1.0  # of an entry whose event states none, for an agent with a bal
 LESSONS = 5  # that fit a question
 ENTRY_DEPENDENTS_MAX = 1_000  # live entries that name one source: an erasure of it retracts them in one step
 
+# The entity graph: of one entry, of one entity, and what a query looks at.
+GRAPH_ENTITIES_MAX = 16  # of one text: the first ones
+GRAPH_KEY_CHARS_MAX = NAME_CHARS_MAX
+GRAPH_FACTS_KEPT = 256  # of an entity, the newest: one row
+GRAPH_LINKS_KEPT = 64
+GRAPH_HOP_ENTITIES = 64  # that a query follows at each hop
+GRAPH_HOP_FACTS = 50  # of an entity, the newest
+GRAPH_SAME_WORD = 256  # entities with one word that a query compares
+
 # Rows of recent batches that the projector caches; beyond this number it drops them.
 CACHED_ROWS_MAX = 20_000
 # The cache of texts split into words for salience, and the distinct words in it: usually a few MB, at most 50.

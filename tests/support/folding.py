@@ -29,6 +29,7 @@ from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from support.entries_checking import check_entries
 from support.finishing import finish
+from support.graph_checking import check_graph
 from support.items_oracle import Bounds, shelves
 from support.oracle import Expected
 
@@ -103,6 +104,7 @@ def check_views(store: Store, generation: Generation, expected: Expected) -> Non
     _check_clocks(store, generation, expected)
     _check_reflections(store, generation, expected)
     check_entries(store, generation, expected.entries)
+    check_graph(store, generation, expected.entries)
     _check_items(store, generation, expected)
 
 

@@ -20,6 +20,8 @@ TEXTS = (
         "The\u3000mill is down.",
     ),
     *("caf\u00e9", "cafe\u0301", "cafe", "strategy: wait", "面包", "🥖 🥖"),
+    *("Alpha works with Beta.", "The Beta supplies Gamma Mills.", "Gamma Mills rents from Delta", "Delta is closed."),
+    *('Acme Corp, Alpha and "the old mill"', "「红楼梦」 belongs to Acme."),
 )
 TYPES = ("fact", "fact", "lesson", "lesson", "note", "summary", "tool_usage", "experience")
 PRIORITIES = ("pinned", "pinned", "critical", "normal", "low", None)
@@ -127,7 +129,7 @@ class EntryEvents:
         nearest = {"id": target, "version": version, "similarity": similarity, "model": "m"}
         return {"text": text} | self._some_of(
             type=rng.choice(TYPES),
-            entity=rng.choice((None, "rye")),
+            entity=rng.choice((None, "rye", "Acme Corp", "Delta")),
             category="prices",
             source="a call",
             topic=None,
@@ -148,6 +150,7 @@ class EntryEvents:
         changed = self._some_of(
             text=rng.choice((None, text, text)),
             type=rng.choice((None, *TYPES)),
+            entity=rng.choice((None, "Beta")),
             category=rng.choice((None, "news")),
             importance=rng.choice((None, 1, 0.125)),
             confidence=rng.choice((None, 0)),

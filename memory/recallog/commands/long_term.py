@@ -480,7 +480,7 @@ async def _folded(reading: ReadSession, event: Event) -> Rows:
                 return rows
         except RowNotLoaded as needed:
             rows.undo()
-            missing = [needed.row_key]
+            missing = list(needed.row_keys)
 
 
 def _ref(rows: Rows, event: Event) -> EntryRef:

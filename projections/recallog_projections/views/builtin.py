@@ -8,6 +8,7 @@ from recallog_projections.views.beliefs import Beliefs
 from recallog_projections.views.due import Due
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.episodic import Episodic
+from recallog_projections.views.graph.projection import Graph
 from recallog_projections.views.items import Items
 from recallog_projections.views.outline import OutlineProjection
 from recallog_projections.views.reflection import Reflection
@@ -25,6 +26,7 @@ _BUILTIN = (
     | Activity
     | OutlineProjection
     | Entries
+    | Graph
     | Items
     | Due
     | SettingsProjection
@@ -34,12 +36,12 @@ _BUILTIN = (
 def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
     """All built-in projections in the order of folding. Logs of events retain the newest `log_events`.
 
-    Reflection follows episodic, whose log totals it reads, and due work follows entries and items. Settings come last,
-    so that the others apply the settings before the record.
+    Reflection follows episodic, whose log totals it reads, the graph entries, and due work both entries and
+    items. Settings come last, so that the others apply the settings before the record.
     """
     return [
         Episodic(log_events), Salience(), Reflection(), Beliefs(), Scene(), Activity(), OutlineProjection(),
-        Entries(), Items(), Due(), SettingsProjection(),
+        Entries(), Graph(), Items(), Due(), SettingsProjection(),
     ]  # fmt: skip
 
 

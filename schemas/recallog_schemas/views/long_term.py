@@ -204,6 +204,8 @@ class EntryStats(OfAgent):
     """The ids of the pinned entries, at most 5."""
     working_block_count: int
     """Blocks of working memory."""
+    entity_link_count: int
+    """Pairs of entities that entries name together, in the agent's own graph and in that of the shared entries."""
     balance: float | None
     """The units that the agent may still spend. None: it was never granted any, and pays nothing."""
     spent: float
