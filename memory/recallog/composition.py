@@ -31,13 +31,15 @@ from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Store
 from recallog_projections.views import builtin
 from recallog_schemas import limits
-from recallog_schemas.errors import ProjectionError, ReflectorMisconfigured, SettingsError
+from recallog_schemas.errors import ModelMisconfigured, ProjectionError, SettingsError
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.projector import ProcessedBatch, Projector
 
 if TYPE_CHECKING:
     from recallog.index.indexer import Indexer
+    from recallog.reactors.extractor import FactExtractor
     from recallog.reactors.reflector import Reflector
+    from recallog.reactors.synthesizer import Synthesizer
     from recallog_projections.breaker import Breaker
     from recallog_streams.ledgers.kafka.address import KafkaAddress
 
@@ -161,30 +163,62 @@ def address_of(ledger_url: str) -> "KafkaAddress":
         raise SettingsError(f"RECALLOG_LEDGER: {error}") from None
 
 
-def extractive() -> "Reflector":
-    """The offline reflector."""
-    from recallog.reactors.extractive import Extractive
+def reflector(settings: Settings | None) -> "Reflector":
+    """The reflector that the settings name, by default the offline one. Raises `ModelMisconfigured`."""
+    if settings is None or settings.reflector == "extractive":
+        from recallog.reactors.extractive import Extractive
 
-    return Extractive()
-
-
-def reflector(settings: Settings) -> "Reflector":
-    """The reflector that the settings name. Raises `ReflectorMisconfigured`."""
-    if settings.reflector == "extractive":
-        return extractive()
-    if settings.reflector_model is None:
-        raise ReflectorMisconfigured(
-            "the reflector is an endpoint, and no model is named. Set RECALLOG_REFLECTOR_MODEL, or leave "
-            "RECALLOG_REFLECTOR unset for the one that needs no model"
-        )
+        return Extractive()
     from recallog.reactors.endpoint import ChatEndpoint
 
     return ChatEndpoint(
         settings.reflector,
-        settings.reflector_model,
+        _model_of("reflector", settings.reflector_model),
         api_key=_secret(settings.reflector_api_key),
         timeout_seconds=settings.reflector_timeout_seconds,
     )
+
+
+def extractor(settings: Settings | None) -> "FactExtractor":
+    """The extractor that the settings name, by default the offline one. Raises `ModelMisconfigured`."""
+    if settings is None or settings.extractor == "heuristic":
+        from recallog.reactors.heuristic import HeuristicExtractor
+
+        return HeuristicExtractor()
+    from recallog.reactors.extractor_endpoint import EndpointExtractor
+
+    return EndpointExtractor(
+        settings.extractor,
+        _model_of("extractor", settings.extractor_model),
+        api_key=_secret(settings.extractor_api_key),
+        timeout_seconds=settings.extractor_timeout_seconds,
+    )
+
+
+def synthesizer(settings: Settings | None) -> "Synthesizer":
+    """The synthesizer that the settings name, by default the offline one. Raises `ModelMisconfigured`."""
+    if settings is None or settings.synthesizer == "extractive":
+        from recallog.reactors.synthesizer import ExtractiveSynthesizer
+
+        return ExtractiveSynthesizer()
+    from recallog.reactors.synthesizer_endpoint import EndpointSynthesizer
+
+    return EndpointSynthesizer(
+        settings.synthesizer,
+        _model_of("synthesizer", settings.synthesizer_model),
+        api_key=_secret(settings.synthesizer_api_key),
+        timeout_seconds=settings.synthesizer_timeout_seconds,
+    )
+
+
+def _model_of(asker: str, model: str | None) -> str:
+    if model is None:
+        name = f"RECALLOG_{asker.upper()}"
+        raise ModelMisconfigured(
+            f"the {asker} is an endpoint, and no model is named. Set {name}_MODEL, or leave {name} unset for the one "
+            "that needs no model"
+        )
+    return model
 
 
 def _secret(value: SecretStr | None) -> str | None:

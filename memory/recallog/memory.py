@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from recallog.components import Components
     from recallog.queries.previews import AgentScope
     from recallog.queries.salient import SalienceQuery
+    from recallog.reactors.extractor import FactExtractor
     from recallog.reactors.loop import Background, ReactorLoop
     from recallog.reactors.reflector import Reflector
+    from recallog.reactors.synthesizer import Synthesizer
     from recallog.reading.projection_group import ProjectionGroup
     from recallog.reading.read_session import ReadSession
     from recallog.retrieval.reranker import Reranker
@@ -102,6 +104,8 @@ class Memory(Facade):
         progress: Progress | None = None,
         reactors: bool = False,
         reflector: "Reflector | None" = None,
+        extractor: "FactExtractor | None" = None,
+        synthesizer: "Synthesizer | None" = None,
         reranker: "Reranker | None" = None,
     ) -> None:
         """A memory of built components, for example of `recallog.composition.assemble`, or of those that a function
@@ -112,6 +116,8 @@ class Memory(Facade):
         self._access = MemoryAccess(components, progress, self._wake_reactor)
         self._reranker = reranker
         self._reflector = reflector
+        self._given_extractor = extractor
+        self._given_synthesizer = synthesizer
         self._reactors = reactors
         self._reactor: ReactorLoop | None = None
         self._background: Background | None = None
@@ -125,6 +131,8 @@ class Memory(Facade):
         progress: Progress | None = None,
         reactors: bool = False,
         reflector: "Reflector | None" = None,
+        extractor: "FactExtractor | None" = None,
+        synthesizer: "Synthesizer | None" = None,
         reranker: "Reranker | None" = None,
     ) -> Self:
         """A memory in the folder `home`, which is created when it is first used, or with the given settings.
@@ -136,8 +144,10 @@ class Memory(Facade):
         `projections` are projections of your own, each in a separate store; read them with `row` and `log_entries`.
         `progress` is called with (done, total) while a query has to build the views first. With `reactors`, and inside
         `async with`, triggers that fall due are answered in the background, reflections by `reflector` (default: the
-        one that `RECALLOG_REFLECTOR` names, else the offline one). `reranker` scores the best hits of `recall` again,
-        each together with the query; there is none by default.
+        one that `RECALLOG_REFLECTOR` names, else the offline one). `extractor` draws facts from turns and for
+        `long_term.extract_facts`, and `synthesizer` answers `long_term.reflect` (defaults: `RECALLOG_EXTRACTOR` and
+        `RECALLOG_SYNTHESIZER`, else offline ones). `reranker` scores the best hits of `recall` again, each together
+        with the query; there is none by default.
         """
         settings = home if isinstance(home, Settings) else Settings.of_folder(home)
         _check_given(projections, progress)
@@ -153,6 +163,8 @@ class Memory(Facade):
             progress=progress,
             reactors=reactors,
             reflector=reflector,
+            extractor=extractor,
+            synthesizer=synthesizer,
             reranker=reranker,
         )
         memory._access.settings = settings
@@ -165,6 +177,8 @@ class Memory(Facade):
         projections: "Sequence[Projection]" = (),
         reactors: bool = False,
         reflector: "Reflector | None" = None,
+        extractor: "FactExtractor | None" = None,
+        synthesizer: "Synthesizer | None" = None,
         reranker: "Reranker | None" = None,
     ) -> Self:
         """A memory that needs no folder and ends with this object: for tests and notebooks.
@@ -176,7 +190,14 @@ class Memory(Facade):
         _check_given(projections)
         settings = Settings.valid(ledger="memory://", views="memory://", index="off", reflector="extractive")
         components = composition.compose(settings, projections)
-        return cls(components, reactors=reactors, reflector=reflector, reranker=reranker)
+        return cls(
+            components,
+            reactors=reactors,
+            reflector=reflector,
+            extractor=extractor,
+            synthesizer=synthesizer,
+            reranker=reranker,
+        )
 
     async def __aenter__(self) -> Self:
         self._access.check_open()
@@ -196,6 +217,9 @@ class Memory(Facade):
                 await self._background.stop()
             if self._reactor is not None:
                 await self._reactor.close()
+            for used in ("_extractor", "_synthesizer"):
+                if used in self.__dict__:
+                    await self.__dict__[used].close()
         finally:
             await self._access.close()
 
@@ -217,7 +241,7 @@ class Memory(Facade):
     @cached_property
     def long_term(self) -> LongTerm:
         """Long-term memory: the entries that agents keep on purpose."""
-        return LongTerm(self._access)
+        return LongTerm(self._access, self.recall, lambda: self._extractor, lambda: self._synthesizer)
 
     @cached_property
     def items(self) -> Items:
@@ -280,13 +304,14 @@ class Memory(Facade):
         """Answer the triggers that are due now, in one space or in all, each once.
 
         A reflection is answered by an `agent.reflected` event or, where the reflector fails after its retries, by
-        `reflection.failed`, so that the memory goes on. Any other trigger is answered by events that follow from it by
-        a rule, and closed by `reaction.done` or `reaction.failed`. The next call answers triggers that fall due because
+        `reflection.failed`, so that the memory goes on. A turn of an agent that is set to `extract_facts` is answered
+        by the facts that the extractor draws from it, and any other trigger by events that follow from it by a rule;
+        they are closed by `reaction.done` or `reaction.failed`. The next call answers triggers that fall due because
         of these answers. Agents that only see each other's reflections would never stop: a call in a loop needs
         `skip_reflection_loops`.
 
-        Raises `ReflectorMisconfigured`, and `LockTimeout` while another process reacts. `progress` is called with
-        triggers (answered, to answer).
+        Raises `ModelMisconfigured` once all other triggers are answered, and `LockTimeout` while another process
+        reacts. `progress` is called with triggers (answered, to answer).
         """
         answered = await self._own_reactor().react(space, progress, skip_reflection_loops=skip_reflection_loops)
         return views.ReactionsView(items=tuple(answered))
@@ -742,16 +767,27 @@ class Memory(Facade):
         if self._reactor is None:
             from recallog import reacting
 
-            self._reactor = reacting.loop_of(self, self._access, self._own_reflector())
+            self._reactor = reacting.loop_of(self, self._access, self._own_reflector(), self._extractor)
         return self._reactor
 
     def _own_reflector(self) -> "Reflector":
         from recallog import composition
 
-        if self._reflector is not None:
-            return self._reflector
-        settings = self._access.settings
-        return composition.extractive() if settings is None else composition.reflector(settings)
+        return self._reflector or composition.reflector(self._access.settings)
+
+    @cached_property
+    def _extractor(self) -> "FactExtractor":
+        from recallog import composition
+
+        self._access.check_open()
+        return self._given_extractor or composition.extractor(self._access.settings)
+
+    @cached_property
+    def _synthesizer(self) -> "Synthesizer":
+        from recallog import composition
+
+        self._access.check_open()
+        return self._given_synthesizer or composition.synthesizer(self._access.settings)
 
     async def _last_positions(self, partition: int | None) -> list[Position]:
         """The position of the last record of each partition that has any, or only of `partition`."""

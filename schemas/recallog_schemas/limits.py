@@ -96,12 +96,20 @@ SCENE_KINDS_MAX = SHARED_KINDS_MAX
 UNREFLECTED_TURNS = 30
 STATUS_ITEMS = 100
 
-# Reflectors: the size of prompts and answers, and the wait between attempts.
+# Reflectors and the other models that are asked: the size of prompts and answers, and the wait between attempts.
 REFLECTOR_TEXT_CHARS_MAX = 2_000  # per text in a prompt: 20 events of 256 KiB exceed the context of any model
 REFLECTOR_REPLY_BYTES_MAX = 1024 * 1024
 REFLECTOR_REASON_CHARS_MAX = 500
 REFLECTOR_WAIT_SECONDS_MAX = 60.0
 BELIEF_CHARS_MAX = 2_000
+
+# Facts: what one extraction reads and writes, and the hits that one answer of `reflect` rests on.
+EXTRACTED_EVENTS = 64  # the newest of a turn
+EXTRACTED_CHARS = 32_000  # of their texts, the newest first, or of the text of a call
+EXTRACTED_FACTS_MAX = 32
+FACT_CHARS_MAX = 500
+SYNTHESIS_HITS = 10
+SYNTHESIS_CHARS_MAX = 4_000  # of an answer
 
 # The semantic index: the preceding text of the session in a document's embedding, the messages with restricted readers
 # that a session remembers for it, and the records and bytes of one commit.

@@ -24,7 +24,7 @@ from support.events import event, run
 GUIDE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
 PYTHON = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
 TOML = [tomllib.loads(block) for block in re.findall(r"^```toml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)]
-REFLECTOR, RERANKER, STORE, CONTRACT, EMBEDDER, COMPONENTS = PYTHON
+REFLECTOR, EXTRACTOR, SYNTHESIZER, RERANKER, STORE, CONTRACT, EMBEDDER, COMPONENTS = PYTHON
 STORE_PROJECT, EMBEDDER_PROJECT = TOML
 
 Install = Callable[..., Path]
@@ -244,7 +244,11 @@ def test_entry_points_are_scanned_only_for_schemes_that_are_not_our_own(tmp_path
 # The other examples of the guide.
 
 
-@pytest.mark.parametrize("code", [REFLECTOR, RERANKER, COMPONENTS], ids=["reflector", "reranker", "components"])
+@pytest.mark.parametrize(
+    "code",
+    [REFLECTOR, EXTRACTOR, SYNTHESIZER, RERANKER, COMPONENTS],
+    ids=["reflector", "extractor", "synthesizer", "reranker", "components"],
+)
 def test_the_examples_that_need_no_distribution_run(code: str) -> None:
     assert "\nassert " in code
     exec(compile(code, "docs/extending.md", "exec"), {"__name__": "extending"})

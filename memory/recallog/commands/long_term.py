@@ -16,7 +16,7 @@ import msgspec
 import uuid_utils
 
 from recallog.access import MemoryAccess
-from recallog.operations.parameters import At, RetainOptions, UpdateOptions
+from recallog.operations.parameters import At, ExperienceOptions, RetainOptions, UpdateOptions
 from recallog.queries.entry_lookup import entries_by_id
 from recallog.reading.read_session import ReadSession
 from recallog.retrieval.similar import similar
@@ -109,7 +109,7 @@ async def retain(
     payload: dict[str, Any] = {"text": text, "type": entry_type}
     for name, value in options.items():
         if value is not None and name not in _ENVELOPE:
-            payload[_PAYLOAD_OF_OPTION.get(name, name)] = value
+            payload[_PAYLOAD_OF_OPTION.get(name, name)] = list(value) if isinstance(value, tuple) else value
     envelope = {name: options[name] for name in _ENVELOPE if options.get(name) is not None}  # type: ignore[literal-required]
     event = _event(space, agent, "retained", payload, entry_id, **envelope)
     compares = access.components.index is not None and entry_type not in texts.NEVER_DEDUPLICATED
@@ -118,9 +118,41 @@ async def retain(
         if look.answer is not None:
             return look.answer
         if look.nearest is not None:
-            event = _event(space, agent, "retained", {**payload, "nearest": look.nearest}, event.id, **envelope)
+            event = _with_nearest(event, look.nearest)
         (position,) = await access.append([event])
         return _retained(event, await _verdict(access, event, position), position)
+
+
+async def record_experience(
+    access: MemoryAccess,
+    space: str,
+    agent: str,
+    action_type: str,
+    summary: str,
+    entry_id: str | None,
+    options: ExperienceOptions,
+) -> Retained:
+    """Publish an experience, and answer what became of it."""
+    given = {name: value for name, value in options.items() if value is not None}
+    envelope = {name: given.pop(name) for name in _ENVELOPE if name in given}
+    payload = {"action_type": action_type, "summary": summary, **given}
+    event = _made(space, agent, "experience.recorded", payload, entry_id, **envelope)
+    (position,) = await access.append([event])
+    return _retained(event, await _verdict(access, event, position), position)
+
+
+async def prepared(access: MemoryAccess, event: Event) -> Event | None:
+    """The event of an entry as `retain` would publish it; None if it would not: the views would not make it an entry,
+    or the quality gate of its agent rejects it."""
+    compares = access.components.index is not None and event.payload["type"] not in texts.NEVER_DEDUPLICATED
+    look = await access.of_space(event.space, lambda reading: _look(access, reading, event, compares=compares), At())
+    if look.answer is not None:
+        return None
+    return event if look.nearest is None else _with_nearest(event, look.nearest)
+
+
+def _with_nearest(event: Event, nearest: Mapping[str, Any]) -> Event:
+    return event.model_copy(update={"payload": {**event.payload, "nearest": nearest}})
 
 
 async def _look(access: MemoryAccess, reading: ReadSession, event: Event, *, compares: bool) -> _Look:
@@ -452,7 +484,13 @@ def _event(
     space: str, agent: str, change: str, payload: Mapping[str, Any], event_id: str | None = None, **envelope: Any
 ) -> Event:
     """The event of a change. Raises `InvalidArgument`, and `EventTooLarge`."""
-    fields = {"id": event_id or str(uuid_utils.uuid7()), "space": space, "agent": agent, "kind": f"memory.{change}"}
+    return _made(space, agent, f"memory.{change}", payload, event_id, **envelope)
+
+
+def _made(
+    space: str, agent: str, kind: str, payload: Mapping[str, Any], event_id: str | None = None, **envelope: Any
+) -> Event:
+    fields = {"id": event_id or str(uuid_utils.uuid7()), "space": space, "agent": agent, "kind": kind}
     try:
         return codec.make({**fields, **envelope, "payload": dict(payload)})
     except EventTooLarge:

@@ -404,6 +404,18 @@ DocumentBase = Annotated[
 # Long-term memory
 
 KeptText = Annotated[str, Field(pattern=r"\S", description="The text to keep.")]
+ExtractedText = Annotated[
+    str,
+    Field(pattern=r"\S", max_length=limits.EXTRACTED_CHARS, description="The text; I in it is the agent."),
+]
+FactSource = Annotated[
+    str | None, Field(max_length=limits.SOURCE_CHARS_MAX, description="Where the text comes from, in words.")
+]
+ActionType = Annotated[
+    str, Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description="What sort of action it was.")
+]
+ExperienceSummary = Annotated[str, Field(pattern=r"\S", description="What was done.")]
+StoreAnswer = Annotated[bool, Field(description="Keep the answer as an insight of the agent.")]
 Type = Annotated[
     str,
     Field(
@@ -567,17 +579,9 @@ class EntryFields(TypedDict, total=False):
     ]
 
 
-class RetainOptions(EntryFields, total=False):
-    """What an entry says besides its text, and how it is retained."""
+class Provenance(TypedDict, total=False):
+    """Where an entry comes from, and whom it concerns."""
 
-    tier: Annotated[Tier | None, Field(description="How fast it ages; default: it does not.")]
-    based_on: Annotated[
-        Sequence[str] | None,
-        Field(
-            max_length=limits.ENTRY_SOURCES_MAX,
-            description="Ids of the events and entries that it is made from; it is retracted if one of them is erased.",
-        ),
-    ]
     subject: Annotated[
         str | None,
         Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="The person that it is about."),
@@ -590,6 +594,37 @@ class RetainOptions(EntryFields, total=False):
         str | None,
         Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="The session that it comes from."),
     ]
+
+
+class ExtractOptions(Provenance, total=False):
+    """Where entries come from, whom they concern, and what they are made from."""
+
+    based_on: Annotated[
+        Sequence[str] | None,
+        Field(
+            max_length=limits.ENTRY_SOURCES_MAX,
+            description="Ids of the events and entries that it is made from; it is retracted if one of them is erased.",
+        ),
+    ]
+
+
+class ExperienceOptions(Provenance, total=False):
+    """What came of an experience, and how it was made."""
+
+    outcome: Annotated[str | None, Field(description="What came of it.")]
+    score: Annotated[float | None, Field(allow_inf_nan=False, description="How well it went.")]
+    agent_role: Annotated[
+        str | None,
+        Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description="The role in which the agent acted."),
+    ]
+    model: Annotated[str | None, Field(max_length=limits.MODEL_CHARS_MAX, description="The model that it used.")]
+    cost: Annotated[float | None, Field(allow_inf_nan=False, description="What it cost.")]
+
+
+class RetainOptions(EntryFields, ExtractOptions, total=False):
+    """What an entry says besides its text, and how it is retained."""
+
+    tier: Annotated[Tier | None, Field(description="How fast it ages; default: it does not.")]
     cost: Annotated[
         float | None,
         Field(ge=0, allow_inf_nan=False, description="What it costs an agent with a balance (1); duplicates are free."),
