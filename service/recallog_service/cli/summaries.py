@@ -115,7 +115,7 @@ COMMANDS = {
     ),
     "react": (
         "reactors",
-        "Answer due triggers, each once: reflections, ended sessions, erasures.",
+        "Answer due triggers, each once: reflections, turns, sessions, erasures.",
     ),
     "watch": (
         "watching",
