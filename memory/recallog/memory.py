@@ -107,13 +107,15 @@ class Memory(Facade):
         extractor: "FactExtractor | None" = None,
         synthesizer: "Synthesizer | None" = None,
         reranker: "Reranker | None" = None,
+        count_reads: bool = True,
     ) -> None:
         """A memory of built components, for example of `recallog.composition.assemble`, or of those that a function
         builds when they are first needed.
 
-        The other arguments are those of `open`. The memory closes the components when it is closed.
+        Without `count_reads` queries publish no counts of the entries that they show. The other arguments are those of
+        `open`. The memory closes the components when it is closed.
         """
-        self._access = MemoryAccess(components, progress, self._wake_reactor)
+        self._access = MemoryAccess(components, progress, self._wake_reactor, count_reads=count_reads)
         self._reranker = reranker
         self._reflector = reflector
         self._given_extractor = extractor
@@ -255,11 +257,10 @@ class Memory(Facade):
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
-        is_here = self._reranker is not None and operation.name in _RERANKED
-        if is_here or not operation.uses_index or self._access.served_home is None:
+        if self._reranker is not None and operation.name in _RERANKED:
             self._access.check_open()
-            return await super()._perform(operation, valid, callbacks)
-        if valid.get("wait_index"):
+            return self._access.answered(operation, valid, await super()._perform(operation, valid, callbacks))
+        if valid.get("wait_index") and self._access.served_home is not None:
             await self.catch_up_index(partition=await self.admin.partition_of(valid["space"]))
             valid = {**valid, "wait_index": False}
         return await self._access.perform(operation, valid, callbacks, super()._perform)

@@ -18,7 +18,9 @@ TOOL_NAME_CHARS_MAX = 100  # of them for the name
 TOOL_ARGUMENTS_CHARS = 400  # of them for the arguments; they and the outcome may use what the other leaves
 TOOL_DETAILS_CHARS_MAX = 8_000  # of a tool call, whose exact strings are indexed
 EVENT_IDS_MAX = 200  # ids of entries that one event names, and moves of one part of a plan
-ACCESSED_IDS_MAX = 256
+ACCESSED_IDS_MAX = 256  # of one event, and of what a process has counted and not published
+ACCESSED_SECONDS = 1.0  # how long a process collects reads of entries before it publishes them
+ACCESSED_CLOSE_SECONDS = 2.0  # how long a memory that is closed waits for a ledger that cannot be written
 REASON_CHARS_MAX = 500
 WEIGHT_MAX = 1_000.0  # weight of a term of salience: the sum of three terms stays finite and readable
 

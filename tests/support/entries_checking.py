@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from recallog_projections.stores.store import Generation, Store
+from recallog_projections.views import uses
 from recallog_projections.views.entries import tables
 from support.entries_oracle import ExpectedEntries, ExpectedEntry, Fields
 from support.finishing import finish
@@ -76,6 +77,18 @@ def check_entries(store: Store, generation: Generation, expected: ExpectedEntrie
         for owner, refusals in view.log(tables.REFUSALS).items()
     } == expected.refusals
     assert {key: msgspec.structs.astuple(row) for key, row in view.rows(tables.ERASURES).items()} == expected.erasures
+
+
+def check_uses(store: Store, generation: Generation, expected: ExpectedEntries) -> None:
+    """Assert that the view of uses holds what the oracle holds, and nothing else."""
+    view = View(store, generation)
+    assert {key: msgspec.structs.astuple(row) for key, row in view.rows(uses.ROWS).items()} == {
+        (entry.space, entry.owner, key_of(entry)): expected.uses[space, id_]
+        for (space, id_), entry in expected.entries.items()
+        if (space, id_) in expected.uses
+    }
+    agents = {key[:2]: msgspec.structs.astuple(row) for key, row in view.rows(uses.AGENTS).items()}
+    assert agents == expected.lookups
 
 
 def check_agents(view: View, expected: ExpectedEntries) -> None:

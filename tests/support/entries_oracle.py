@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 PINS_MAX = 5
+INTEGER_MAX = 9_223_372_036_854_775_807
 NOT_DEDUPLICATED = ("tool_usage", "summary", "experience")
 CHANGES = {f"memory.{verb}" for verb in ("updated", "retracted", "archived", "erased", "transferred")}
 LABELS = ("entity", "category", "source", "topic")
@@ -72,6 +73,10 @@ class ExpectedEntries:
     audit: dict[tuple[str, str], list[tuple[str, str, int, str, str | None]]] = field(default_factory=dict)
     refusals: dict[tuple[str, str], list[tuple[str, dict[str, str]]]] = field(default_factory=dict)
     erasures: dict[tuple[str, str, str], tuple[int, str, str | None]] = field(default_factory=dict)
+    uses: dict[tuple[str, str], tuple[int, int, int]] = field(default_factory=dict)
+    """By space and id of the entry: how often it was read, and when and at which offset last."""
+    lookups: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    """By space and agent: its lookups, and how many of them found something."""
 
     def live(self, space: str, owner: str | None = None) -> Iterator[ExpectedEntry]:
         for entry in self.entries.values():
@@ -92,6 +97,8 @@ class ExpectedEntries:
             self.retain(event, offset, content_of(event, shared=shared))
         elif kind == "memory.metered":
             self.meter(event)
+        elif kind == "memory.accessed":
+            self.access(event, offset)
         elif kind in CHANGES:
             self.change(event)
 
@@ -207,6 +214,7 @@ class ExpectedEntries:
         if entry.status not in ("live", "retracted", "archived"):
             return entry.status
         entry.status, entry.content, entry.reason, entry.of = "erased", {}, None, None
+        self.uses.pop((entry.space, entry.id), None)
         for other in list(self.live(entry.space)):
             if entry.id in other.content["sources"]:
                 self.end(event, other, "retracted", "source_erased", entry.id)
@@ -257,6 +265,18 @@ class ExpectedEntries:
         entry.owner, entry.content = to, entry.content | changed
         self.note(event, to, "received", entry.id)
         return None
+
+    def access(self, event: Fields, offset: int) -> None:
+        space, agent, payload = event["space"], event["agent"], event["payload"]
+        for id_, times in payload.get("counts", {}).items():
+            entry = self.entries.get((space, id_))
+            if entry is not None and entry.status == "live" and {agent, "*"} & {entry.owner, *entry.readers}:
+                before, _, _ = self.uses.get((space, id_), (0, 0, 0))
+                self.uses[space, id_] = (min(before + times, INTEGER_MAX), micros(event["at"]), offset)
+        hits, misses = payload.get("hits", 0), payload.get("misses", 0)
+        if hits + misses:
+            lookups, found = self.lookups.get((space, agent), (0, 0))
+            self.lookups[space, agent] = (min(lookups + hits + misses, INTEGER_MAX), min(found + hits, INTEGER_MAX))
 
     def meter(self, event: Fields) -> None:
         account = self.accounts.setdefault((event["space"], event["agent"]), Account())

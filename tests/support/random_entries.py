@@ -108,9 +108,14 @@ class EntryEvents:
             return "memory.metered", rng.choice(METERED)
         if draw < 0.02:
             return "space.configured", {"shared_kinds": rng.choice(SHARED_KINDS)}
-        if draw < 0.5:
+        if draw < 0.47:
             return "memory.retained", self._retained(target, self._text(id_))
-        if draw < 0.54:
+        if draw < 0.52:
+            counts = {id_: rng.choice((1, 2, 2**63 - 1)) for id_ in self._ids(4)}
+            return "memory.accessed", self._some_of(
+                counts=counts, hits=rng.choice((0, 1, 7)), misses=rng.choice((0, 2))
+            )
+        if draw < 0.56:
             outcome = rng.choice(({}, {"outcome": "sold"}, {"outcome": "", "score": 1, "cost": 2.5}))
             return "experience.recorded", {"action_type": "trade", "summary": self._text(id_)} | outcome
         several = list(dict.fromkeys([target, *self._ids(3)]))

@@ -241,7 +241,8 @@ class Service:
         if log_events not in self._memories:
             without_index = self._settings.model_copy(update={"index": "off", "log_events": log_events})
             components = replace(compose(without_index), index=self._index)
-            self._memories[log_events] = Memory(components, progress=_report)
+            # The process that asked counts what the answer shows.
+            self._memories[log_events] = Memory(components, progress=_report, count_reads=False)
         return self._memories[log_events]
 
 

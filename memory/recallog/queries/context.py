@@ -98,6 +98,8 @@ class Composition:
     snapshot: Snapshot
     own: AgentSettings
     prompt: Prompt
+    recalled: Sequence[RecallHit]
+    """What stands under RECALLED."""
     salience_query: SalienceQuery
     related: Related | None
     """The relevance of events to the query; None if the agent's memory is not chosen by salience."""
@@ -148,6 +150,7 @@ async def context(
         budget_tokens=request.budget_tokens,
         dropped=written.dropped,
         shortened=written.shortened,
+        entries=recalled.entries_of(composed.recalled, written.offsets),
         degraded=composed.degraded,
         reflection=reflection,
     )
@@ -221,6 +224,7 @@ async def compose(
                 snapshot,
                 own,
                 _prompt(own, request, reflection, shown, memory, further),
+                further,
                 salience_query,
                 related,
                 reflection,

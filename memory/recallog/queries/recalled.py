@@ -86,6 +86,12 @@ def shown(found: RecallView | None, rag: RagSettings, elsewhere: Collection[int]
     return [hit for hit in hits if not hit.weak and hit.position.offset not in elsewhere][: rag.limit]
 
 
+def entries_of(hits: Sequence[RecallHit], offsets: Collection[int]) -> tuple[str, ...]:
+    """The ids of the entries among `hits` that are at one of the offsets."""
+    entries = (hit for hit in hits if hit.event.kind == entry_reading.KIND)
+    return tuple(hit.event.id for hit in entries if hit.position.offset in offsets)
+
+
 def line(hit: RecallHit, reader: str, *, dated: bool) -> Line:
     """A hit as a line. An entry whose priority is not normal shows it: `[turn 003][memory.retained][critical] …`."""
     prefix = hit.line_prefix(reader, dated=dated)

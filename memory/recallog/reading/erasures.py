@@ -12,6 +12,7 @@ from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.entries.tables import Erasure
 from recallog_projections.views.graph.projection import Graph
 from recallog_projections.views.settings import SettingsProjection
+from recallog_projections.views.uses import Uses
 from recallog_schemas import Event, Record, codec, limits, timestamps
 from recallog_schemas.errors import InvariantViolation
 from recallog_streams.ledgers.ledger import Ledger
@@ -77,7 +78,7 @@ async def _erase(past: ReadSession, space: str, erased: Mapping[str, Erasure]) -
     checkpoint = await past.store.checkpoint(generation) if isinstance(generation, Generation) else None
     if not isinstance(generation, Generation) or checkpoint is None:
         raise InvariantViolation("the fold of a past has no checkpoint")
-    rows = Rows((*tables.ALL, *Graph.tables), strict=False)
+    rows = Rows((*Entries.tables, *Graph.tables, *Uses.tables), strict=False)
     for id_, erasure in erased.items():
         while True:
             try:
@@ -104,3 +105,4 @@ def _fold_erasure(rows: Rows, partition: int, offset: int, space: str, id_: str,
     record = Record(partition, offset, event, codec.encode(event), memorable=False)
     changing.apply(rows, record)
     Graph().apply(rows, record)
+    Uses().apply(rows, record)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from recallog_projections.projection import Projection
 from recallog_projections.views.activity import Activity
 from recallog_projections.views.beliefs import Beliefs
+from recallog_projections.views.clock import Clock
 from recallog_projections.views.due import Due
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.episodic import Episodic
@@ -15,6 +16,7 @@ from recallog_projections.views.reflection import Reflection
 from recallog_projections.views.salience import Salience
 from recallog_projections.views.scene import Scene
 from recallog_projections.views.settings import SettingsProjection
+from recallog_projections.views.uses import Uses
 from recallog_schemas import limits
 
 _BUILTIN = (
@@ -25,8 +27,10 @@ _BUILTIN = (
     | Scene
     | Activity
     | OutlineProjection
+    | Clock
     | Entries
     | Graph
+    | Uses
     | Items
     | Due
     | SettingsProjection
@@ -36,12 +40,12 @@ _BUILTIN = (
 def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
     """All built-in projections in the order of folding. Logs of events retain the newest `log_events`.
 
-    Reflection follows episodic, whose log totals it reads, the graph entries, and due work both entries and
-    items. Settings come last, so that the others apply the settings before the record.
+    Reflection follows episodic, whose log totals it reads; the graph and uses follow entries, and due work follows both
+    entries and items. Settings come last, so that the others apply the settings before the record.
     """
     return [
         Episodic(log_events), Salience(), Reflection(), Beliefs(), Scene(), Activity(), OutlineProjection(),
-        Entries(), Graph(), Items(), Due(), SettingsProjection(),
+        Clock(), Entries(), Graph(), Uses(), Items(), Due(), SettingsProjection(),
     ]  # fmt: skip
 
 
