@@ -90,7 +90,7 @@ class MemoryAccess:
     @cached_property
     def served_home(self) -> "Path | None":
         """The folder whose index another process serves; None if this one can use the index, or if it is off."""
-        if self.settings is not None:
+        if self._built is None and self.settings is not None:
             return self.settings.home if self.settings.serves_index else None
         from recallog.index.served_index import ServedIndex
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recallog.reactors.reflector import ReflectionRequest as ReflectionRequest
     from recallog.reactors.reflector import Reflector as Reflector
     from recallog.reactors.synthesizer import Synthesizer as Synthesizer
+    from recallog.retrieval.memory_index import MemoryIndex as MemoryIndex
     from recallog.retrieval.reranker import Reranker as Reranker
     from recallog_projections.index.embedders.embedder import Embedder as Embedder
     from recallog_projections.index.embedders.embedder import Embedding as Embedding
@@ -70,6 +71,7 @@ else:
             "recallog.reactors.extractor": ["ExtractionRequest", "Fact", "FactExtractor", "Utterance"],
             "recallog.reactors.reflector": ["Evidence", "ReflectionAnswer", "ReflectionRequest", "Reflector"],
             "recallog.reactors.synthesizer": ["Synthesizer"],
+            "recallog.retrieval.memory_index": ["MemoryIndex"],
             "recallog.retrieval.reranker": ["Reranker"],
             "recallog_projections.index.embedders.embedder": ["Embedder", "Embedding", "Passage", "Vectors"],
             "recallog_projections.index.engines.engine": [

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from recallog.reactors.synthesizer import Synthesizer
     from recallog.reading.projection_group import ProjectionGroup
     from recallog.reading.read_session import ReadSession
+    from recallog.retrieval.memory_index import FedIndex, MemoryIndex
     from recallog.retrieval.reranker import Reranker
     from recallog.retrieval.term_cache import TermCache
+    from recallog_projections.index.embedders.embedder import Embedder
     from recallog_projections.projection import Projection
     from recallog_schemas.views import (
         AgentSettingsView,
@@ -69,6 +71,8 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 _RERANKED = frozenset({"recall", "search"})
 """The operations whose answer a reranker orders, which is called in this process."""
+_RELATED = frozenset({"salient", "context", "explain"})
+"""The operations that an index of the user's own measures relevance for, which is called in this process."""
 INDEX_WAIT_SECONDS = 60.0
 """How long `catch_up_index` waits for an index that makes no progress."""
 
@@ -107,6 +111,7 @@ class Memory(Facade):
         extractor: "FactExtractor | None" = None,
         synthesizer: "Synthesizer | None" = None,
         reranker: "Reranker | None" = None,
+        index: "MemoryIndex | None" = None,
         count_reads: bool = True,
     ) -> None:
         """A memory of built components, for example of `recallog.composition.assemble`, or of those that a function
@@ -115,7 +120,9 @@ class Memory(Facade):
         Without `count_reads` queries publish no counts of the entries that they show. The other arguments are those of
         `open`. The memory closes the components when it is closed.
         """
+        _check_index(index)
         self._access = MemoryAccess(components, progress, self._wake_reactor, count_reads=count_reads)
+        self._index = index
         self._reranker = reranker
         self._reflector = reflector
         self._given_extractor = extractor
@@ -136,6 +143,8 @@ class Memory(Facade):
         extractor: "FactExtractor | None" = None,
         synthesizer: "Synthesizer | None" = None,
         reranker: "Reranker | None" = None,
+        embedder: "Embedder | None" = None,
+        index: "MemoryIndex | None" = None,
     ) -> Self:
         """A memory in the folder `home`, which is created when it is first used, or with the given settings.
 
@@ -150,24 +159,29 @@ class Memory(Facade):
         `long_term.extract_facts`, and `synthesizer` answers `long_term.reflect` (defaults: `RECALLOG_EXTRACTOR` and
         `RECALLOG_SYNTHESIZER`, else offline ones). `reranker` scores the best hits of `recall` again, each together
         with the query; there is none by default.
+
+        `embedder` computes the vectors of the semantic index, which this process then builds and asks: no other one has
+        the embedder. `index` measures the relevance of events to the query of `salient` and of a prompt's memory; what
+        `recall` finds does not depend on it. The memory closes the embedder when it is closed.
         """
         settings = home if isinstance(home, Settings) else Settings.of_folder(home)
-        _check_given(projections, progress)
+        _check_given(projections, progress, embedder)
 
         def composed() -> "Components":
             from recallog import composition
 
-            return composition.compose(settings, projections)
+            return composition.compose(settings, projections, embedder=embedder)
 
         memory = cls(
             # A query may be answered by another process, and then needs no components here.
-            composed if settings.serves_index and not projections else composed(),
+            composed if settings.serves_index and not projections and embedder is None else composed(),
             progress=progress,
             reactors=reactors,
             reflector=reflector,
             extractor=extractor,
             synthesizer=synthesizer,
             reranker=reranker,
+            index=index,
         )
         memory._access.settings = settings
         return memory
@@ -182,6 +196,7 @@ class Memory(Facade):
         extractor: "FactExtractor | None" = None,
         synthesizer: "Synthesizer | None" = None,
         reranker: "Reranker | None" = None,
+        index: "MemoryIndex | None" = None,
     ) -> Self:
         """A memory that needs no folder and ends with this object: for tests and notebooks.
 
@@ -199,6 +214,7 @@ class Memory(Facade):
             extractor=extractor,
             synthesizer=synthesizer,
             reranker=reranker,
+            index=index,
         )
 
     async def __aenter__(self) -> Self:
@@ -236,6 +252,12 @@ class Memory(Facade):
         return TermCache()
 
     @cached_property
+    def _fed_index(self) -> "FedIndex | None":
+        from recallog.retrieval.memory_index import FedIndex
+
+        return None if self._index is None else FedIndex(self._index)
+
+    @cached_property
     def admin(self) -> Admin:
         """The operators' part: status, verification, rebuilds, dead letters, records."""
         return Admin(self._access)
@@ -257,7 +279,10 @@ class Memory(Facade):
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
-        if self._reranker is not None and operation.name in _RERANKED:
+        is_here = (self._reranker is not None and operation.name in _RERANKED) or (
+            self._index is not None and operation.name in _RELATED
+        )
+        if is_here:
             self._access.check_open()
             return self._access.answered(operation, valid, await super()._perform(operation, valid, callbacks))
         if valid.get("wait_index") and self._access.served_home is not None:
@@ -427,7 +452,7 @@ class Memory(Facade):
         return await self._access.of_space(
             space,
             lambda reading: queries.salient.salient(
-                reading, index, space, agent, salience_query, self._access.log_events
+                reading, index, space, agent, salience_query, self._access.log_events, self._fed_index
             ),
             options,
         )
@@ -549,7 +574,8 @@ class Memory(Facade):
         """Start the process that maintains the index of a folder, and return at once; False if there is none to start.
 
         There is none if the index is off, or if its engine is a server. `recall` starts the process too. With the
-        setting `index_idle_seconds` it outlives this program. Raises `IndexUnavailable` if it cannot be started.
+        setting `index_idle_seconds` it outlives this program. A memory that was opened with an embedder maintains the
+        index itself, from this call on. Raises `IndexUnavailable` if it cannot be started.
         """
         return self._components.index is not None and await self._components.index.begin()
 
@@ -627,7 +653,7 @@ class Memory(Facade):
         return await self._access.of_space(
             space,
             lambda reading: queries.context.context(
-                reading, index, self._term_cache, space, agent, request, self._access.log_events
+                reading, index, self._term_cache, space, agent, request, self._access.log_events, self._fed_index
             ),
             options,
         )
@@ -655,7 +681,9 @@ class Memory(Facade):
         index, scope = self._components.index, self._scope(space, agent, options)
         return await self._access.of_space(
             space,
-            lambda reading: queries.explain.explain(reading, index, self._term_cache, scope, event_id, request),
+            lambda reading: queries.explain.explain(
+                reading, index, self._term_cache, scope, event_id, request, self._fed_index
+            ),
             options,
         )
 
@@ -753,6 +781,20 @@ class Memory(Facade):
 
         return await self._access.router.of_space(space, query, parameters.position(after), views=self._views_of(log))
 
+    async def _recall_for_prompt(
+        self, query: "retrieval.query.RecallQuery", compared: int, *, past: bool
+    ) -> "RecallView":
+        """The answer to a query of another process, as of the past that it names, or once the views are so far."""
+        partition = await self.admin.partition_of(query.space)
+        position = None if query.offset_until is None else Position(partition, query.offset_until)
+        at = At(as_of=query.at_until or position) if past else At(after=position)
+        index = self._components.index
+        return await self._access.of_space(
+            query.space,
+            lambda reading: retrieval.recall.recall(reading, index, self._term_cache, query, compared),
+            at,
+        )
+
     def _without_reranker(self) -> Self:
         plain = copy(self)
         plain._reranker = None
@@ -825,8 +867,8 @@ class Memory(Facade):
         raise ProjectionError(f"{table.name!r} belongs to no projection that this memory was opened with")
 
 
-def _check_given(projections: object, progress: object = None) -> None:
-    """Raise `InvalidArgument` for what cannot be projections or a callback."""
+def _check_given(projections: object, progress: object = None, embedder: object = None) -> None:
+    """Raise `InvalidArgument` for what cannot be projections, a callback or an embedder."""
     if isinstance(projections, str | bytes) or not isinstance(projections, Sequence):
         raise InvalidArgument("projections: should be a list of projections", path="projections", rule="sequence_type")
     for index, each in enumerate(projections):
@@ -835,3 +877,20 @@ def _check_given(projections: object, progress: object = None) -> None:
             raise InvalidArgument(f"{path}: should be a projection, an object", path=path, rule="is_instance_of")
     if progress is not None and not callable(progress):
         raise InvalidArgument("progress: should be a function", path="progress", rule="callable_type")
+    if embedder is not None:
+        from recallog_projections.index.embedders.embedder import Embedder
+
+        if not isinstance(embedder, Embedder):
+            message = "embedder: should be an object of a class that inherits from recallog.extending.Embedder"
+            raise InvalidArgument(message, path="embedder", rule="is_instance_of")
+
+
+def _check_index(index: object) -> None:
+    """Raise `InvalidArgument` for what has not the methods of an index."""
+    if index is None:
+        return
+    from recallog.retrieval.memory_index import MemoryIndex
+
+    if isinstance(index, type) or not isinstance(index, MemoryIndex):
+        message = "index: should be an object with the methods index(events) and search(query, k)"
+        raise InvalidArgument(message, path="index", rule="is_instance_of")

@@ -9,17 +9,18 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
-import msgspec
 import uuid_utils
 
 from recallog.access import MemoryAccess
+from recallog.index.semantic_index import SemanticIndex
 from recallog.operations.parameters import At, ExperienceOptions, RetainOptions, UpdateOptions
 from recallog.queries.entry_lookup import entries_by_id
 from recallog.reading.read_session import ReadSession
-from recallog.retrieval.similar import similar
+from recallog.retrieval.similar import SimilarEntry, TextVectors, similar, similar_to_each
 from recallog_projections.index.terms import terms
 from recallog_projections.rows import RowNotLoaded, Rows
 from recallog_projections.tables import LogName, RowKey
@@ -46,6 +47,8 @@ _MIN_TERMS = "min_terms"
 _NEAREST = 8
 """How many similar entries are looked at for one with the same readers."""
 _MOST_OF_A_PAGE = limits.SCAN_ITEMS
+_COMPARED_ROWS = 32
+"""Entries that `deduplicate` compares at a time: their texts are embedded together."""
 
 _WHY = {
     tables.PINS: f"{{agent}} has pinned {limits.ENTRY_PINS_MAX} entries, the most that an agent may pin. Give one of "
@@ -412,36 +415,49 @@ async def deduplicate(access: MemoryAccess, space: str, agent: str, progress: Pr
     if index is None:
         raise IndexUnavailable("the index is off; it measures how similar entries are")
     rows = await access.of_space(space, lambda reading: _compared_rows(reading, space, agent), At())
+    vectors = TextVectors()
     gone: set[str] = set()
+    priorities: dict[str, str] = {}
     merged: list[MergedEntry] = []
     position: Position | None = None
-    for number, each in enumerate(rows):
-        row = each
-        if progress is not None:
-            progress(number, len(rows))
-        if row.id in gone:
-            continue
-        found = await access.of_space(
-            space,
-            lambda reading, row=row: similar(  # type: ignore[misc]
-                reading, index, space, agent, row.text, owned=True, types=[row.type], limit=_NEAREST
-            ),
-            At(),
-        )
-        for near, similarity in found.found:
-            if near.id in {row.id, *gone} or not _is_near(row, near, similarity):
-                continue
-            kept, archived = _kept_first(row, near)
-            if archived.red_line:
-                continue
-            priority = max(kept.priority, archived.priority, key=_PRIORITIES.index)
-            position = await _merge(access, kept, archived, priority)
-            gone.add(archived.id)
-            merged.append(MergedEntry(kept=kept.id, archived=archived.id, similarity=similarity))
-            if archived.id == row.id:
-                break
-            row = msgspec.structs.replace(row, priority=priority)
+    for first in range(0, len(rows), _COMPARED_ROWS):
+        part = rows[first : first + _COMPARED_ROWS]
+        compare = partial(_similar_to, index=index, space=space, agent=agent, rows=part, vectors=vectors)
+        found = await access.of_space(space, compare, At())
+        for number, row, similar_rows in found:
+            if progress is not None:
+                progress(first + number, len(rows))
+            for near, similarity in similar_rows:
+                if row.id in gone or near.id in {row.id, *gone} or not _is_near(row, near, similarity):
+                    continue
+                kept, archived = _kept_first(row, near)
+                if archived.red_line:
+                    continue
+                before, other = (priorities.get(each.id, each.priority) for each in (kept, archived))
+                priority = max(before, other, key=_PRIORITIES.index)
+                position = await _merge(access, kept, archived, None if priority == before else priority)
+                priorities[kept.id] = priority
+                gone.add(archived.id)
+                merged.append(MergedEntry(kept=kept.id, archived=archived.id, similarity=similarity))
     return Deduplicated(merged=tuple(merged), compared=len(rows), position=position)
+
+
+async def _similar_to(
+    reading: ReadSession,
+    index: SemanticIndex,
+    space: str,
+    agent: str,
+    rows: Sequence[EntryRow],
+    vectors: TextVectors,
+) -> list[tuple[int, EntryRow, Sequence[SimilarEntry]]]:
+    """Those of `rows` that are live, as they are now, with their numbers and with what is similar to each."""
+    keys = [RowKey(tables.ROWS.name, space, agent, tables.key_of(row.offset)) for row in rows]
+    snapshot = await reading.snapshot(keys)
+    live = [
+        (number, row) for number, key in enumerate(keys) if (row := snapshot.row(tables.ROWS, *key[1:])) is not None
+    ]
+    found = await similar_to_each(reading, index, space, agent, [row for _, row in live], vectors, limit=_NEAREST)
+    return [(number, row, each.found) for (number, row), each in zip(live, found, strict=True)]
 
 
 _PRIORITIES = ("low", "normal", "important", "critical", "pinned")
@@ -454,10 +470,11 @@ def _kept_first(one: EntryRow, other: EntryRow) -> tuple[EntryRow, EntryRow]:
     return (archived, kept) if archived.red_line and not kept.red_line else (kept, archived)
 
 
-async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow, priority: str) -> Position:
-    """Archive one of two entries. The events are written together: a pin is free before it is given anew."""
+async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow, priority: str | None) -> Position:
+    """Archive one of two entries, and give the other one a priority. The events are written together: a pin is free
+    before it is given anew."""
     events = [_event(kept.space, kept.owner, "archived", {"entry": archived.id, "reason": f"duplicate of {kept.id}"})]
-    if priority != kept.priority:
+    if priority is not None:
         events.append(_event(kept.space, kept.owner, "updated", {"entry": kept.id, "priority": priority}))
     return (await access.append(events))[-1]
 

@@ -16,6 +16,7 @@ import msgspec
 
 from recallog import layout
 from recallog.index import messages
+from recallog.index.ownership import held_by, owner_of
 from recallog.settings import Settings
 from recallog_projections.breaker import Attempt, Breaker
 from recallog_projections.threads import run_in_own_thread
@@ -248,6 +249,9 @@ class ServiceProcess:
         """
         health = await self.health(patient=patient)
         if health is None:
+            owner = await asyncio.to_thread(owner_of, self._home)
+            if owner is not None:
+                raise held_by(self._home, owner)
             await asyncio.to_thread(self._ensure_process)
         return health
 

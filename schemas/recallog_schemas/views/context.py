@@ -21,7 +21,8 @@ class ContextView(OfAgent):
     entries: tuple[str, ...]
     """The ids of the entries under RECALLED, best first."""
     degraded: str | None
-    """Why the RECALLED section is worse than it could be; None if it is not, or if nothing is recalled."""
+    """Why the RECALLED section, or the choice of memories by an index that the program gave, is worse than it could be;
+    None if it is not."""
     reflection: ReflectionView
     """Whether a reflection is due: the prompt then requests it, and `reflection.answer(...)` returns the answer's
     event."""
