@@ -16,7 +16,7 @@ from recallog_schemas.views import Retained
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.cli import spawn
 from support.embedding_endpoint import EmbeddingEndpoint, embedding_endpoint
-from support.events import run
+from support.events import event, run
 from support.toy_embedder import ChosenVectors
 
 BAKER, MILLER = ("village", "baker"), ("village", "miller")
@@ -122,7 +122,9 @@ def settings_of(home: Path, endpoint: EmbeddingEndpoint) -> Settings:
 
 @asynccontextmanager
 async def indexed(memory: Memory) -> AsyncIterator[Memory]:
+    """The memory, once its index can answer."""
     async with memory:
+        await memory.publish(event())
         await memory.catch_up_index()
         yield memory
 

@@ -273,6 +273,7 @@ def test_the_example_that_gives_an_embedder_runs(
 ) -> None:
     install(EMBEDDER_PROJECT, "recallog_hashed", EMBEDDER)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RECALLOG_INDEX")  # the tests turn the index off
     assert "\nassert " in GIVEN_EMBEDDER
     exec(compile(GIVEN_EMBEDDER, "docs/extending.md", "exec"), {"__name__": "extending"})
 

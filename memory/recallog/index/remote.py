@@ -16,7 +16,6 @@ import msgspec
 
 from recallog import layout
 from recallog.index import messages
-from recallog.index.ownership import held_by, owner_of
 from recallog.settings import Settings
 from recallog_projections.breaker import Attempt, Breaker
 from recallog_projections.threads import run_in_own_thread
@@ -249,6 +248,8 @@ class ServiceProcess:
         """
         health = await self.health(patient=patient)
         if health is None:
+            from recallog.index.ownership import held_by, owner_of  # most commands find a service
+
             owner = await asyncio.to_thread(owner_of, self._home)
             if owner is not None:
                 raise held_by(self._home, owner)

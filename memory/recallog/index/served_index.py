@@ -14,7 +14,6 @@ from recallog import layout
 from recallog.index import messages
 from recallog.index.building import ROWS_LOST, not_built
 from recallog.index.delegation import ServiceStarted, check_available
-from recallog.index.ownership import held_by, owner_of
 from recallog.index.remote import ServiceProcess
 from recallog.index.semantic_index import SemanticIndex
 from recallog.settings import Settings
@@ -100,6 +99,7 @@ class ServedIndex(SemanticIndex):
 
     async def _check_servable(self, active: Generation) -> None:
         """Raise `IndexUnavailable` if no service could answer with a generation: a program has its embedder."""
+        from recallog.index.ownership import held_by, owner_of
         from recallog_projections.index.embedders.registry import GIVEN
         from recallog_projections.index.store import made_with
 
