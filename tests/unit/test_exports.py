@@ -58,8 +58,8 @@ EXTENDING = [
     "Batch", "Changes", "Checkpoint", "Chunk", "Components", "Embedder", "Embedding", "Engine", "Evidence",
     "ExtractionRequest", "Fact", "FactExtractor", "Filter", "Generation", "Hit", "Ledger", "Lock", "Log",
     "LogName", "Manifest", "MemoryIndex", "MemoryLedger", "MemoryStore", "Outcome", "Passage", "Point", "Pointer",
-    "Projection", "ReadResult", "Record", "ReflectionAnswer", "ReflectionRequest", "Reflector", "Reranker", "RowKey", "Rows",
-    "Search", "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow", "Synthesizer",
+    "Projection", "ReadResult", "Record", "ReflectionAnswer", "ReflectionRequest", "Reflector", "Reranker", "RowKey",
+    "Rows", "Search", "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow", "Synthesizer",
     "Table", "Tail", "Utterance", "Vectors", "assemble", "check_repeat", "encode_events", "is_beyond",
     "ordinal_key", "outcome_of",
 ]  # fmt: skip
