@@ -88,6 +88,23 @@ def test_entries_are_recalled_beside_events(ask: Ask) -> None:
     ask(work)
 
 
+def test_the_blocks_of_an_agent_that_includes_them_are_recalled_beside_both(ask: Ask) -> None:
+    async def work(found: World) -> None:
+        block = {"namespace": ["working"], "key": "Plan", "value": "Ask who waters the rye."}
+        await found.publish(
+            event("agent.configured", payload={"working": {"include_in_rag": True}}),
+            event("item.put", payload=block),
+            event(id="said", payload={"text": "The smith waters the rye."}),
+            retained("The rye needs water.", id="rye"),
+        )
+        hits = await found.hits()
+        assert {"said", "rye"} <= hits.keys()
+        assert "Plan: Ask who waters the rye." in hits.values()
+        assert "Plan: Ask who waters the rye." not in (await found.hits("miller")).values()
+
+    ask(work)
+
+
 def test_an_updated_entry_is_recalled_with_its_present_text(ask: Ask) -> None:
     async def work(found: World) -> None:
         await found.publish(retained("The oats grow.", id="rye"))

@@ -224,7 +224,11 @@ async def compose(
                 actions=shown.actions,
                 here=fed is not None,
             )
-            elsewhere = {*shown.offsets(), *(event.position.offset for event in memory.events)}
+            elsewhere = {
+                *shown.offsets(),
+                *(event.position.offset for event in memory.events),
+                *working.offsets_shown(snapshot, space, agent),
+            }
             further = recalled.shown(found, rag, elsewhere)
             reflection = await reflections.view(reading, snapshot, space, agent)
             return Composition(

@@ -12,7 +12,7 @@ from recallog.index.semantic_index import SemanticIndex
 from recallog.reading import entry_presence
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.reading.subject import of_agent
-from recallog.retrieval import by_index, by_words, closeness, dates, persons, quoting, ranking, time_scope
+from recallog.retrieval import blocks, by_index, by_words, closeness, dates, persons, quoting, ranking, time_scope
 from recallog.retrieval import entries as entries_of
 from recallog.retrieval.candidates import Candidate, RankingQuery
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
@@ -121,6 +121,9 @@ async def _recalled(
             for row in await entries_of.newest(reading, query.space, query.agent):
                 if row.offset not in gathered.entries:
                     entries[row.offset] = row
+        own_settings = snapshot.row(settings.AGENTS, query.space, query.agent)
+        for block in await blocks.included(reading, query.space, query.agent, own_settings):
+            entries[block.offset] = block
         if memories or entries:
             _add_by_words(gathered, snapshot, memories, entries.values(), cache, query, words)
     entries_of.set_apart(gathered.candidates)
