@@ -1,5 +1,6 @@
 """The view of entries as plain values, compared with the oracle."""
 
+import hashlib
 import json
 from typing import Any
 
@@ -47,6 +48,10 @@ def check_entries(store: Store, generation: Generation, expected: ExpectedEntrie
     }
     compared = [entry.id for entry in live if entry.content["type"] not in ("tool_usage", "summary", "experience")]
     assert sorted(row.id for row in view.rows(tables.DIGESTS).values()) == sorted(compared)
+    assert view.rows(tables.KEPT).keys() == {
+        (space, owner, hashlib.blake2b(words.encode(), digest_size=16).hexdigest())
+        for space, owner, words in expected.had
+    }
     counts: dict[tuple[str, str, str], int] = {}
     for entry in live:
         owned = (entry.space, entry.owner, entry.content["type"])

@@ -5,7 +5,7 @@ import random
 from datetime import datetime, timedelta
 from typing import Any
 
-from recallog_schemas import Event, codec
+from recallog_schemas import Event, codec, triggers
 from support.events import MOMENT
 from support.random_events import random_event, random_moment
 
@@ -72,9 +72,11 @@ class EntryEvents:
         if rng.random() < 0.25:
             space, agent = rng.choice(self.spaces), rng.choice(self.agents)
         kind, payload = self._kind(target, id_)
-        event = {
+        trigger = triggers.caused_by(triggers.MIGRATION, space, agent, id_)
+        answers = kind == "memory.retained" and rng.random() < 0.2
+        event: Fields = {
             "envelope": 1,
-            "id": id_,
+            "id": trigger.part_id(1) if answers else id_,
             "space": space,
             "agent": agent,
             "kind": kind,
@@ -88,7 +90,9 @@ class EntryEvents:
             "subject": rng.choice(("user-1", "user-1/2")),
         }
         if kind in ("memory.retained", "experience.recorded"):
-            self.retained.append((space, agent, id_))
+            self.retained.append((space, agent, event["id"]))
+        if answers:
+            event["causation_id"] = trigger.id
         return event | {name: value for name, value in chosen.items() if rng.random() < 0.15}
 
     def _target(self) -> tuple[str, str, str]:

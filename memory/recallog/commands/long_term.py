@@ -45,7 +45,7 @@ _PREFIX = re.compile(r"\s*([A-Za-z]+):")
 _ACTION = "action"
 _MIN_TERMS = "min_terms"
 _NEAREST = 8
-"""How many similar entries are looked at for one with the same readers."""
+"""How many similar entries are looked at for one with the same readers and subject."""
 _MOST_OF_A_PAGE = limits.SCAN_ITEMS
 _COMPARED_ROWS = 32
 """Entries that `deduplicate` compares at a time: their texts are embedded together."""
@@ -186,7 +186,8 @@ async def _look(access: MemoryAccess, reading: ReadSession, event: Event, *, com
 
 
 async def _nearest(access: MemoryAccess, reading: ReadSession, row: EntryRow) -> Mapping[str, Any] | None:
-    """The most similar live entry of the same owner, type and readers; None if there is none, or no index answers."""
+    """The most similar live entry of the same owner, type, readers and subject; None if there is none, or no index
+    answers."""
     index = access.components.index
     if index is None:
         return None
@@ -197,7 +198,7 @@ async def _nearest(access: MemoryAccess, reading: ReadSession, row: EntryRow) ->
     except IndexUnavailable:
         return None
     for near in found.found:
-        if (near.row.audience, near.row.shared) == (row.audience, row.shared):
+        if _compared(near.row) == _compared(row):
             similarity = max(-1.0, min(near.similarity, 1.0))
             return {
                 "id": near.row.id,
@@ -481,7 +482,12 @@ async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow, prior
 
 def _is_near(one: EntryRow, other: EntryRow, similarity: float) -> bool:
     most = limits.SIMILARITY_OF_FACTS if one.type == "fact" else limits.SIMILARITY_OF_ENTRIES
-    return similarity > most and (one.audience, one.shared) == (other.audience, other.shared)
+    return similarity > most and _compared(one) == _compared(other)
+
+
+def _compared(row: EntryRow) -> tuple[object, ...]:
+    """What two entries of one owner and type have in common if one may duplicate the other."""
+    return row.audience, row.shared, row.subject
 
 
 async def _compared_rows(reading: ReadSession, space: str, agent: str) -> list[EntryRow]:
