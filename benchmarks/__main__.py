@@ -23,6 +23,7 @@ from benchmarks import (
     long_term,
     operations,
     past,
+    presets,
     query,
     recall,
     remember,
@@ -47,6 +48,7 @@ SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "past": past.measure,
     "index": index.measure,
     "recall": recall.measure,
+    "presets": presets.measure,
     "context": context.measure,
 }
 BUILD = Path(__file__).parents[1] / "build"
@@ -57,7 +59,7 @@ def main(
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
 ) -> None:
     """Measure Recallog: append, fold, breakdown, query, operations, remember, agents, due, items, long_term, graph,
-    resident, past, index, recall, context.
+    resident, past, index, recall, presets, context.
 
     Prints a table and writes build/bench.json. Works in a temporary folder, which it removes.
 

@@ -475,7 +475,12 @@ class Memory(Facade):
         `memory.retained` event. Candidates come from the index and, for records that the index has not processed yet,
         from the views: a record that was just published is found by its words. While the index is off, starting, down
         or being built, only words are compared, over the newest 2,000 events and 1,000 entries; unless the index is
-        off, `degraded` of the answer says why.
+        off, `degraded` of the answer says why. Of an entry and what it was made from, the better one is a hit, and its
+        `also` names the other.
+
+        With a `preset` only entries are ranked, by reciprocal ranks (k = 60), and `channels` chooses among those of the
+        preset. `four_channel`: meaning, words, entities that the query names or that are linked to them, and age, use
+        and confidence. `hybrid`: meaning and words. A channel that fails is left out, and `degraded` names it.
         """
         return await self._recall(space, agent, query, top_k, fusion, wait_index, options)
 
@@ -512,7 +517,10 @@ class Memory(Facade):
                 **options,
             )
             return await retrieval.reranker.reranked(self._reranker, found, top_k)
-        channels = options.get("channels")
+        preset, channels, types = options.get("preset"), options.get("channels"), options.get("types")
+        weights = retrieval.preset_weights.of_preset(
+            preset, channels, types, options.get("vector_weight"), options.get("recency_weight")
+        )
         recall_query = retrieval.query.RecallQuery.create(
             space,
             agent,
@@ -526,8 +534,11 @@ class Memory(Facade):
             until=parameters.moment(options.get("until")),
             now=parameters.moment(options.get("now")),
             min_similarity=options.get("min_similarity"),
+            types=types,
             fusion=fusion,
-            channels=DEFAULT_CHANNELS if channels is None else frozenset(channels),
+            channels=frozenset(weights if preset else DEFAULT_CHANNELS if channels is None else channels),
+            preset=preset,
+            weights=weights,
         )
         index = self._components.index
         if wait_index:

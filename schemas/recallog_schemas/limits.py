@@ -127,6 +127,7 @@ RECALL_HITS_MAX = 1_000
 RECALL_QUERY_CHARS_MAX = 4_000
 RECALL_CANDIDATES = 30  # per channel, before their neighbours are added
 RECALL_ENTRIES = 1_000  # of the newest entries, whose words are compared where the index is off or behind
+PRESET_CANDIDATES = 50  # entries that each channel of a preset ranks, or twice as many as are wanted
 SIMILAR_ENTRIES = 32  # of the newest entries, which are embedded to be compared if the index has not processed them
 RECALL_TERMS_MAX = 32  # words of a query, or twice as many parts of words: more do not improve the result
 RERANKED_MEMORIES = 20  # candidates passed to the reranker, if one is configured

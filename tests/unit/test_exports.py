@@ -49,6 +49,8 @@ PUBLIC = sorted(
         "Settings",
         "Working",
         "__version__",
+        "format_context",
+        "fuse",
         *ERRORS,
         *views.__all__,
     ]

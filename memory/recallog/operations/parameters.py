@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from recallog.operations.operation import IN_PROCESS
 from recallog.reading.time_travel import AsOf
-from recallog.retrieval.channels import Channel, Fusion
+from recallog.retrieval.channels import Channel, Fusion, Preset
 from recallog_projections.tables import Log, Table
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidArgument, InvalidEvent, OutOfRange
@@ -328,7 +328,26 @@ Channels = Annotated[
     Sequence[Channel] | None,
     Field(description="Rank by these channels only; default: semantic, keyword, late_interaction and structure."),
 ]
-FusionMethod = Annotated[Fusion, Field(description="How the channels are combined into one score.")]
+FusionMethod = Annotated[
+    Fusion, Field(description="How the channels are combined into one score; a preset combines them by rank.")
+]
+EntryTypes = Annotated[
+    Sequence[str] | None,
+    Field(description="Only entries of these types, such as fact; event stands for events. Default: all."),
+]
+RankingPreset = Annotated[
+    Preset | None,
+    Field(description="Rank entries alone: four_channel (meaning, words, entities, time) or hybrid (meaning, words)."),
+]
+VectorWeight = Annotated[
+    float | None, Field(ge=0, le=1, description="Of hybrid: the weight of meaning (0.6); words have the rest.")
+]
+RecencyWeight = Annotated[
+    float | None,
+    Field(
+        ge=0, le=1, description="Of four_channel: the weight of time, the others share the rest; default: all equal."
+    ),
+]
 WaitIndex = Annotated[bool, Field(description="Wait until the index has processed all that the ledger holds now.")]
 
 # Items
@@ -665,9 +684,13 @@ class RecallOptions(Filters, At, total=False):
     """Which memories are wanted, of which state, and how they are ranked."""
 
     author: Author
+    types: EntryTypes
     now: Now
     min_similarity: MinSimilarity
     channels: Channels
+    preset: RankingPreset
+    vector_weight: VectorWeight
+    recency_weight: RecencyWeight
 
 
 class SalienceOptions(At, total=False):
