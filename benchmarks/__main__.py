@@ -17,11 +17,13 @@ from benchmarks import (
     context,
     due,
     fold,
+    graph,
     index,
     items,
     long_term,
     operations,
     past,
+    presets,
     query,
     recall,
     remember,
@@ -41,10 +43,12 @@ SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "due": due.measure,
     "items": items.measure,
     "long_term": long_term.measure,
+    "graph": graph.measure,
     "resident": resident.measure,
     "past": past.measure,
     "index": index.measure,
     "recall": recall.measure,
+    "presets": presets.measure,
     "context": context.measure,
 }
 BUILD = Path(__file__).parents[1] / "build"
@@ -54,8 +58,8 @@ def main(
     only: Annotated[str, typer.Option(metavar="NAME", help="Only subjects whose name contains NAME.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
 ) -> None:
-    """Measure Recallog: append, fold, breakdown, query, operations, remember, agents, due, items, long_term, resident,
-    past, index, recall, context.
+    """Measure Recallog: append, fold, breakdown, query, operations, remember, agents, due, items, long_term, graph,
+    resident, past, index, recall, presets, context.
 
     Prints a table and writes build/bench.json. Works in a temporary folder, which it removes.
 

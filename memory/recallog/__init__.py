@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from recallog.long_term import LongTerm as LongTerm
     from recallog.memory import Memory as Memory
     from recallog.reading.time_travel import AsOf as AsOf
+    from recallog.retrieval.formatting import format_context as format_context
+    from recallog.retrieval.fusing import fuse as fuse
     from recallog.settings import Settings as Settings
     from recallog.version import __version__ as __version__
     from recallog.working import Working as Working
@@ -36,6 +38,8 @@ else:
             "recallog.long_term": ["LongTerm"],
             "recallog.memory": ["Memory"],
             "recallog.reading.time_travel": ["AsOf"],
+            "recallog.retrieval.formatting": ["format_context"],
+            "recallog.retrieval.fusing": ["fuse"],
             "recallog.settings": ["Settings"],
             "recallog.version": ["__version__"],
             "recallog.working": ["Working"],

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from recallog.accesses import AccessCounter
 from recallog.index import delegation
 from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope
@@ -36,11 +37,13 @@ class MemoryAccess:
         components: "Components | Callable[[], Components]",
         progress: Progress | None,
         published: Callable[[], None],
+        *,
+        count_reads: bool = True,
     ) -> None:
         """`components` are built, or a function that builds them when they are first needed.
 
         `progress` is called with (done, total) while a query has to build the views first, and `published` after each
-        append, also of the process that serves the index.
+        append, also of the process that serves the index. Without `count_reads` no read of entries counts.
         """
         self.settings: Settings | None = None
         """The settings of the memory; None if it was made of built components."""
@@ -49,6 +52,7 @@ class MemoryAccess:
         self._compose = components if callable(components) else lambda: components
         self._published = published
         self._closed = False
+        self._accesses = AccessCounter(self._at_present, self._append) if count_reads else None
 
     def check_open(self) -> None:
         """Raise `StorageError` if the memory was closed."""
@@ -57,6 +61,8 @@ class MemoryAccess:
 
     async def close(self) -> None:
         """Close files and connections. Everything that is asked afterwards raises `StorageError`."""
+        if self._accesses is not None and not self._closed:
+            await self._accesses.close()
         self._closed = True
         if self._built is not None:
             await self._built.close()
@@ -84,7 +90,7 @@ class MemoryAccess:
     @cached_property
     def served_home(self) -> "Path | None":
         """The folder whose index another process serves; None if this one can use the index, or if it is off."""
-        if self.settings is not None:
+        if self._built is None and self.settings is not None:
             return self.settings.home if self.settings.serves_index else None
         from recallog.index.served_index import ServedIndex
 
@@ -93,14 +99,21 @@ class MemoryAccess:
 
     async def append(self, events: Sequence[Event]) -> list[Position]:
         """Write events, all or none, and answer their positions once they are durable. See `Memory.publish_many`."""
-        positions = await self.components.ledger.append(events)
+        await self._publish_reads()
+        positions = await self._append(events)
         self._published()
         return positions
+
+    async def _append(self, events: Sequence[Event]) -> list[Position]:
+        return await self.components.ledger.append(events)
 
     async def of_space(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", at: At) -> Result:
         """The result of a query about one space, of the state that `at` names."""
         after, as_of = parameters.position(at.get("after")), parameters.past_moment(at.get("as_of"))
         return await self.router.of_space(space, query, after, as_of)
+
+    async def _at_present(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", /) -> Result:
+        return await self.router.of_space(space, query)
 
     async def perform(
         self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any], here: Perform
@@ -113,7 +126,9 @@ class MemoryAccess:
         """
         self.check_open()
         if not operation.uses_index or (home := self.served_home) is None:
-            return await here(operation, valid, callbacks)
+            return self.answered(operation, valid, await here(operation, valid, callbacks))
+        if operation.scope is not Scope.READ:
+            await self._publish_reads()
         name, progress = operation.qualified_name, callbacks.get("progress", self.progress)
         deadline_seconds = limits.DEADLINE_SECONDS if self.settings is None else self.settings.deadline_seconds
 
@@ -123,7 +138,18 @@ class MemoryAccess:
                 self._published()
             return operation.from_json(answer)
 
-        return await delegation.answer(served, lambda: here(operation, valid, callbacks))
+        answer = await delegation.answer(served, lambda: here(operation, valid, callbacks))
+        return self.answered(operation, valid, answer)
+
+    def answered(self, operation: Operation, valid: Mapping[str, Any], answer: Result) -> Result:
+        """The answer to an operation, whose entries count as read."""
+        if self._accesses is not None:
+            self._accesses.answered(operation.qualified_name, valid, answer)
+        return answer
+
+    async def _publish_reads(self) -> None:
+        if self._accesses is not None:
+            await self._accesses.flush()
 
 
 class FacadePart(Facade):

@@ -31,14 +31,17 @@ from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Store
 from recallog_projections.views import builtin
 from recallog_schemas import limits
-from recallog_schemas.errors import ProjectionError, ReflectorMisconfigured, SettingsError
+from recallog_schemas.errors import ModelMisconfigured, ProjectionError, SettingsError
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.projector import ProcessedBatch, Projector
 
 if TYPE_CHECKING:
     from recallog.index.indexer import Indexer
+    from recallog.reactors.extractor import FactExtractor
     from recallog.reactors.reflector import Reflector
+    from recallog.reactors.synthesizer import Synthesizer
     from recallog_projections.breaker import Breaker
+    from recallog_projections.index.embedders.embedder import Embedder
     from recallog_streams.ledgers.kafka.address import KafkaAddress
 
 REACTORS = "reactors"
@@ -56,9 +59,14 @@ Namespaced = Callable[[str], Store]
 
 
 def compose(
-    settings: Settings, own: Sequence[Projection] = (), processed: Callable[[ProcessedBatch], None] | None = None
+    settings: Settings,
+    own: Sequence[Projection] = (),
+    processed: Callable[[ProcessedBatch], None] | None = None,
+    embedder: "Embedder | None" = None,
 ) -> Components:
     """The components that the settings name; `processed` is called with each batch that workers and rebuilds commit.
+
+    With an `embedder` this process maintains the index, instead of one with the embedder of the settings.
 
     Raises `SettingsError`, or `ProjectionError` for a projection whose name is invalid or used twice.
     """
@@ -71,7 +79,7 @@ def compose(
         stores,
         own=own,
         lock=_locks(settings, redis),
-        index=_index(settings, ledger, stores, redis),
+        index=_index(settings, ledger, stores, redis, embedder),
         log_events=settings.log_events,
         after_wait_seconds=settings.after_wait_seconds,
         processed=processed,
@@ -161,30 +169,62 @@ def address_of(ledger_url: str) -> "KafkaAddress":
         raise SettingsError(f"RECALLOG_LEDGER: {error}") from None
 
 
-def extractive() -> "Reflector":
-    """The offline reflector."""
-    from recallog.reactors.extractive import Extractive
+def reflector(settings: Settings | None) -> "Reflector":
+    """The reflector that the settings name, by default the offline one. Raises `ModelMisconfigured`."""
+    if settings is None or settings.reflector == "extractive":
+        from recallog.reactors.extractive import Extractive
 
-    return Extractive()
-
-
-def reflector(settings: Settings) -> "Reflector":
-    """The reflector that the settings name. Raises `ReflectorMisconfigured`."""
-    if settings.reflector == "extractive":
-        return extractive()
-    if settings.reflector_model is None:
-        raise ReflectorMisconfigured(
-            "the reflector is an endpoint, and no model is named. Set RECALLOG_REFLECTOR_MODEL, or leave "
-            "RECALLOG_REFLECTOR unset for the one that needs no model"
-        )
+        return Extractive()
     from recallog.reactors.endpoint import ChatEndpoint
 
     return ChatEndpoint(
         settings.reflector,
-        settings.reflector_model,
+        _model_of("reflector", settings.reflector_model),
         api_key=_secret(settings.reflector_api_key),
         timeout_seconds=settings.reflector_timeout_seconds,
     )
+
+
+def extractor(settings: Settings | None) -> "FactExtractor":
+    """The extractor that the settings name, by default the offline one. Raises `ModelMisconfigured`."""
+    if settings is None or settings.extractor == "heuristic":
+        from recallog.reactors.heuristic import HeuristicExtractor
+
+        return HeuristicExtractor()
+    from recallog.reactors.extractor_endpoint import EndpointExtractor
+
+    return EndpointExtractor(
+        settings.extractor,
+        _model_of("extractor", settings.extractor_model),
+        api_key=_secret(settings.extractor_api_key),
+        timeout_seconds=settings.extractor_timeout_seconds,
+    )
+
+
+def synthesizer(settings: Settings | None) -> "Synthesizer":
+    """The synthesizer that the settings name, by default the offline one. Raises `ModelMisconfigured`."""
+    if settings is None or settings.synthesizer == "extractive":
+        from recallog.reactors.synthesizer import ExtractiveSynthesizer
+
+        return ExtractiveSynthesizer()
+    from recallog.reactors.synthesizer_endpoint import EndpointSynthesizer
+
+    return EndpointSynthesizer(
+        settings.synthesizer,
+        _model_of("synthesizer", settings.synthesizer_model),
+        api_key=_secret(settings.synthesizer_api_key),
+        timeout_seconds=settings.synthesizer_timeout_seconds,
+    )
+
+
+def _model_of(asker: str, model: str | None) -> str:
+    if model is None:
+        name = f"RECALLOG_{asker.upper()}"
+        raise ModelMisconfigured(
+            f"the {asker} is an endpoint, and no model is named. Set {name}_MODEL, or leave {name} unset for the one "
+            "that needs no model"
+        )
+    return model
 
 
 def _secret(value: SecretStr | None) -> str | None:
@@ -277,19 +317,26 @@ def _locks(settings: Settings, redis: "Breaker | None") -> Callable[[str], Lock]
     return lock
 
 
-def _index(settings: Settings, ledger: Ledger, stores: Namespaced, redis: "Breaker | None") -> SemanticIndex | None:
+def _index(
+    settings: Settings, ledger: Ledger, stores: Namespaced, redis: "Breaker | None", given: "Embedder | None"
+) -> SemanticIndex | None:
     """The semantic index, or None if it is off. Its modules are imported when it is first used.
 
-    Raises `SettingsError`.
+    `given` is an embedder that this program alone has. Raises `SettingsError`.
     """
     in_folder = settings.ledger is None and settings.views is None
     url = settings.index or ("embedded" if in_folder else "off")
     if url == "off":
+        if given is not None:
+            raise SettingsError(
+                "an embedder is given, and the index is off. Leave RECALLOG_INDEX unset for a memory in a folder, or "
+                "name a Qdrant server: http://host:6333"
+            )
         return None
     if url == "embedded":
         if not in_folder:
             raise SettingsError("RECALLOG_INDEX=embedded is for a memory in a folder; a cluster's is a Qdrant server")
-        return ServedIndex(settings, ledger)
+        return ServedIndex(settings, ledger) if given is None else _in_this_process(settings, ledger, stores, given)
     scheme = scheme_of(url)
     factory = None if scheme in ("http", "https") else plugins.load(plugins.ENGINES, scheme)
     if scheme not in ("http", "https") and factory is None:
@@ -298,24 +345,56 @@ def _index(settings: Settings, ledger: Ledger, stores: Namespaced, redis: "Break
             f"registers in the entry points {plugins.ENGINES}, not {url!r}"
         )
 
-    def indexer() -> "Indexer":
+    def indexer(load: "Callable[[str], Embedder]", name: str) -> "Indexer":
         from recallog.index.indexer import Indexer
-        from recallog_projections.index.embedders.registry import embedder
         from recallog_projections.index.engines.server import ServerEngine
 
-        key, deadline = _secret(settings.embedder_api_key), settings.deadline_seconds
+        deadline = settings.deadline_seconds
         return Indexer(
             ledger,
             stores(INDEX),
             ServerEngine(url, deadline_seconds=deadline) if factory is None else factory(url),
-            lambda name: embedder(name, api_key=key, deadline_seconds=deadline),
-            settings.embedder,
+            load,
+            name,
             settings.index_token_vectors,
             _index_lock(settings, redis),
             deadline_seconds=deadline,
         )
 
-    return IndexInProcess(indexer)
+    if given is not None:
+        from recallog.index.followed_index import FollowedIndex
+
+        return FollowedIndex(indexer, given)
+    return IndexInProcess(lambda: indexer(lambda name: _embedder(settings, name), settings.embedder))
+
+
+def _embedder(settings: Settings, name: str) -> "Embedder":
+    from recallog_projections.index.embedders.registry import embedder
+
+    return embedder(name, api_key=_secret(settings.embedder_api_key), deadline_seconds=settings.deadline_seconds)
+
+
+def _in_this_process(settings: Settings, ledger: Ledger, stores: Namespaced, given: "Embedder") -> SemanticIndex:
+    """The index of a folder with an embedder that this program alone has."""
+    from recallog.index.followed_index import FollowedIndex
+    from recallog.index.ownership import Ownership
+
+    def indexer(load: "Callable[[str], Embedder]", name: str) -> "Indexer":
+        from recallog.index.indexer import Indexer
+        from recallog_projections.index.engines.edge import EdgeEngine
+
+        engine = EdgeEngine(settings.home / layout.INDEX_ENGINE)
+        return Indexer(
+            ledger,
+            stores(INDEX),
+            engine,
+            load,
+            name,
+            settings.index_token_vectors,
+            deadline_seconds=settings.deadline_seconds,
+        )
+
+    return FollowedIndex(indexer, given, Ownership(settings.home, given.model))
 
 
 def _index_lock(settings: Settings, redis: "Breaker | None") -> Callable[[int], AbstractAsyncContextManager[Any]]:

@@ -11,10 +11,16 @@ if TYPE_CHECKING:
     from recallog.components import Components as Components
     from recallog.components import Lock as Lock
     from recallog.composition import assemble as assemble
+    from recallog.reactors.extractor import ExtractionRequest as ExtractionRequest
+    from recallog.reactors.extractor import Fact as Fact
+    from recallog.reactors.extractor import FactExtractor as FactExtractor
+    from recallog.reactors.extractor import Utterance as Utterance
     from recallog.reactors.reflector import Evidence as Evidence
     from recallog.reactors.reflector import ReflectionAnswer as ReflectionAnswer
     from recallog.reactors.reflector import ReflectionRequest as ReflectionRequest
     from recallog.reactors.reflector import Reflector as Reflector
+    from recallog.reactors.synthesizer import Synthesizer as Synthesizer
+    from recallog.retrieval.memory_index import MemoryIndex as MemoryIndex
     from recallog.retrieval.reranker import Reranker as Reranker
     from recallog_projections.index.embedders.embedder import Embedder as Embedder
     from recallog_projections.index.embedders.embedder import Embedding as Embedding
@@ -62,7 +68,10 @@ else:
         {
             "recallog.components": ["Components", "Lock"],
             "recallog.composition": ["assemble"],
+            "recallog.reactors.extractor": ["ExtractionRequest", "Fact", "FactExtractor", "Utterance"],
             "recallog.reactors.reflector": ["Evidence", "ReflectionAnswer", "ReflectionRequest", "Reflector"],
+            "recallog.reactors.synthesizer": ["Synthesizer"],
+            "recallog.retrieval.memory_index": ["MemoryIndex"],
             "recallog.retrieval.reranker": ["Reranker"],
             "recallog_projections.index.embedders.embedder": ["Embedder", "Embedding", "Passage", "Vectors"],
             "recallog_projections.index.engines.engine": [

@@ -32,12 +32,16 @@ if TYPE_CHECKING:
     from recallog.components import Components
     from recallog.queries.previews import AgentScope
     from recallog.queries.salient import SalienceQuery
+    from recallog.reactors.extractor import FactExtractor
     from recallog.reactors.loop import Background, ReactorLoop
     from recallog.reactors.reflector import Reflector
+    from recallog.reactors.synthesizer import Synthesizer
     from recallog.reading.projection_group import ProjectionGroup
     from recallog.reading.read_session import ReadSession
+    from recallog.retrieval.memory_index import FedIndex, MemoryIndex
     from recallog.retrieval.reranker import Reranker
     from recallog.retrieval.term_cache import TermCache
+    from recallog_projections.index.embedders.embedder import Embedder
     from recallog_projections.projection import Projection
     from recallog_schemas.views import (
         AgentSettingsView,
@@ -68,6 +72,8 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 _RERANKED = frozenset({"recall", "search"})
 """The operations whose answer a reranker orders, which is called in this process."""
+_RELATED = frozenset({"salient", "context", "explain"})
+"""The operations that an index of the user's own measures relevance for, which is called in this process."""
 INDEX_WAIT_SECONDS = 60.0
 """How long `catch_up_index` waits for an index that makes no progress."""
 
@@ -104,16 +110,25 @@ class Memory(Facade):
         progress: Progress | None = None,
         reactors: bool = False,
         reflector: "Reflector | None" = None,
+        extractor: "FactExtractor | None" = None,
+        synthesizer: "Synthesizer | None" = None,
         reranker: "Reranker | None" = None,
+        index: "MemoryIndex | None" = None,
+        count_reads: bool = True,
     ) -> None:
         """A memory of built components, for example of `recallog.composition.assemble`, or of those that a function
         builds when they are first needed.
 
-        The other arguments are those of `open`. The memory closes the components when it is closed.
+        Without `count_reads` queries publish no counts of the entries that they show. The other arguments are those of
+        `open`. The memory closes the components when it is closed.
         """
-        self._access = MemoryAccess(components, progress, self._wake_reactor)
+        _check_index(index)
+        self._access = MemoryAccess(components, progress, self._wake_reactor, count_reads=count_reads)
+        self._index = index
         self._reranker = reranker
         self._reflector = reflector
+        self._given_extractor = extractor
+        self._given_synthesizer = synthesizer
         self._reactors = reactors
         self._reactor: ReactorLoop | None = None
         self._background: Background | None = None
@@ -127,7 +142,11 @@ class Memory(Facade):
         progress: Progress | None = None,
         reactors: bool = False,
         reflector: "Reflector | None" = None,
+        extractor: "FactExtractor | None" = None,
+        synthesizer: "Synthesizer | None" = None,
         reranker: "Reranker | None" = None,
+        embedder: "Embedder | None" = None,
+        index: "MemoryIndex | None" = None,
     ) -> Self:
         """A memory in the folder `home`, which is created when it is first used, or with the given settings.
 
@@ -138,24 +157,33 @@ class Memory(Facade):
         `projections` are projections of your own, each in a separate store; read them with `row` and `log_entries`.
         `progress` is called with (done, total) while a query has to build the views first. With `reactors`, and inside
         `async with`, triggers that fall due are answered in the background, reflections by `reflector` (default: the
-        one that `RECALLOG_REFLECTOR` names, else the offline one). `reranker` scores the best hits of `recall` again,
-        each together with the query; there is none by default.
+        one that `RECALLOG_REFLECTOR` names, else the offline one). `extractor` draws facts from turns and for
+        `long_term.extract_facts`, and `synthesizer` answers `long_term.reflect` (defaults: `RECALLOG_EXTRACTOR` and
+        `RECALLOG_SYNTHESIZER`, else offline ones). `reranker` scores the best hits of `recall` again, each together
+        with the query; there is none by default.
+
+        `embedder` computes the vectors of the semantic index, which this process then builds and asks: no other one has
+        the embedder. `index` measures the relevance of events to the query of `salient` and of a prompt's memory; what
+        `recall` finds does not depend on it. The memory closes the embedder when it is closed.
         """
         settings = home if isinstance(home, Settings) else Settings.of_folder(home)
-        _check_given(projections, progress)
+        _check_given(projections, progress, embedder)
 
         def composed() -> "Components":
             from recallog import composition
 
-            return composition.compose(settings, projections)
+            return composition.compose(settings, projections, embedder=embedder)
 
         memory = cls(
             # A query may be answered by another process, and then needs no components here.
-            composed if settings.serves_index and not projections else composed(),
+            composed if settings.serves_index and not projections and embedder is None else composed(),
             progress=progress,
             reactors=reactors,
             reflector=reflector,
+            extractor=extractor,
+            synthesizer=synthesizer,
             reranker=reranker,
+            index=index,
         )
         memory._access.settings = settings
         return memory
@@ -167,7 +195,10 @@ class Memory(Facade):
         projections: "Sequence[Projection]" = (),
         reactors: bool = False,
         reflector: "Reflector | None" = None,
+        extractor: "FactExtractor | None" = None,
+        synthesizer: "Synthesizer | None" = None,
         reranker: "Reranker | None" = None,
+        index: "MemoryIndex | None" = None,
     ) -> Self:
         """A memory that needs no folder and ends with this object: for tests and notebooks.
 
@@ -178,7 +209,15 @@ class Memory(Facade):
         _check_given(projections)
         settings = Settings.valid(ledger="memory://", views="memory://", index="off", reflector="extractive")
         components = composition.compose(settings, projections)
-        return cls(components, reactors=reactors, reflector=reflector, reranker=reranker)
+        return cls(
+            components,
+            reactors=reactors,
+            reflector=reflector,
+            extractor=extractor,
+            synthesizer=synthesizer,
+            reranker=reranker,
+            index=index,
+        )
 
     async def __aenter__(self) -> Self:
         self._access.check_open()
@@ -198,6 +237,9 @@ class Memory(Facade):
                 await self._background.stop()
             if self._reactor is not None:
                 await self._reactor.close()
+            for used in ("_extractor", "_synthesizer"):
+                if used in self.__dict__:
+                    await self.__dict__[used].close()
         finally:
             await self._access.close()
 
@@ -212,6 +254,12 @@ class Memory(Facade):
         return TermCache()
 
     @cached_property
+    def _fed_index(self) -> "FedIndex | None":
+        from recallog.retrieval.memory_index import FedIndex
+
+        return None if self._index is None else FedIndex(self._index)
+
+    @cached_property
     def admin(self) -> Admin:
         """The operators' part: status, verification, rebuilds, dead letters, records."""
         return Admin(self._access)
@@ -219,7 +267,7 @@ class Memory(Facade):
     @cached_property
     def long_term(self) -> LongTerm:
         """Long-term memory: the entries that agents keep on purpose."""
-        return LongTerm(self._access)
+        return LongTerm(self._access, self.recall, lambda: self._extractor, lambda: self._synthesizer)
 
     @cached_property
     def items(self) -> Items:
@@ -238,11 +286,13 @@ class Memory(Facade):
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
-        is_here = self._reranker is not None and operation.name in _RERANKED
-        if is_here or not operation.uses_index or self._access.served_home is None:
+        is_here = (self._reranker is not None and operation.name in _RERANKED) or (
+            self._index is not None and operation.name in _RELATED
+        )
+        if is_here:
             self._access.check_open()
-            return await super()._perform(operation, valid, callbacks)
-        if valid.get("wait_index"):
+            return self._access.answered(operation, valid, await super()._perform(operation, valid, callbacks))
+        if valid.get("wait_index") and self._access.served_home is not None:
             await self.catch_up_index(partition=await self.admin.partition_of(valid["space"]))
             valid = {**valid, "wait_index": False}
         return await self._access.perform(operation, valid, callbacks, super()._perform)
@@ -287,13 +337,14 @@ class Memory(Facade):
         """Answer the triggers that are due now, in one space or in all, each once.
 
         A reflection is answered by an `agent.reflected` event or, where the reflector fails after its retries, by
-        `reflection.failed`, so that the memory goes on. Any other trigger is answered by events that follow from it by
-        a rule, and closed by `reaction.done` or `reaction.failed`. The next call answers triggers that fall due because
+        `reflection.failed`, so that the memory goes on. A turn of an agent that is set to `extract_facts` is answered
+        by the facts that the extractor draws from it, and any other trigger by events that follow from it by a rule;
+        they are closed by `reaction.done` or `reaction.failed`. The next call answers triggers that fall due because
         of these answers. Agents that only see each other's reflections would never stop: a call in a loop needs
         `skip_reflection_loops`.
 
-        Raises `ReflectorMisconfigured`, and `LockTimeout` while another process reacts. `progress` is called with
-        triggers (answered, to answer).
+        Raises `ModelMisconfigured` once all other triggers are answered, and `LockTimeout` while another process
+        reacts. `progress` is called with triggers (answered, to answer).
         """
         answered = await self._own_reactor().react(space, progress, skip_reflection_loops=skip_reflection_loops)
         return views.ReactionsView(items=tuple(answered))
@@ -408,7 +459,7 @@ class Memory(Facade):
         return await self._access.of_space(
             space,
             lambda reading: queries.salient.salient(
-                reading, index, space, agent, salience_query, self._access.log_events
+                reading, index, space, agent, salience_query, self._access.log_events, self._fed_index
             ),
             options,
         )
@@ -431,7 +482,12 @@ class Memory(Facade):
         `memory.retained` event. Candidates come from the index and, for records that the index has not processed yet,
         from the views: a record that was just published is found by its words. While the index is off, starting, down
         or being built, only words are compared, over the newest 2,000 events and 1,000 entries; unless the index is
-        off, `degraded` of the answer says why.
+        off, `degraded` of the answer says why. Of an entry and what it was made from, the better one is a hit, and its
+        `also` names the other.
+
+        With a `preset` only entries are ranked, by reciprocal ranks (k = 60), and `channels` chooses among those of the
+        preset. `four_channel`: meaning, words, entities that the query names or that are linked to them, and age, use
+        and confidence. `hybrid`: meaning and words. A channel that fails is left out, and `degraded` names it.
         """
         return await self._recall(space, agent, query, top_k, fusion, wait_index, options)
 
@@ -468,7 +524,10 @@ class Memory(Facade):
                 **options,
             )
             return await retrieval.reranker.reranked(self._reranker, found, top_k)
-        channels = options.get("channels")
+        preset, channels, types = options.get("preset"), options.get("channels"), options.get("types")
+        weights = retrieval.preset_weights.of_preset(
+            preset, channels, types, options.get("vector_weight"), options.get("recency_weight")
+        )
         recall_query = retrieval.query.RecallQuery.create(
             space,
             agent,
@@ -482,8 +541,11 @@ class Memory(Facade):
             until=parameters.moment(options.get("until")),
             now=parameters.moment(options.get("now")),
             min_similarity=options.get("min_similarity"),
+            types=types,
             fusion=fusion,
-            channels=DEFAULT_CHANNELS if channels is None else frozenset(channels),
+            channels=frozenset(weights if preset else DEFAULT_CHANNELS if channels is None else channels),
+            preset=preset,
+            weights=weights,
         )
         index = self._components.index
         if wait_index:
@@ -530,7 +592,8 @@ class Memory(Facade):
         """Start the process that maintains the index of a folder, and return at once; False if there is none to start.
 
         There is none if the index is off, or if its engine is a server. `recall` starts the process too. With the
-        setting `index_idle_seconds` it outlives this program. Raises `IndexUnavailable` if it cannot be started.
+        setting `index_idle_seconds` it outlives this program. A memory that was opened with an embedder maintains the
+        index itself, from this call on. Raises `IndexUnavailable` if it cannot be started.
         """
         return self._components.index is not None and await self._components.index.begin()
 
@@ -608,7 +671,7 @@ class Memory(Facade):
         return await self._access.of_space(
             space,
             lambda reading: queries.context.context(
-                reading, index, self._term_cache, space, agent, request, self._access.log_events
+                reading, index, self._term_cache, space, agent, request, self._access.log_events, self._fed_index
             ),
             options,
         )
@@ -636,7 +699,9 @@ class Memory(Facade):
         index, scope = self._components.index, self._scope(space, agent, options)
         return await self._access.of_space(
             space,
-            lambda reading: queries.explain.explain(reading, index, self._term_cache, scope, event_id, request),
+            lambda reading: queries.explain.explain(
+                reading, index, self._term_cache, scope, event_id, request, self._fed_index
+            ),
             options,
         )
 
@@ -734,6 +799,20 @@ class Memory(Facade):
 
         return await self._access.router.of_space(space, query, parameters.position(after), views=self._views_of(log))
 
+    async def _recall_for_prompt(
+        self, query: "retrieval.query.RecallQuery", compared: int, *, past: bool
+    ) -> "RecallView":
+        """The answer to a query of another process, as of the past that it names, or once the views are so far."""
+        partition = await self.admin.partition_of(query.space)
+        position = None if query.offset_until is None else Position(partition, query.offset_until)
+        at = At(as_of=query.at_until or position) if past else At(after=position)
+        index = self._components.index
+        return await self._access.of_space(
+            query.space,
+            lambda reading: retrieval.recall.recall(reading, index, self._term_cache, query, compared),
+            at,
+        )
+
     def _without_reranker(self) -> Self:
         plain = copy(self)
         plain._reranker = None
@@ -749,16 +828,27 @@ class Memory(Facade):
         if self._reactor is None:
             from recallog import reacting
 
-            self._reactor = reacting.loop_of(self, self._access, self._own_reflector())
+            self._reactor = reacting.loop_of(self, self._access, self._own_reflector(), self._extractor)
         return self._reactor
 
     def _own_reflector(self) -> "Reflector":
         from recallog import composition
 
-        if self._reflector is not None:
-            return self._reflector
-        settings = self._access.settings
-        return composition.extractive() if settings is None else composition.reflector(settings)
+        return self._reflector or composition.reflector(self._access.settings)
+
+    @cached_property
+    def _extractor(self) -> "FactExtractor":
+        from recallog import composition
+
+        self._access.check_open()
+        return self._given_extractor or composition.extractor(self._access.settings)
+
+    @cached_property
+    def _synthesizer(self) -> "Synthesizer":
+        from recallog import composition
+
+        self._access.check_open()
+        return self._given_synthesizer or composition.synthesizer(self._access.settings)
 
     async def _last_positions(self, partition: int | None) -> list[Position]:
         """The position of the last record of each partition that has any, or only of `partition`."""
@@ -795,8 +885,8 @@ class Memory(Facade):
         raise ProjectionError(f"{table.name!r} belongs to no projection that this memory was opened with")
 
 
-def _check_given(projections: object, progress: object = None) -> None:
-    """Raise `InvalidArgument` for what cannot be projections or a callback."""
+def _check_given(projections: object, progress: object = None, embedder: object = None) -> None:
+    """Raise `InvalidArgument` for what cannot be projections, a callback or an embedder."""
     if isinstance(projections, str | bytes) or not isinstance(projections, Sequence):
         raise InvalidArgument("projections: should be a list of projections", path="projections", rule="sequence_type")
     for index, each in enumerate(projections):
@@ -805,3 +895,20 @@ def _check_given(projections: object, progress: object = None) -> None:
             raise InvalidArgument(f"{path}: should be a projection, an object", path=path, rule="is_instance_of")
     if progress is not None and not callable(progress):
         raise InvalidArgument("progress: should be a function", path="progress", rule="callable_type")
+    if embedder is not None:
+        from recallog_projections.index.embedders.embedder import Embedder
+
+        if not isinstance(embedder, Embedder):
+            message = "embedder: should be an object of a class that inherits from recallog.extending.Embedder"
+            raise InvalidArgument(message, path="embedder", rule="is_instance_of")
+
+
+def _check_index(index: object) -> None:
+    """Raise `InvalidArgument` for what has not the methods of an index."""
+    if index is None:
+        return
+    from recallog.retrieval.memory_index import MemoryIndex
+
+    if isinstance(index, type) or not isinstance(index, MemoryIndex):
+        message = "index: should be an object with the methods index(events) and search(query, k)"
+        raise InvalidArgument(message, path="index", rule="is_instance_of")

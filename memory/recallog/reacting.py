@@ -4,17 +4,20 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from recallog.queries import due, event_lookup
+from recallog.commands import long_term
+from recallog.queries import due, event_lookup, turns
+from recallog.reactors.extraction import Extraction
 from recallog.reactors.loop import DueWork, ReactorLoop
 from recallog.reactors.migration import Migration
 from recallog.reactors.reflection import ReflectionMemory, ReflectionReactor
 from recallog.reactors.retraction import Retraction
 from recallog_schemas import Event, Position
-from recallog_schemas.views import PendingTrigger
+from recallog_schemas.views import PendingTrigger, Remembered
 
 if TYPE_CHECKING:
     from recallog.access import MemoryAccess
-    from recallog.reactors.reactor import Reactor
+    from recallog.reactors.extractor import FactExtractor
+    from recallog.reactors.reactor import DueTrigger, Reactor
     from recallog.reactors.reflector import Reflector
 
 
@@ -26,15 +29,22 @@ class ReactingMemory(ReflectionMemory, Protocol):
         only the built-in views."""
 
 
-def loop_of(memory: ReactingMemory, access: "MemoryAccess", reflector: "Reflector") -> ReactorLoop:
-    """The loop that answers the triggers of `memory`; `reflector` writes beliefs."""
-    reactors: list[Reactor] = [Migration(), Retraction(), ReflectionReactor(memory, reflector)]
-    components = access.components
-    return ReactorLoop(LoopMemory(memory, access), components.ledger, reactors, components.reactors_lock)
+def loop_of(
+    memory: ReactingMemory, access: "MemoryAccess", reflector: "Reflector", extractor: "FactExtractor"
+) -> ReactorLoop:
+    """The loop that answers the triggers of `memory`; `reflector` writes beliefs, and `extractor` draws facts."""
+    loop_memory, components = LoopMemory(memory, access), access.components
+    reactors: list[Reactor] = [
+        Migration(),
+        Retraction(),
+        Extraction(loop_memory, extractor),
+        ReflectionReactor(memory, reflector),
+    ]
+    return ReactorLoop(loop_memory, components.ledger, reactors, components.reactors_lock)
 
 
 class LoopMemory:
-    """What the loop needs of a memory."""
+    """What the loop and the reactors that are built in need of a memory."""
 
     def __init__(self, memory: ReactingMemory, access: "MemoryAccess") -> None:
         self._memory = memory
@@ -58,3 +68,15 @@ class LoopMemory:
 
     async def publish(self, events: Sequence[Event]) -> Sequence[Position]:
         return await self._access.append(events)
+
+    async def turn(self, trigger: "DueTrigger") -> Sequence[Remembered]:
+        access, ledger = self._access, self._access.components.ledger
+        turn = turns.Turn(trigger.space, trigger.agent, trigger.session, trigger.since, trigger.offset)
+        return await access.of_space(
+            trigger.space,
+            lambda reading: turns.events_of(reading, ledger, turn, access.log_events, access.progress),
+            {},
+        )
+
+    async def prepared(self, event: Event) -> Event | None:
+        return await long_term.prepared(self._access, event)

@@ -96,6 +96,24 @@ class Settings(BaseSettings):
     """The API key that is sent to the endpoint."""
     reflector_timeout_seconds: float = Field(default=30.0, gt=0)
     """How long to wait for an answer of the endpoint."""
+    extractor: str = "heuristic"
+    """What draws facts from texts: `heuristic` (offline; English and Chinese), or the URL of an endpoint for OpenAI's
+    chat completions. With a URL, what agents could see in their turns leaves this machine."""
+    extractor_model: str | None = None
+    """The name of the extractor's model."""
+    extractor_api_key: SecretStr | None = None
+    """The API key that is sent to the extractor's endpoint."""
+    extractor_timeout_seconds: float = Field(default=30.0, gt=0)
+    """How long to wait for an answer of the extractor's endpoint."""
+    synthesizer: str = "extractive"
+    """What answers `long_term.reflect`: `extractive` (offline, quotes entries), or the URL of an endpoint for OpenAI's
+    chat completions. With a URL, the entries that a question finds leave this machine."""
+    synthesizer_model: str | None = None
+    """The name of the synthesizer's model."""
+    synthesizer_api_key: SecretStr | None = None
+    """The API key that is sent to the synthesizer's endpoint."""
+    synthesizer_timeout_seconds: float = Field(default=30.0, gt=0)
+    """How long to wait for an answer of the synthesizer's endpoint."""
 
 
 def _folder(home: object) -> Path:

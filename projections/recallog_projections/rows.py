@@ -25,11 +25,11 @@ class Changes:
 
 
 class RowNotLoaded(BaseException):
-    """A projection used a row that is not loaded. Not an `Exception`, so that no projection catches it by accident."""
+    """A projection used rows that are not loaded. Not an `Exception`, so that no projection catches it by accident."""
 
-    def __init__(self, row_key: RowKey) -> None:
-        super().__init__(row_key)
-        self.row_key = row_key
+    def __init__(self, *row_keys: RowKey) -> None:
+        super().__init__(*row_keys)
+        self.row_keys = row_keys
 
 
 class Rows:
@@ -137,6 +137,15 @@ class Rows:
         if not _is_address(row_key):
             return ProjectionError(f"{row_key[1:]!r} is not the address of a row: space, owner and key must be text")
         return RowNotLoaded(RowKey(*row_key))
+
+    def require(self, needs: Iterable[RowKey]) -> None:
+        """Raise `RowNotLoaded` for all rows of `needs` that are not loaded, so that they are loaded in one call.
+
+        For a projection whose rows follow from what the record has changed in others, so that no need names them.
+        """
+        missing = self.missing(needs)
+        if missing:
+            raise RowNotLoaded(*missing)
 
     def missing(self, needs: Iterable[RowKey]) -> list[RowKey]:
         """Those of `needs` that are not loaded, without duplicates. Invalid addresses are ignored."""

@@ -33,8 +33,8 @@ RecallogError
 │   └── EmbedderUnavailable     no vectors can be computed now
 ├── UnknownOutcome              the write may or may not have happened
 ├── SettingsError               the settings are invalid or contradict each other
-├── ReflectorFailed             a reflector did not produce a belief
-├── ReflectorMisconfigured      no reflection can succeed until the settings change
+├── ModelFailed                 a reflector, an extractor or a synthesizer gave no valid answer
+├── ModelMisconfigured          none of its answers can succeed until the settings change
 └── InvariantViolation          a defect of Recallog itself
 
 Each message says what happened and what to do next. `retryable` says whether the same call can succeed later.
@@ -263,8 +263,8 @@ class SettingsError(RecallogError):
     exit_code = 2
 
 
-class ReflectorFailed(RecallogError):
-    """A reflector failed, or its answer is not a valid belief.
+class ModelFailed(RecallogError):
+    """A reflector, an extractor or a synthesizer failed, or its answer is not valid.
 
     `retryable` is set for each failure: a busy model may answer later, but a prompt that the model refuses is refused
     again. `retry_after_seconds` is the wait that the model's server requested; None if it requested none.
@@ -280,7 +280,7 @@ class ReflectorFailed(RecallogError):
         self.retry_after_seconds = retry_after_seconds
 
 
-class ReflectorMisconfigured(RecallogError):
+class ModelMisconfigured(RecallogError):
     """The address, the model or the API key is wrong. Retrying fails until an operator corrects the settings."""
 
     exit_code = 3

@@ -18,7 +18,9 @@ TOOL_NAME_CHARS_MAX = 100  # of them for the name
 TOOL_ARGUMENTS_CHARS = 400  # of them for the arguments; they and the outcome may use what the other leaves
 TOOL_DETAILS_CHARS_MAX = 8_000  # of a tool call, whose exact strings are indexed
 EVENT_IDS_MAX = 200  # ids of entries that one event names, and moves of one part of a plan
-ACCESSED_IDS_MAX = 256
+ACCESSED_IDS_MAX = 256  # of one event, and of what a process has counted and not published
+ACCESSED_SECONDS = 1.0  # how long a process collects reads of entries before it publishes them
+ACCESSED_CLOSE_SECONDS = 2.0  # how long a memory that is closed waits for a ledger that cannot be written
 REASON_CHARS_MAX = 500
 WEIGHT_MAX = 1_000.0  # weight of a term of salience: the sum of three terms stays finite and readable
 
@@ -58,6 +60,15 @@ ENTRY_COST = 1.0  # of an entry whose event states none, for an agent with a bal
 LESSONS = 5  # that fit a question
 ENTRY_DEPENDENTS_MAX = 1_000  # live entries that name one source: an erasure of it retracts them in one step
 
+# The entity graph: of one entry, of one entity, and what a query looks at.
+GRAPH_ENTITIES_MAX = 16  # of one text: the first ones
+GRAPH_KEY_CHARS_MAX = NAME_CHARS_MAX
+GRAPH_FACTS_KEPT = 256  # of an entity, the newest: one row
+GRAPH_LINKS_KEPT = 64
+GRAPH_HOP_ENTITIES = 64  # that a query follows at each hop
+GRAPH_HOP_FACTS = 50  # of an entity, the newest
+GRAPH_SAME_WORD = 256  # entities with one word that a query compares
+
 # Rows of recent batches that the projector caches; beyond this number it drops them.
 CACHED_ROWS_MAX = 20_000
 # The cache of texts split into words for salience, and the distinct words in it: usually a few MB, at most 50.
@@ -87,12 +98,20 @@ SCENE_KINDS_MAX = SHARED_KINDS_MAX
 UNREFLECTED_TURNS = 30
 STATUS_ITEMS = 100
 
-# Reflectors: the size of prompts and answers, and the wait between attempts.
+# Reflectors and the other models that are asked: the size of prompts and answers, and the wait between attempts.
 REFLECTOR_TEXT_CHARS_MAX = 2_000  # per text in a prompt: 20 events of 256 KiB exceed the context of any model
 REFLECTOR_REPLY_BYTES_MAX = 1024 * 1024
 REFLECTOR_REASON_CHARS_MAX = 500
 REFLECTOR_WAIT_SECONDS_MAX = 60.0
 BELIEF_CHARS_MAX = 2_000
+
+# Facts: what one extraction reads and writes, and the hits that one answer of `reflect` rests on.
+EXTRACTED_EVENTS = 64  # the newest of a turn
+EXTRACTED_CHARS = 32_000  # of their texts, the newest first, or of the text of a call
+EXTRACTED_FACTS_MAX = 32
+FACT_CHARS_MAX = 500
+SYNTHESIS_HITS = 10
+SYNTHESIS_CHARS_MAX = 4_000  # of an answer
 
 # The semantic index: the preceding text of the session in a document's embedding, the messages with restricted readers
 # that a session remembers for it, and the records and bytes of one commit.
@@ -108,6 +127,7 @@ RECALL_HITS_MAX = 1_000
 RECALL_QUERY_CHARS_MAX = 4_000
 RECALL_CANDIDATES = 30  # per channel, before their neighbours are added
 RECALL_ENTRIES = 1_000  # of the newest entries, whose words are compared where the index is off or behind
+PRESET_CANDIDATES = 50  # entries that each channel of a preset ranks, or twice as many as are wanted
 SIMILAR_ENTRIES = 32  # of the newest entries, which are embedded to be compared if the index has not processed them
 RECALL_TERMS_MAX = 32  # words of a query, or twice as many parts of words: more do not improve the result
 RERANKED_MEMORIES = 20  # candidates passed to the reranker, if one is configured

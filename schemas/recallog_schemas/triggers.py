@@ -21,6 +21,8 @@ MIGRATION = "migration.due"
 """A session has ended whose working memory holds what the agent wants to keep."""
 RETRACTION = "retraction.due"
 """An entry was retracted because one of its sources was erased, and is itself the source of others."""
+EXTRACTION = "extraction.due"
+"""An agent whose facts are extracted has finished a turn."""
 
 ANSWERS = frozenset({"agent.reflected", "reflection.failed"})
 """The kinds of events that close a reflection."""

@@ -153,17 +153,17 @@ class Fold:
         misses, misses_before_prefetch = 0, max(misses_min, len(records) // _RECORDS_PER_MISS)
         for record in decoded:
             if isinstance(record, Record):
-                need = None
+                missing_rows: Sequence[RowKey] = ()
                 try:
                     dead_letter = self._apply(record, rows)
                 except RowNotLoaded as missing:
-                    need = missing.row_key
-                if need is not None:
+                    missing_rows = missing.row_keys
+                if missing_rows:
                     rows.undo()
                     misses += 1
                     if misses == misses_before_prefetch:
                         yield from self._load_needs(records, rows)
-                    dead_letter = yield from self._apply_again(need, record, rows)
+                    dead_letter = yield from self._apply_again(missing_rows, record, rows)
             else:
                 dead_letter = record
             if dead_letter is not None:
@@ -229,17 +229,17 @@ class Fold:
                 except (Exception, RowNotLoaded):  # noqa: BLE001 - a hint, as `needs` is
                     continue
 
-    def _apply_again(self, need: RowKey, record: Record, rows: Rows) -> Steps[DeadLetterRow | None]:
+    def _apply_again(self, needs: Sequence[RowKey], record: Record, rows: Rows) -> Steps[DeadLetterRow | None]:
         """Fold a record that needs rows which are not loaded, again after each fetch until all of them are."""
         for _ in range(limits.PROJECTION_RERUNS_MAX):
-            if needed := rows.missing([need]):
+            if needed := rows.missing(needs):
                 named = _missing(rows, chain(self._needs([record]), self._further_needs([record], rows)))
                 yield from _load(rows, list(dict.fromkeys([*needed, *named])))
             try:
                 return self._apply(record, rows)
             except RowNotLoaded as missing:
                 rows.undo()
-                need = missing.row_key
+                needs = missing.row_keys
         return _dead_letter(record, "projection_failed", "reads rows without end")
 
     def _apply(self, record: Record, rows: Rows) -> DeadLetterRow | None:

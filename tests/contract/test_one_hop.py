@@ -32,8 +32,8 @@ from recallog_schemas import Event, Position
 from recallog_schemas.errors import (
     IndexUnavailable,
     InvalidArgument,
+    ModelFailed,
     OutOfRange,
-    ReflectorFailed,
     StorageError,
     ViewsBehind,
 )
@@ -164,7 +164,7 @@ def test_every_error_reaches_the_client_as_it_was_raised(name: str) -> None:
     kind: Any = getattr(errors, name)
     raised: Exception = {
         "IdConflict": lambda: kind("It happened.", path="payload.text", position="0:41"),
-        "ReflectorFailed": lambda: kind("It happened.", retryable=True, retry_after_seconds=2.5),
+        "ModelFailed": lambda: kind("It happened.", retryable=True, retry_after_seconds=2.5),
         "Refused": lambda: kind("It happened.", reason="pins"),
         "Conflict": lambda: kind("It happened.", version=3),
     }.get(name, lambda: kind("It happened."))()
@@ -175,7 +175,7 @@ def test_every_error_reaches_the_client_as_it_was_raised(name: str) -> None:
     assert type(found) is kind
     assert str(found) == "It happened."
     assert vars(found) == vars(raised)
-    if isinstance(found, ReflectorFailed):
+    if isinstance(found, ModelFailed):
         assert found.retry_after_seconds == 2.5
 
 

@@ -88,6 +88,23 @@ def test_entries_are_recalled_beside_events(ask: Ask) -> None:
     ask(work)
 
 
+def test_the_blocks_of_an_agent_that_includes_them_are_recalled_beside_both(ask: Ask) -> None:
+    async def work(found: World) -> None:
+        block = {"namespace": ["working"], "key": "Plan", "value": "Ask who waters the rye."}
+        await found.publish(
+            event("agent.configured", payload={"working": {"include_in_rag": True}}),
+            event("item.put", payload=block),
+            event(id="said", payload={"text": "The smith waters the rye."}),
+            retained("The rye needs water.", id="rye"),
+        )
+        hits = await found.hits()
+        assert {"said", "rye"} <= hits.keys()
+        assert "Plan: Ask who waters the rye." in hits.values()
+        assert "Plan: Ask who waters the rye." not in (await found.hits("miller")).values()
+
+    ask(work)
+
+
 def test_an_updated_entry_is_recalled_with_its_present_text(ask: Ask) -> None:
     async def work(found: World) -> None:
         await found.publish(retained("The oats grow.", id="rye"))
@@ -236,3 +253,44 @@ def test_the_salience_of_events_does_not_depend_on_entries(tmp_path: Path) -> No
             ]
 
     run(work())
+
+
+def test_types_choose_between_events_and_entries(ask: Ask) -> None:
+    async def work(found: World) -> None:
+        await found.publish(
+            event(id="said", payload={"text": "The smith waters the rye."}),
+            retained("The rye needs water.", id="rye"),
+            retained("Water the rye at dusk.", id="lesson", type="lesson"),
+        )
+        ids = {"said", "rye", "lesson"}
+        for types, expected in (
+            (None, ids),
+            (["event"], {"said"}),
+            (["fact"], {"rye"}),
+            (["lesson", "event"], {"said", "lesson"}),
+            (["note"], set()),
+        ):
+            assert (await found.hits(types=types)).keys() & ids == expected
+        assert (await found.hits(types=["fact", "event"], kinds=["agent.spoke"])).keys() & ids == {"said"}
+        assert (await found.hits(types=["fact", "event"], kinds=["memory.retained"])).keys() & ids == {"rye"}
+
+    ask(work)
+
+
+def test_an_entry_and_the_event_that_it_was_made_from_are_said_once(ask: Ask) -> None:
+    async def work(found: World) -> None:
+        await found.publish(
+            event(id="said", payload={"text": "Well, I think that the smith waters the rye by the river at dusk."}),
+            retained("The smith waters the rye.", id="fact", sources=["said"]),
+            *(event(id=f"e-{n}", payload={"text": f"The rye is high, {n}."}) for n in range(3)),
+        )
+        answer = await found.memory.recall("village", "baker", QUESTION, top_k=3)
+        also = {hit.event.id: hit.also for hit in answer.hits}
+        (better,) = also.keys() & {"said", "fact"}
+        assert also[better] == (("fact",) if better == "said" else ("said",))
+        assert [others for id_, others in also.items() if id_ != better] == [(), ()]
+        assert len(await found.hits()) == 5
+        events = await found.memory.recall("village", "baker", QUESTION, types=["event"])
+        assert "said" in [hit.event.id for hit in events.hits]
+
+    ask(work)

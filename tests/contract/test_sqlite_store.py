@@ -15,7 +15,7 @@ from contract.store_contract import LOG, ROW, A, B, activate, at, build, commit,
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.sqlite import SqliteStore
-from recallog_projections.stores.store import Generation, Outcome, Pointer, Store
+from recallog_projections.stores.store import Generation, Outcome, Pointer, Store, ordinal_key
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas.errors import Rebuilding, StorageCorrupt, StorageError
 from support.events import run
@@ -283,6 +283,16 @@ def test_a_damaged_key_hides_no_rows_from_a_scan(store: SqliteStore, path: Path,
             assert [item.row_key for item in rows] == [row_key[1:] for row_key in SCANNED]
     finally:
         run(reopened.close())
+
+
+def test_a_damaged_row_is_reported_in_its_own_table_alone(store: SqliteStore, path: Path) -> None:
+    in_table, before = RowKey("t", "village", "baker"), LogName("s", "village", "baker")
+    activate(store, A, 3, Changes({in_table: b"1"}, {before: [b"1"]}, {"s": 9}))
+    alter(path, "UPDATE rows SET value = x'00'")
+    assert reported(store, "t", 9) == ([], [in_table[1:]])
+    assert reported(store, "s", 9) == ([("village", "baker", ordinal_key(0))], [])
+    for beside in ("r", "u"):
+        assert reported(store, beside, 9) == ([], [])
 
 
 @pytest.mark.parametrize("letter", ["a", "z"])

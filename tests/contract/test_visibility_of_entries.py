@@ -16,6 +16,8 @@ import pytest
 
 from contract.test_index_entries import changed, retained
 from recallog import Event, Memory, Position
+from recallog.retrieval.channels import FOUR_CHANNEL
+from recallog.retrieval.channels import PRESETS as PRESETS_OF
 from recallog.settings import Settings
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_schemas.errors import OutOfRange
@@ -26,6 +28,14 @@ from support.indexing import indexed, indexing_of, memory_with
 AGENTS = ("baker", "miller", "smith")
 COMMON = "bread"
 """A word of all texts, so that a question for it finds everything that may be found."""
+
+LINKED = f"{COMMON} of Acme Corp"
+"""A question for it that names an entity, which further ones are linked to."""
+PRESETS: list[dict[str, Any]] = [
+    {"preset": "four_channel"},
+    {"preset": "hybrid"},
+    *({"preset": "four_channel", "channels": [channel]} for channel in PRESETS_OF[FOUR_CHANNEL]),
+]
 
 _numbers = count(1)
 
@@ -70,7 +80,8 @@ def history(chance: random.Random, space: str, size: int) -> tuple[list[Event], 
 
     def said() -> tuple[str, str]:
         mark = f"m{next(_numbers)}m"
-        return mark, f"{COMMON} {chance.choice(('flour', 'mill', 'river'))} {mark}."
+        about = chance.choice(("flour", "mill", "Acme Corp", "Acme Corp and Beta Mills", "Beta Mills and Gamma"))
+        return mark, f"{COMMON} {about} {mark}."
 
     for _ in range(size):
         actor = chance.choice(AGENTS)
@@ -180,6 +191,10 @@ def test_no_operation_shows_an_agent_what_it_may_not_read(memories: dict[str, Me
                     found = await memory.recall(space, agent, COMMON, top_k=100, as_of=as_of)
                     assert texts(found) == live
                     assert shown(found) <= live
+                    for how in PRESETS:
+                        ranked = await memory.recall(space, agent, LINKED, top_k=100, as_of=as_of, **how)
+                        assert shown(ranked) <= live
+                        assert how.get("channels") or how["preset"] == "hybrid" or texts(ranked) == live
                     for answer in await unnamed(memory, space, agent, as_of):
                         assert shown(answer) <= live
                     kept = model.marks(agent, moment, ("live", "ended"))

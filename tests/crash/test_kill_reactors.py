@@ -23,6 +23,7 @@ from support.events import event, run
 CHAINS = 150
 LINKS = 4
 SESSIONS = 50
+TURNS = 50
 KILLS = 6
 REACT = """
 import asyncio, sys
@@ -54,9 +55,18 @@ def note_of(session: int, number: int) -> str:
     return f"NOTE: {number} of session {session}"
 
 
+def fact_of(turn: int, number: int) -> str:
+    return f"I live in Town{turn} near River{number}."
+
+
 def history() -> list[Event]:
-    """Chains of entries, each made from the one before, whose first links are erased; sessions that end with notes."""
-    events = []
+    """Chains of entries, each made from the one before, whose first links are erased; sessions that end with notes, and
+    turns that end with facts."""
+    events = [event("agent.configured", agent="smith", payload={"extract_facts": True})]
+    for turn in range(TURNS):
+        said = " ".join(fact_of(turn, number) for number in range(3))
+        events.append(event(id=f"said-{turn}", agent="smith", session="talk", payload={"text": said}))
+        events.append(event("turn.ended", id=f"turn-{turn}", agent="smith", session="talk", payload={}))
     for session in range(SESSIONS):
         notes = {"namespace": ["session", f"x{session}"], "key": "k", "value": [note_of(session, n) for n in range(3)]}
         events.append(event("item.put", payload=notes))
@@ -101,9 +111,17 @@ def test_reactors_that_are_killed_leave_no_trigger_open_and_answer_none_twice(
             assert retracted == {id_of(chain, link): 1 for chain in range(CHAINS) for link in range(2, LINKS)}
             notes = Counter(each.text for each in events if each.text.startswith("NOTE"))
             assert notes == {note_of(session, number): 1 for session in range(SESSIONS) for number in range(3)}
+            facts = [each for each in events if each.kind == "memory.retained" and each.agent == "smith"]
+            facts = [each for each in facts if each.causation_id is not None]
+            of_turns = {(turn, number) for turn in range(TURNS) for number in range(3)}
+            assert Counter(each.text for each in facts) == {
+                fact_of(*one).replace("I live", "smith lives"): 1 for one in of_turns
+            }
+            turns = [(f"said-{turn}",) for turn, _ in sorted(of_turns)]
+            assert sorted(tuple(each.payload["sources"]) for each in facts) == sorted(turns)
             closed = Counter(each.causation_id for each in events if each.kind in triggers.CLOSINGS)
             assert set(closed.values()) == {1}
-            assert len(closed) == CHAINS * (LINKS - 2) + SESSIONS
+            assert len(closed) == CHAINS * (LINKS - 2) + SESSIONS + TURNS
             assert {each.kind for each in events if each.kind in triggers.CLOSINGS} == {triggers.DONE}
             for chain in range(CHAINS):
                 found = [await memory.row(entries.IDS, "village", "", id_of(chain, link)) for link in range(LINKS)]

@@ -13,7 +13,7 @@ from recallog_projections.views.entries import tables
 from recallog_projections.views.entries.reading import event_of, may_read
 from recallog_streams import dead_letters
 from recallog_streams.projector import Projector
-from support.entries_checking import View, check_entries
+from support.entries_checking import View, check_entries, check_uses
 from support.entries_oracle import ExpectedEntries, expect
 from support.events import MOMENT
 from support.folding import all_rows, finish, folded, ledger_at, rows_of
@@ -37,6 +37,7 @@ def check(projector: Projector, generation: Generation, expected: ExpectedEntrie
     reasons = {letter.reason for letter in finish(dead_letters.all_dead_letters(projector.store, generation))}
     assert reasons <= {"conflict"}
     check_entries(projector.store, generation, expected)
+    check_uses(projector.store, generation, expected)
 
 
 @settings(max_examples=250)

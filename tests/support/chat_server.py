@@ -78,6 +78,11 @@ def belief(text: str, *based_on: str) -> Reply:
     return completion(json.dumps({"belief": text, "based_on": based_on}))
 
 
+def facts(*items: Any) -> Reply:
+    """The facts of an extraction: a text is the content of one."""
+    return completion(json.dumps({"facts": [{"content": each} if isinstance(each, str) else each for each in items]}))
+
+
 def _valid_answer(request: Request) -> Reply:
     return belief(f"I have seen {len(request.evidence)} things.", *request.evidence)
 

@@ -1,13 +1,13 @@
 """An embeddings endpoint as a process of its own, so that it can be stopped: `python -m support.embedding_endpoint`.
 
-It prints its port, and answers with the vectors of the toy embedder.
+It prints its port, and answers with chosen vectors, by text, or with those of the toy embedder.
 """
 
 import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from recallog_projections.index.embedders.embedder import Passage
 from support.cli import environment_of
-from support.toy_embedder import ToyEmbedder
+from support.toy_embedder import ChosenVectors
 
 
 @dataclass
@@ -39,9 +39,10 @@ class EmbeddingEndpoint:
 
 
 @contextmanager
-def embedding_endpoint() -> Iterator[EmbeddingEndpoint]:
+def embedding_endpoint(vectors: Mapping[str, Sequence[float]] | None = None) -> Iterator[EmbeddingEndpoint]:
+    """An endpoint whose vectors of some texts are chosen: up to `DIMENSION` numbers each."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "support.embedding_endpoint"],
+        [sys.executable, "-m", "support.embedding_endpoint", json.dumps(vectors or {})],
         stdout=subprocess.PIPE,
         env={**environment_of(), "PYTHONPATH": str(Path(__file__).parents[1])},
     )
@@ -54,7 +55,7 @@ def embedding_endpoint() -> Iterator[EmbeddingEndpoint]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    embedder = ToyEmbedder()
+    embedder = ChosenVectors({})
 
     def do_POST(self) -> None:
         texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
@@ -70,6 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
+    _Handler.embedder = ChosenVectors(json.loads(sys.argv[1]))
     with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
         print(server.server_address[1], flush=True)
         server.serve_forever()

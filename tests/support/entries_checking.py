@@ -1,11 +1,13 @@
 """The view of entries as plain values, compared with the oracle."""
 
+import hashlib
 import json
 from typing import Any
 
 import msgspec
 
 from recallog_projections.stores.store import Generation, Store
+from recallog_projections.views import uses
 from recallog_projections.views.entries import tables
 from support.entries_oracle import ExpectedEntries, ExpectedEntry, Fields
 from support.finishing import finish
@@ -46,6 +48,10 @@ def check_entries(store: Store, generation: Generation, expected: ExpectedEntrie
     }
     compared = [entry.id for entry in live if entry.content["type"] not in ("tool_usage", "summary", "experience")]
     assert sorted(row.id for row in view.rows(tables.DIGESTS).values()) == sorted(compared)
+    assert view.rows(tables.KEPT).keys() == {
+        (space, owner, hashlib.blake2b(words.encode(), digest_size=16).hexdigest())
+        for space, owner, words in expected.had
+    }
     counts: dict[tuple[str, str, str], int] = {}
     for entry in live:
         owned = (entry.space, entry.owner, entry.content["type"])
@@ -76,6 +82,18 @@ def check_entries(store: Store, generation: Generation, expected: ExpectedEntrie
         for owner, refusals in view.log(tables.REFUSALS).items()
     } == expected.refusals
     assert {key: msgspec.structs.astuple(row) for key, row in view.rows(tables.ERASURES).items()} == expected.erasures
+
+
+def check_uses(store: Store, generation: Generation, expected: ExpectedEntries) -> None:
+    """Assert that the view of uses holds what the oracle holds, and nothing else."""
+    view = View(store, generation)
+    assert {key: msgspec.structs.astuple(row) for key, row in view.rows(uses.ROWS).items()} == {
+        (entry.space, entry.owner, key_of(entry)): expected.uses[space, id_]
+        for (space, id_), entry in expected.entries.items()
+        if (space, id_) in expected.uses
+    }
+    agents = {key[:2]: msgspec.structs.astuple(row) for key, row in view.rows(uses.AGENTS).items()}
+    assert agents == expected.lookups
 
 
 def check_agents(view: View, expected: ExpectedEntries) -> None:

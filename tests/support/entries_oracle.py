@@ -4,6 +4,7 @@ It shares no code with the fold. It handles the events that the tests write: tex
 than the limit.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +12,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 PINS_MAX = 5
+INTEGER_MAX = 9_223_372_036_854_775_807
 NOT_DEDUPLICATED = ("tool_usage", "summary", "experience")
 CHANGES = {f"memory.{verb}" for verb in ("updated", "retracted", "archived", "erased", "transferred")}
 LABELS = ("entity", "category", "source", "topic")
+
+MARKED = re.compile(r"(?i:lesson|strategy|info|insight|note):[ \t\n\r\f\v]*[^ \t\n\r\f\v]", re.ASCII)
+"""The beginning of a text that the end of a session may retain."""
 
 Fields = dict[str, Any]
 
@@ -50,8 +55,8 @@ class ExpectedEntry:
 
     def is_like(self, owner: str, content: Fields) -> bool:
         """Whether it is live and may be a duplicate of another entry with these fields."""
-        ours = {name: self.content.get(name) for name in ("type", "audience", "shared")}
-        theirs = {name: content[name] for name in ("type", "audience", "shared")}
+        ours = {name: self.content.get(name) for name in ("type", "audience", "shared", "subject")}
+        theirs = {name: content[name] for name in ("type", "audience", "shared", "subject")}
         return self.status == "live" and self.owner == owner and ours == theirs
 
 
@@ -72,6 +77,12 @@ class ExpectedEntries:
     audit: dict[tuple[str, str], list[tuple[str, str, int, str, str | None]]] = field(default_factory=dict)
     refusals: dict[tuple[str, str], list[tuple[str, dict[str, str]]]] = field(default_factory=dict)
     erasures: dict[tuple[str, str, str], tuple[int, str, str | None]] = field(default_factory=dict)
+    uses: dict[tuple[str, str], tuple[int, int, int]] = field(default_factory=dict)
+    """By space and id of the entry: how often it was read, and when and at which offset last."""
+    lookups: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    """By space and agent: its lookups, and how many of them found something."""
+    had: set[tuple[str, str, str]] = field(default_factory=set)
+    """Space, agent and words of each marked text of which the agent has, or had, an entry."""
 
     def live(self, space: str, owner: str | None = None) -> Iterator[ExpectedEntry]:
         for entry in self.entries.values():
@@ -80,6 +91,11 @@ class ExpectedEntries:
 
     def pinned(self, space: str, owner: str) -> list[str]:
         return [entry.id for entry in self.live(space, owner) if entry.content["priority"] == "pinned"]
+
+    def has(self, space: str, owner: str, text: str) -> None:
+        """Note that an agent has an entry with this text now."""
+        if MARKED.match(text.strip()):
+            self.had.add((space, owner, words(text)))
 
     def note(self, event: Fields, owner: str, operation: str, id_: str, reason: str | None = None) -> None:
         noted = (operation, id_, micros(event["at"]), event["agent"], reason)
@@ -92,6 +108,8 @@ class ExpectedEntries:
             self.retain(event, offset, content_of(event, shared=shared))
         elif kind == "memory.metered":
             self.meter(event)
+        elif kind == "memory.accessed":
+            self.access(event, offset)
         elif kind in CHANGES:
             self.change(event)
 
@@ -105,6 +123,7 @@ class ExpectedEntries:
         if entry.status != "live":
             entry.content = {}
         else:
+            self.has(space, agent, content["text"])
             self.note(event, agent, "retained", entry.id)
         self.entries[space, entry.id] = entry
 
@@ -134,6 +153,10 @@ class ExpectedEntries:
                 if words(other.content["text"]) == words(content["text"]):
                     entry.status, entry.reason, entry.of, entry.similarity = "duplicate", "equal", other.id, 1.0
                     return
+        if is_migrated(event) and (entry.space, entry.owner, words(content["text"])) in self.had:
+            entry.status, entry.reason = "refused", "kept_before"
+            return
+        if content["type"] not in NOT_DEDUPLICATED:
             nearest = payload.get("nearest") or {"id": None}
             is_fact = content["type"] == "fact"
             for other in like:
@@ -163,8 +186,7 @@ class ExpectedEntries:
         for name in (*LABELS, "importance", "confidence", "metadata", "sources"):
             if payload.get(name) is not None:
                 entry.content[name] = content[name]
-        if event.get("subject") is not None:
-            entry.content["subject"] = event["subject"]
+        self.has(entry.space, entry.owner, content["text"])
         self.note(event, entry.owner, "updated", entry.id)
 
     # Changes.
@@ -207,6 +229,7 @@ class ExpectedEntries:
         if entry.status not in ("live", "retracted", "archived"):
             return entry.status
         entry.status, entry.content, entry.reason, entry.of = "erased", {}, None, None
+        self.uses.pop((entry.space, entry.id), None)
         for other in list(self.live(entry.space)):
             if entry.id in other.content["sources"]:
                 self.end(event, other, "retracted", "source_erased", entry.id)
@@ -243,6 +266,7 @@ class ExpectedEntries:
         if content["priority"] == "pinned" and entry.id not in pinned and len(pinned) >= PINS_MAX:
             return "pins"
         entry.content = content
+        self.has(entry.space, entry.owner, content["text"])
         self.note(event, entry.owner, "updated", entry.id)
         return None
 
@@ -255,8 +279,21 @@ class ExpectedEntries:
             return "equal"
         self.note(event, entry.owner, "transferred", entry.id)
         entry.owner, entry.content = to, entry.content | changed
+        self.has(entry.space, to, entry.content["text"])
         self.note(event, to, "received", entry.id)
         return None
+
+    def access(self, event: Fields, offset: int) -> None:
+        space, agent, payload = event["space"], event["agent"], event["payload"]
+        for id_, times in payload.get("counts", {}).items():
+            entry = self.entries.get((space, id_))
+            if entry is not None and entry.status == "live" and {agent, "*"} & {entry.owner, *entry.readers}:
+                before, _, _ = self.uses.get((space, id_), (0, 0, 0))
+                self.uses[space, id_] = (min(before + times, INTEGER_MAX), micros(event["at"]), offset)
+        hits, misses = payload.get("hits", 0), payload.get("misses", 0)
+        if hits + misses:
+            lookups, found = self.lookups.get((space, agent), (0, 0))
+            self.lookups[space, agent] = (min(lookups + hits + misses, INTEGER_MAX), min(found + hits, INTEGER_MAX))
 
     def meter(self, event: Fields) -> None:
         account = self.accounts.setdefault((event["space"], event["agent"]), Account())
@@ -266,6 +303,12 @@ class ExpectedEntries:
             account.spent += -units if units < 0 else 0
             if account.balance is not None or units >= 0:
                 account.balance = (account.balance or 0) + units
+
+
+def is_migrated(event: Fields) -> bool:
+    """Whether the end of a session has retained the text: its id is that of an answer to such a trigger."""
+    trigger = event.get("causation_id") or ""
+    return trigger.startswith("migration.due/") and event["id"].startswith(f"{trigger}/answer/")
 
 
 def content_of(event: Fields, *, shared: bool) -> Fields:

@@ -14,6 +14,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import (
     activity,
     builtin,
+    clock,
     due,
     episodic,
     items,
@@ -23,12 +24,14 @@ from recallog_projections.views import (
     scene,
     settings,
 )
+from recallog_schemas import timestamps
 from recallog_streams import chain, dead_letters
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
-from support.entries_checking import check_entries
+from support.entries_checking import check_entries, check_uses
 from support.finishing import finish
+from support.graph_checking import check_graph
 from support.items_oracle import Bounds, shelves
 from support.oracle import Expected
 
@@ -103,6 +106,8 @@ def check_views(store: Store, generation: Generation, expected: Expected) -> Non
     _check_clocks(store, generation, expected)
     _check_reflections(store, generation, expected)
     check_entries(store, generation, expected.entries)
+    check_graph(store, generation, expected.entries)
+    check_uses(store, generation, expected.entries)
     _check_items(store, generation, expected)
 
 
@@ -178,6 +183,9 @@ def _check_clocks(store: Store, generation: Generation, expected: Expected) -> N
     rows = rows_of(store, generation, salience.CLOCK.name)
     found = {place[0]: salience.CLOCK.decode(data).turn for place, data in rows.items()}
     assert found == {space: expected.clock(space) for space in expected.spaces}
+    times = rows_of(store, generation, clock.NOW.name)
+    now = {place[0]: timestamps.moment_of(clock.NOW.decode(data).at) for place, data in times.items()}
+    assert now == {space: moment for space in expected.spaces if (moment := expected.now(space)) is not None}
 
 
 def _check_reflections(store: Store, generation: Generation, expected: Expected) -> None:

@@ -19,6 +19,7 @@ from support.entries_oracle import ExpectedEntries
 SHARED_BY_DEFAULT = {"world.observed", "judge.verdict", "user.injected", "run.started", "agent.reflected"}
 BOOKKEEPING = {"agent.configured", "space.configured", "clock.ticked", "reflection.failed", "reaction.done"}
 BOOKKEEPING |= {f"memory.{verb}" for verb in ("updated", "retracted", "archived", "erased", "transferred", "metered")}
+BOOKKEEPING |= {"memory.accessed"}
 ENTRIES = {"memory.retained", "experience.recorded"}
 ITEMS = {"item.put", "item.appended", "item.deleted"}
 NEEDS_TEXT = {
@@ -67,6 +68,7 @@ OLD_NAMES = {"run_id": "space", "actor": "agent", "created_at": "at"}
 OLD_FIELDS = {"id", "turn", "kind", "payload", "schema_version", "session_id", *OLD_NAMES}
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@/-]{0,127}")
+TRIGGER = re.compile(r"reflection\.due/[0-9a-f]{32}/\d+|[a-z]+\.due/[0-9a-f]{32}/[0-9a-f]{32}")
 KIND = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 
 
@@ -278,6 +280,17 @@ class Expected:
     def clock(self, space: str) -> int:
         """The highest turn of the space, that of bookkeeping too."""
         return max([event.turn for event in self.in_space(space) if event.happened], default=0)
+
+    def now(self, space: str) -> datetime | None:
+        """When the newest event of the space happened that the memory did not write by itself."""
+        moments = [
+            datetime.fromisoformat(event.fields["at"])
+            for event in self.in_space(space)
+            if event.happened
+            and event.kind != "memory.accessed"
+            and not TRIGGER.fullmatch(event.fields.get("causation_id") or "")
+        ]
+        return moments[-1] if moments else None
 
     def ranked(self, space: str, agent: str, query: str = "", turn: int | None = None) -> list[Scored]:
         """The newest events that `agent` may see, the strongest first and of equal ones the newer first."""

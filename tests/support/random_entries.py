@@ -5,7 +5,7 @@ import random
 from datetime import datetime, timedelta
 from typing import Any
 
-from recallog_schemas import Event, codec
+from recallog_schemas import Event, codec, triggers
 from support.events import MOMENT
 from support.random_events import random_event, random_moment
 
@@ -20,6 +20,8 @@ TEXTS = (
         "The\u3000mill is down.",
     ),
     *("caf\u00e9", "cafe\u0301", "cafe", "strategy: wait", "面包", "🥖 🥖"),
+    *("Alpha works with Beta.", "The Beta supplies Gamma Mills.", "Gamma Mills rents from Delta", "Delta is closed."),
+    *('Acme Corp, Alpha and "the old mill"', "「红楼梦」 belongs to Acme."),
 )
 TYPES = ("fact", "fact", "lesson", "lesson", "note", "summary", "tool_usage", "experience")
 PRIORITIES = ("pinned", "pinned", "critical", "normal", "low", None)
@@ -70,9 +72,11 @@ class EntryEvents:
         if rng.random() < 0.25:
             space, agent = rng.choice(self.spaces), rng.choice(self.agents)
         kind, payload = self._kind(target, id_)
-        event = {
+        trigger = triggers.caused_by(triggers.MIGRATION, space, agent, id_)
+        answers = kind == "memory.retained" and rng.random() < 0.2
+        event: Fields = {
             "envelope": 1,
-            "id": id_,
+            "id": trigger.part_id(1) if answers else id_,
             "space": space,
             "agent": agent,
             "kind": kind,
@@ -86,7 +90,9 @@ class EntryEvents:
             "subject": rng.choice(("user-1", "user-1/2")),
         }
         if kind in ("memory.retained", "experience.recorded"):
-            self.retained.append((space, agent, id_))
+            self.retained.append((space, agent, event["id"]))
+        if answers:
+            event["causation_id"] = trigger.id
         return event | {name: value for name, value in chosen.items() if rng.random() < 0.15}
 
     def _target(self) -> tuple[str, str, str]:
@@ -106,9 +112,14 @@ class EntryEvents:
             return "memory.metered", rng.choice(METERED)
         if draw < 0.02:
             return "space.configured", {"shared_kinds": rng.choice(SHARED_KINDS)}
-        if draw < 0.5:
+        if draw < 0.47:
             return "memory.retained", self._retained(target, self._text(id_))
-        if draw < 0.54:
+        if draw < 0.52:
+            counts = {id_: rng.choice((1, 2, 2**63 - 1)) for id_ in self._ids(4)}
+            return "memory.accessed", self._some_of(
+                counts=counts, hits=rng.choice((0, 1, 7)), misses=rng.choice((0, 2))
+            )
+        if draw < 0.56:
             outcome = rng.choice(({}, {"outcome": "sold"}, {"outcome": "", "score": 1, "cost": 2.5}))
             return "experience.recorded", {"action_type": "trade", "summary": self._text(id_)} | outcome
         several = list(dict.fromkeys([target, *self._ids(3)]))
@@ -127,7 +138,7 @@ class EntryEvents:
         nearest = {"id": target, "version": version, "similarity": similarity, "model": "m"}
         return {"text": text} | self._some_of(
             type=rng.choice(TYPES),
-            entity=rng.choice((None, "rye")),
+            entity=rng.choice((None, "rye", "Acme Corp", "Delta")),
             category="prices",
             source="a call",
             topic=None,
@@ -148,6 +159,7 @@ class EntryEvents:
         changed = self._some_of(
             text=rng.choice((None, text, text)),
             type=rng.choice((None, *TYPES)),
+            entity=rng.choice((None, "Beta")),
             category=rng.choice((None, "news")),
             importance=rng.choice((None, 1, 0.125)),
             confidence=rng.choice((None, 0)),

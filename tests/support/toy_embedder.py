@@ -1,7 +1,7 @@
 """An embedder without a model: bags of hashed words. A text has the same vector on every machine."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -50,6 +50,23 @@ class ToyEmbedder(Embedder):
     def _word(self, word: str) -> NDArray[np.float64]:
         digest = blake2b(f"{self.model}\0{word}".encode(), digest_size=DIMENSION).digest()
         return _unit(np.frombuffer(digest, np.uint8).astype(np.float64) - 127.5).astype(np.float64)
+
+
+class ChosenVectors(ToyEmbedder):
+    """An embedder whose vectors of some texts are chosen: up to `DIMENSION` numbers each, at any length."""
+
+    def __init__(self, vectors: Mapping[str, Sequence[float]]) -> None:
+        super().__init__("chosen", token_vectors=False)
+        self._chosen = {
+            text: _unit(np.pad(np.array(vector, np.float64), (0, DIMENSION - len(vector))))
+            for text, vector in vectors.items()
+        }
+
+    def _embedding(self, passage: Passage) -> Embedding:
+        chosen = self._chosen.get(passage.text)
+        if chosen is None:
+            return super()._embedding(passage)
+        return Embedding(chosen, [], np.zeros((0, DIMENSION), np.float32))
 
 
 def _unit(vector: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -175,10 +175,11 @@ def test_texts_are_compared_after_normalisation(village: Village) -> None:
         {"type": "lesson"},
         {"agent": "miller"},
         {"audience": ["miller"]},
+        {"subject": "user-7"},
     ],
 )
 def test_a_text_is_no_duplicate_if_anything_else_distinguishes_it(village: Village, other: dict[str, Any]) -> None:
-    """Another type, owner, or other readers: who is granted an entry must find it."""
+    """Another type, owner or person, or other readers: who is granted an entry must find it."""
     village.given(keeps("e-1", "Bread is dear."), keeps("e-2", **({"text": "Bread is dear."} | other)))
     assert village.status("e-2") == ("live", None, None)
 
@@ -194,6 +195,14 @@ def test_some_types_are_never_deduplicated(village: Village, type_: str) -> None
     same = {"text": "ls", "type": type_}
     village.given(keeps("e-1", **same), keeps("e-2", **same), keeps("e-3", **same, nearest=near("e-1", 1.0)))
     assert village.count(type_) == 3
+
+
+def test_the_same_about_another_person_outlives_the_erasure_of_the_first(village: Village) -> None:
+    text = "Prefers a seat at the aisle."
+    village.given(keeps("e-1", text, subject="user-1"), keeps("e-2", text, subject="user-2"))
+    village.given(changes("erased", entries=["e-1"]), keeps("e-3", text, subject="user-2"))
+    assert village.status("e-2") == ("live", None, None)
+    assert village.status("e-3") == ("duplicate", "equal", "e-2")
 
 
 def test_a_text_that_was_forgotten_is_retained_as_a_new_entry(village: Village) -> None:
@@ -252,6 +261,7 @@ def test_other_types_that_are_nearly_equal_are_skipped(
         ([keeps("e-1", type="lesson")], near("e-1", 1.0)),
         ([keeps("e-1", agent="miller")], near("e-1", 1.0)),
         ([keeps("e-1", audience=["miller"])], near("e-1", 1.0)),
+        ([keeps("e-1", subject="user-7")], near("e-1", 1.0)),
         ([keeps("e-1"), changes("retracted", entry="e-1")], near("e-1", 1.0)),
         ([keeps("e-1"), changes("erased", entries=["e-1"])], near("e-1", 1.0)),
         ([keeps("e-1"), changes("transferred", entries=["e-1"], to="miller")], near("e-1", 1.0)),
@@ -261,7 +271,7 @@ def test_other_types_that_are_nearly_equal_are_skipped(
 def test_a_nearest_entry_that_is_not_what_was_compared_is_ignored(
     village: Village, before: list[Event], nearest: dict[str, Any]
 ) -> None:
-    """Not live, of another owner, type, version or readers, or no entry at all."""
+    """Not live, of another owner, type, version, person or readers, or no entry at all."""
     village.given(*before, keeps("e-9", "new", nearest=nearest))
     assert village.status("e-9") == ("live", None, None)
 
@@ -725,5 +735,6 @@ def test_the_key_of_equal_texts_is_documented_by_its_parts() -> None:
         texts.digest_key("lesson", "a b", ("miller",)),
         texts.digest_key("fact", "a b", shared=True),
         texts.digest_key("fact", "A b", ("miller",)),
+        texts.digest_key("fact", "a b", ("miller",), subject="user-7"),
     ]
-    assert len({key, *others}) == 5
+    assert len({key, *others}) == 6

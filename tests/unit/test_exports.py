@@ -30,10 +30,10 @@ from recallog_schemas import views
 ERRORS = [
     "Conflict", "DeadLettered", "EmbedderUnavailable", "EventTooLarge", "FutureSchema", "IdConflict",
     "IndexDamaged", "IndexLost", "IndexUnavailable", "InvalidArgument", "InvalidEvent", "InvalidInput",
-    "InvariantViolation", "LedgerMismatch", "LockTimeout", "NewDeadLetters", "NothingDue", "OutOfRange",
-    "ProjectionError", "Rebuilding", "RecallogError", "ReflectorFailed", "ReflectorMisconfigured", "Refused",
-    "SettingsError", "StorageCorrupt", "StorageError", "StorageForeign", "StorageFull", "StorageReadOnly",
-    "StorageReplaced", "StorageTooNew", "StorageUnavailable", "UnknownOutcome", "ViewsBehind", "ViewsTooNew",
+    "InvariantViolation", "LedgerMismatch", "LockTimeout", "ModelFailed", "ModelMisconfigured", "NewDeadLetters",
+    "NothingDue", "OutOfRange", "ProjectionError", "Rebuilding", "RecallogError", "Refused", "SettingsError",
+    "StorageCorrupt", "StorageError", "StorageForeign", "StorageFull", "StorageReadOnly", "StorageReplaced",
+    "StorageTooNew", "StorageUnavailable", "UnknownOutcome", "ViewsBehind", "ViewsTooNew",
 ]  # fmt: skip
 
 PUBLIC = sorted(
@@ -51,17 +51,20 @@ PUBLIC = sorted(
         "Settings",
         "Working",
         "__version__",
+        "format_context",
+        "fuse",
         *ERRORS,
         *views.__all__,
     ]
 )
 
 EXTENDING = [
-    "Batch", "Changes", "Checkpoint", "Chunk", "Components", "Embedder", "Embedding", "Engine", "Evidence", "Filter",
-    "Generation", "Hit", "Ledger", "Lock", "Log", "LogName", "Manifest", "MemoryLedger", "MemoryStore", "Outcome",
-    "Passage", "Point", "Pointer", "Projection", "ReadResult", "Record", "ReflectionAnswer", "ReflectionRequest",
-    "Reflector", "Reranker", "RowKey", "Rows", "Search", "Sparse", "SqliteLedger", "SqliteStore", "Store",
-    "StoredPoint", "StoredRow", "Table", "Tail", "Vectors", "assemble", "check_repeat", "encode_events", "is_beyond",
+    "Batch", "Changes", "Checkpoint", "Chunk", "Components", "Embedder", "Embedding", "Engine", "Evidence",
+    "ExtractionRequest", "Fact", "FactExtractor", "Filter", "Generation", "Hit", "Ledger", "Lock", "Log",
+    "LogName", "Manifest", "MemoryIndex", "MemoryLedger", "MemoryStore", "Outcome", "Passage", "Point", "Pointer",
+    "Projection", "ReadResult", "Record", "ReflectionAnswer", "ReflectionRequest", "Reflector", "Reranker", "RowKey",
+    "Rows", "Search", "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow", "Synthesizer",
+    "Table", "Tail", "Utterance", "Vectors", "assemble", "check_repeat", "encode_events", "is_beyond",
     "ordinal_key", "outcome_of",
 ]  # fmt: skip
 

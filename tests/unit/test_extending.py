@@ -24,7 +24,9 @@ from support.events import event, run
 GUIDE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
 PYTHON = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
 TOML = [tomllib.loads(block) for block in re.findall(r"^```toml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)]
-REFLECTOR, RERANKER, STORE, CONTRACT, EMBEDDER, COMPONENTS = PYTHON
+(
+    REFLECTOR, EXTRACTOR, SYNTHESIZER, RERANKER, INDEX, STORE, CONTRACT, EMBEDDER, GIVEN_EMBEDDER, COMPONENTS
+) = PYTHON  # fmt: skip
 STORE_PROJECT, EMBEDDER_PROJECT = TOML
 
 Install = Callable[..., Path]
@@ -244,7 +246,11 @@ def test_entry_points_are_scanned_only_for_schemes_that_are_not_our_own(tmp_path
 # The other examples of the guide.
 
 
-@pytest.mark.parametrize("code", [REFLECTOR, RERANKER, COMPONENTS], ids=["reflector", "reranker", "components"])
+@pytest.mark.parametrize(
+    "code",
+    [REFLECTOR, EXTRACTOR, SYNTHESIZER, RERANKER, INDEX, COMPONENTS],
+    ids=["reflector", "extractor", "synthesizer", "reranker", "index", "components"],
+)
 def test_the_examples_that_need_no_distribution_run(code: str) -> None:
     assert "\nassert " in code
     exec(compile(code, "docs/extending.md", "exec"), {"__name__": "extending"})
@@ -260,6 +266,16 @@ def test_the_embedder_of_an_installed_distribution_serves_its_scheme(install: In
     assert first.vector @ other.vector < 0.9
     assert embedder("hashed").dimension == 256
     found.close()
+
+
+def test_the_example_that_gives_an_embedder_runs(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(EMBEDDER_PROJECT, "recallog_hashed", EMBEDDER)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RECALLOG_INDEX")  # the tests turn the index off
+    assert "\nassert " in GIVEN_EMBEDDER
+    exec(compile(GIVEN_EMBEDDER, "docs/extending.md", "exec"), {"__name__": "extending"})
 
 
 def test_the_guide_shows_the_groups_and_factories_that_the_code_has() -> None:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from recallog.retrieval import weights
 from recallog.retrieval.candidates import Candidate, RankingQuery
 from recallog.retrieval.channels import (
-    CHANNELS,
     DEFAULT_CHANNELS,
     KEYWORD,
     LATE_INTERACTION,
+    RANKED,
     RRF,
     SALIENCE,
     SEMANTIC,
@@ -26,7 +26,7 @@ from recallog.retrieval.channels import (
 from recallog.retrieval.ranking import Ranked, rank
 
 DAY = 86_400 * 1_000_000
-SCORED = CHANNELS - {STRUCTURE, TEMPORAL, SALIENCE}
+SCORED = {*RANKED} - {STRUCTURE, TEMPORAL, SALIENCE}
 
 
 def candidate(offset: int, **fields: Any) -> Candidate:
@@ -123,7 +123,7 @@ def test_salience_is_recency_and_importance_without_relevance() -> None:
 
 def test_ranking_no_candidates_gives_none() -> None:
     for fusion in get_args(Fusion):
-        assert rank([], RankingQuery(fusion=fusion, channels=CHANNELS, sessions={"a": 1.0})) == []
+        assert rank([], RankingQuery(fusion=fusion, channels=RANKED, sessions={"a": 1.0})) == []
 
 
 # Neighbours. Without an index: .3 of a neighbour, times .4 with each further step, over two steps.
@@ -281,7 +281,7 @@ some_questions = st.builds(
     authors=st.sets(st.sampled_from(["baker", "miller", "nobody"])),
     sessions=st.dictionaries(st.sampled_from(["", "a", "b"]), st.floats(0, 10)),
     idf=st.dictionaries(st.sampled_from(["mill", "bread"]), st.floats(0.01, 8)),
-    channels=st.sets(st.sampled_from(sorted(CHANNELS))),
+    channels=st.sets(st.sampled_from(sorted(RANKED))),
     fusion=st.sampled_from(get_args(Fusion)),
     now=st.integers(0, 30 * DAY),
     turn=st.integers(0, 20),
@@ -314,7 +314,7 @@ def test_only_the_requested_channels_count(candidates: list[Candidate], query: R
 
 
 def test_the_default_is_all_but_age_and_salience() -> None:
-    assert CHANNELS - {TEMPORAL, SALIENCE} == DEFAULT_CHANNELS
+    assert {*RANKED} - {TEMPORAL, SALIENCE} == DEFAULT_CHANNELS
 
 
 def test_late_interaction_does_not_dominate_reciprocal_ranks() -> None:

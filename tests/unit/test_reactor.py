@@ -12,7 +12,7 @@ import pytest
 from recallog import Event, Memory, Position, Settings
 from recallog.reactors.reflector import ReflectionAnswer, ReflectionRequest, Reflector
 from recallog_schemas import codec, triggers
-from recallog_schemas.errors import IdConflict, LockTimeout, NothingDue, ReflectorFailed, ReflectorMisconfigured
+from recallog_schemas.errors import IdConflict, LockTimeout, ModelFailed, ModelMisconfigured, NothingDue
 from support.chat_server import ChatServer, belief, status
 from support.events import run
 
@@ -58,7 +58,7 @@ class Scripted(Reflector):
 
 class Broken(Reflector):
     async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
-        raise ReflectorFailed("no words today", retryable=False)
+        raise ModelFailed("no words today", retryable=False)
 
     async def close(self) -> None:
         return None
@@ -157,7 +157,7 @@ def test_a_wrong_configuration_consumes_no_trigger(tmp_path: Path) -> None:
             settings = Settings(home=tmp_path, reflector=server.url, reflector_model="small")
             async with Memory.open(settings) as memory:
                 await prepared(memory, "baker")
-                with pytest.raises(ReflectorMisconfigured):
+                with pytest.raises(ModelMisconfigured):
                     await memory.react()
                 assert len(await memory.pending()) == 1
 
@@ -167,7 +167,7 @@ def test_a_wrong_configuration_consumes_no_trigger(tmp_path: Path) -> None:
 def test_an_error_about_a_url_without_a_model_names_the_setting(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(Settings(home=tmp_path, reflector="http://127.0.0.1:1")) as memory:
-            with pytest.raises(ReflectorMisconfigured, match="RECALLOG_REFLECTOR_MODEL"):
+            with pytest.raises(ModelMisconfigured, match="RECALLOG_REFLECTOR_MODEL"):
                 await memory.react()
 
     run(work())
@@ -429,7 +429,7 @@ def test_a_failed_background_reactor_is_reported_and_the_memory_still_works(
                 await prepared(memory, "baker")
 
                 async def warned() -> bool:
-                    return "ReflectorMisconfigured" in caplog.text
+                    return "ModelMisconfigured" in caplog.text
 
                 await until(warned)
                 assert len((await memory.episodic(SPACE, "baker")).memories) == 3

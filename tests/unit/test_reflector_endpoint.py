@@ -10,7 +10,7 @@ import pytest
 from recallog.reactors.endpoint import ChatEndpoint
 from recallog.reactors.reflector import Evidence, ReflectionAnswer, ReflectionRequest, ask
 from recallog_schemas import limits
-from recallog_schemas.errors import ReflectorFailed, ReflectorMisconfigured
+from recallog_schemas.errors import ModelFailed, ModelMisconfigured
 from support import chat_server
 from support.chat_server import ChatServer, Reply, belief, completion, status
 from support.events import run
@@ -48,9 +48,9 @@ def reflected(
     return run(reflecting())
 
 
-def failure(reply: Reply, **settings: Any) -> ReflectorFailed:
+def failure(reply: Reply, **settings: Any) -> ModelFailed:
     """The failure of a request that is answered by `reply`."""
-    with ChatServer(reply) as server, pytest.raises(ReflectorFailed) as failed:
+    with ChatServer(reply) as server, pytest.raises(ModelFailed) as failed:
         reflected(server, **settings)
     return failed.value
 
@@ -256,7 +256,7 @@ def test_a_server_that_is_down_is_a_transient_failure() -> None:
         server = ChatServer()
         with server:
             server.url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-            with pytest.raises(ReflectorFailed, match="cannot be reached") as failed:
+            with pytest.raises(ModelFailed, match="cannot be reached") as failed:
                 reflected(server)
     assert failed.value.retryable
 
@@ -315,7 +315,7 @@ def test_a_refused_request_is_a_permanent_failure(code: int) -> None:
     ],
 )
 def test_an_error_about_a_wrong_configuration_names_the_endpoint_and_the_remedy(code: int, advice: str) -> None:
-    with ChatServer(status(code, KEY)) as server, pytest.raises(ReflectorMisconfigured, match=advice) as refused:
+    with ChatServer(status(code, KEY)) as server, pytest.raises(ModelMisconfigured, match=advice) as refused:
         reflected(server)
     assert f"{server.url}/v1/chat/completions answers {code}" in str(refused.value)
     assert KEY not in str(refused.value)
@@ -324,7 +324,7 @@ def test_an_error_about_a_wrong_configuration_names_the_endpoint_and_the_remedy(
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 def test_redirects_are_not_followed(code: int) -> None:
     with ChatServer() as elsewhere, ChatServer(status(code, location=f"{elsewhere.url}/v1")) as server:
-        with pytest.raises(ReflectorMisconfigured, match=f"{elsewhere.url}/v1: redirects are not followed"):
+        with pytest.raises(ModelMisconfigured, match=f"{elsewhere.url}/v1: redirects are not followed"):
             run(_with_a_client_that_follows(server))
     assert not elsewhere.requests
 
@@ -336,12 +336,12 @@ async def _with_a_client_that_follows(server: ChatServer) -> None:
 
 @pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://localhost", "http://", "http://host:port", "/v1"])
 def test_an_invalid_url_is_refused_at_once(url: str) -> None:
-    with pytest.raises(ReflectorMisconfigured, match="for example http://localhost:8000/v1"):
+    with pytest.raises(ModelMisconfigured, match="for example http://localhost:8000/v1"):
         ChatEndpoint(url, "small")
 
 
 def test_a_model_without_a_name_is_refused_at_once() -> None:
-    with pytest.raises(ReflectorMisconfigured, match="no model is named"):
+    with pytest.raises(ModelMisconfigured, match="no model is named"):
         ChatEndpoint("http://localhost:8000", " ")
 
 
@@ -350,14 +350,14 @@ def test_a_model_without_a_name_is_refused_at_once() -> None:
 
 @pytest.mark.parametrize("key", ["sk-\nsecret", "sk secret", "sk-sécret", "sk-\x00secret"])
 def test_a_key_that_is_no_valid_header_is_refused_without_showing_it(key: str) -> None:
-    with pytest.raises(ReflectorMisconfigured, match="copy it again") as refused:
+    with pytest.raises(ModelMisconfigured, match="copy it again") as refused:
         ChatEndpoint("http://localhost:8000", "small", key)
     assert "cret" not in str(refused.value)
 
 
 def test_a_password_in_the_url_is_refused_without_showing_it() -> None:
     for url in ("http://me:secret@localhost", "http://me:secret@localhost:port"):
-        with pytest.raises(ReflectorMisconfigured) as refused:
+        with pytest.raises(ModelMisconfigured) as refused:
             ChatEndpoint(url, "small")
         assert "secret" not in str(refused.value)
 

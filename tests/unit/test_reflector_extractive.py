@@ -9,7 +9,7 @@ import pytest
 from recallog.reactors.extractive import QUOTE_CHARS_MAX, Extractive
 from recallog.reactors.reflector import Evidence, ReflectionAnswer, ReflectionRequest, Reflector, ask, checked, cut
 from recallog_schemas import limits
-from recallog_schemas.errors import ReflectorFailed, ReflectorMisconfigured, StorageUnavailable
+from recallog_schemas.errors import ModelFailed, ModelMisconfigured, StorageUnavailable
 from support.events import run
 
 
@@ -185,14 +185,14 @@ def test_an_answer_cites_only_offered_events_once_and_in_their_order() -> None:
 
 @pytest.mark.parametrize("belief", ["", " \n\t", "\x00\x1b"])
 def test_an_answer_without_a_belief_is_invalid(belief: str) -> None:
-    with pytest.raises(ReflectorFailed, match="contains no belief") as failed:
+    with pytest.raises(ModelFailed, match="contains no belief") as failed:
         checked_answer(belief, "e1")
     assert failed.value.retryable
 
 
 @pytest.mark.parametrize("based_on", [(), ("e9",), ("E1", " e1")])
 def test_a_belief_without_valid_evidence_is_invalid(based_on: tuple[str, ...]) -> None:
-    with pytest.raises(ReflectorFailed, match="names none of the events") as failed:
+    with pytest.raises(ModelFailed, match="names none of the events") as failed:
         checked_answer("Yes.", *based_on)
     assert failed.value.retryable
 
@@ -201,12 +201,12 @@ def test_a_belief_without_valid_evidence_is_invalid(based_on: tuple[str, ...]) -
 
 
 def test_a_transient_failure_is_retried_with_growing_waits() -> None:
-    busy = ReflectorFailed("busy", retryable=True)
+    busy = ModelFailed("busy", retryable=True)
     assert outcome_of(Scripted(busy, busy, busy, RIGHT), attempts=4) == (RIGHT, [0.5, 1.0, 2.0])
 
 
 def test_the_last_failure_is_raised_when_the_attempts_are_used_up() -> None:
-    failures = [ReflectorFailed(str(n), retryable=True) for n in range(3)]
+    failures = [ModelFailed(str(n), retryable=True) for n in range(3)]
     assert outcome_of(Scripted(*failures)) == (failures[2], [0.5, 1.0])
 
 
@@ -218,24 +218,24 @@ def test_an_invalid_answer_is_retried() -> None:
 
 
 def test_a_permanent_failure_is_raised_at_once() -> None:
-    refused = ReflectorFailed("too long", retryable=False)
+    refused = ModelFailed("too long", retryable=False)
     assert outcome_of(Scripted(refused, RIGHT)) == (refused, [])
 
 
 @pytest.mark.parametrize(("asked_seconds", "waited"), [(7.0, 7.0), (0.0, 0.5), (-1.0, 0.5), (3600.0, 60.0)])
 def test_it_waits_for_the_requested_time_within_bounds(asked_seconds: float, waited: float) -> None:
-    busy = ReflectorFailed("busy", retryable=True, retry_after_seconds=asked_seconds)
+    busy = ModelFailed("busy", retryable=True, retry_after_seconds=asked_seconds)
     assert outcome_of(Scripted(busy, RIGHT)) == (RIGHT, [waited])
 
 
-@pytest.mark.parametrize("error", [ReflectorMisconfigured("no key"), StorageUnavailable("locked")])
+@pytest.mark.parametrize("error", [ModelMisconfigured("no key"), StorageUnavailable("locked")])
 def test_errors_that_do_not_concern_the_request_are_raised_at_once(error: Exception) -> None:
     assert outcome_of(Scripted(error, RIGHT)) == (error, [])
 
 
 def test_an_exception_of_a_custom_reflector_is_a_transient_failure() -> None:
     failed, waits = outcome_of(Scripted(*[ValueError("no\nsuch \ud800 thing" + "!" * 10_000)] * 3))
-    assert isinstance(failed, ReflectorFailed)
+    assert isinstance(failed, ModelFailed)
     assert failed.reason.startswith("ValueError: no such ? thing!!!")
     assert len(failed.reason) <= limits.REFLECTOR_REASON_CHARS_MAX
     assert isinstance(failed.__cause__, ValueError)
@@ -250,7 +250,7 @@ class Mute(Exception):
 @pytest.mark.parametrize("error", [TimeoutError(), Mute()])
 def test_an_exception_without_a_message_is_named_by_its_type(error: Exception) -> None:
     failed, _ = outcome_of(Scripted(error), attempts=1)
-    assert isinstance(failed, ReflectorFailed)
+    assert isinstance(failed, ModelFailed)
     assert failed.reason == f"{type(error).__name__}: no message"
 
 
@@ -259,7 +259,7 @@ def test_an_exception_without_a_message_is_named_by_its_type(error: Exception) -
 )  # type: ignore[arg-type]
 def test_an_answer_of_the_wrong_type_is_a_failure(answer: Any) -> None:
     failed, _ = outcome_of(Scripted(answer), attempts=1)
-    assert isinstance(failed, ReflectorFailed)
+    assert isinstance(failed, ModelFailed)
     assert failed.retryable
 
 

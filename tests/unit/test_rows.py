@@ -68,7 +68,7 @@ def test_access_to_a_row_that_is_not_fetched_names_its_key(rows: Rows, touch: st
     arguments: dict[str, tuple[Any, ...]] = {"get": (DEBTS,), "put": (DEBTS, Debt(1)), "delete": (DEBTS,)}
     with pytest.raises(RowNotLoaded) as missing:
         getattr(rows, touch)(*arguments[touch], "village", "miller", "key")
-    assert missing.value.row_key == RowKey("debts", "village", "miller", "key")
+    assert missing.value.row_keys == (RowKey("debts", "village", "miller", "key"),)
 
 
 def test_a_batch_writes_the_last_value_of_a_row(rows: Rows) -> None:
@@ -198,7 +198,7 @@ def test_a_total_fetched_late_counts_entries_appended_before(rows: Rows) -> None
     rows.commit_record()
     with pytest.raises(RowNotLoaded) as missing:
         rows.total(PAID, "village", "baker")
-    rows.load_total(missing.value.row_key, 40)
+    rows.load_total(missing.value.row_keys[0], 40)
     assert rows.total(PAID, "village", "baker") == 41
 
 

@@ -157,6 +157,7 @@ VALUES = {
     **AGENT, "query": "bread", "event_id": "e", "ids": ["e"], "event": BREAD, "events": [BREAD],
     "namespace": ["notes"], "key": "miller", "value": {"owes": 9}, "to": "smith", "label": "Goals", "content": "Bread",
     "session": "s-1", "text": "{}", "entry_id": "kept", "entry_ids": ["kept"],
+    "action_type": "bake", "summary": "Baked bread", "question": "bread",
     "topic": "bread", "conclusion": "Two crowns", "confidence": 1.0,
 }  # fmt: skip
 """Values of required parameters."""

@@ -9,17 +9,17 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
-import msgspec
-
 from recallog.access import MemoryAccess
 from recallog.commands import making
-from recallog.operations.parameters import At, RetainOptions, UpdateOptions
+from recallog.index.semantic_index import SemanticIndex
+from recallog.operations.parameters import At, ExperienceOptions, RetainOptions, UpdateOptions
 from recallog.queries.entry_lookup import entries_by_id
 from recallog.reading.read_session import ReadSession
-from recallog.retrieval.similar import similar
+from recallog.retrieval.similar import SimilarEntry, TextVectors, similar, similar_to_each
 from recallog_projections.index.terms import terms
 from recallog_projections.rows import RowNotLoaded, Rows
 from recallog_projections.tables import LogName, RowKey
@@ -42,8 +42,10 @@ _PREFIX = re.compile(r"\s*([A-Za-z]+):")
 _ACTION = "action"
 _MIN_TERMS = "min_terms"
 _NEAREST = 8
-"""How many similar entries are looked at for one with the same readers."""
+"""How many similar entries are looked at for one with the same readers and subject."""
 _MOST_OF_A_PAGE = limits.SCAN_ITEMS
+_COMPARED_ROWS = 32
+"""Entries that `deduplicate` compares at a time: their texts are embedded together."""
 
 _WHY = {
     tables.PINS: f"{{agent}} has pinned {limits.ENTRY_PINS_MAX} entries, the most that an agent may pin. Give one of "
@@ -107,7 +109,7 @@ async def retain(
     payload: dict[str, Any] = {"text": text, "type": entry_type}
     for name, value in options.items():
         if value is not None and name not in _ENVELOPE:
-            payload[_PAYLOAD_OF_OPTION.get(name, name)] = value
+            payload[_PAYLOAD_OF_OPTION.get(name, name)] = list(value) if isinstance(value, tuple) else value
     envelope = {name: options[name] for name in _ENVELOPE if options.get(name) is not None}  # type: ignore[literal-required]
     event = _event(space, agent, "retained", payload, entry_id, **envelope)
     compares = access.components.index is not None and entry_type not in texts.NEVER_DEDUPLICATED
@@ -116,9 +118,41 @@ async def retain(
         if look.answer is not None:
             return look.answer
         if look.nearest is not None:
-            event = _event(space, agent, "retained", {**payload, "nearest": look.nearest}, event.id, **envelope)
+            event = _with_nearest(event, look.nearest)
         (position,) = await access.append([event])
         return _retained(event, await _verdict(access, event, position), position)
+
+
+async def record_experience(
+    access: MemoryAccess,
+    space: str,
+    agent: str,
+    action_type: str,
+    summary: str,
+    entry_id: str | None,
+    options: ExperienceOptions,
+) -> Retained:
+    """Publish an experience, and answer what became of it."""
+    given = {name: value for name, value in options.items() if value is not None}
+    envelope = {name: given.pop(name) for name in _ENVELOPE if name in given}
+    payload = {"action_type": action_type, "summary": summary, **given}
+    event = making.made(space, agent, "experience.recorded", payload, entry_id, **envelope)
+    (position,) = await access.append([event])
+    return _retained(event, await _verdict(access, event, position), position)
+
+
+async def prepared(access: MemoryAccess, event: Event) -> Event | None:
+    """The event of an entry as `retain` would publish it; None if it would not: the views would not make it an entry,
+    or the quality gate of its agent rejects it."""
+    compares = access.components.index is not None and event.payload["type"] not in texts.NEVER_DEDUPLICATED
+    look = await access.of_space(event.space, lambda reading: _look(access, reading, event, compares=compares), At())
+    if look.answer is not None:
+        return None
+    return event if look.nearest is None else _with_nearest(event, look.nearest)
+
+
+def _with_nearest(event: Event, nearest: Mapping[str, Any]) -> Event:
+    return event.model_copy(update={"payload": {**event.payload, "nearest": nearest}})
 
 
 async def _look(access: MemoryAccess, reading: ReadSession, event: Event, *, compares: bool) -> _Look:
@@ -149,7 +183,8 @@ async def _look(access: MemoryAccess, reading: ReadSession, event: Event, *, com
 
 
 async def _nearest(access: MemoryAccess, reading: ReadSession, row: EntryRow) -> Mapping[str, Any] | None:
-    """The most similar live entry of the same owner, type and readers; None if there is none, or no index answers."""
+    """The most similar live entry of the same owner, type, readers and subject; None if there is none, or no index
+    answers."""
     index = access.components.index
     if index is None:
         return None
@@ -160,7 +195,7 @@ async def _nearest(access: MemoryAccess, reading: ReadSession, row: EntryRow) ->
     except IndexUnavailable:
         return None
     for near in found.found:
-        if (near.row.audience, near.row.shared) == (row.audience, row.shared):
+        if _compared(near.row) == _compared(row):
             similarity = max(-1.0, min(near.similarity, 1.0))
             return {
                 "id": near.row.id,
@@ -378,36 +413,49 @@ async def deduplicate(access: MemoryAccess, space: str, agent: str, progress: Pr
     if index is None:
         raise IndexUnavailable("the index is off; it measures how similar entries are")
     rows = await access.of_space(space, lambda reading: _compared_rows(reading, space, agent), At())
+    vectors = TextVectors()
     gone: set[str] = set()
+    priorities: dict[str, str] = {}
     merged: list[MergedEntry] = []
     position: Position | None = None
-    for number, each in enumerate(rows):
-        row = each
-        if progress is not None:
-            progress(number, len(rows))
-        if row.id in gone:
-            continue
-        found = await access.of_space(
-            space,
-            lambda reading, row=row: similar(  # type: ignore[misc]
-                reading, index, space, agent, row.text, owned=True, types=[row.type], limit=_NEAREST
-            ),
-            At(),
-        )
-        for near, similarity in found.found:
-            if near.id in {row.id, *gone} or not _is_near(row, near, similarity):
-                continue
-            kept, archived = _kept_first(row, near)
-            if archived.red_line:
-                continue
-            priority = max(kept.priority, archived.priority, key=_PRIORITIES.index)
-            position = await _merge(access, kept, archived, priority)
-            gone.add(archived.id)
-            merged.append(MergedEntry(kept=kept.id, archived=archived.id, similarity=similarity))
-            if archived.id == row.id:
-                break
-            row = msgspec.structs.replace(row, priority=priority)
+    for first in range(0, len(rows), _COMPARED_ROWS):
+        part = rows[first : first + _COMPARED_ROWS]
+        compare = partial(_similar_to, index=index, space=space, agent=agent, rows=part, vectors=vectors)
+        found = await access.of_space(space, compare, At())
+        for number, row, similar_rows in found:
+            if progress is not None:
+                progress(first + number, len(rows))
+            for near, similarity in similar_rows:
+                if row.id in gone or near.id in {row.id, *gone} or not _is_near(row, near, similarity):
+                    continue
+                kept, archived = _kept_first(row, near)
+                if archived.red_line:
+                    continue
+                before, other = (priorities.get(each.id, each.priority) for each in (kept, archived))
+                priority = max(before, other, key=_PRIORITIES.index)
+                position = await _merge(access, kept, archived, None if priority == before else priority)
+                priorities[kept.id] = priority
+                gone.add(archived.id)
+                merged.append(MergedEntry(kept=kept.id, archived=archived.id, similarity=similarity))
     return Deduplicated(merged=tuple(merged), compared=len(rows), position=position)
+
+
+async def _similar_to(
+    reading: ReadSession,
+    index: SemanticIndex,
+    space: str,
+    agent: str,
+    rows: Sequence[EntryRow],
+    vectors: TextVectors,
+) -> list[tuple[int, EntryRow, Sequence[SimilarEntry]]]:
+    """Those of `rows` that are live, as they are now, with their numbers and with what is similar to each."""
+    keys = [RowKey(tables.ROWS.name, space, agent, tables.key_of(row.offset)) for row in rows]
+    snapshot = await reading.snapshot(keys)
+    live = [
+        (number, row) for number, key in enumerate(keys) if (row := snapshot.row(tables.ROWS, *key[1:])) is not None
+    ]
+    found = await similar_to_each(reading, index, space, agent, [row for _, row in live], vectors, limit=_NEAREST)
+    return [(number, row, each.found) for (number, row), each in zip(live, found, strict=True)]
 
 
 _PRIORITIES = ("low", "normal", "important", "critical", "pinned")
@@ -420,17 +468,23 @@ def _kept_first(one: EntryRow, other: EntryRow) -> tuple[EntryRow, EntryRow]:
     return (archived, kept) if archived.red_line and not kept.red_line else (kept, archived)
 
 
-async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow, priority: str) -> Position:
-    """Archive one of two entries. The events are written together: a pin is free before it is given anew."""
+async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow, priority: str | None) -> Position:
+    """Archive one of two entries, and give the other one a priority. The events are written together: a pin is free
+    before it is given anew."""
     events = [_event(kept.space, kept.owner, "archived", {"entry": archived.id, "reason": f"duplicate of {kept.id}"})]
-    if priority != kept.priority:
+    if priority is not None:
         events.append(_event(kept.space, kept.owner, "updated", {"entry": kept.id, "priority": priority}))
     return (await access.append(events))[-1]
 
 
 def _is_near(one: EntryRow, other: EntryRow, similarity: float) -> bool:
     most = limits.SIMILARITY_OF_FACTS if one.type == "fact" else limits.SIMILARITY_OF_ENTRIES
-    return similarity > most and (one.audience, one.shared) == (other.audience, other.shared)
+    return similarity > most and _compared(one) == _compared(other)
+
+
+def _compared(row: EntryRow) -> tuple[object, ...]:
+    """What two entries of one owner and type have in common if one may duplicate the other."""
+    return row.audience, row.shared, row.subject
 
 
 async def _compared_rows(reading: ReadSession, space: str, agent: str) -> list[EntryRow]:
@@ -470,7 +524,7 @@ async def _folded(reading: ReadSession, event: Event) -> Rows:
                 return rows
         except RowNotLoaded as needed:
             rows.undo()
-            missing = [needed.row_key]
+            missing = list(needed.row_keys)
 
 
 def _ref(rows: Rows, event: Event) -> EntryRef:

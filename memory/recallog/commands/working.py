@@ -20,7 +20,8 @@ from recallog_schemas.views import DocumentChange, Drained
 RESERVED_KEYS = frozenset({items.PENDING, "session_facts", "__taskspace_hint__", "__taskspace_label_hint__"})
 """Keys of scratchpads that are not for an agent's own notes."""
 RESERVED_PREFIXES = ("subagent_result::", "delegation_result::")
-_TRIES = 5
+_TRIES = 50
+"""How often a reader tries to drain a queue. It loses a try to one that was faster, of two readers every other time."""
 
 
 def address(space: str, agent: str, label: str, session: str | None) -> Address:

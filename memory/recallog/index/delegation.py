@@ -49,6 +49,24 @@ async def perform(
     return await remote.call(home, message, progress, deadline_seconds, patient=patient)
 
 
+async def recall(
+    home: Path,
+    query: object,
+    compared: int,
+    log_events: int,
+    *,
+    past: bool,
+    deadline_seconds: float = limits.DEADLINE_SECONDS,
+) -> bytes:
+    """The answer of the service to a `RecallQuery` as JSON: see `messages.Recall`. Raises as `perform` does."""
+    try:
+        encoded = msgspec.json.encode(query)
+    except UnicodeEncodeError:
+        raise IndexUnavailable("the process of the index cannot be asked with half of a surrogate pair") from None
+    message = messages.Recall(encoded, compared, log_events, past)
+    return await remote.call(home, message, deadline_seconds=deadline_seconds)
+
+
 async def answer(served: Callable[[], Awaitable[Answer]], here: Callable[[], Awaitable[Answer]]) -> Answer:
     """The answer of the service, from `served`; that of `here`, without the index, if the index cannot answer.
 

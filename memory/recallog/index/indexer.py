@@ -23,6 +23,7 @@ from recallog.reading.view_access import CatchUpOnRead
 from recallog_projections.index import points
 from recallog_projections.index.documents import Index
 from recallog_projections.index.embedders.embedder import Embedder
+from recallog_projections.index.embedders.registry import GIVEN
 from recallog_projections.index.engines.engine import Engine
 from recallog_projections.index.store import IndexStore, MadeWith, collection_of, damage, made_with
 from recallog_projections.projection import Projection
@@ -331,7 +332,8 @@ class Indexer:
 def check_model(embedder: Embedder, made: MadeWith) -> None:
     """Raise `IndexUnavailable` if `embedder` is not the model that the index was built with."""
     if embedder.model != made.model:
+        again = f"memory.admin.reindex(model={GIVEN!r})" if made.embedder == GIVEN else ""
         raise IndexUnavailable(
             f"the index was built with {made.model}, but {made.embedder!r} is {embedder.model} here. Rebuild it: "
-            f"recallog reindex --model {made.embedder}"
+            f"{again or f'recallog reindex --model {made.embedder}'}"
         )

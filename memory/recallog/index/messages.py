@@ -51,11 +51,24 @@ class Perform(msgspec.Struct, tag=True):
     """How many events the views of the client's memory retain: views with another value are other views."""
 
 
+class Recall(msgspec.Struct, tag=True):
+    """Execute the query of the section RECALLED of a prompt that a client composes. -> RecallView as JSON"""
+
+    query: bytes
+    """A `RecallQuery` as JSON."""
+    compared: int
+    """How many events are compared by their words."""
+    log_events: int
+    """As in `Perform`."""
+    past: bool
+    """Whether the views are those of the past that the query names, instead of the present ones."""
+
+
 class Health(msgspec.Struct, tag=True):
     """-> HealthReport as JSON"""
 
 
-Call = Perform | Health
+Call = Perform | Recall | Health
 
 
 class HealthReport(msgspec.Struct):

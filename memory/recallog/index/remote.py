@@ -248,6 +248,11 @@ class ServiceProcess:
         """
         health = await self.health(patient=patient)
         if health is None:
+            from recallog.index.ownership import held_by, owner_of  # most commands find a service
+
+            owner = await asyncio.to_thread(owner_of, self._home)
+            if owner is not None:
+                raise held_by(self._home, owner)
             await asyncio.to_thread(self._ensure_process)
         return health
 

@@ -168,7 +168,7 @@ class IndexInProcess(SemanticIndex):
 
         return HealthReport(self.indexer.problem, self.indexer.indexed, self.indexer.repair)
 
-    async def health(self) -> "HealthReport":
+    async def health(self) -> "HealthReport | None":
         await self.indexer.engine.collections()  # raises if the engine is not there
         return await self.start()
 

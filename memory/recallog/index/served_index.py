@@ -17,7 +17,7 @@ from recallog.index.delegation import ServiceStarted, check_available
 from recallog.index.remote import ServiceProcess
 from recallog.index.semantic_index import SemanticIndex
 from recallog.settings import Settings
-from recallog_projections.stores.store import Store
+from recallog_projections.stores.store import Generation, Store
 from recallog_schemas.errors import IndexUnavailable, StorageError
 from recallog_streams.ledgers.ledger import Ledger
 
@@ -90,10 +90,30 @@ class ServedIndex(SemanticIndex):
         """Whether a partition has a generation that can answer. Generations are replaced, never taken away."""
         if partition in self._built:
             return True
-        if not self.exists() or (await self.rows.pointer(partition)).active is None:
+        active = (await self.rows.pointer(partition)).active if self.exists() else None
+        if active is None:
             return False
+        await self._check_servable(active)
         self._built.add(partition)
         return True
+
+    async def _check_servable(self, active: Generation) -> None:
+        """Raise `IndexUnavailable` if no service could answer with a generation: a program has its embedder."""
+        from recallog.index.ownership import held_by, owner_of
+        from recallog_projections.index.embedders.registry import GIVEN
+        from recallog_projections.index.store import made_with
+
+        made = made_with(active.code)
+        if made.embedder != GIVEN:
+            return
+        owner = await asyncio.to_thread(owner_of, self._settings.home)
+        if owner is not None:
+            raise held_by(self._settings.home, owner)
+        raise IndexUnavailable(
+            f"the index was built by a program with an embedder of its own, {made.model}, which is not running now. "
+            "Open the memory with it: Memory.open(embedder=...), or build the index again: recallog reindex --model "
+            "minilm"
+        )
 
     def exists(self) -> bool:
         home = self._settings.home

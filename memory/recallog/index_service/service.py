@@ -18,12 +18,10 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, cast
 
 import msgspec
 
@@ -35,8 +33,9 @@ from recallog.index.remote import WORKING_SECONDS
 from recallog.index.semantic_index import IndexInProcess
 from recallog.memory import Memory
 from recallog.operations.operation import all_operations
+from recallog.retrieval.query import RecallQuery
 from recallog.settings import Settings
-from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
+from recallog_projections.index.embedders.own_thread import in_own_thread
 from recallog_projections.index.embedders.registry import embedder
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.stores.sqlite import SqliteStore
@@ -90,11 +89,11 @@ class Service:
             self._ledger,
             SqliteStore(home / layout.INDEX_ROWS, settings.lock_wait_seconds),
             EdgeEngine(home / layout.INDEX_ENGINE),
-            lambda name: _in_own_thread(embedder(name, api_key=key, threads=1), niceness=INDEXING_NICENESS),
+            lambda name: in_own_thread(embedder(name, api_key=key, threads=1), niceness=INDEXING_NICENESS),
             settings.embedder,
             settings.index_token_vectors,
             # One model for queries and one for indexing: a query must not wait for a batch of texts.
-            load_for_queries=lambda name: _in_own_thread(
+            load_for_queries=lambda name: in_own_thread(
                 embedder(name, api_key=key, deadline_seconds=settings.deadline_seconds)
             ),
             deadline_seconds=settings.deadline_seconds,
@@ -212,6 +211,8 @@ class Service:
         try:
             if isinstance(call, messages.Health):
                 return messages.Result(msgspec.json.encode(await self._index.start()))
+            if isinstance(call, messages.Recall):
+                return messages.Result(await self._recalled(call))
             return messages.Result(await self._performed(call, report))
         except StorageReplaced:
             self._stop()
@@ -237,11 +238,19 @@ class Service:
         answer = await operation.invoke(memory, valid, **dict.fromkeys(operation.callbacks, report))
         return operation.to_json(answer)
 
+    async def _recalled(self, call: messages.Recall) -> bytes:
+        """The answer to a recall query. Raises `IndexUnavailable` if the index cannot answer."""
+        query = msgspec.json.decode(call.query, type=RecallQuery)
+        await self._index.open(0)  # the ledger of a folder has one partition
+        answer = await self._memory(call.log_events)._recall_for_prompt(query, call.compared, past=call.past)
+        return answer.model_dump_json().encode()
+
     def _memory(self, log_events: int) -> Memory:
         if log_events not in self._memories:
             without_index = self._settings.model_copy(update={"index": "off", "log_events": log_events})
             components = replace(compose(without_index), index=self._index)
-            self._memories[log_events] = Memory(components, progress=_report)
+            # The process that asked counts what the answer shows.
+            self._memories[log_events] = Memory(components, progress=_report, count_reads=False)
         return self._memories[log_events]
 
 
@@ -257,37 +266,6 @@ async def _received(reader: asyncio.StreamReader, bytes_max: int) -> bytes:
     if length > bytes_max:
         raise ConnectionError(f"a message of {length:,} bytes; the limit is {bytes_max:,}")
     return await reader.readexactly(length)
-
-
-class _InOwnThread:
-    """An embedder whose calls run one at a time, in a thread of their own with a priority of its own."""
-
-    def __init__(self, embedder: Embedder, niceness: int) -> None:
-        self._embedder = embedder
-        self._thread = ThreadPoolExecutor(
-            1, thread_name_prefix="recallog-embedding", initializer=_set_priority, initargs=(niceness,)
-        )
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._embedder, name)
-
-    def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
-        return self._thread.submit(self._embedder.embed, passages).result()
-
-    def close(self) -> None:
-        self._thread.shutdown()
-        self._embedder.close()
-
-
-def _in_own_thread(embedder: Embedder, niceness: int = 0) -> Embedder:
-    return cast("Embedder", _InOwnThread(embedder, niceness))
-
-
-def _set_priority(niceness: int) -> None:
-    """Set the thread's priority. Indexing has a low one: publishing, folding and queries come first."""
-    with suppress(AttributeError, OSError):  # only Linux has priorities of threads
-        if niceness:
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
 
 
 async def _serve(settings: Settings, started: threading.Event, alive: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from recallog.operations.operation import IN_PROCESS
 from recallog.reading.time_travel import AsOf
-from recallog.retrieval.channels import Channel, Fusion
+from recallog.retrieval.channels import Channel, Fusion, Preset
 from recallog_projections.tables import Log, Table
 from recallog_schemas import Event, Position, codec, kinds, limits
 from recallog_schemas.errors import InvalidArgument, InvalidEvent, OutOfRange
@@ -328,7 +328,26 @@ Channels = Annotated[
     Sequence[Channel] | None,
     Field(description="Rank by these channels only; default: semantic, keyword, late_interaction and structure."),
 ]
-FusionMethod = Annotated[Fusion, Field(description="How the channels are combined into one score.")]
+FusionMethod = Annotated[
+    Fusion, Field(description="How the channels are combined into one score; a preset combines them by rank.")
+]
+EntryTypes = Annotated[
+    Sequence[str] | None,
+    Field(description="Only entries of these types, such as fact; event stands for events. Default: all."),
+]
+RankingPreset = Annotated[
+    Preset | None,
+    Field(description="Rank entries alone: four_channel (meaning, words, entities, time) or hybrid (meaning, words)."),
+]
+VectorWeight = Annotated[
+    float | None, Field(ge=0, le=1, description="Of hybrid: the weight of meaning (0.6); words have the rest.")
+]
+RecencyWeight = Annotated[
+    float | None,
+    Field(
+        ge=0, le=1, description="Of four_channel: the weight of time, the others share the rest; default: all equal."
+    ),
+]
 WaitIndex = Annotated[bool, Field(description="Wait until the index has processed all that the ledger holds now.")]
 
 # Items
@@ -404,6 +423,18 @@ DocumentBase = Annotated[
 # Long-term memory
 
 KeptText = Annotated[str, Field(pattern=r"\S", description="The text to keep.")]
+ExtractedText = Annotated[
+    str,
+    Field(pattern=r"\S", max_length=limits.EXTRACTED_CHARS, description="The text; I in it is the agent."),
+]
+FactSource = Annotated[
+    str | None, Field(max_length=limits.SOURCE_CHARS_MAX, description="Where the text comes from, in words.")
+]
+ActionType = Annotated[
+    str, Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description="What sort of action it was.")
+]
+ExperienceSummary = Annotated[str, Field(pattern=r"\S", description="What was done.")]
+StoreAnswer = Annotated[bool, Field(description="Keep the answer as an insight of the agent.")]
 Type = Annotated[
     str,
     Field(
@@ -592,17 +623,9 @@ class EntryFields(TypedDict, total=False):
     ]
 
 
-class RetainOptions(EntryFields, total=False):
-    """What an entry says besides its text, and how it is retained."""
+class Provenance(TypedDict, total=False):
+    """Where an entry comes from, and whom it concerns."""
 
-    tier: Annotated[Tier | None, Field(description="How fast it ages; default: it does not.")]
-    based_on: Annotated[
-        Sequence[str] | None,
-        Field(
-            max_length=limits.ENTRY_SOURCES_MAX,
-            description="Ids of the events and entries that it is made from; it is retracted if one of them is erased.",
-        ),
-    ]
     subject: Annotated[
         str | None,
         Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="The person that it is about."),
@@ -615,6 +638,37 @@ class RetainOptions(EntryFields, total=False):
         str | None,
         Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="The session that it comes from."),
     ]
+
+
+class ExtractOptions(Provenance, total=False):
+    """Where entries come from, whom they concern, and what they are made from."""
+
+    based_on: Annotated[
+        Sequence[str] | None,
+        Field(
+            max_length=limits.ENTRY_SOURCES_MAX,
+            description="Ids of the events and entries that it is made from; it is retracted if one of them is erased.",
+        ),
+    ]
+
+
+class ExperienceOptions(Provenance, total=False):
+    """What came of an experience, and how it was made."""
+
+    outcome: Annotated[str | None, Field(description="What came of it.")]
+    score: Annotated[float | None, Field(allow_inf_nan=False, description="How well it went.")]
+    agent_role: Annotated[
+        str | None,
+        Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description="The role in which the agent acted."),
+    ]
+    model: Annotated[str | None, Field(max_length=limits.MODEL_CHARS_MAX, description="The model that it used.")]
+    cost: Annotated[float | None, Field(allow_inf_nan=False, description="What it cost.")]
+
+
+class RetainOptions(EntryFields, ExtractOptions, total=False):
+    """What an entry says besides its text, and how it is retained."""
+
+    tier: Annotated[Tier | None, Field(description="How fast it ages; default: it does not.")]
     cost: Annotated[
         float | None,
         Field(ge=0, allow_inf_nan=False, description="What it costs an agent with a balance (1); duplicates are free."),
@@ -715,9 +769,13 @@ class RecallOptions(Filters, At, total=False):
     """Which memories are wanted, of which state, and how they are ranked."""
 
     author: Author
+    types: EntryTypes
     now: Now
     min_similarity: MinSimilarity
     channels: Channels
+    preset: RankingPreset
+    vector_weight: VectorWeight
+    recency_weight: RecencyWeight
 
 
 class SalienceOptions(At, total=False):

@@ -16,6 +16,7 @@ from recallog.queries.salient import Related, SalienceQuery
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.subject import of_space
 from recallog.reading.time_travel import AsOf
+from recallog.retrieval.memory_index import FedIndex
 from recallog.retrieval.term_cache import TermCache
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, episodic, scene, settings
@@ -25,6 +26,7 @@ from recallog_schemas.shortening import cut
 from recallog_schemas.views import (
     ContextView,
     RecallHit,
+    RecallView,
     ReflectionView,
     Remembered,
     SceneView,
@@ -98,6 +100,8 @@ class Composition:
     snapshot: Snapshot
     own: AgentSettings
     prompt: Prompt
+    recalled: Sequence[RecallHit]
+    """What stands under RECALLED."""
     salience_query: SalienceQuery
     related: Related | None
     """The relevance of events to the query; None if the agent's memory is not chosen by salience."""
@@ -129,12 +133,13 @@ async def context(
     agent: str,
     request: ContextRequest,
     candidates: int,
+    fed: FedIndex | None = None,
 ) -> ContextView:
     """The prompt of `agent`; salience scores the newest `candidates` events. An index recalls older memories.
 
     Raises `InvalidArgument` for a budget that is too small for what is never left out.
     """
-    composed = await compose(reading, index, cache, space, agent, request, candidates)
+    composed = await compose(reading, index, cache, space, agent, request, candidates, fed)
     written, reflection = composed.prompt.fitted(request.budget_tokens), composed.reflection
     return ContextView(
         generation=reflection.generation,
@@ -148,6 +153,7 @@ async def context(
         budget_tokens=request.budget_tokens,
         dropped=written.dropped,
         shortened=written.shortened,
+        entries=recalled.entries_of(composed.recalled, written.offsets),
         degraded=composed.degraded,
         reflection=reflection,
     )
@@ -161,6 +167,7 @@ async def compose(
     agent: str,
     request: ContextRequest,
     candidates: int,
+    fed: FedIndex | None = None,
     *,
     rows: Sequence[RowKey] = (),
     first_read: int = _FIRST_READ_EVENTS,
@@ -198,7 +205,9 @@ async def compose(
         if set_to == kinds and needed <= newest and blocks == labels:
             shown = _shown(snapshot, space, agent, request, kinds)
             salience_query = SalienceQuery(shown.query, request.top_k, request.turn, request.as_of)
-            related = await salient.related(snapshot, index, space, agent, salience_query) if own.use_salience else None
+            related = (
+                await salient.related(snapshot, index, space, agent, salience_query, fed) if own.use_salience else None
+            )
             memory = _memory(snapshot, space, agent, own, salience_query, related, shown.offsets())
             rag = recalled.settings_of(own)
             found = await recalled.recalled(
@@ -213,20 +222,35 @@ async def compose(
                 candidates,
                 asked=request.query is not None,
                 actions=shown.actions,
+                here=fed is not None,
             )
-            elsewhere = {*shown.offsets(), *(event.position.offset for event in memory.events)}
+            elsewhere = {
+                *shown.offsets(),
+                *(event.position.offset for event in memory.events),
+                *working.offsets_shown(snapshot, space, agent),
+            }
             further = recalled.shown(found, rag, elsewhere)
             reflection = await reflections.view(reading, snapshot, space, agent)
             return Composition(
                 snapshot,
                 own,
                 _prompt(own, request, reflection, shown, memory, further),
+                further,
                 salience_query,
                 related,
                 reflection,
-                found.degraded if found is not None else None,
+                _degraded(found, related),
             )
         kinds, newest, labels = set_to, max(newest, needed), blocks
+
+
+def _degraded(found: RecallView | None, related: Related | None) -> str | None:
+    """What the prompt was composed without, in words; None if nothing."""
+    reasons = [
+        found.degraded if found is not None else None,
+        f"relevance by {related.by}" if related is not None and related.failed else None,
+    ]
+    return "; ".join(reason for reason in reasons if reason) or None
 
 
 def _shown(

@@ -33,7 +33,7 @@ async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> 
                     agent=each.agent,
                     kind=each.kind,
                     trigger=each.trigger,
-                    events=len(each.texts) + len(each.entries),
+                    events=len(each.texts) + len(each.entries) or 1,
                     threshold=None,
                 )
         if page.last:

@@ -13,6 +13,7 @@ from recallog.queries.previews import AgentScope
 from recallog.queries.salient import Ranking
 from recallog.reading import entry_presence
 from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.retrieval.memory_index import FedIndex
 from recallog.retrieval.term_cache import TermCache
 from recallog_projections.tables import RowKey, Tail
 from recallog_projections.views import activity, episodic
@@ -59,6 +60,7 @@ async def explain(
     scope: AgentScope,
     event_id: str,
     request: ContextRequest,
+    fed: FedIndex | None = None,
 ) -> Explanation:
     """Explain one event for an agent, by the prompt that `request` composes for it."""
     space, agent, ledger = scope.space, scope.agent, scope.ledger
@@ -67,10 +69,10 @@ async def explain(
     if found is not None:
         rows.append(RowKey(dead_letters.TABLE.name, "", "", dead_letters.key_of(found.offset)))
     composed = await compose(
-        reading, index, cache, space, agent, request, scope.log_events, rows=rows, first_read=scope.log_events
+        reading, index, cache, space, agent, request, scope.log_events, fed, rows=rows, first_read=scope.log_events
     )
     snapshot, query = composed.snapshot, composed.salience_query
-    related = composed.related or await salient.related(snapshot, index, space, agent, query)
+    related = composed.related or await salient.related(snapshot, index, space, agent, query, fed)
     ranking = salient.rank(snapshot, space, agent, query, related, more=scope.log_events)
     window = composed.own.window or limits.WINDOW_EVENTS
     offset = found.offset if found is not None and found.offset <= snapshot.processed else None

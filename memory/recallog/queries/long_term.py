@@ -17,6 +17,7 @@ from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import items, settings
 from recallog_projections.views.entries import tables
 from recallog_projections.views.entries.tables import LIVE, AgentEntries, EntryRow
+from recallog_projections.views.graph import tables as graph
 from recallog_schemas import Position, limits
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument
 from recallog_schemas.timestamps import moment_of
@@ -179,12 +180,15 @@ async def stats(reading: ReadSession, space: str, agent: str) -> EntryStats:
     async def read(session: ReadSession) -> EntryStats:
         blocks = RowKey(items.NAMESPACES.name, space, agent, _WORKING_PREFIX)
         counts = [RowKey(tables.TYPES.name, space, agent, each) for each in _COUNTED]
-        keys = [RowKey(settings.AGENTS.name, space, agent), RowKey(tables.AGENTS.name, space, agent), blocks, *counts]
+        graphs = [RowKey(graph.COUNTS.name, space, owner) for owner in (agent, "")]
+        agents = [RowKey(settings.AGENTS.name, space, agent), RowKey(tables.AGENTS.name, space, agent)]
+        keys = [*agents, blocks, *counts, *graphs]
         snapshot = await session.snapshot(keys, [own_log(space, agent)])
         types = await session.page(tables.TYPES, space, agent, limit=limits.PAGE_ITEMS_MAX)
         facts, experiences, learned = (snapshot.row(tables.TYPES, *key[1:]) for key in counts)
         account = snapshot.row(tables.AGENTS, space, agent) or AgentEntries()
         working = snapshot.row(items.NAMESPACES, *blocks[1:])
+        sizes = [snapshot.row(graph.COUNTS, *key[1:]) for key in graphs]
         return EntryStats(
             **await of_agent(session, snapshot, space, agent),
             fact_count=0 if facts is None else facts.entries,
@@ -193,6 +197,7 @@ async def stats(reading: ReadSession, space: str, agent: str) -> EntryStats:
             types={name: row.entries for name, row in types.items if row.entries},
             pinned=account.pinned,
             working_block_count=0 if working is None else len(working.keys),
+            entity_link_count=sum(size.links for size in sizes if size is not None),
             balance=account.balance,
             spent=account.spent,
             eur=account.eur,

@@ -65,6 +65,7 @@ def page(found: RecallView, limit: int) -> SearchPage:
         SearchHit(
             **{**_short(hit, limits.PREVIEW_CHARS), "preview": shortened(hit.quote)},
             score=round(hit.score, 4),
+            also=hit.also,
             weak=hit.weak,
         )
         for hit in found.hits

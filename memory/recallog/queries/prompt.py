@@ -59,6 +59,8 @@ class PromptText:
     """Number of lines that were left out."""
     shortened: int
     """Number of lines that were cut."""
+    offsets: Set[int]
+    """The offsets of the events and entries that it shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,7 @@ class Prompt:
         if self.message is not None:
             cut_to[self.message] = conceded.message_chars
         shortened, written = 0, []
+        offsets: set[int] = set()
         for section in self.sections:
             shown = [section.heading] if section.heading else []
             for line in section.lines:
@@ -173,12 +176,13 @@ class Prompt:
                     continue
                 chars = cut_to.get(line)
                 text = line.text if chars is None else cut(line.text, chars)
+                offsets.update(() if line.offset is None else (line.offset,))
                 shortened += line in without_text or len(text) < len(line.text)
                 lead = f"{line.id} " if line.id else ""
                 shown.append(line.id if line in without_text else f"{lead}{line.prefix}{text}")
             if len(shown) > bool(section.heading):
                 written.append(_NEXT_LINE.join(shown))
-        return PromptText(_NEXT_SECTION.join(written), dropped, shortened)
+        return PromptText(_NEXT_SECTION.join(written), dropped, shortened, offsets)
 
 
 def tokens(text: str) -> int:

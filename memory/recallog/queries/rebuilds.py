@@ -48,7 +48,7 @@ async def rebuild(
 
 async def reindex(components: Components, model: str, progress: Progress | None) -> list[RebuildReport]:
     """Build the index with another embedder beside the live one, then cut over."""
-    moved = await _index(components).indexer.moved(model)
+    moved = await (await _index(components)).indexer.moved(model)
     return await rebuilding.rebuild(moved.name, moved.builder, progress, accept=False)
 
 
@@ -64,12 +64,13 @@ async def abort_rebuild(components: Components, what: str) -> list[str]:
 
 async def groups(components: Components, what: str) -> list[ProjectionGroup]:
     """The groups of the views, or that of the index. Raises `SettingsError` if the index is off, `IndexUnavailable`."""
-    return [await _index(components).indexer.views()] if what == INDEX else components.groups()
+    return [await (await _index(components)).indexer.views()] if what == INDEX else components.groups()
 
 
-def _index(components: Components) -> IndexInProcess:
+async def _index(components: Components) -> IndexInProcess:
     if components.index is None:
         raise SettingsError("the index is off. Leave RECALLOG_INDEX unset, or name a Qdrant server: http://host:6333")
     if not isinstance(components.index, IndexInProcess):
         raise InvariantViolation("the process that serves the index executes this operation")
+    await components.index.begin()  # the engine of a folder is open in one process
     return components.index

@@ -14,7 +14,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from recallog import retrieval
+from recallog.index import delegation
 from recallog.index.semantic_index import SemanticIndex
+from recallog.index.served_index import ServedIndex
 from recallog.queries.prompt import Line
 from recallog.queries.salient import SalienceQuery
 from recallog.reading.read_session import ReadSession, Snapshot
@@ -60,10 +62,12 @@ async def recalled(
     *,
     asked: bool,
     actions: Sequence[Remembered],
+    here: bool = False,
 ) -> RecallView | None:
     """Memories related to the prompt's query, best first; None if there is no query, or no section.
 
-    `asked` says whether the query was given: the scene stands in for one.
+    `asked` says whether the query was given: the scene stands in for one. `here` says that the prompt is composed in
+    this process also if another one serves the index, which then answers this part.
     """
     text = query.text
     if rag.enabled and rag.query_template is not None:
@@ -77,13 +81,33 @@ async def recalled(
     if question.offset_until is None:  # one prompt, one checkpoint: the views may have moved on
         question = replace(question, offset_until=snapshot.processed)
     compared = candidates if index is not None else min(candidates, limits.PROMPT_RECALLED_EVENTS)
-    return await retrieval.recall.recall(reading, index, cache, question, compared)
+
+    async def answered() -> RecallView:
+        return await retrieval.recall.recall(reading, index, cache, question, compared)
+
+    if not here or not isinstance(index, ServedIndex):
+        return await answered()
+
+    async def served() -> RecallView:
+        past = query.as_of is not None
+        answer = await delegation.recall(
+            index.home, question, compared, candidates, past=past, deadline_seconds=index.deadline_seconds
+        )
+        return RecallView.model_validate_json(answer)
+
+    return await delegation.answer(served, answered)
 
 
 def shown(found: RecallView | None, rag: RagSettings, elsewhere: Collection[int]) -> list[RecallHit]:
     """The hits that the section shows, best first: those that are close and at none of the offsets `elsewhere`."""
     hits = [] if found is None else found.hits
     return [hit for hit in hits if not hit.weak and hit.position.offset not in elsewhere][: rag.limit]
+
+
+def entries_of(hits: Sequence[RecallHit], offsets: Collection[int]) -> tuple[str, ...]:
+    """The ids of the entries among `hits` that are at one of the offsets."""
+    entries = (hit for hit in hits if hit.event.kind == entry_reading.KIND)
+    return tuple(hit.event.id for hit in entries if hit.position.offset in offsets)
 
 
 def line(hit: RecallHit, reader: str, *, dated: bool) -> Line:

@@ -8,6 +8,7 @@ from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.subject import of_agent
 from recallog.reading.time_travel import AsOf
+from recallog.retrieval.memory_index import FedIndex
 from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
@@ -20,6 +21,7 @@ from recallog_schemas.views import Salient, SalientView
 
 MEANING = "meaning"
 WORDS = "words"
+OWN_INDEX = "the index of this memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Related:
     """Relevance by offset; None: words are compared."""
     by: str | None
     """How relevance was computed, in words; None if the index is off."""
+    failed: bool = False
+    """Whether words are compared because the user's own index failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +85,20 @@ def rows(space: str, agent: str) -> list[RowKey]:
 
 
 async def related(
-    snapshot: Snapshot, index: SemanticIndex | None, space: str, agent: str, query: SalienceQuery
+    snapshot: Snapshot,
+    index: SemanticIndex | None,
+    space: str,
+    agent: str,
+    query: SalienceQuery,
+    fed: FedIndex | None = None,
 ) -> Related:
-    """Relevance by the index, for the events in `snapshot` that `agent` may see.
+    """Relevance by the index, for the events in `snapshot` that `agent` may see; by `fed`, the user's own, if given.
 
     The index must have processed all that the views have, since an event that it does not know would count as
     unrelated. It is not started for this query: salience works without it.
     """
+    if fed is not None:
+        return await _by_own_index(snapshot, fed, space, agent, query)
     if index is None:
         return Related(None, None)
     if not query.text.strip():
@@ -104,6 +115,17 @@ async def related(
         return Related(None, f"{WORDS}: {error}")
     by = MEANING if found.by_vectors else f"{WORDS}: the model cannot read the query"
     return Related(salience.by_rank(found.offsets, snapshot.memories(space, agent)), by)
+
+
+async def _by_own_index(snapshot: Snapshot, fed: FedIndex, space: str, agent: str, query: SalienceQuery) -> Related:
+    if not query.text.strip():
+        return Related(None, WORDS)
+    memories = snapshot.memories(space, agent)
+    try:
+        found = await fed.ranked(space, memories, query.text)
+    except Exception as error:  # noqa: BLE001 - a user's index may raise anything, and the agent's turn goes on
+        return Related(None, f"{WORDS}: {OWN_INDEX} failed: {type(error).__name__}: {error}", failed=True)
+    return Related(salience.by_rank(found, memories), OWN_INDEX)
 
 
 def rank(snapshot: Snapshot, space: str, agent: str, query: SalienceQuery, related: Related, more: int = 0) -> Ranking:
@@ -124,11 +146,17 @@ def clock(snapshot: Snapshot, space: str) -> int:
 
 
 async def salient(
-    reading: ReadSession, index: SemanticIndex | None, space: str, agent: str, query: SalienceQuery, candidates: int
+    reading: ReadSession,
+    index: SemanticIndex | None,
+    space: str,
+    agent: str,
+    query: SalienceQuery,
+    candidates: int,
+    fed: FedIndex | None = None,
 ) -> SalientView:
     """The most salient of the newest `candidates` events that `agent` may see, in ledger order."""
     snapshot = await reading.snapshot(rows(space, agent), episodic.logs(space, agent, candidates))
-    ranking = rank(snapshot, space, agent, query, await related(snapshot, index, space, agent, query))
+    ranking = rank(snapshot, space, agent, query, await related(snapshot, index, space, agent, query, fed))
     return SalientView(
         **await of_agent(reading, snapshot, space, agent),
         query=ranking.query,

@@ -112,11 +112,12 @@ def document_text(contents: Mapping[str, Any]) -> str:
 
 
 def cut(text: str, bytes_max: int) -> str:
-    """`text`, or as many of its characters as fit into `bytes_max` bytes, and a mark that it was cut."""
+    """`text`, or as many of its characters as fit into `bytes_max` bytes together with a mark that it was cut."""
     data = text.encode()
     if len(data) <= bytes_max:
         return text
-    return data[:bytes_max].decode(errors="ignore") + items.CUT_MARK
+    kept = data[: max(0, bytes_max - len(items.CUT_MARK))].decode(errors="ignore")
+    return kept + items.CUT_MARK[:bytes_max]
 
 
 def settings_of(own: AgentSettings | None) -> WorkingSettings:
@@ -140,6 +141,11 @@ def labels_shown(snapshot: Snapshot, space: str, agent: str) -> Sequence[str]:
     listed = snapshot.row(items.NAMESPACES, space, agent, items.prefix_of(WORKING))
     kept = listed.keys if listed is not None else ()
     return kept if set_to.labels is None else tuple(label for label in set_to.labels if label in kept)
+
+
+def offsets_shown(snapshot: Snapshot, space: str, agent: str) -> set[int]:
+    """The offsets of the last changes of these blocks."""
+    return {row.offset for row in present(snapshot, space, agent, labels_shown(snapshot, space, agent)).values()}
 
 
 def section(snapshot: Snapshot, space: str, agent: str) -> str | None:

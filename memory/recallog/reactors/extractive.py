@@ -5,7 +5,8 @@ The belief consists of quotes, and the same request always has the same answer.
 
 from collections.abc import Sequence
 
-from recallog.reactors.reflector import Evidence, ReflectionAnswer, ReflectionRequest, Reflector, one_line
+from recallog.reactors.asking import one_line
+from recallog.reactors.reflector import Evidence, ReflectionAnswer, ReflectionRequest, Reflector
 from recallog_schemas.shortening import cut
 
 QUOTES_MAX = 3

@@ -16,7 +16,15 @@ from typing import Any, NamedTuple, Protocol
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_projections.views.due import Work
 from recallog_schemas import Event, Position, codec, limits, timestamps, triggers
-from recallog_schemas.errors import IdConflict, InvalidEvent, InvariantViolation, LockTimeout, RecallogError
+from recallog_schemas.errors import (
+    IdConflict,
+    InvalidEvent,
+    InvariantViolation,
+    LockTimeout,
+    ModelFailed,
+    ModelMisconfigured,
+    RecallogError,
+)
 from recallog_schemas.views import PendingTrigger, Reaction
 from recallog_streams.concurrency import ended, gathered
 from recallog_streams.ledgers.ledger import Ledger, record_at
@@ -154,19 +162,35 @@ class ReactorLoop:
                 DueTrigger(due.trigger, due.kind, due.space, due.agent, skip_loops)
                 for due in sorted(chain.from_iterable(found), key=lambda due: (due.space, due.agent))
             ]
+            misconfigured: dict[str, ModelMisconfigured] = {}
             reactions, answered = [], 0
             for scope in scopes:
                 async for triggers_due in self._work(scope, ends[scope.partition], skip_loops):
                     for number, trigger in enumerate(triggers_due, start=1):
-                        reactions.append(await self._answer(trigger))
+                        reactions.append(await self._answer_unless(misconfigured, trigger))
                         if progress is not None:
                             progress(answered + number, answered + len(triggers_due) + len(reflections))
                     answered += len(triggers_due)
             for number, trigger in enumerate(reflections, start=1):
-                reactions.append(await self._answer(trigger))
+                reactions.append(await self._answer_unless(misconfigured, trigger))
                 if progress is not None:
                     progress(answered + number, answered + len(reflections))
+            for error in misconfigured.values():
+                raise error
             return [reaction for reaction in reactions if reaction is not None]
+
+    async def _answer_unless(
+        self, misconfigured: dict[str, ModelMisconfigured], trigger: DueTrigger
+    ) -> Reaction | None:
+        """The published answer, unless the model for this kind of trigger is misconfigured: what falls due behind the
+        trigger, such as the rest of an erasure, does not wait for an operator."""
+        if trigger.kind in misconfigured:
+            return None
+        try:
+            return await self._answer(trigger)
+        except ModelMisconfigured as error:
+            misconfigured[trigger.kind] = error
+            return None
 
     async def _work(self, scope: "_Scope", end: int, skip_loops: bool) -> AsyncIterator[list[DueTrigger]]:
         """The triggers that events before the offset `end` made due, a few at a time: answers may make others due."""
@@ -191,7 +215,7 @@ class ReactorLoop:
             if events is None:
                 return None
             answer = _answer_of(trigger, parsed, reactor, events, written)
-        except InvalidEvent as error:
+        except (InvalidEvent, ModelFailed) as error:
             answer = [_failed(trigger, parsed, reactor, str(error))]
         except RecallogError:
             raise
@@ -270,6 +294,8 @@ def _of_work(work: Work, skip_loops: bool) -> DueTrigger:
         work.session,
         work.texts,
         work.entries,
+        work.since,
+        work.offset,
     )
 
 

@@ -37,6 +37,10 @@ class DueTrigger:
     """Of a migration: the texts to keep, each with the path where it stands in working memory."""
     entries: Sequence[str] = ()
     """Of a retraction: the ids of the entries that name a retracted one as a source."""
+    since: int = -1
+    """Of an extraction: the offset at which the agent's turn before ended in the session; -1 if it is the first one."""
+    offset: int = -1
+    """The offset of the event that made it due; -1 for a reflection."""
 
 
 class Reactor(ABC):
@@ -56,8 +60,9 @@ class Reactor(ABC):
         Their ids and causes are set when they are published. A last event whose id is that of the trigger's answer
         closes the trigger; otherwise a `reaction.done` is added, which does.
 
-        A `RecallogError` other than an invalid event stops this look and is raised; the trigger stays due. After any
-        other exception the trigger is closed with `reaction.failed`.
+        After any other exception than a `RecallogError`, after an `InvalidEvent`, and after a `ModelFailed`, the
+        trigger is closed with `reaction.failed`. It stays due after a further `RecallogError`, which ends the look.
+        A `ModelMisconfigured` is raised once the other reactors have answered.
         """
 
     async def close(self) -> None:  # noqa: B027 - most reactors have nothing to close

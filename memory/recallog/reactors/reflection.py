@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog.reactors.reflector import Evidence, ReflectionRequest, Reflector, ask
 from recallog_schemas import Event, limits, triggers
-from recallog_schemas.errors import InvariantViolation, ReflectorFailed
+from recallog_schemas.errors import InvariantViolation, ModelFailed
 from recallog_schemas.views import AgentSettingsView, BeliefsView, ReflectionView, are_dated, shown_date
 
 
@@ -47,7 +47,7 @@ class ReflectionReactor(Reactor):
             return None
         try:
             answer = await ask(self._reflector, await self._request(due), sleep=self._sleep)
-        except ReflectorFailed as failed:
+        except ModelFailed as failed:
             return [_failed(due, failed.reason)]
         return [due.answer(answer.belief, answer.based_on, session=due.on[-1].event.session if due.on else None)]
 

@@ -5,17 +5,14 @@ answers that have passed `checked`.
 """
 
 import asyncio
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from recallog.reactors.asking import Sleep, one_line, repeated
 from recallog_schemas import limits
-from recallog_schemas.errors import RecallogError, ReflectorFailed
+from recallog_schemas.errors import ModelFailed
 from recallog_schemas.shortening import cut
-
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
-"""Control characters other than white space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +62,7 @@ class Reflector(ABC):
     async def reflect(self, request: ReflectionRequest) -> ReflectionAnswer:
         """One belief from the evidence of `request`.
 
-        Raises `ReflectorFailed` if this request failed, and `ReflectorMisconfigured` if every request will fail. `ask`
+        Raises `ModelFailed` if this request failed, and `ModelMisconfigured` if every request will fail. `ask`
         repeats a request after a temporary failure, and treats any other exception as one.
         """
 
@@ -75,67 +72,31 @@ class Reflector(ABC):
 
 
 async def ask(
-    reflector: Reflector,
-    request: ReflectionRequest,
-    *,
-    attempts: int = 3,
-    first_wait_seconds: float = 0.5,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    reflector: Reflector, request: ReflectionRequest, *, attempts: int = 3, sleep: Sleep = asyncio.sleep
 ) -> ReflectionAnswer:
     """The checked answer of `reflector`, with up to `attempts` attempts where its failures are temporary.
 
-    Between attempts it waits `first_wait_seconds`, then twice as long each time, or longer if the reflector's error
-    requests it, but never more than `limits.REFLECTOR_WAIT_SECONDS_MAX`. Raises the last `ReflectorFailed`. Other
-    errors of Recallog, such as `ReflectorMisconfigured`, are raised at once.
+    See `asking.repeated`, also for what it raises.
     """
-    wait_seconds = first_wait_seconds
-    while True:
-        try:
-            return await _answer(reflector, request)
-        except ReflectorFailed as failed:
-            attempts -= 1
-            if not failed.retryable or attempts < 1:
-                raise
-            requested_seconds = failed.retry_after_seconds or 0.0
-        await sleep(min(max(wait_seconds, requested_seconds), limits.REFLECTOR_WAIT_SECONDS_MAX))
-        wait_seconds *= 2
 
-
-async def _answer(reflector: Reflector, request: ReflectionRequest) -> ReflectionAnswer:
-    try:
+    async def answer() -> ReflectionAnswer:
         return checked(await reflector.reflect(request), request)
-    except RecallogError:
-        raise
-    except Exception as error:
-        # A user's reflector may raise anything; one failure must not stop the reflections of other agents.
-        reason = cut(f"{type(error).__name__}: {one_line(_words(error))}", limits.REFLECTOR_REASON_CHARS_MAX)
-        raise ReflectorFailed(reason, retryable=True) from error
 
-
-def _words(error: Exception) -> str:
-    try:
-        return str(error) or "no message"
-    except Exception:  # noqa: BLE001 - a user's error may fail at that too
-        return "no message"
+    return await repeated(answer, attempts=attempts, sleep=sleep)
 
 
 def checked(answer: ReflectionAnswer, request: ReflectionRequest) -> ReflectionAnswer:
     """`answer` in the form of an event's payload; idempotent.
 
     The belief is one line of at most `limits.BELIEF_CHARS_MAX` characters: a longer one is cut at a word and ends in
-    "…". `based_on` has the ids that are in the evidence, in its order, each once. Raises `ReflectorFailed` if either is
+    "…". `based_on` has the ids that are in the evidence, in its order, each once. Raises `ModelFailed` if either is
     empty after that.
     """
     belief = cut(one_line(answer.belief), limits.BELIEF_CHARS_MAX)
     if not belief:
-        raise ReflectorFailed("the answer contains no belief", retryable=True)
+        raise ModelFailed("the answer contains no belief", retryable=True)
     named = set(answer.based_on)
     based_on = tuple(dict.fromkeys(evidence.id for evidence in request.evidence if evidence.id in named))
     if not based_on:
-        raise ReflectorFailed("the belief names none of the events that were offered", retryable=True)
+        raise ModelFailed("the belief names none of the events that were offered", retryable=True)
     return ReflectionAnswer(belief, based_on)
-
-
-def one_line(text: str) -> str:
-    """`text` with its white space collapsed, without control characters, and "?" for half surrogate pairs."""
-    return " ".join(_CONTROL.sub("", text).split()).encode("utf-8", "replace").decode()

@@ -1,16 +1,22 @@
-"""Whether a space has ever had entries: a query of one that has none reads no more than without them."""
+"""Whether a space has ever had entries, and when they last changed: what a query of entries need not read."""
 
 from recallog.reading.read_session import Snapshot
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
-from recallog_projections.views.entries.kinds import RETAINING
+from recallog_projections.views.entries.kinds import CHANGING, RETAINING
 
 
 def rows(space: str) -> list[RowKey]:
-    """The rows that `has_entries` reads."""
-    return [RowKey(activity.KINDS.name, space, kind) for kind in sorted(RETAINING)]
+    """The rows that the functions below read."""
+    return [RowKey(activity.KINDS.name, space, kind) for kind in sorted(RETAINING | CHANGING)]
 
 
 def has_entries(snapshot: Snapshot, space: str) -> bool:
     """Whether there is an event of `space` that may have retained an entry. The snapshot has `rows`."""
-    return any(snapshot.row(activity.KINDS, *row_key[1:]) is not None for row_key in rows(space))
+    return any(snapshot.row(activity.KINDS, space, kind) is not None for kind in RETAINING)
+
+
+def are_as_at(snapshot: Snapshot, space: str, checkpoint: int) -> bool:
+    """Whether the entries of `space` are those of the earlier or present `checkpoint`. The snapshot has `rows`."""
+    spans = [snapshot.row(activity.KINDS, space, kind) for kind in RETAINING | CHANGING]
+    return max((span.last for span in spans if span is not None), default=-1) <= checkpoint <= snapshot.processed

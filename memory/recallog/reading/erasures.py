@@ -10,7 +10,9 @@ from recallog_projections.stores.store import Generation
 from recallog_projections.views.entries import changing, tables
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.entries.tables import Erasure
+from recallog_projections.views.graph.projection import Graph
 from recallog_projections.views.settings import SettingsProjection
+from recallog_projections.views.uses import Uses
 from recallog_schemas import Event, Record, codec, limits, timestamps
 from recallog_schemas.errors import InvariantViolation
 from recallog_streams.ledgers.ledger import Ledger
@@ -76,7 +78,7 @@ async def _erase(past: ReadSession, space: str, erased: Mapping[str, Erasure]) -
     checkpoint = await past.store.checkpoint(generation) if isinstance(generation, Generation) else None
     if not isinstance(generation, Generation) or checkpoint is None:
         raise InvariantViolation("the fold of a past has no checkpoint")
-    rows = Rows(tables.ALL, strict=False)
+    rows = Rows((*Entries.tables, *Graph.tables, *Uses.tables), strict=False)
     for id_, erasure in erased.items():
         while True:
             try:
@@ -84,8 +86,9 @@ async def _erase(past: ReadSession, space: str, erased: Mapping[str, Erasure]) -
                 break
             except RowNotLoaded as missing:
                 rows.undo()
-                (data,) = (await past.read([missing.row_key])).rows
-                rows.load(missing.row_key, data)
+                found = await past.read(missing.row_keys)
+                for row_key, data in zip(missing.row_keys, found.rows, strict=True):
+                    rows.load(row_key, data)
         rows.commit_record()
     if erased:
         await past.store.commit(generation, checkpoint, checkpoint, rows.changes())
@@ -99,4 +102,7 @@ def _fold_erasure(rows: Rows, partition: int, offset: int, space: str, id_: str,
     payload = {"entries": [id_]} | ({} if erasure.reason is None else {"reason": erasure.reason})
     at = timestamps.moment_of(erasure.at)
     event = Event(id="erased", space=space, agent=ref.owner, kind=_ERASED, at=at, turn=0, payload=payload)
-    changing.apply(rows, Record(partition, offset, event, codec.encode(event), memorable=False))
+    record = Record(partition, offset, event, codec.encode(event), memorable=False)
+    changing.apply(rows, record)
+    Graph().apply(rows, record)
+    Uses().apply(rows, record)

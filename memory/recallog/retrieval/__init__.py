@@ -9,6 +9,7 @@ from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from recallog.retrieval import by_index as by_index
+    from recallog.retrieval import preset_weights as preset_weights
     from recallog.retrieval import query as query
     from recallog.retrieval import recall as recall
     from recallog.retrieval import reranker as reranker
@@ -16,5 +17,5 @@ else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
         {},
-        submodules=["by_index", "query", "recall", "reranker"],
+        submodules=["by_index", "preset_weights", "query", "recall", "reranker"],
     )

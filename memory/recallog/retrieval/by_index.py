@@ -62,7 +62,7 @@ async def find(
         _embedded(index, query, words) if by_meaning else _nothing(), _by_terms(index, query, words.terms, scope)
     )
     by_vector = await _by_vector(index, query, embedding, words.terms, scope)
-    with _payloads():
+    with readable_payloads():
         sessions = _sessions(by_terms, idf) if embedding is None else {}
         ids = list(dict.fromkeys(_around(query.space, [*by_vector, *by_terms])))
     if not ids:
@@ -72,13 +72,13 @@ async def find(
         if index.token_vectors and embedding and LATE_INTERACTION in query.channels
         else None
     )
-    with _payloads():
+    with readable_payloads():
         candidates = await _scored(index, query, ids, embedding, late_interaction, idf)
     return IndexCandidates(candidates, idf, sessions)
 
 
 @contextmanager
-def _payloads() -> Iterator[None]:
+def readable_payloads() -> Iterator[None]:
     """Raise `IndexDamaged` where a payload lacks a field, or has one of another type."""
     try:
         yield
@@ -116,11 +116,11 @@ async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Neare
     if embedding is not None:
         search = Search(wanted, limit, dense=embedding.vector, payload=("offset",))
     elif words.terms:
-        search = Search(wanted, limit, sparse=_sparse(words.terms), corpus=query.visible(), payload=("offset",))
+        search = Search(wanted, limit, sparse=sparse_of(words.terms), corpus=query.visible(), payload=("offset",))
     else:
         return Nearest([], by_vectors=False)
     (hits,) = await index.engine.search(index.collection, [search])
-    with _payloads():
+    with readable_payloads():
         best_first = sorted(hits, key=lambda hit: (-hit.score, -hit.payload["offset"]))
     return Nearest([hit.payload["offset"] for hit in best_first], by_vectors=embedding is not None)
 
@@ -165,16 +165,14 @@ async def _by_terms(
     if not searched:
         return [], {}
     visible = query.visible()
-    # One search for each term tells its idf: the engine computes document frequencies but does not return them. No
-    # filter is needed, which would be checked for each memory with the term: the idf is that of the corpus.
-    searches = [Search(None, 1, sparse=_sparse([term]), corpus=visible, with_sparse=True) for term in searched]
-    whole = _sparse(searched)
+    searches = idf_searches(searched, visible)
+    whole = sparse_of(searched)
     searches += [
         Search(within, _best_of_each(query), sparse=whole, corpus=visible, payload=_ORDINAL, with_sparse=True)
-        for within in _scopes(query, scope)
+        for within in (*query.searched(), *_scopes(query, scope))
     ]
     hits = await index.engine.search(index.collection, searches)
-    idf = await _frequencies(index, query, searched, hits)
+    idf = await frequencies(index, visible, searched, hits)
     return list(chain.from_iterable(hits[len(searched) :])), idf
 
 
@@ -189,30 +187,38 @@ async def _by_vector(
     if embedding is None and searched:
         return []
     dense = None if embedding is None else embedding.vector
+    whole = query.searched() if embedding is not None else ()
     searches = [
         Search(within, _best_of_each(query), dense=dense, payload=_ORDINAL)
-        for within in _scopes(query, scope)[0 if embedding is not None else 1 :]
+        for within in (*whole, *_scopes(query, scope))
     ]
     return list(chain.from_iterable(await index.engine.search(index.collection, searches)))
 
 
 def _scopes(query: RecallQuery, scope: TimeScope | None) -> list[Filter]:
-    """The filters of the searches for candidates: that of the query, then those of the time that it names."""
-    wanted = query.wanted()
-    return [wanted, *(scope.filters(wanted) if scope is not None else ())]
+    """The filters of the searches for candidates of the time that the query names."""
+    return [] if scope is None else [each for wanted in query.searched() for each in scope.filters(wanted)]
 
 
 def _best_of_each(query: RecallQuery) -> int:
     return max(limits.RECALL_CANDIDATES, query.top_k)
 
 
-async def _frequencies(
-    index: IndexSnapshot, query: RecallQuery, searched: Sequence[str], best: Sequence[Sequence[Hit]]
-) -> dict[str, float]:
-    """The idf of each of the terms `searched` among the memories that the agent may see.
+def idf_searches(searched: Sequence[str], corpus: Filter) -> list[Search]:
+    """One search for each term, which tells its idf: the engine computes document frequencies without returning them.
 
-    `best` has the best hit of each term, whose score is the term's weight in that memory times its idf. A term that the
-    whole collection does not have gets the idf of frequency 0.
+    No filter is needed, which would be checked for each memory with the term: the idf is that of the corpus.
+    """
+    return [Search(None, 1, sparse=sparse_of([term]), corpus=corpus, with_sparse=True) for term in searched]
+
+
+async def frequencies(
+    index: IndexSnapshot, corpus: Filter, searched: Sequence[str], best: Sequence[Sequence[Hit]]
+) -> dict[str, float]:
+    """The idf of each of the terms `searched` among the points of `corpus`.
+
+    `best` has the hits of `idf_searches`: the score of the best one of a term is its weight in that memory times its
+    idf. A term that the whole collection does not have gets the idf of frequency 0.
     """
     idf = {}
     for term, hits in zip(searched, best, strict=False):
@@ -220,7 +226,7 @@ async def _frequencies(
             idf[term] = hit.score / _stored(hit)[terms.dimension(term)]
     unused = 0.0
     if len(idf) < len(searched):
-        unused = inverse_frequency(await index.engine.count(index.collection, query.visible()), 0)
+        unused = inverse_frequency(await index.engine.count(index.collection, corpus), 0)
     return {term: idf.get(term, unused) for term in searched}
 
 
@@ -391,5 +397,6 @@ def _candidate(hit: Hit, worth: _Worth, cosine: float | None) -> Candidate:
     )
 
 
-def _sparse(searched: Sequence[str]) -> Sparse:
+def sparse_of(searched: Sequence[str]) -> Sparse:
+    """The vector of a search for terms."""
     return terms.sparse(dict.fromkeys(searched, 1.0))

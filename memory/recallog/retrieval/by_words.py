@@ -2,10 +2,11 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from recallog.retrieval.candidates import Candidate
+from recallog.retrieval.channels import EVENT
 from recallog.retrieval.term_cache import MemoryTerms, TermCache
 from recallog_projections.index import documents, passages, points, terms
 from recallog_projections.index.identifiers import is_exact
@@ -41,10 +42,12 @@ def candidates(
     cache: TermCache,
     searched: Sequence[str],
     beyond: int = -1,
+    idf: Mapping[str, float] | None = None,
 ) -> KeywordCandidates:
     """The `memories` after the offset `beyond`, and the `entries`, that have words, scored by the terms `searched`.
 
     `memories` are those of one generation, in ledger order. Their ordinals count only events that the agent may see.
+    `idf` has the idf of each term, by default that among the memories and entries.
     """
     read: list[tuple[RememberedEvent | EntryRow, MemoryTerms]] = [
         (memory, cache.get(generation, memory.offset) or _terms_of(memory, generation, cache)) for memory in memories
@@ -55,12 +58,13 @@ def candidates(
         for memory, about in read
         if (weights := about.weights) is not None
     ]
-    frequency = Counter(term for _, _, _, matching in worded for term in matching)
-    idf = {term: inverse_frequency(len(worded), frequency[term]) for term in searched}
+    if idf is None:
+        frequency = Counter(term for _, _, _, matching in worded for term in matching)
+        idf = {term: inverse_frequency(len(worded), frequency[term]) for term in searched}
     whole = sum(weight for term, weight in idf.items() if not is_exact(term)) or 1.0
     exact = sum(weight for term, weight in idf.items() if is_exact(term)) or 1.0
     ordinals: Counter[str] = Counter()
-    found = KeywordCandidates([], {}, idf, {})
+    found = KeywordCandidates([], {}, dict(idf), {})
     spoken: dict[str, set[str]] = {}
     for memory, about, weights, matching in worded:
         if isinstance(memory, EntryRow):
@@ -89,12 +93,36 @@ def candidates(
                 keyword=sum(idf[term] * weights[term] for term in matching),
                 coverage=sum(idf[term] for term in matching if not is_exact(term)) / whole,
                 exact=sum(idf[term] for term in matching if is_exact(term)) / exact,
+                is_entry=isinstance(memory, EntryRow),
+                type=memory.type if isinstance(memory, EntryRow) else EVENT,
             )
         )
-    for each in found.candidates[len(found.memories) :]:  # entries come last
-        each.is_entry = True
     found.sessions = {session: sum(idf[term] for term in matched) for session, matched in spoken.items()}
     return found
+
+
+def of_entries(
+    entries: Sequence[EntryRow],
+    generation: str,
+    cache: TermCache,
+    searched: Sequence[str],
+    idf: Mapping[str, float] | None,
+) -> tuple[dict[int, float], Mapping[str, float]]:
+    """By offset: the BM25 scores of those of `entries` that have a term of `searched`; and the idf of the terms.
+
+    It is `idf` or, if that is None, the idf among the entries.
+    """
+    weights = [_terms_of_entry(row, generation, cache).weights or {} for row in entries]
+    if idf is None:
+        frequency = {term: sum(term in each for each in weights) for term in searched}
+        idf = {term: inverse_frequency(sum(map(bool, weights)), frequency[term]) for term in searched}
+    asked = set(searched)
+    scores = {
+        row.offset: sum(idf[term] * each[term] for term in shared)
+        for row, each in zip(entries, weights, strict=True)
+        if (shared := asked & each.keys())
+    }
+    return scores, idf
 
 
 def inverse_frequency(texts: int, holding: int) -> float:
@@ -118,7 +146,7 @@ def _terms_of_entry(row: EntryRow, generation: str, cache: TermCache) -> MemoryT
             terms.weights(points.terms_of(text, row.at)) if text else None,
         )
         cache.put(of_text, row.offset, found)
-    return found._replace(agent=row.owner)
+    return found if found.agent == row.owner else found._replace(agent=row.owner)
 
 
 def _terms_of(memory: RememberedEvent, generation: str, cache: TermCache) -> MemoryTerms:

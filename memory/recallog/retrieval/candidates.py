@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED
+from recallog.retrieval.channels import DEFAULT_CHANNELS, EVENT, WEIGHTED
 from recallog.retrieval.time_scope import TimeScope
 from recallog.retrieval.weights import LONG_TEXT_DISCOUNT
 from recallog_projections.index.passages import PASSAGE_LENGTH
@@ -58,6 +58,8 @@ class Candidate:
     """The number, from 0, of the best of its embedded passages; None if it is unknown."""
     is_entry: bool = False
     """Whether it is an entry, and not an event."""
+    type: str = EVENT
+    """The type of an entry; `EVENT` for an event."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,11 @@
-"""The channels that score a candidate, and the ways to fuse their scores."""
+"""The channels that score a candidate, the ways to fuse their scores, and the presets: rankings of entries alone."""
 
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
-Channel = Literal["semantic", "keyword", "late_interaction", "structure", "temporal", "salience"]
+Channel = Literal["semantic", "keyword", "late_interaction", "structure", "temporal", "salience", "entity"]
 Fusion = Literal["weighted", "rrf"]
+Preset = Literal["four_channel", "hybrid"]
 
 SEMANTIC: Channel = "semantic"
 """Cosine of the query's vector and the memory's."""
@@ -14,13 +16,27 @@ LATE_INTERACTION: Channel = "late_interaction"
 STRUCTURE: Channel = "structure"
 """Conversation structure: neighbouring turns, answers to questions, authors, sessions."""
 TEMPORAL: Channel = "temporal"
-"""Age, halved every 7 days."""
+"""Age, halved every 7 days. In a preset: age, use and confidence."""
 SALIENCE: Channel = "salience"
 """Importance of the kind, and recency in turns."""
+ENTITY: Channel = "entity"
+"""The entities that the query names, and those linked to them in one or two steps. Only presets have it."""
 
 SCORED = (SEMANTIC, KEYWORD, LATE_INTERACTION, TEMPORAL, SALIENCE)
-CHANNELS: frozenset[Channel] = frozenset(get_args(Channel))
+RANKED: Sequence[Channel] = [channel for channel in get_args(Channel) if channel != ENTITY]
+"""The channels of a ranking without a preset."""
 DEFAULT_CHANNELS: frozenset[Channel] = frozenset({SEMANTIC, KEYWORD, LATE_INTERACTION, STRUCTURE})
 
 WEIGHTED: Fusion = "weighted"
 RRF: Fusion = "rrf"
+
+EVENT = "event"
+"""The word that stands for events where types of entries are chosen."""
+
+FOUR_CHANNEL: Preset = "four_channel"
+HYBRID: Preset = "hybrid"
+PRESETS: Mapping[Preset, Sequence[Channel]] = {
+    FOUR_CHANNEL: (SEMANTIC, KEYWORD, ENTITY, TEMPORAL),
+    HYBRID: (SEMANTIC, KEYWORD),
+}
+"""The channels of each preset."""

@@ -4,7 +4,7 @@ The index finds entries by the form that it has processed. What it found is comp
 ended, or that the agent may not read, is dropped, and one with a newer text is compared by words.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 
 from recallog.reading.read_session import ReadSession
@@ -24,9 +24,14 @@ async def of_candidates(
     reading: ReadSession, space: str, agent: str, candidates: Iterable[Candidate]
 ) -> dict[int, EntryRow]:
     """By offset: the rows of those of the candidates that are live entries which `agent` may read."""
-    needs = [
-        RowKey(tables.ROWS.name, space, each.agent, tables.key_of(each.offset)) for each in candidates if each.is_entry
-    ]
+    return await at(reading, space, agent, [(each.agent, each.offset) for each in candidates if each.is_entry])
+
+
+async def at(
+    reading: ReadSession, space: str, agent: str, addresses: Collection[tuple[str, int]]
+) -> dict[int, EntryRow]:
+    """By offset: the rows of those live entries at these owners and offsets that `agent` may read."""
+    needs = [RowKey(tables.ROWS.name, space, owner, tables.key_of(offset)) for owner, offset in addresses]
     if not needs:
         return {}
     snapshot = await reading.snapshot(needs)

@@ -1,17 +1,19 @@
 """The recall query: its filters, its bounds, and the terms and names in its text."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self
 
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval import dates, names
 from recallog.retrieval.candidates import Candidate
-from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED
+from recallog.retrieval.channels import DEFAULT_CHANNELS, EVENT, WEIGHTED, Channel, Preset
 from recallog_projections.index import documents, points, terms
 from recallog_projections.index.engines.engine import EVERYBODY, Filter
+from recallog_projections.views.entries.reading import KIND
+from recallog_projections.views.entries.tables import EntryRow
 from recallog_schemas import Position, limits
 from recallog_schemas.timestamps import micros
 
@@ -30,8 +32,14 @@ class RecallQuery:
     since: datetime | None = None
     until: datetime | None = None
     min_similarity: float | None = None
+    types: Collection[str] | None = None
+    """The types of entries that are searched, `EVENT` for events; None for all."""
     fusion: str = WEIGHTED
     channels: frozenset[str] = DEFAULT_CHANNELS
+    preset: Preset | None = None
+    """The ranking of entries that answers; None for that of events and entries."""
+    weights: Mapping[Channel, float] = field(default_factory=dict)
+    """The weights of the channels of a preset."""
     offset_until: int | None = None
     """Time travel to a position: records with a higher offset are left out."""
     at_until: datetime | None = None
@@ -83,14 +91,39 @@ class RecallQuery:
             offset_until=seen.offset_until,
         )
 
+    def searched(self) -> list[Filter]:
+        """The engine's filters for the memories that may answer: by types, events and entries are searched apart."""
+        wanted = self.wanted()
+        if self.types is None:
+            return [wanted]
+        kept = [KIND] if wanted.kinds is None or KIND in wanted.kinds else []
+        entries = replace(wanted, kinds=kept, types=self.types)
+        return [replace(wanted, kinds_except=[KIND]), entries] if EVENT in self.types else [entries]
+
     def wants(self, candidate: Candidate) -> bool:
         """Whether a visible memory passes the filters. Memories that do not still count as neighbours."""
         return (
-            (self.author is None or candidate.agent == self.author)
-            and (self.kinds is None or candidate.kind in self.kinds)
-            and (self.session is None or candidate.session == self.session)
-            and (self.since is None or candidate.at >= micros(self.since))
-            and (self.until is None or candidate.at < micros(self.until))
+            (self.kinds is None or candidate.kind in self.kinds)
+            and (self.types is None or candidate.type in self.types)
+            and self._is_within(candidate.agent, candidate.session, candidate.at)
+        )
+
+    def wants_entry(self, row: EntryRow) -> bool:
+        """Whether an entry passes the filters, those of time travel too."""
+        return (
+            (self.kinds is None or KIND in self.kinds)
+            and (self.types is None or row.type in self.types)
+            and (self.offset_until is None or row.offset <= self.offset_until)
+            and (self.at_until is None or row.at <= micros(self.at_until))
+            and self._is_within(row.owner, row.session, row.at)
+        )
+
+    def _is_within(self, author: str, session: str | None, at: int) -> bool:
+        return (
+            (self.author is None or author == self.author)
+            and (self.session is None or session == self.session)
+            and (self.since is None or at >= micros(self.since))
+            and (self.until is None or at < micros(self.until))
         )
 
 

@@ -31,12 +31,10 @@ from recallog.retrieval.channels import (
     STRUCTURE,
     TEMPORAL,
 )
+from recallog.retrieval.fusing import RRF_K
 from recallog.retrieval.structure import structure
 from recallog.retrieval.weights import BY_WORDS, WITH_LATE_INTERACTION, WITHOUT_LATE_INTERACTION, RankingWeights
 from recallog_projections.views import salience
-
-RRF_K = 60
-"""Cormack, Clarke and Buettcher, 2009; ranks from 1."""
 
 _HALF_LIFE_DAYS = 7.0
 _DAY = 86_400 * 1_000_000

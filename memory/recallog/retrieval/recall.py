@@ -12,22 +12,35 @@ from recallog.index.semantic_index import SemanticIndex
 from recallog.reading import entry_presence
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.reading.subject import of_agent
-from recallog.retrieval import by_index, by_words, closeness, dates, persons, quoting, ranking, time_scope
+from recallog.retrieval import (
+    blocks,
+    by_index,
+    by_words,
+    closeness,
+    dates,
+    index_lag,
+    persons,
+    presets,
+    quoting,
+    ranking,
+    time_scope,
+)
 from recallog.retrieval import entries as entries_of
 from recallog.retrieval.candidates import Candidate, RankingQuery
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, possible_names, query_terms
 from recallog.retrieval.ranking import Ranked
+from recallog.retrieval.said_once import said_once
 from recallog.retrieval.term_cache import TermCache
 from recallog.retrieval.time_scope import TimeScope
 from recallog_projections.index.documents import entry_point_id
 from recallog_projections.index.language import questions
 from recallog_projections.tables import LogName, RowKey
-from recallog_projections.views import activity, episodic, outline, salience, settings
+from recallog_projections.views import activity, clock, episodic, outline, salience, settings
 from recallog_projections.views.entries import reading as entry_reading
 from recallog_projections.views.entries.tables import EntryRow
 from recallog_projections.views.episodic import RememberedEvent
-from recallog_schemas import Position, codec, limits
+from recallog_schemas import Position, codec
 from recallog_schemas.errors import IndexDamaged, IndexLost, IndexUnavailable
 from recallog_schemas.timestamps import micros
 from recallog_schemas.views import RecallHit, RecallView
@@ -48,8 +61,6 @@ class _Gathered:
     """By offset: the rows of all candidates that are entries."""
     index: IndexSnapshot | None = None
     """The generation of the index that answered; None if none did."""
-    behind: int = 0
-    degraded: str | None = None
 
     @property
     def index_checkpoint(self) -> int:
@@ -68,6 +79,8 @@ async def recall(
 
     If the index fails at any step, only words are compared, and `degraded` says why.
     """
+    if query.preset is not None:
+        return await presets.recall(reading, index, cache, query)
     failed: IndexUnavailable | None = None
     for _ in range(_TRIES if index is not None else 0):
         try:
@@ -96,6 +109,7 @@ async def _recalled(
     rows = [RowKey(activity.AGENTS.name, query.space, name) for name in spellings]
     rows += [RowKey(salience.CLOCK.name, query.space), RowKey(outline.OUTLINES.name, query.space)]
     rows += [RowKey(settings.AGENTS.name, query.space, query.agent), *entry_presence.rows(query.space)]
+    rows.append(RowKey(clock.NOW.name, query.space))
     logs = episodic.logs(query.space, query.agent, log_events)
     # The logs have thousands of entries, and few queries need them while the index is served.
     own = LogName(episodic.OWN.name, query.space, query.agent)
@@ -116,15 +130,18 @@ async def _recalled(
                 snapshot = await reading.snapshot(rows, logs)
             memories = snapshot.memories(query.space, query.agent)
         # A past may also have entries that the index does not have any more.
-        changed = gathered.index_checkpoint != snapshot.processed or query.at_until is not None
-        if changed and entry_presence.has_entries(snapshot, query.space):
+        same = query.at_until is None and entry_presence.are_as_at(snapshot, query.space, gathered.index_checkpoint)
+        if not same and entry_presence.has_entries(snapshot, query.space):
             for row in await entries_of.newest(reading, query.space, query.agent):
                 if row.offset not in gathered.entries:
                     entries[row.offset] = row
+        own_settings = snapshot.row(settings.AGENTS, query.space, query.agent)
+        for block in await blocks.included(reading, query.space, query.agent, own_settings):
+            entries[block.offset] = block
         if memories or entries:
             _add_by_words(gathered, snapshot, memories, entries.values(), cache, query, words)
     entries_of.set_apart(gathered.candidates)
-    _note_lag(gathered, snapshot)
+    lag = index_lag.of(gathered.index, snapshot)
     turn = snapshot.row(salience.CLOCK, query.space)
     context = RankingQuery(
         authors=words.authors,
@@ -144,20 +161,20 @@ async def _recalled(
     least = query.min_similarity
     if least is not None:
         ranked = [one for one in ranked if one.candidate.semantic is None or one.candidate.semantic >= least]
-    weak = _weak(gathered, ranked, words, query.top_k)
-    hits = await _hits(snapshot.partition, query, gathered, ranked[: query.top_k], weak)
+    hits = await _best_hits(snapshot.partition, query, gathered, ranked, words)
     return RecallView(
         **await of_agent(reading, snapshot, query.space, query.agent),
         query=query.text,
         top_k=query.top_k,
         channels=_used(gathered.candidates, query),
         fusion=query.fusion,
+        now=presets.now_of(snapshot, query),
         hits=tuple(hits),
         considered=len(gathered.candidates),
         index=gathered.index.generation if gathered.index else None,
         index_checkpoint=position(snapshot.partition, gathered.index.checkpoint) if gathered.index else None,
-        index_behind=gathered.behind,
-        degraded=gathered.degraded,
+        index_behind=lag.positions,
+        degraded=lag.degraded,
     )
 
 
@@ -183,21 +200,6 @@ def _now(snapshot: Snapshot, query: RecallQuery) -> datetime | None:
     return codec.decode(newest[0].data).at if newest else None
 
 
-def _note_lag(gathered: _Gathered, snapshot: Snapshot) -> None:
-    if gathered.index is not None:
-        gathered.behind = max(0, snapshot.processed - gathered.index_checkpoint)
-        if gathered.behind > limits.RECALL_INDEX_LAG_MAX:
-            gathered.degraded = (
-                f"the index is {gathered.behind:,} positions behind, {_percent(gathered, snapshot)} % are done; of "
-                "newer memories only words were compared"
-            )
-
-
-def _percent(gathered: _Gathered, snapshot: Snapshot) -> int:
-    """How much of what the views have processed the index has processed too."""
-    return 100 * (gathered.index_checkpoint + 1) // (snapshot.processed + 1)
-
-
 async def _resolved_entries(gathered: _Gathered, reading: ReadSession, query: RecallQuery) -> dict[int, EntryRow]:
     """Drop the candidates that are no entries which the agent may read.
 
@@ -211,7 +213,7 @@ async def _resolved_entries(gathered: _Gathered, reading: ReadSession, query: Re
             continue
         if row is not None:
             gathered.entries[each.offset] = row
-            each.importance = row.importance
+            each.importance, each.type = row.importance, row.type
         known.append(each)
     gathered.candidates = known
     return {offset: row for offset, row in rows.items() if offset not in gathered.entries}
@@ -253,6 +255,20 @@ def _weak(gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms, firs
     """The offsets of the weak memories among the `first` of `ranked`."""
     found = [one.candidate for one in ranked]
     return closeness.weak(found, gathered.candidates, words.terms, first=first)
+
+
+async def _best_hits(
+    partition: int, query: RecallQuery, gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms
+) -> list[RecallHit]:
+    """The `query.top_k` best memories, of which none is made from another; if some are, further ones follow."""
+    shown: list[RecallHit] = []
+    found: list[RecallHit] = []
+    while len(found) < query.top_k and len(shown) < len(ranked):
+        end = len(shown) + query.top_k - len(found)
+        weak = _weak(gathered, ranked, words, end)
+        shown += await _hits(partition, query, gathered, ranked[len(shown) : end], weak)
+        found = said_once(shown)
+    return found
 
 
 async def _hits(

@@ -229,11 +229,9 @@ class SqliteStore(Store):
                 raise Rebuilding(f"the generation {generation.id} is gone; read again")
             number, checkpoint = state
             report = damaged is not None
-            items, beside = _scan_rows(connection, number, table, keys, newest_first, limit + 1, report)
+            items = _scan_rows(connection, number, table, keys, newest_first, limit + 1, report)
             if not items and owner is None and not newest_first:
                 items = sqlite_logs.scan(connection, number, table, space, after, limit + 1, report)
-                beside = [] if items else beside
-            items += beside
             page, last = items[:limit], len(items) <= limit
             if damaged is not None:
                 damaged.extend(item.row_key for item in page if item.data is DAMAGED)
@@ -361,11 +359,12 @@ def _scan_rows(
     newest_first: bool,
     limit: int,
     report: bool,
-) -> tuple[list[StoredRow], list[StoredRow]]:
-    """Rows of a table, and damaged ones beside them; with `report`, the data of damaged ones is `DAMAGED`.
+) -> list[StoredRow]:
+    """Rows of a table; with `report`, the data of damaged ones is `DAMAGED`.
 
     A damaged key can make a search begin too late or end too early. The row before the first one and the row after the
     last one are therefore checked too: if rows were missed, one of the two has another key than it was stored with.
+    With `report`, a damaged one of another table counts only if it was stored in this one.
     """
     low = (number, table, *keys.first)
     high = (number, f"{table}\0", "", "", "") if keys.end is None else (number, table, *keys.end)
@@ -394,13 +393,13 @@ def _scan_rows(
             beside.append(_neighbour(connection, "<", last or high))
         else:
             beside.append(_neighbour(connection, ">", last) if last else _neighbour(connection, ">=", low))
-    damaged = []
     for row in filter(None, beside):
         if not is_intact(row[0], row[1:5], *row[5:]):
             if not report:
                 raise _damaged_row(row[1:5])
-            damaged.append(StoredRow(str(row[2]), str(row[3]), str(row[4]), DAMAGED))
-    return items, damaged
+            if row[1] == table or is_intact(number, (table, *row[2:5]), *row[5:]):
+                items.append(StoredRow(str(row[2]), str(row[3]), str(row[4]), DAMAGED))
+    return items
 
 
 def _neighbour(

@@ -5,16 +5,19 @@ from collections.abc import Sequence
 from recallog_projections.projection import Projection
 from recallog_projections.views.activity import Activity
 from recallog_projections.views.beliefs import Beliefs
+from recallog_projections.views.clock import Clock
 from recallog_projections.views.consensus import ConsensusProjection
 from recallog_projections.views.due import Due
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.episodic import Episodic
+from recallog_projections.views.graph.projection import Graph
 from recallog_projections.views.items import Items
 from recallog_projections.views.outline import OutlineProjection
 from recallog_projections.views.reflection import Reflection
 from recallog_projections.views.salience import Salience
 from recallog_projections.views.scene import Scene
 from recallog_projections.views.settings import SettingsProjection
+from recallog_projections.views.uses import Uses
 from recallog_schemas import limits
 
 _BUILTIN = (
@@ -25,8 +28,11 @@ _BUILTIN = (
     | Scene
     | Activity
     | OutlineProjection
+    | Clock
     | ConsensusProjection
     | Entries
+    | Graph
+    | Uses
     | Items
     | Due
     | SettingsProjection
@@ -36,12 +42,12 @@ _BUILTIN = (
 def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
     """All built-in projections in the order of folding. Logs of events retain the newest `log_events`.
 
-    Reflection follows episodic, whose log totals it reads, and due work follows entries and items. Settings come last,
-    so that the others apply the settings before the record.
+    Reflection follows episodic, whose log totals it reads; the graph and uses follow entries, and due work follows both
+    entries and items. Settings come last, so that the others apply the settings before the record.
     """
     return [
         Episodic(log_events), Salience(), Reflection(), Beliefs(), Scene(), Activity(), OutlineProjection(),
-        ConsensusProjection(), Entries(), Items(), Due(), SettingsProjection(),
+        ConsensusProjection(), Clock(), Entries(), Graph(), Uses(), Items(), Due(), SettingsProjection(),
     ]  # fmt: skip
 
 

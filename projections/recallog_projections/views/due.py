@@ -13,7 +13,7 @@ import msgspec
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
-from recallog_projections.views import migration
+from recallog_projections.views import migration, settings
 from recallog_projections.views.entries import tables as entries
 from recallog_schemas import Event, Record, timestamps, triggers
 from recallog_schemas.triggers import Trigger
@@ -39,6 +39,14 @@ class Work(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a migration: the texts to keep, each with the path where it stands in working memory."""
     entries: tuple[str, ...] = ()
     """Of a retraction: the ids of the entries that name a retracted one as a source."""
+    since: int = -1
+    """Of an extraction: the offset at which the agent's turn before ended in the session; -1 if it is the first one."""
+
+
+class Turn(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The newest end of a turn."""
+
+    offset: int
 
 
 class Standing(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -55,20 +63,24 @@ NOW = Table("due.now", Work)
 """At ("", "", `now_key`)."""
 STANDING = Table("due.standing", Standing)
 """At (space, "", id of the trigger)."""
+TURNS = Table("due.turns", Turn)
+"""At (space, agent, session); the session is "" for turns of none."""
 COUNT = Table("due.count", Count, write_only=True)
 """Agents with a threshold of reflections, at (space, `count_key`, agent)."""
 
 _ENDING = "session.ended"
+_TURN = "turn.ended"
 _RETRACTING = frozenset({"memory.erased", "memory.retracted"})
 
 
 class Due:
-    """Folds causes and closing events into `due.now`. It follows `entries` and `items`, whose rows it reads."""
+    """Folds causes and closing events into `due.now`. It follows `entries` and `items`, whose rows it reads, and is
+    followed by the settings: those before the event hold."""
 
     name: ClassVar[str] = "due"
     version: ClassVar[int] = 1
-    kinds = _RETRACTING | triggers.CLOSINGS | {_ENDING}
-    tables = (NOW, STANDING)
+    kinds = _RETRACTING | triggers.CLOSINGS | {_ENDING, _TURN}
+    tables = (NOW, STANDING, TURNS)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
         event = record.event
@@ -76,6 +88,8 @@ class Due:
             return [each for agent in _leaving(event) for each in migration.needs(event.space, agent, event.session)]
         if event.kind in _RETRACTING:
             return [entries.ref_key(event.space, id_) for id_ in _changed(record)]
+        if event.kind == _TURN:
+            return (_turn_key(event), RowKey(settings.AGENTS.name, event.space, event.agent))
         trigger = triggers.named_by(event)
         return () if trigger is None else (RowKey(STANDING.name, event.space, "", trigger.id),)
 
@@ -90,6 +104,10 @@ class Due:
                 yield RowKey(entries.SOURCES.name, event.space, "", lost)
                 yield RowKey(STANDING.name, event.space, "", _retraction(record, lost).id)
             return
+        if event.kind == _TURN:
+            if _extracts(rows, event):
+                yield RowKey(STANDING.name, event.space, "", _extraction(event).id)
+            return
         trigger = triggers.named_by(event)
         standing = rows.get(STANDING, event.space, "", trigger.id) if trigger is not None else None
         if standing is not None:
@@ -102,6 +120,8 @@ class Due:
             _migrate(rows, record)
         elif record.event.kind in _RETRACTING:
             _continue_erasure(rows, record)
+        elif record.event.kind == _TURN:
+            _extract(rows, record)
         else:
             _close(rows, record)
 
@@ -194,3 +214,31 @@ def _retracted(rows: Rows, record: Record) -> list[str]:
 def _changed(record: Record) -> Iterable[str]:
     payload = record.event.payload
     return dict.fromkeys(payload["entries"]) if "entries" in payload else (payload["entry"],)
+
+
+# Extraction: when a turn of an agent that is set to it ends, facts are drawn from what it could see in it.
+
+
+def _extract(rows: Rows, record: Record) -> None:
+    event = record.event
+    _, *address = _turn_key(event)
+    before = rows.get(TURNS, *address)
+    rows.put(TURNS, Turn(record.offset), *address)
+    if _extracts(rows, event):
+        trigger = _extraction(event)
+        since = -1 if before is None else before.offset
+        put(rows, msgspec.structs.replace(work_of(record, trigger, event.agent), since=since), trigger)
+
+
+def _turn_key(event: Event) -> RowKey:
+    return RowKey(TURNS.name, event.space, event.agent, event.session or "")
+
+
+def _extracts(rows: Rows, event: Event) -> bool:
+    """Whether the agent is set to it."""
+    configured = rows.get(settings.AGENTS, event.space, event.agent)
+    return configured is not None and configured.extract_facts is True
+
+
+def _extraction(event: Event) -> Trigger:
+    return triggers.caused_by(triggers.EXTRACTION, event.space, event.agent, event.id)

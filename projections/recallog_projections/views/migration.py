@@ -71,6 +71,11 @@ def texts_of(key: str, value: Any) -> Iterator[KeptText]:
             yield from texts_of(_below(key, str(index)), each)
 
 
+def qualifies(text: str) -> bool:
+    """Whether a text may be one of working memory that an agent wants to keep."""
+    return _QUALIFYING.match(text.strip()) is not None
+
+
 def _below(path: str, name: str) -> str:
     return f"{path}.{name}"[: limits.MIGRATED_PATH_CHARS_MAX]
 

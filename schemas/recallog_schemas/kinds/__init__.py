@@ -9,6 +9,7 @@ from recallog_schemas.kinds.catalogue import CATALOGUE as CATALOGUE
 from recallog_schemas.kinds.catalogue import CATALOGUE_VERSION as CATALOGUE_VERSION
 from recallog_schemas.kinds.catalogue import DEFAULT_SHARED_KINDS as DEFAULT_SHARED_KINDS
 from recallog_schemas.kinds.catalogue import ENTRIES as ENTRIES
+from recallog_schemas.kinds.catalogue import RETAINED as RETAINED
 from recallog_schemas.kinds.catalogue import DeclaredKind as DeclaredKind
 from recallog_schemas.kinds.catalogue import SpaceConfigured as SpaceConfigured
 from recallog_schemas.kinds.catalogue import allows_only_a_text as allows_only_a_text

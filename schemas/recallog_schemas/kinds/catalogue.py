@@ -232,6 +232,9 @@ CATALOGUE: Mapping[str, Kind] = {
     )
 }
 
+RETAINED = "memory.retained"
+"""The kind of the events that stand for entries in answers."""
+
 ENTRIES = frozenset(name for name, kind in CATALOGUE.items() if kind.role == ENTRY)
 """The kinds whose events an agent keeps on purpose."""
 

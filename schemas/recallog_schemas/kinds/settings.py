@@ -37,9 +37,9 @@ class WorkingSettings(Part):
     labels: Annotated[list[ItemName], Field(max_length=limits.WORKING_BLOCKS_MAX)] | None = None
     """The blocks that prompts show, in this order (null: all of them, by label)."""
     max_bytes: Annotated[int, Field(ge=1, le=limits.ITEM_VALUE_BYTES_MAX)] = limits.WORKING_DOCUMENT_BYTES
-    """The bytes of the whole document; a longer one is cut."""
+    """The bytes of the whole document; a longer one is cut, and ends in a mark."""
     include_in_rag: bool = False
-    """Whether recall finds its blocks."""
+    """Whether recall finds its blocks, as entries of the type `block`. A prompt shows none of them twice."""
     structured: bool = False
     """Whether prompts show it as the JSON of the document instead of headings."""
 

@@ -45,11 +45,13 @@ if TYPE_CHECKING:
     from recallog_schemas.views.long_term import EntryStats as EntryStats
     from recallog_schemas.views.long_term import EntryView as EntryView
     from recallog_schemas.views.long_term import ErasuresPage as ErasuresPage
+    from recallog_schemas.views.long_term import ExtractedFacts as ExtractedFacts
     from recallog_schemas.views.long_term import Lesson as Lesson
     from recallog_schemas.views.long_term import LessonsView as LessonsView
     from recallog_schemas.views.long_term import MergedEntry as MergedEntry
     from recallog_schemas.views.long_term import Retained as Retained
     from recallog_schemas.views.long_term import Seeded as Seeded
+    from recallog_schemas.views.long_term import Synthesis as Synthesis
     from recallog_schemas.views.maintenance import AbortReport as AbortReport
     from recallog_schemas.views.maintenance import CopyReport as CopyReport
     from recallog_schemas.views.maintenance import LeftOut as LeftOut
@@ -149,11 +151,13 @@ else:
                 "EntryStats",
                 "EntryView",
                 "ErasuresPage",
+                "ExtractedFacts",
                 "Lesson",
                 "LessonsView",
                 "MergedEntry",
                 "Retained",
                 "Seeded",
+                "Synthesis",
             ],
             "recallog_schemas.views.maintenance": [
                 "AbortReport",

@@ -18,8 +18,11 @@ class ContextView(OfAgent):
     shortened: int
     """Number of lines that the budget cut. The text of a cut line ends in "…"; of a due reflection's evidence only the
     id is left."""
+    entries: tuple[str, ...]
+    """The ids of the entries under RECALLED, best first."""
     degraded: str | None
-    """Why the RECALLED section is worse than it could be; None if it is not, or if nothing is recalled."""
+    """Why the RECALLED section, or the choice of memories by an index that the program gave, is worse than it could be;
+    None if it is not."""
     reflection: ReflectionView
     """Whether a reflection is due: the prompt then requests it, and `reflection.answer(...)` returns the answer's
     event."""

@@ -132,6 +132,47 @@ class Retained(View):
         return " ".join(part for part in shown if part)
 
 
+class ExtractedFacts(View):
+    """The facts that were drawn from a text."""
+
+    ids: tuple[str, ...]
+    """The ids of the entries that have the facts now, each once: new ones, and those that had them already."""
+    retained: tuple[Retained, ...]
+    """What became of each fact, in the order of the text."""
+    failed: str | None
+    """Why the extractor failed. None: it did not."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the extractor has answered."""
+        return self.failed is None
+
+    def format(self) -> str:
+        """One line for each fact; `(nothing)` if there are none, or why the extractor failed."""
+        if self.failed is not None:
+            return f"failed: {one_line(self.failed)}"
+        return "\n".join(each.format() for each in self.retained) or "(nothing)"
+
+
+class Synthesis(OfAgent):
+    """An answer from what an agent keeps."""
+
+    question: str
+    """The question."""
+    answer: str
+    """The answer; "No memories to reflect on." if no fact or experience was found."""
+    sources: tuple[str, ...]
+    """The ids of the entries that it was made from, best first."""
+    degraded: str | None
+    """Why the entries may not be the best ones; None: they are."""
+    stored: Retained | None
+    """What became of the answer as an insight. None: it was not to be kept, or there was none."""
+
+    def format(self) -> str:
+        """The answer."""
+        return self.answer
+
+
 class EntriesChange(View):
     """What a change did to entries."""
 
@@ -204,6 +245,8 @@ class EntryStats(OfAgent):
     """The ids of the pinned entries, at most 5."""
     working_block_count: int
     """Blocks of working memory."""
+    entity_link_count: int
+    """Pairs of entities that entries name together, in the agent's own graph and in that of the shared entries."""
     balance: float | None
     """The units that the agent may still spend. None: it was never granted any, and pays nothing."""
     spent: float

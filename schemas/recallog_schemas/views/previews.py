@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from recallog_schemas.event import Position
+from recallog_schemas.kinds import RETAINED
 from recallog_schemas.views.base import OfAgent, Remembered, View, line_prefix, one_line
 from recallog_schemas.views.recall import Recalled
 
@@ -43,8 +44,15 @@ class SearchHit(Preview):
 
     score: float
     """Rounded to four decimals; comparable within one result only."""
+    also: tuple[str, ...] = ()
+    """The ids of further hits that it stands for: an entry made from it, or what it was made from."""
     weak: bool
     """Whether it probably has nothing to do with the query, by a measure that holds across results, unlike `score`."""
+
+    @property
+    def is_entry(self) -> bool:
+        """Whether it is an entry, and not an event."""
+        return self.kind == RETAINED
 
 
 class SearchPage(Recalled):

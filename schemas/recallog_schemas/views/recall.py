@@ -1,6 +1,9 @@
 """Results of recall: whole memories with their scores."""
 
+from datetime import datetime
+
 from recallog_schemas.event import Position
+from recallog_schemas.kinds import RETAINED
 from recallog_schemas.shortening import MARK
 from recallog_schemas.views.base import OfAgent, Remembered
 
@@ -13,14 +16,21 @@ class RecallHit(Remembered):
     parts: dict[str, float]
     """The contribution of each channel, and of each term of conversation structure, to the score."""
     similarity: float | None
-    """Cosine similarity of the query and the memory in its context; None if no vector was compared."""
+    """Cosine similarity of the query and the memory in its context, or the entry alone; None if it is not known."""
     source: str
     """"index", or "views" if only the words were compared."""
     passage: tuple[int, int] | None = None
     """The start and the end, in characters of `text`, of the passage that matches best; None if the text is one
     passage."""
+    also: tuple[str, ...] = ()
+    """The ids of further hits that it stands for: an entry made from it, or what it was made from."""
     weak: bool
     """Whether it probably has nothing to do with the query, by a measure that holds across results, unlike `score`."""
+
+    @property
+    def is_entry(self) -> bool:
+        """Whether it is an entry, and not an event."""
+        return self.event.kind == RETAINED
 
     @property
     def quote(self) -> str:
@@ -41,6 +51,11 @@ class Recalled(OfAgent):
     """The channels that were used."""
     fusion: str
     """How the channels were combined: "weighted" or "rrf"."""
+    preset: str | None = None
+    """The ranking of entries that answered, "four_channel" or "hybrid"; None for that of events and entries."""
+    now: datetime | None = None
+    """The time of the query, from which ages are measured: its `now` or `as_of`, else that of the newest event of the
+    space."""
     considered: int
     """The number of memories that were scored."""
     index: str | None

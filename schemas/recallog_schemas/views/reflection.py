@@ -10,6 +10,8 @@ from recallog_schemas.views.base import EventLine, ListView, OfAgent, Remembered
 
 FAILURES = frozenset({"reflection.failed", triggers.FAILED})
 """The kinds of answers that a reactor could not give."""
+_AMOUNTS = {triggers.MIGRATION: ("text", "texts"), triggers.EXTRACTION: ("turn", "turns")}
+"""What the number of a trigger counts, by its kind; else entries."""
 
 
 class Belief(Remembered):
@@ -115,12 +117,13 @@ class PendingTrigger(View):
     """The name of the agent."""
     kind: str
     """What is due: reflection.due, migration.due (a session ended, whose working memory holds what its agent wants to
-    keep), or retraction.due (an erasure reaches what was made from its dependents)."""
+    keep), retraction.due (an erasure reaches what was made from its dependents), or extraction.due (a turn ended, from
+    which facts are extracted)."""
     trigger: str
     """The id of the trigger."""
     events: int
-    """Of a reflection, the number of events that the agent could see since its last one; else the number of texts or
-    entries that the answer is about."""
+    """Of a reflection, the number of events that the agent could see since its last one; else the number of texts,
+    entries or turns that the answer is about."""
     threshold: int | None
     """The number of events that makes a reflection due; None for other kinds."""
 
@@ -133,8 +136,8 @@ class PendingTrigger(View):
         """What the trigger is about, as a number."""
         if self.threshold is not None:
             return f"{self.events:,} of {self.threshold:,} events"
-        what = "text" if self.kind == triggers.MIGRATION else "entry" if self.events == 1 else "entries"
-        return f"{self.events:,} {what}{'s' if what == 'text' and self.events != 1 else ''}"
+        one, more = _AMOUNTS.get(self.kind, ("entry", "entries"))
+        return f"{self.events:,} {one if self.events == 1 else more}"
 
 
 class PendingView(ListView[PendingTrigger]):

@@ -39,7 +39,8 @@ class SalientView(OfAgent):
     considered: int
     """The number of events that were scored."""
     relevance_by: str | None = Field(default=None, exclude_if=lambda by: by is None)
-    """"meaning" (the semantic index), or "words" with the reason. None, and left out, if the index is off."""
+    """"meaning" (the semantic index), "the index of this memory" (one that the program gave), or "words" with the
+    reason. None, and left out, if there is no index."""
     memories: tuple[Salient, ...]
     """The events, oldest first."""
 

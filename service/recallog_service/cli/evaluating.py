@@ -7,12 +7,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 
 from recallog import Memory, Settings
-from recallog.retrieval.channels import DEFAULT_CHANNELS, Channel
+from recallog.retrieval.channels import DEFAULT_CHANNELS, RANKED, Channel
 from recallog_projections.index.embedders import registry
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.cli import evaluation_tables, terminal
@@ -42,8 +42,7 @@ def register(app: typer.Typer) -> None:
 
 
 _BATCH_EVENTS = 500
-_CHANNELS: tuple[Channel, ...] = get_args(Channel)
-_DEFAULT_CHANNELS = tuple(channel for channel in _CHANNELS if channel in DEFAULT_CHANNELS)
+_DEFAULT_CHANNELS = tuple(channel for channel in RANKED if channel in DEFAULT_CHANNELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,9 +249,9 @@ async def _evaluated(given: _Input, folder: Path, options: _Options) -> FileResu
             runs.append(await _run(given, options.name, _Asker(memory, options.channels), settings))
             with terminal.bar(f"{given.name}: asking elsewhere", "questions") as asked:
                 elsewhere = await result.elsewhere_of(given.misplaced, _Asker(memory, options.channels).ask, asked)
-            for channel in _CHANNELS if options.ablations else ():
+            for channel in RANKED if options.ablations else ():
                 name = f"{'without' if channel in DEFAULT_CHANNELS else 'with'} {channel}"
-                changed = tuple(each for each in _CHANNELS if (each in DEFAULT_CHANNELS) != (each == channel))
+                changed = tuple(each for each in RANKED if (each in DEFAULT_CHANNELS) != (each == channel))
                 runs.append(await _run(given, name, _Asker(memory, changed), settings))
         if options.ablations:
             async with Memory.open(settings := _settings(folder, OFF), progress=advance) as memory:

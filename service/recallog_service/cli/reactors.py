@@ -45,10 +45,11 @@ def react_command(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Answer due triggers, each once: reflections, ended sessions, erasures.
+    """Answer due triggers, each once: reflections, turns, sessions, erasures.
 
     A due reflection becomes a belief of its agent. What an agent has marked to be
-    kept becomes entries when a session ends. An erasure is continued to what was
+    kept becomes entries when a session ends, and so do the facts of a turn that
+    ends, if its agent is set to extract_facts (RECALLOG_EXTRACTOR). An erasure is continued to what was
     made from the erased entries.
 
     With a URL as the reflector, texts leave this machine: the events of the agents,

@@ -127,7 +127,8 @@ def _when(at: datetime) -> str:
 
 
 def _mark(hit: "views.RecallHit | views.SearchHit") -> str:
-    return "  (weak)" if hit.weak else ""
+    also = f"  (also {', '.join(hit.also)})" if hit.also else ""
+    return f"{also}  (weak)" if hit.weak else also
 
 
 def _why(hit: "views.RecallHit", view: "views.RecallView") -> Iterable[str]:
@@ -159,7 +160,7 @@ def _start_of_recall(view: "views.RecallView | views.SearchPage", *, found: bool
 def _end_of_recall(view: "views.Recalled", *, explain: bool = False) -> None:
     """One line: how many memories were compared and how, and why the answer is degraded. `explain` adds the generation
     and checkpoint."""
-    parts = [f"{view.considered:,} memories compared by {', '.join(view.channels)} ({view.fusion})"]
+    parts = [f"{view.considered:,} memories compared by {', '.join(view.channels)} ({view.preset or view.fusion})"]
     if view.index_behind:
         parts.append(f"the index is {view.index_behind:,} positions behind")
     if view.degraded is not None:

@@ -119,7 +119,7 @@ COMMANDS = {
     ),
     "react": (
         "reactors",
-        "Answer due triggers, each once: reflections, ended sessions, erasures.",
+        "Answer due triggers, each once: reflections, turns, sessions, erasures.",
     ),
     "watch": (
         "watching",

@@ -6,6 +6,8 @@ from recallog_projections.index.embedders.prefixes import split_name
 from recallog_schemas import limits
 from recallog_schemas.errors import SettingsError
 
+GIVEN = "given"
+"""The name in an index of an embedder that a program gave to `Memory.open`."""
 _SPELLINGS = """\
   minilm                                  all-MiniLM-L6-v2 on this machine, without torch
   onnx:<folder>                           a sentence-transformer in ONNX form
@@ -34,6 +36,11 @@ def embedder(
     """
     name = name.strip()
     kind, separator, rest = name.partition(":")
+    if name == GIVEN:
+        raise SettingsError(
+            "the index was built by a program with an embedder of its own. Open the memory with it: "
+            "Memory.open(embedder=...), or build the index again: recallog reindex --model minilm"
+        )
     if kind in ("http", "https"):
         return _endpoint(name, api_key, deadline_seconds)
     where, prefixes = split_name(rest) if kind in _OWN_SCHEMES else (rest, None)

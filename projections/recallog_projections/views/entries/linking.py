@@ -11,6 +11,7 @@ import msgspec
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
+from recallog_projections.views import migration
 from recallog_projections.views.entries import tables, texts
 from recallog_projections.views.entries.tables import (
     AgentEntries,
@@ -19,6 +20,7 @@ from recallog_projections.views.entries.tables import (
     EntryId,
     EntryRef,
     EntryRow,
+    Kept,
     Live,
     Owner,
 )
@@ -38,6 +40,8 @@ def needs(row: EntryRow) -> Iterable[RowKey]:
     yield RowKey(tables.AGENTS.name, row.space, row.owner)
     if (digest := digest_of(row)) is not None:
         yield RowKey(tables.DIGESTS.name, row.space, row.owner, digest)
+    if migration.qualifies(row.text):
+        yield RowKey(tables.KEPT.name, row.space, row.owner, texts.text_key(row.text))
     for source in row.sources:
         yield RowKey(tables.SOURCES.name, row.space, "", source)
 
@@ -77,7 +81,7 @@ def digest_of(row: EntryRow) -> str | None:
     """The key of its text among those of its owner; None for types of which equal ones are kept."""
     if row.type in texts.NEVER_DEDUPLICATED:
         return None
-    return texts.digest_key(row.type, row.text, row.audience, shared=row.shared)
+    return texts.digest_key(row.type, row.text, row.audience, shared=row.shared, subject=row.subject)
 
 
 def twin(rows: Rows, row: EntryRow) -> str | None:
@@ -104,6 +108,8 @@ def add(rows: Rows, row: EntryRow) -> None:
         rows.put(tables.SOURCES, Dependents((*known.ids, row.id)), space, "", source)
     if row.subject is not None:
         rows.put(tables.SUBJECTS, EntryId(row.id), space, owner, tables.subject_key(row.subject, row.offset))
+    if migration.qualifies(row.text):
+        rows.put(tables.KEPT, Kept(), space, owner, texts.text_key(row.text))
     _count(rows, row, 1)
     if row.priority == PINNED:
         agent = agent_of(rows, space, owner)

@@ -11,10 +11,9 @@ from typing import ClassVar
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
 from recallog_projections.views.entries import accounts, changing, retaining, tables
-from recallog_projections.views.entries.kinds import RETAINING
+from recallog_projections.views.entries.kinds import CHANGING, RETAINING
 from recallog_schemas import Record
 
-_CHANGING = frozenset({"memory.updated", "memory.retracted", "memory.archived", "memory.erased", "memory.transferred"})
 _METERING = "memory.metered"
 
 
@@ -23,7 +22,7 @@ class Entries:
 
     name: ClassVar[str] = "entries"
     version: ClassVar[int] = 1
-    kinds = RETAINING | _CHANGING | {_METERING}
+    kinds = RETAINING | CHANGING | {_METERING}
     tables = tables.ALL
 
     def needs(self, record: Record) -> Iterable[RowKey]:

@@ -3,9 +3,9 @@
 import json
 
 from recallog_projections.views.entries.tables import LIVE, EntryRow, Status
-from recallog_schemas import Event, timestamps
+from recallog_schemas import Event, kinds, timestamps
 
-KIND = "memory.retained"
+KIND = kinds.RETAINED
 """The kind of the events that stand for entries."""
 
 

@@ -1,8 +1,9 @@
 """The fold of `memory.retained` and `experience.recorded`: whether the event becomes an entry, or duplicates one.
 
 The first of these that applies decides: a source that is erased, or has too many dependents; an entry that exceeds a
-row; a live entry with the same text; the nearest live entry, by the similarity that the event states; the balance of
-its agent. The nearest entry counts only if it has the same owner, type and readers, and still the compared text.
+row; a live entry with the same text; for what the end of a session retains, an earlier entry with this text; the
+nearest live entry, by the similarity that the event states; the balance of its agent. The nearest entry counts only if
+it has the same owner, type, readers and subject, and still the compared text.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,10 +13,10 @@ import msgspec
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
-from recallog_projections.views import settings, visibility
+from recallog_projections.views import migration, settings, visibility
 from recallog_projections.views.entries import linking, tables, texts
 from recallog_projections.views.entries.tables import EntryRef, EntryRow
-from recallog_schemas import Event, Record, kinds, limits, timestamps
+from recallog_schemas import Event, Record, kinds, limits, timestamps, triggers
 
 FACT = "fact"
 EXPERIENCE = "experience"
@@ -37,6 +38,8 @@ def needs(record: Record) -> Iterable[RowKey]:
     yield RowKey(tables.TYPES.name, space, owner, _type(event))
     if event.kind != "memory.retained":
         return
+    if migration.qualifies(event.payload["text"]):
+        yield RowKey(tables.KEPT.name, *_kept_key(event))
     if (nearest := event.payload.get("nearest")) is not None:
         yield tables.ref_key(space, nearest["id"])
     for source in event.payload.get("sources") or ():
@@ -51,7 +54,7 @@ def further_needs(rows: Rows, record: Record) -> Iterable[RowKey]:
     type_ = _type(event)
     if type_ not in texts.NEVER_DEDUPLICATED:
         shared = visibility.is_shared(event, rows.get(settings.SPACES, event.space))
-        digest = texts.digest_key(type_, payload["text"], _audience(event), shared=shared)
+        digest = texts.digest_key(type_, payload["text"], _audience(event), shared=shared, subject=event.subject)
         yield RowKey(tables.DIGESTS.name, event.space, event.agent, digest)
     for source in payload.get("sources") or ():
         ref = rows.get(tables.IDS, event.space, "", source)
@@ -152,6 +155,8 @@ def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
     twin = linking.twin(rows, row)
     if twin is not None:
         return EntryRef(row.owner, row.offset, tables.DUPLICATE, tables.EQUAL, twin, 1.0)
+    if _is_migrated(record.event) and rows.get(tables.KEPT, *_kept_key(record.event)) is not None:
+        return EntryRef(row.owner, row.offset, tables.REFUSED, tables.KEPT_BEFORE)
     near = _near(rows, row, record.event.payload.get("nearest"))
     if near is not None:
         return _duplicate(rows, row, near, record)
@@ -182,6 +187,17 @@ def _refusal(rows: Rows, row: EntryRow) -> str | None:
     return tables.TOO_LARGE if is_too_large(row) else None
 
 
+def _is_migrated(event: Event) -> bool:
+    """Whether no agent has retained the text, but the end of a session."""
+    trigger = triggers.answered_by(event)
+    return trigger is not None and trigger.kind == triggers.MIGRATION
+
+
+def _kept_key(event: Event) -> tuple[str, str, str]:
+    """The address in `tables.KEPT` of the text that an event would retain."""
+    return event.space, event.agent, texts.text_key(event.payload["text"])
+
+
 def _near(rows: Rows, row: EntryRow, nearest: Mapping[str, Any] | None) -> EntryRow | None:
     """The live entry that the event nearly equals, by what it says about its nearest one."""
     if nearest is None or row.type in texts.NEVER_DEDUPLICATED:
@@ -192,8 +208,8 @@ def _near(rows: Rows, row: EntryRow, nearest: Mapping[str, Any] | None) -> Entry
     if ref is None or ref.status != tables.LIVE or ref.owner != row.owner:
         return None
     near = linking.live(rows, row.space, ref)
-    compared = (nearest["version"], row.type, row.audience, row.shared)
-    return near if (near.version, near.type, near.audience, near.shared) == compared else None
+    compared = (nearest["version"], row.type, row.audience, row.shared, row.subject)
+    return near if (near.version, near.type, near.audience, near.shared, near.subject) == compared else None
 
 
 def _similarity(nearest: Mapping[str, Any]) -> float:
@@ -217,8 +233,6 @@ def _duplicate(rows: Rows, row: EntryRow, near: EntryRow, record: Record) -> Ent
 def _merged(near: EntryRow, row: EntryRow, payload: Mapping[str, Any]) -> EntryRow:
     """`near` with the text of `row`, and with those other fields that the event gives."""
     given = {name: getattr(row, name) for name in _MERGED_FIELDS if payload.get(name) is not None}
-    if row.subject is not None:
-        given["subject"] = row.subject
     return msgspec.structs.replace(near, text=row.text, version=near.version + 1, updated_at=row.at, **given)
 
 

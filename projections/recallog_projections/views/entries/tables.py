@@ -24,6 +24,7 @@ PINS = "pins"  # live: with priority normal instead of pinned. A change to pinne
 BALANCE = "balance"  # refused: it costs more than its agent has
 SOURCE_ERASED = "source_erased"  # refused, or retracted: one of its sources is erased
 DEPENDENTS = "dependents"  # refused: one of its sources has too many dependents
+KEPT_BEFORE = "kept_before"  # refused: the end of a session brings a text again that its agent has had as an entry
 TOO_LARGE = "too_large"  # refused: the entry would exceed a row
 UNKNOWN = "unknown"  # change refused: no entry has this id
 NOT_OWNER = "not_owner"  # change refused: the entry is another agent's
@@ -89,6 +90,10 @@ class EntryRef(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class EntryId(msgspec.Struct, frozen=True, array_like=True, gc=False):
     id: str
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An empty row: its address names the agent and the text."""
 
 
 class Owner(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -161,6 +166,10 @@ READERS = Table("entries.readers", Owner, write_only=True)
 stands for all agents of the space."""
 DIGESTS = Table("entries.digests", EntryId)
 """Live entries by their texts, at (space, owner, `texts.digest_key`)."""
+KEPT = Table("entries.kept", Kept)
+"""Texts that may stand in working memory (`migration.qualifies`), for which their agent has, or once had, an entry: at
+(space, owner, `texts.text_key`). The rows have no content, and stay when the entry changes or goes: a text that was
+corrected, retracted, given away or forgotten does not come back by itself."""
 TYPES = Table("entries.types", Live)
 """At (space, owner, type)."""
 AGENTS = Table("entries.agents", AgentEntries)
@@ -176,7 +185,7 @@ ERASURES = Table("entries.erasures", Erasure, write_only=True)
 REFUSALS = Log("entries.refusals", Refusal, limits.LOG_EVENTS_KEPT)
 """By (space, agent of the change). A change without an entry here was applied."""
 
-ALL = (ROWS, ENDED, IDS, READERS, DIGESTS, TYPES, AGENTS, SOURCES, SUBJECTS, AUDIT, ERASURES, REFUSALS)
+ALL = (ROWS, ENDED, IDS, READERS, DIGESTS, KEPT, TYPES, AGENTS, SOURCES, SUBJECTS, AUDIT, ERASURES, REFUSALS)
 
 
 def key_of(offset: int) -> str:

@@ -1,0 +1,199 @@
+"""Counts of the reads of entries: collected in the process that asks, and published as `memory.accessed` in batches.
+
+A read counts where a query is about entries: `long_term.lessons`, `recall` and `search` for entries, and the section
+RECALLED of `context`. Nothing counts as of the past, for an agent that has never acted, or where the memory cannot be
+written. A process that ends without closing its memory loses the counts of its last second, and nothing else.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from recallog_projections.tables import RowKey
+from recallog_schemas import Event, limits, timestamps
+from recallog_schemas.errors import RecallogError
+
+if TYPE_CHECKING:
+    from recallog.reading.read_session import ReadSession
+
+Result = TypeVar("Result")
+
+_log = logging.getLogger("recallog.accesses")
+
+_ENTRY = "memory.retained"
+"""The kind of hits that are entries."""
+_OF_EVENTS = "event"
+"""The word that stands for events among the types that `recall` searches."""
+
+
+class _OfSpace(Protocol):
+    """Runs a query about the present of one space."""
+
+    async def __call__(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", /) -> Result: ...
+
+
+@dataclass(slots=True)
+class _Reads:
+    """What one agent of a space has read."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    hits: int = 0
+    misses: int = 0
+    now: datetime | None = None
+    """The time that its newest query gave; None: that of the space."""
+
+
+class AccessCounter:
+    """Collects the reads of one memory, and publishes them.
+
+    It publishes after `limits.ACCESSED_SECONDS`, after `limits.ACCESSED_IDS_MAX` ids, before the memory's next publish,
+    and when the memory is closed. Its errors never reach a caller: they lose the counts.
+    """
+
+    def __init__(self, of_space: _OfSpace, append: Callable[[Sequence[Event]], Awaitable[object]]) -> None:
+        self._of_space = of_space
+        self._append = append
+        self._reads: dict[tuple[str, str], _Reads] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_loop: asyncio.AbstractEventLoop | None = None
+        self._flushes: set[asyncio.Task[None]] = set()
+
+    def answered(self, operation: str, arguments: Mapping[str, Any], answer: Any) -> None:
+        """Count what the answer to a query shows. `operation` is its qualified name."""
+        shown = _SHOWN.get(operation)
+        ids = None if shown is None or arguments.get("as_of") is not None else shown(arguments, answer)
+        if ids is not None:
+            self.counted(arguments["space"], arguments["agent"], ids, getattr(answer, "now", None))
+
+    def counted(self, space: str, agent: str, ids: Sequence[str], now: datetime | None = None) -> None:
+        """Count one lookup of an agent that has found the entries `ids`: a miss if there are none.
+
+        `now` is the time of the query; None means that of the space. It is called in a running event loop.
+        """
+        reads = self._reads.setdefault((space, agent), _Reads())
+        for id_ in ids:
+            reads.counts[id_] = reads.counts.get(id_, 0) + 1
+        reads.hits += bool(ids)
+        reads.misses += not ids
+        reads.now = now
+        if sum(len(each.counts) for each in self._reads.values()) >= limits.ACCESSED_IDS_MAX:
+            self._start()
+        else:
+            self._set_timer()
+
+    async def flush(self) -> None:
+        """Publish what was counted so far."""
+        self._stop_timer()
+        collected, self._reads = self._reads, {}
+        if not collected:
+            return
+        try:
+            spaces = dict.fromkeys(space for space, _ in collected)
+            events = [event for space in spaces for event in await self._events(space, collected)]
+            if events:
+                await self._append(events)
+        except RecallogError as error:
+            _log.debug("reads of entries were not counted: %s", error)
+
+    async def close(self) -> None:
+        """Publish what was counted, and stop. It waits a limited time: the counts are not worth more."""
+        this = asyncio.get_running_loop()
+        under_way = [task for task in self._flushes if task.get_loop() is this]
+        try:
+            async with asyncio.timeout(limits.ACCESSED_CLOSE_SECONDS):
+                await asyncio.gather(*under_way)
+                await self.flush()
+        except TimeoutError:
+            _log.debug("reads of entries were not counted: the memory could not be written in time")
+
+    async def _events(self, space: str, collected: Mapping[tuple[str, str], _Reads]) -> list[Event]:
+        """The events of one space: none of agents that have never acted there, which a read does not make known."""
+        from recallog_projections.views import activity, clock  # a process that only delegates does not need them
+
+        agents = [agent for each, agent in collected if each == space]
+
+        async def time_and_known(reading: "ReadSession") -> tuple[datetime | None, Sequence[str]]:
+            rows = {agent: RowKey(activity.AGENTS.name, space, agent) for agent in agents}
+            snapshot = await reading.snapshot([RowKey(clock.NOW.name, space), *rows.values()])
+            now = snapshot.row(clock.NOW, space)
+            known = [agent for agent in agents if snapshot.row(activity.AGENTS, space, agent) is not None]
+            return None if now is None else timestamps.moment_of(now.at), known
+
+        now, known = await self._of_space(space, time_and_known)
+        return [event for agent in known for event in _events_of(space, agent, collected[space, agent], now)]
+
+    def _start(self) -> None:
+        """Publish what was counted, in a task of its own."""
+        self._stop_timer()
+        task = asyncio.get_running_loop().create_task(self.flush(), name="recallog-accesses")
+        self._flushes.add(task)
+        task.add_done_callback(self._flushes.discard)
+
+    def _set_timer(self) -> None:
+        """Let a timer of the running loop publish. A timer of a loop that has ended never fires."""
+        loop = asyncio.get_running_loop()
+        if self._timer is None or self._timer_loop is not loop:
+            self._timer, self._timer_loop = loop.call_later(limits.ACCESSED_SECONDS, self._start), loop
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _events_of(space: str, agent: str, reads: _Reads, now: datetime | None) -> list[Event]:
+    """One event, or several if it has more ids than fit; none in a space without a time (`now`)."""
+    at = reads.now or now
+    if at is None:
+        return []
+    ids = list(reads.counts.items())
+    parts = [
+        dict(ids[first : first + limits.ACCESSED_IDS_MAX]) for first in range(0, len(ids), limits.ACCESSED_IDS_MAX)
+    ]
+    lookups = {name: count for name, count in (("hits", reads.hits), ("misses", reads.misses)) if count}
+    return [
+        Event(
+            space=space,
+            agent=agent,
+            kind="memory.accessed",
+            at=at,
+            payload={"counts": part} | (lookups if number == 0 else {}),
+        )
+        for number, part in enumerate(parts or [{}])
+    ]
+
+
+def _of_recall(arguments: Mapping[str, Any], answer: Any) -> Sequence[str] | None:
+    """The entries among the hits of a query for entries; None if it was about events, or about everything."""
+    types = arguments.get("types")
+    if arguments.get("preset") is None and (types is None or set(types) <= {_OF_EVENTS}):
+        return None
+    return [hit.event.id for hit in answer.hits if hit.event.kind == _ENTRY]
+
+
+def _of_search(arguments: Mapping[str, Any], answer: Any) -> Sequence[str] | None:
+    types = arguments.get("types")
+    if arguments.get("preset") is None and (types is None or set(types) <= {_OF_EVENTS}):
+        return None
+    return [hit.id for hit in answer.hits if hit.kind == _ENTRY]
+
+
+def _of_context(arguments: Mapping[str, Any], answer: Any) -> Sequence[str] | None:
+    """The entries that the prompt shows. One without entries was no lookup of them."""
+    return answer.entries or None
+
+
+def _of_lessons(arguments: Mapping[str, Any], answer: Any) -> Sequence[str]:
+    return [lesson.entry.id for lesson in answer.lessons]
+
+
+_SHOWN: Mapping[str, Callable[[Mapping[str, Any], Any], Sequence[str] | None]] = {
+    "recall": _of_recall,
+    "search": _of_search,
+    "context": _of_context,
+    "long_term.lessons": _of_lessons,
+}
+"""By the qualified name of a query: the ids of the entries that an answer shows; None if it counts nothing."""

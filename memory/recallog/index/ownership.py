@@ -1,0 +1,126 @@
+"""Ownership of a folder's index by a program that has opened it with an embedder of its own.
+
+The engine can be open in one process. The program holds the lock that the service process of the folder would hold, and
+says in a file who it is, so that other processes know why none can be started.
+"""
+
+import os
+import threading
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recallog import layout
+from recallog_projections.file_errors import storage_error
+from recallog_schemas.errors import IndexUnavailable
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """The process that has the index of a folder open with an embedder of its own."""
+
+    pid: int
+    model: str
+
+
+_owners = msgspec.json.Decoder(Owner)
+
+
+class Ownership:
+    """Holds the index of one folder, from `take` to `release`. The system releases it if the process dies."""
+
+    def __init__(self, home: Path, model: str) -> None:
+        self._home = home
+        self._owner = Owner(os.getpid(), model)
+        self._taking = threading.Lock()
+
+    @cached_property
+    def _lock(self) -> "FileLock":
+        from filelock import FileLock
+
+        return FileLock(self._home / layout.INDEX_LOCK, timeout=0, thread_local=False)
+
+    def has_index(self) -> bool:
+        """Whether the folder has an index."""
+        return any((self._home / path).exists() for path in (layout.INDEX_ROWS, layout.INDEX_ENGINE))
+
+    def take(self) -> None:
+        """Take the index, unless this object holds it already. May block: call it in a thread.
+
+        Raises `IndexUnavailable` if another process has it, or if the folder cannot be written.
+        """
+        with self._taking:
+            if not self._lock.is_locked:
+                self._take()
+
+    def _take(self) -> None:
+        from filelock import Timeout
+
+        file = self._home / layout.INDEX_OWNER
+        try:
+            (self._home / layout.INDEX).mkdir(parents=True, exist_ok=True)
+            self._lock.acquire()
+            aside = file.with_suffix(".new")
+            aside.write_bytes(msgspec.json.encode(self._owner))
+            aside.replace(file)
+        except Timeout:
+            raise self._held() from None
+        except OSError as error:
+            self._lock.release()
+            raise IndexUnavailable(str(storage_error(error, "folder of the index", file.parent))) from error
+
+    def release(self) -> None:
+        """Release the index if this object holds it."""
+        if self._lock.is_locked:
+            with suppress(OSError):
+                (self._home / layout.INDEX_OWNER).unlink(missing_ok=True)
+            self._lock.release()
+
+    def _held(self) -> IndexUnavailable:
+        owner = _written(self._home)
+        if owner is not None:
+            return held_by(self._home, owner)
+        return IndexUnavailable(
+            f"another process serves the index of {self._home}, with the embedder of its settings, and ends some "
+            f"minutes after its last user. Its log is {self._home / layout.INDEX_LOG}"
+        )
+
+
+def owner_of(home: Path) -> Owner | None:
+    """The owner of the index of a folder; None if there is none. May block: call it in a thread.
+
+    The file alone is no proof: a process that was killed leaves it behind.
+    """
+    from filelock import FileLock, Timeout
+
+    owner = _written(home)
+    if owner is None:
+        return None
+    try:
+        with FileLock(home / layout.INDEX_LOCK, timeout=0):
+            (home / layout.INDEX_OWNER).unlink(missing_ok=True)
+    except Timeout:
+        return owner
+    except (OSError, NotImplementedError):
+        pass
+    return None
+
+
+def held_by(home: Path, owner: Owner) -> IndexUnavailable:
+    """The error of a process that needs the index while `owner` has it."""
+    return IndexUnavailable(
+        f"process {owner.pid} has the index of {home} open with an embedder of its own, {owner.model}; only that "
+        "process can use it until it closes the memory"
+    )
+
+
+def _written(home: Path) -> Owner | None:
+    try:
+        return _owners.decode((home / layout.INDEX_OWNER).read_bytes())
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None

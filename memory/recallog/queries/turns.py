@@ -1,0 +1,66 @@
+"""Turns: what an agent could see between two ends of its turns in a session."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recallog.queries.event_lookup import PastMemory
+from recallog.reading.read_session import ReadSession, Snapshot
+from recallog_projections.views import episodic
+from recallog_projections.views.episodic import RememberedEvent
+from recallog_schemas import kinds, limits
+from recallog_schemas.views import Remembered
+from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.progress import Progress
+
+_FIRST_EVENTS = 2 * limits.EXTRACTED_EVENTS
+"""How many events the first read of each log returns: most turns are shorter, and end just before they are read."""
+_REFLECTED = "agent.reflected"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of an agent in a session; None: of no session."""
+
+    space: str
+    agent: str
+    session: str | None
+    since: int
+    """The offset at which its turn before ended; -1 if it is the first one."""
+    end: int
+    """The offset at which it ended."""
+
+    def newest_of(self, snapshot: Snapshot, memories: Sequence[RememberedEvent]) -> Sequence[Remembered]:
+        """The newest of `memories` that belong to the turn and have a text."""
+        found: list[Remembered] = []
+        for memory in reversed(memories):
+            if memory.offset <= self.since or len(found) == limits.EXTRACTED_EVENTS:
+                break
+            if memory.offset < self.end:
+                shown = snapshot.remembered(memory.offset, memory.data, memory.text)
+                kind = kinds.kind_of(shown.event.kind)
+                if shown.event.session == self.session and kind.recalled and kind.name != _REFLECTED and shown.text:
+                    found.append(shown)
+        return found[::-1]
+
+
+async def events_of(
+    reading: ReadSession, ledger: Ledger, turn: Turn, log_events: int, progress: Progress | None
+) -> Sequence[Remembered]:
+    """The newest events of a turn that its agent could see and that have a text, oldest first.
+
+    There are at most `limits.EXTRACTED_EVENTS`. Reflections are left out: they rest on what was seen. If the views have
+    dropped events of the turn, the space is folded up to its end.
+    """
+    newest = min(_FIRST_EVENTS, log_events)
+    while True:
+        snapshot = await reading.snapshot(logs=episodic.logs(turn.space, turn.agent, newest))
+        tails = snapshot.tail(episodic.OWN, turn.space, turn.agent), snapshot.tail(episodic.SHARED, turn.space)
+        found = turn.newest_of(snapshot, episodic.complete(*tails))
+        start = episodic.kept_from(*tails)
+        if start is None or start <= turn.since or len(found) >= limits.EXTRACTED_EVENTS:
+            return found
+        if newest == log_events:
+            break
+        newest = min(8 * newest, log_events)
+    past = PastMemory(ledger, snapshot.partition, turn.space, turn.agent, None, progress)
+    return turn.newest_of(snapshot, await past.until(turn.end, log_events))

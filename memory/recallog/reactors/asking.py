@@ -1,0 +1,62 @@
+"""Calls of models and of other code of users: repeated where they fail for now, and texts of theirs made safe."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from recallog_schemas import limits
+from recallog_schemas.errors import ModelFailed, RecallogError
+from recallog_schemas.shortening import cut
+
+Answer = TypeVar("Answer")
+Sleep = Callable[[float], Awaitable[None]]
+
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+"""Control characters other than white space."""
+_FIRST_WAIT_SECONDS = 0.5
+
+
+async def repeated(
+    answer: Callable[[], Awaitable[Answer]], *, attempts: int = 3, sleep: Sleep = asyncio.sleep
+) -> Answer:
+    """What `answer` returns, with up to `attempts` attempts where its failures are temporary.
+
+    Between attempts it waits 0.5 s, then twice as long each time, or longer if the error requests it, but never more
+    than `limits.REFLECTOR_WAIT_SECONDS_MAX`. Raises the last `ModelFailed`; any exception that is not of Recallog
+    counts as one. Other errors of Recallog, such as `ModelMisconfigured`, are raised at once.
+    """
+    wait_seconds = _FIRST_WAIT_SECONDS
+    while True:
+        try:
+            return await _answer(answer)
+        except ModelFailed as failed:
+            attempts -= 1
+            if not failed.retryable or attempts < 1:
+                raise
+            requested_seconds = failed.retry_after_seconds or 0.0
+        await sleep(min(max(wait_seconds, requested_seconds), limits.REFLECTOR_WAIT_SECONDS_MAX))
+        wait_seconds *= 2
+
+
+async def _answer(answer: Callable[[], Awaitable[Answer]]) -> Answer:
+    try:
+        return await answer()
+    except RecallogError:
+        raise
+    except Exception as error:
+        # Code of a user may raise anything; one failure must not stop what others have asked for.
+        reason = cut(f"{type(error).__name__}: {one_line(_words(error))}", limits.REFLECTOR_REASON_CHARS_MAX)
+        raise ModelFailed(reason, retryable=True) from error
+
+
+def _words(error: Exception) -> str:
+    try:
+        return str(error) or "no message"
+    except Exception:  # noqa: BLE001 - a user's error may fail at that too
+        return "no message"
+
+
+def one_line(text: str) -> str:
+    """`text` with its white space collapsed, without control characters, and "?" for half surrogate pairs."""
+    return " ".join(_CONTROL.sub("", text).split()).encode("utf-8", "replace").decode()

@@ -1,0 +1,73 @@
+"""The reactor of extractions: draws facts from a turn, and keeps them as entries of the agent whose turn it was."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Protocol
+
+from recallog.reactors import extractor as extractors
+from recallog.reactors.asking import Sleep
+from recallog.reactors.extractor import ExtractionRequest, Fact, FactExtractor, Utterance
+from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog_schemas import Event, triggers
+from recallog_schemas.views import Remembered
+
+
+class ExtractionMemory(Protocol):
+    """What an extraction needs of a memory."""
+
+    async def turn(self, trigger: DueTrigger) -> Sequence[Remembered]:
+        """What the agent of the trigger could see in the turn that ended, oldest first."""
+
+    async def prepared(self, event: Event) -> Event | None:
+        """The event of an entry as `retain` would write it, with the nearest entry; None if it would not write it: the
+        agent has the text already, or its quality gate does not let it pass."""
+
+
+class Extraction(Reactor):
+    """Answers `extraction.due` with one `memory.retained` for each new fact, at no cost: nobody asked for it.
+
+    If the extractor fails after its retries, the trigger is closed with `reaction.failed`. A turn of which something
+    was written before a crash is closed with that: a model is not asked twice.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({triggers.EXTRACTION})
+
+    def __init__(self, memory: ExtractionMemory, extractor: FactExtractor, sleep: Sleep = asyncio.sleep) -> None:
+        self._memory = memory
+        self._extractor = extractor
+        self._sleep = sleep
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
+        turn = await self._memory.turn(trigger)
+        seen = {shown.event.id: shown.event for shown in turn}
+        utterances = extractors.bounded([_utterance(shown) for shown in turn])
+        request = ExtractionRequest(trigger.space, trigger.agent, utterances)
+        facts = await extractors.ask(self._extractor, request, sleep=self._sleep)
+        found = [await self._memory.prepared(self._event(trigger, fact, seen)) for fact in facts]
+        return [event for event in found if event is not None]
+
+    def _event(self, trigger: DueTrigger, fact: Fact, seen: Mapping[str, Event]) -> Event:
+        subjects = [seen[id_].subject for id_ in fact.sources if seen[id_].subject is not None]
+        at: dict[str, Any] = {} if trigger.at is None else {"at": trigger.at}
+        return Event(
+            space=trigger.space,
+            agent=trigger.agent,
+            kind="memory.retained",
+            turn=trigger.turn,
+            session=trigger.session,
+            subject=subjects[-1] if subjects else None,
+            payload=payload_of(fact, self._extractor) | {"sources": list(fact.sources), "cost": 0},
+            **at,
+        )
+
+
+def payload_of(fact: Fact, extractor: FactExtractor) -> dict[str, object]:
+    """The fields of the entry that keeps a fact, without those that are None."""
+    fields = {"entity": fact.entity, "category": fact.category, "confidence": fact.confidence}
+    given = {name: value for name, value in fields.items() if value is not None}
+    return {"text": fact.text, "type": "fact", "metadata": {"extractor": extractor.name}, **given}
+
+
+def _utterance(shown: Remembered) -> Utterance:
+    event = shown.event
+    return Utterance(shown.text, event.agent, event.id, event.kind, event.at)

@@ -1,0 +1,143 @@
+"""The extractor port: from texts to atomic facts.
+
+An extractor may be a remote model, so its answers are not trusted: `ask` is the one way to call it, and returns only
+facts that have passed `checked`.
+"""
+
+import asyncio
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from recallog.reactors.asking import Sleep, one_line, repeated
+from recallog_schemas import limits
+from recallog_schemas.shortening import cut
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """One text that facts are drawn from."""
+
+    text: str
+    agent: str
+    """Who said or wrote it: "I" in the text."""
+    id: str | None = None
+    """The id of its event; None for a text that is no event."""
+    kind: str | None = None
+    """The kind of its event."""
+    at: datetime | None = None
+    """When it was said."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionRequest:
+    """A request to an extractor: what one agent could see in a turn, or a text that it was given."""
+
+    space: str
+    agent: str
+    """The agent that is to keep the facts."""
+    utterances: Sequence[Utterance]
+    """Oldest first, at most `limits.EXTRACTED_EVENTS`, with at most `limits.EXTRACTED_CHARS` characters together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One fact, in a sentence that can be understood without what was said before it."""
+
+    text: str
+    entity: str | None = None
+    """Whom or what it is about."""
+    category: str | None = None
+    """A word that groups facts, such as "preference"."""
+    confidence: float | None = None
+    """From 0 to 1; None: not judged."""
+    sources: Sequence[str] = ()
+    """The ids of the events that say it; none: all that were offered."""
+
+
+class FactExtractor(ABC):
+    """Draws facts from texts. Implement it for a model or a rule of your own; `ask` calls it."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Which extractor it is, with its version or its model: facts keep it as `metadata.extractor`."""
+
+    @abstractmethod
+    async def extract(self, request: ExtractionRequest) -> Sequence[Fact]:
+        """The facts in the texts of `request`, best none than wrong ones.
+
+        Raises `ModelFailed` if this request failed, and `ModelMisconfigured` if every request will fail. `ask`
+        repeats a request after a temporary failure, and treats any other exception as one.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close connections."""
+
+
+async def ask(
+    extractor: FactExtractor, request: ExtractionRequest, *, attempts: int = 3, sleep: Sleep = asyncio.sleep
+) -> Sequence[Fact]:
+    """The checked facts of `extractor`, with up to `attempts` attempts where its failures are temporary.
+
+    See `asking.repeated`, also for what it raises. Without a text the extractor is not asked.
+    """
+    if not request.utterances:
+        return []
+
+    async def answer() -> Sequence[Fact]:
+        return checked(await extractor.extract(request), request)
+
+    return await repeated(answer, attempts=attempts, sleep=sleep)
+
+
+def checked(facts: Iterable[Fact], request: ExtractionRequest) -> Sequence[Fact]:
+    """The facts in the form of the payloads of entries; idempotent.
+
+    A text is one line of at most `limits.FACT_CHARS_MAX` characters. Facts without a text, repeated texts, and those
+    beyond `limits.EXTRACTED_FACTS_MAX` are left out. `sources` has ids that were offered, in their order, each once.
+    """
+    offered = [said.id for said in request.utterances if said.id is not None]
+    found: dict[str, Fact] = {}
+    for fact in _in_form(facts, offered):
+        found.setdefault(fact.text.casefold(), fact)
+    return list(found.values())[: limits.EXTRACTED_FACTS_MAX]
+
+
+def _in_form(facts: Iterable[Fact], offered: Sequence[str]) -> Iterator[Fact]:
+    for fact in facts:
+        text = cut(one_line(fact.text), limits.FACT_CHARS_MAX)
+        if text:
+            named = set(fact.sources)
+            yield replace(
+                fact,
+                text=text,
+                entity=_label(fact.entity),
+                category=_label(fact.category),
+                confidence=_share(fact.confidence),
+                sources=tuple(dict.fromkeys(id_ for id_ in offered if id_ in named)) or tuple(dict.fromkeys(offered)),
+            )
+
+
+def _label(text: str | None) -> str | None:
+    return (one_line(text)[: limits.NAME_CHARS_MAX].strip() or None) if text is not None else None
+
+
+def _share(number: float | None) -> float | None:
+    return None if number is None or math.isnan(number) else min(max(float(number), 0.0), 1.0)
+
+
+def bounded(utterances: Sequence[Utterance]) -> Sequence[Utterance]:
+    """The newest utterances that one extraction reads, oldest first; the oldest of them may be cut."""
+    chosen: list[Utterance] = []
+    left = limits.EXTRACTED_CHARS
+    for said in reversed(utterances[-limits.EXTRACTED_EVENTS :]):
+        if left <= 0:
+            break
+        if said.text.strip():
+            chosen.append(replace(said, text=said.text[:left]))
+            left -= len(said.text)
+    return chosen[::-1]

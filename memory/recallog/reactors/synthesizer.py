@@ -1,0 +1,89 @@
+"""The synthesizer port: from a question and the entries that it finds to one answer, and a synthesizer without a model.
+
+A synthesizer may be a remote model, so its answers are not trusted: `ask` is the one way to call it, and returns only
+answers that have passed `checked`.
+"""
+
+import asyncio
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from recallog.reactors.asking import Sleep, one_line, repeated
+from recallog_schemas import limits
+from recallog_schemas.errors import ModelFailed
+from recallog_schemas.shortening import cut
+from recallog_schemas.views import RecallHit
+
+NOTHING = "No memories to reflect on."
+"""The answer where no entry was found; no synthesizer is asked."""
+
+_QUOTES_MAX = 5
+_QUOTE_CHARS_MAX = 200
+_SENTENCE = re.compile(r".+?(?:[.!?…](?=\s|$)|[。！？]|$)")
+_ENDS = (".", "!", "?", "…", "。", "！", "？")
+
+
+class Synthesizer(ABC):
+    """Answers questions from entries. Implement it for a model or a rule of your own; `ask` calls it."""
+
+    @abstractmethod
+    async def synthesize(self, question: str, hits: Sequence[RecallHit]) -> str:
+        """The answer to `question` from `hits`: facts and experiences, best first, at most `limits.SYNTHESIS_HITS`.
+
+        Raises `ModelFailed` if this request failed, and `ModelMisconfigured` if every request will fail. `ask`
+        repeats a request after a temporary failure, and treats any other exception as one.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close connections."""
+
+
+class ExtractiveSynthesizer(Synthesizer):
+    """Quotes the first sentences of the best hits, best first. The same hits always have the same answer."""
+
+    async def synthesize(self, question: str, hits: Sequence[RecallHit]) -> str:
+        quotes = list(dict.fromkeys(quote for hit in hits if (quote := _first_sentence(hit.text))))[:_QUOTES_MAX]
+        return f"{len(hits)} {'memory' if len(hits) == 1 else 'memories'}: {' '.join(quotes)}"
+
+    async def close(self) -> None:
+        """Does nothing: there are no connections."""
+
+
+def _first_sentence(text: str) -> str:
+    line = one_line(text)
+    sentence = _SENTENCE.match(line)
+    quote = cut(line if sentence is None else sentence[0], _QUOTE_CHARS_MAX)
+    return quote if not quote or quote.endswith(_ENDS) else f"{quote}."
+
+
+async def ask(
+    synthesizer: Synthesizer,
+    question: str,
+    hits: Sequence[RecallHit],
+    *,
+    attempts: int = 3,
+    sleep: Sleep = asyncio.sleep,
+) -> str:
+    """The checked answer of `synthesizer`, with up to `attempts` attempts where its failures are temporary.
+
+    See `asking.repeated`, also for what it raises. Without a hit the answer is `NOTHING`.
+    """
+    if not hits:
+        return NOTHING
+
+    async def answer() -> str:
+        return checked(await synthesizer.synthesize(question, hits))
+
+    return await repeated(answer, attempts=attempts, sleep=sleep)
+
+
+def checked(answer: str) -> str:
+    """The answer in the form of an entry: its lines without control characters, at most
+    `limits.SYNTHESIS_CHARS_MAX` characters. Raises `ModelFailed` if it is empty; idempotent."""
+    lines = (one_line(line) for line in answer.strip().splitlines())
+    text = cut("\n".join(lines), limits.SYNTHESIS_CHARS_MAX)
+    if not text:
+        raise ModelFailed("the answer contains no text", retryable=True)
+    return text

@@ -1,0 +1,31 @@
+"""Hits of recall as a section of a prompt."""
+
+from collections.abc import Iterable
+
+from recallog_projections.views.entries import reading as entry_reading
+from recallog_schemas.views import RecallHit, one_line
+
+HEADING = "## Recalled Memories"
+_CHARS_PER_TOKEN = 4
+
+
+def format_context(hits: Iterable[RecallHit], max_tokens: int = 2000) -> str:
+    """A heading and one line for each hit, in the given order: `- [category] text (score: 0.95)`; "" without a line.
+
+    An entry without a category shows its type, and an event its kind. The lines have at most 4 * `max_tokens`
+    characters in all, without the heading; a hit whose whole line does not fit is left out.
+    """
+    room, lines = _CHARS_PER_TOKEN * max_tokens, []
+    for hit in hits:
+        line = f"- [{_label(hit)}] {one_line(hit.text)} (score: {hit.score:.2f})"
+        if len(line) <= room:
+            lines.append(line)
+            room -= len(line) + 1  # with the line break before the next one
+    return "\n".join([HEADING, *lines]) if lines else ""
+
+
+def _label(hit: RecallHit) -> str:
+    payload = hit.event.payload
+    if hit.event.kind != entry_reading.KIND:
+        return hit.event.kind
+    return str(payload.get("category") or payload["type"])

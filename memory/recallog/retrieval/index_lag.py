@@ -1,0 +1,27 @@
+"""How far the index that answered a query is behind the views."""
+
+from typing import NamedTuple
+
+from recallog.index.indexer import IndexSnapshot
+from recallog.reading.read_session import Snapshot
+from recallog_schemas import limits
+
+
+class IndexLag(NamedTuple):
+    """What the views had processed and the index had not."""
+
+    positions: int
+    degraded: str | None
+    """What this means for the answer; None if it hardly matters."""
+
+
+def of(index: IndexSnapshot | None, snapshot: Snapshot) -> IndexLag:
+    """The lag of `index`; none if it did not answer."""
+    if index is None:
+        return IndexLag(0, None)
+    behind = max(0, snapshot.processed - index.checkpoint)
+    if behind <= limits.RECALL_INDEX_LAG_MAX:
+        return IndexLag(behind, None)
+    done = 100 * (index.checkpoint + 1) // (snapshot.processed + 1)
+    why = f"the index is {behind:,} positions behind, {done} % are done; of newer memories only words were compared"
+    return IndexLag(behind, why)

@@ -1,0 +1,49 @@
+"""Clock view: what time it is in each space, by its events.
+
+The time of a space is the `at` of its newest event in the order of the ledger. It is not the latest `at`: one event of
+a producer whose clock is wrong would otherwise age everything until the real time has caught up.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import msgspec
+
+from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey, Table
+from recallog_schemas import Event, Record, timestamps, triggers
+
+
+class Now(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The time of a space."""
+
+    at: int
+    """Microseconds since 1970."""
+
+
+NOW = Table("clock.now", Now, write_only=True)
+"""At (space)."""
+
+
+class Clock:
+    """Fold of the events of a space, including bookkeeping, into its time.
+
+    Events that the memory writes by itself do not move it, or reading a space of last year would age it by a year:
+    counts of reads, and answers to triggers.
+    """
+
+    name: ClassVar[str] = "clock"
+    version: ClassVar[int] = 1
+    tables = (NOW,)
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        return ()
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        event = record.event
+        if record.reached and not _is_automatic(event):
+            rows.put(NOW, Now(timestamps.micros(event.at)), event.space)
+
+
+def _is_automatic(event: Event) -> bool:
+    return event.kind == "memory.accessed" or triggers.parse(event.causation_id) is not None

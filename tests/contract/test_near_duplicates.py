@@ -1,0 +1,199 @@
+"""Near-duplicates with chosen vectors: an embeddings endpoint, the process that serves the index, and two programs."""
+
+import math
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recallog import Memory
+from recallog.composition import assemble
+from recallog.settings import Settings
+from recallog_projections.stores.memory import MemoryStore
+from recallog_schemas.views import Retained
+from recallog_streams.ledgers.memory import MemoryLedger
+from support.cli import spawn
+from support.embedding_endpoint import EmbeddingEndpoint, embedding_endpoint
+from support.events import event, run
+from support.toy_embedder import ChosenVectors
+
+BAKER, MILLER = ("village", "baker"), ("village", "miller")
+DEADLINE_SECONDS = 20.0
+"""On a busy machine a process may be kept from running for longer than the default."""
+
+
+def at(cosine: float, axis: Sequence[float], beside: int) -> list[float]:
+    """A vector with this cosine to `axis`, and the rest of its length in the direction `beside`."""
+    vector = [cosine * value for value in axis] + [0.0] * (beside + 1 - len(axis))
+    vector[beside] += math.sqrt(1 - cosine**2)
+    return vector
+
+
+A, B, C = "The miller owes the baker nine sacks.", "The miller owes ten sacks.", "The miller pays on Friday."
+LESSON, NEAR_LESSON = "Sift the flour first.", "First sift the flour."
+EXACT, AT_THE_LIMIT = "The mill stands by the river.", "The mill stands at the river."
+EXACT_LESSON, LESSON_AT_THE_LIMIT = "Bake before dawn.", "Bake bread before dawn."
+VECTORS = {
+    A: [1.0],
+    B: at(0.93, [1.0], 1),
+    C: at(0.91, at(0.93, [1.0], 1), 2),
+    LESSON: at(0.0, [], 3),
+    NEAR_LESSON: at(0.86, at(0.0, [], 3), 4),
+    EXACT: at(0.0, [], 5),
+    AT_THE_LIMIT: at(0.92, at(0.0, [], 5), 6),
+    EXACT_LESSON: at(0.0, [], 7),
+    LESSON_AT_THE_LIMIT: at(0.85, at(0.0, [], 7), 8),
+}
+STEPS: list[tuple[tuple[str, str], str, str, str, str, str, float | None]] = [
+    # who, type, the entry's id, its text, what becomes of it, the id that is answered, the cosine to the nearest
+    (BAKER, "fact", "a", A, "stored", "a", None),
+    (BAKER, "fact", "b", B, "updated", "a", 0.93),
+    (BAKER, "fact", "c", C, "stored", "c", 0.91),
+    (BAKER, "lesson", "l", LESSON, "stored", "l", None),
+    (BAKER, "lesson", "near l", NEAR_LESSON, "skipped", "l", 0.86),
+    (MILLER, "lesson", "of another", NEAR_LESSON, "stored", "of another", None),
+    (BAKER, "fact", "a fact", NEAR_LESSON, "stored", "a fact", 0.0),
+    (BAKER, "fact", "e", EXACT, "stored", "e", 0.0),
+    (BAKER, "fact", "at the limit", AT_THE_LIMIT, "stored", "at the limit", 0.92),
+    (BAKER, "lesson", "m", EXACT_LESSON, "stored", "m", 0.0),
+    (BAKER, "lesson", "m at the limit", LESSON_AT_THE_LIMIT, "stored", "m at the limit", 0.85),
+]
+LEFT = {
+    BAKER: {
+        ("a", B, 2),
+        ("c", C, 1),
+        ("l", LESSON, 1),
+        ("a fact", NEAR_LESSON, 1),
+        ("e", EXACT, 1),
+        ("at the limit", AT_THE_LIMIT, 1),
+        ("m", EXACT_LESSON, 1),
+        ("m at the limit", LESSON_AT_THE_LIMIT, 1),
+    },
+    MILLER: {("of another", NEAR_LESSON, 1)},
+}
+
+
+async def check_left(memory: Memory) -> None:
+    for of_agent, expected in LEFT.items():
+        entries = (await memory.long_term.list(*of_agent)).entries
+        assert {(each.id, each.text, each.version) for each in entries} == expected
+
+
+async def check_delivered_twice(memory: Memory) -> None:
+    """Views of a ledger that delivers every event twice have the same entries."""
+    ledger = MemoryLedger(unique_ids=False)
+    async for batch in memory.admin.records():
+        for _, data in batch.records:
+            for _ in range(2):
+                ledger.append_bytes(data)
+    async with Memory(assemble(ledger, lambda namespace: MemoryStore())) as twice:
+        await check_left(twice)
+
+
+async def check_after_a_rebuild(memory: Memory) -> None:
+    await memory.admin.rebuild()
+    await memory.admin.rebuild(what="index")
+    await check_left(memory)
+    assert (await memory.admin.verify()).clean
+
+
+def check_step(step: Any, answer: Retained) -> None:
+    *_, outcome, id_, similarity = step
+    assert (answer.outcome, answer.id, answer.similarity) == (outcome, id_, similarity)
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[EmbeddingEndpoint]:
+    with embedding_endpoint(VECTORS) as running:
+        yield running
+
+
+def settings_of(home: Path, endpoint: EmbeddingEndpoint) -> Settings:
+    return Settings(
+        home=home,
+        index="embedded",
+        embedder=endpoint.name,
+        index_idle_seconds=0,
+        deadline_seconds=DEADLINE_SECONDS,
+    )
+
+
+@asynccontextmanager
+async def indexed(memory: Memory) -> AsyncIterator[Memory]:
+    """The memory, once its index can answer."""
+    async with memory:
+        await memory.publish(event())
+        await memory.catch_up_index()
+        yield memory
+
+
+@pytest.mark.parametrize("form", ["served", "in this process"])
+@pytest.mark.parametrize("behind", [False, True], ids=["indexed", "as fast as possible"])
+def test_what_becomes_of_near_duplicates(form: str, behind: bool, tmp_path: Path, endpoint: EmbeddingEndpoint) -> None:
+    async def work() -> None:
+        settings = settings_of(tmp_path, endpoint)
+        if form == "in this process":
+            memory = Memory.open(settings, embedder=ChosenVectors(VECTORS))
+        else:
+            memory = Memory.open(settings)
+        async with indexed(memory):
+            for step in STEPS:
+                of_agent, entry_type, entry_id, text, *_ = step
+                if not behind:
+                    await memory.catch_up_index()
+                answer = await memory.long_term.retain(*of_agent, text, type=entry_type, entry_id=entry_id)
+                check_step(step, answer)
+            await check_left(memory)
+            await memory.catch_up_index()
+            assert (await memory.long_term.deduplicate(*BAKER)).merged == ()
+            await check_delivered_twice(memory)
+            await check_after_a_rebuild(memory)
+
+    run(work())
+
+
+def test_another_program_finds_the_near_duplicates_of_this_one(tmp_path: Path, endpoint: EmbeddingEndpoint) -> None:
+    """Both ask the process that serves the index of the folder."""
+
+    async def work() -> None:
+        async with indexed(Memory.open(settings_of(tmp_path, endpoint))) as memory:
+            for number, step in enumerate(STEPS[:6]):
+                of_agent, entry_type, entry_id, text, *_ = step
+                if number % 2 == 0:
+                    answer = await memory.long_term.retain(*of_agent, text, type=entry_type, entry_id=entry_id)
+                else:
+                    options = ["--type", entry_type, "--entry-id", entry_id, "--home", tmp_path, "--json"]
+                    environment = {
+                        "RECALLOG_EMBEDDER": endpoint.name,
+                        "RECALLOG_DEADLINE_SECONDS": str(DEADLINE_SECONDS),
+                    }
+                    said = spawn("long-term", "retain", *of_agent, text, *options, **environment)
+                    assert said.code == 0, said.err
+                    answer = Retained.model_validate_json(said.out)
+                check_step(step, answer)
+
+    run(work())
+
+
+@pytest.mark.parametrize("form", ["served", "in this process"])
+def test_texts_that_were_written_unseen_are_merged(form: str, tmp_path: Path, endpoint: EmbeddingEndpoint) -> None:
+    """Written without the index, as by a program in another language: `deduplicate` merges what is left."""
+
+    async def work() -> None:
+        async with Memory.open(Settings(home=tmp_path, index="off")) as unseen:
+            for of_agent, entry_type, entry_id, text, *_ in STEPS:
+                answer = await unseen.long_term.retain(*of_agent, text, type=entry_type, entry_id=entry_id)
+                assert answer.outcome == "stored"
+        settings = settings_of(tmp_path, endpoint)
+        given = {"embedder": ChosenVectors(VECTORS)} if form == "in this process" else {}
+        async with indexed(Memory.open(settings, **given)) as memory:
+            merged = (await memory.long_term.deduplicate(*BAKER)).merged
+            assert {(each.kept, each.archived, each.similarity) for each in merged} == {
+                ("b", "a", 0.93),
+                ("l", "near l", 0.86),
+            }
+            assert (await memory.long_term.deduplicate(*BAKER)).merged == ()
+
+    run(work())

@@ -1,0 +1,74 @@
+"""Kill -9 of the process that serves the index while it retains for others: every text is kept, and none twice.
+
+A failing run prints its seed; `RECALLOG_TEST_SEED=<seed>` makes the same choices again (the scheduling of the system
+cannot be repeated).
+"""
+
+import asyncio
+import os
+import random
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from recallog import Memory, layout
+from recallog.index.messages import Address
+from recallog.settings import Settings
+from recallog_schemas import codec
+from support.embedding_endpoint import embedding_endpoint
+from support.events import run
+
+A = ("village", "baker")
+TEXTS = [f"The miller owes {n} sacks." for n in range(12)]
+VECTORS = {text: [0.0] * n + [1.0] for n, text in enumerate(TEXTS)}
+LATEST_SECONDS = 0.03
+"""A call takes about half as long on an idle machine."""
+KILLS_LEAST = 4
+
+
+@pytest.fixture
+def chance() -> random.Random:
+    seed = int(os.environ.get("RECALLOG_TEST_SEED") or random.SystemRandom().randrange(2**32))
+    print(f"seed: RECALLOG_TEST_SEED={seed}")
+    return random.Random(seed)
+
+
+async def kill_after(seconds: float, home: Path) -> bool:
+    """Kill the process that serves the folder; return whether there was one."""
+    await asyncio.sleep(seconds)
+    with suppress(FileNotFoundError, ProcessLookupError, msgspec.MsgspecError):
+        pid = msgspec.json.decode((home / layout.INDEX_ADDRESS).read_bytes(), type=Address).pid
+        os.kill(pid, signal.SIGKILL)
+        return True
+    return False
+
+
+def test_a_killed_process_of_the_index_doubles_and_loses_nothing(tmp_path: Path, chance: random.Random) -> None:
+    async def work(name: str) -> None:
+        settings = Settings(home=tmp_path, index="embedded", embedder=name, index_idle_seconds=0, deadline_seconds=20)
+        async with Memory.open(settings) as memory:
+            kills = 0
+            ids = []
+            for text in TEXTS:
+                await memory.catch_up_index()
+                killing = asyncio.create_task(kill_after(chance.uniform(0, LATEST_SECONDS), tmp_path))
+                kept = await memory.long_term.retain(*A, text)
+                kills += await killing
+                assert kept.outcome == "stored"
+                ids.append(kept.id)
+            assert kills >= KILLS_LEAST
+            listed = (await memory.long_term.list(*A)).entries
+            assert [(each.id, each.text) for each in reversed(listed)] == list(zip(ids, TEXTS, strict=True))
+            written = [codec.decode(data).id async for batch in memory.admin.records() for _, data in batch.records]
+            assert written == ids
+            await memory.catch_up_index()
+            for text in TEXTS:
+                again = await memory.long_term.retain(*A, text)
+                assert again.outcome == "skipped"
+            assert (await memory.admin.verify()).clean
+
+    with embedding_endpoint(VECTORS) as endpoint:
+        run(work(endpoint.name))

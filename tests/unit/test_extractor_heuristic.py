@@ -1,0 +1,135 @@
+"""The extractor without a model: which sentences of English and Chinese are facts, and how they read."""
+
+import pytest
+
+from recallog.reactors.extractor import ExtractionRequest, Fact, Utterance
+from recallog.reactors.heuristic import HeuristicExtractor
+from support.events import run
+
+
+def facts(text: str, agent: str = "Caroline", **fields: str) -> list[Fact]:
+    said = Utterance(text, agent, **{"id": "e-1", "kind": "agent.spoke", **fields})
+    return list(run(HeuristicExtractor().extract(ExtractionRequest("village", "baker", [said]))))
+
+
+def texts(text: str, agent: str = "Caroline", **fields: str) -> list[str]:
+    return [fact.text for fact in facts(text, agent, **fields)]
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "category"),
+    [
+        ("I live in Berlin.", "Caroline lives in Berlin.", "place"),
+        ("Well, I just love my dog Max!", "Caroline loves their dog Max.", "preference"),
+        ("I'm a nurse at the town hospital.", "Caroline is a nurse at the town hospital.", "identity"),
+        ("I\u2019m allergic to nuts", "Caroline is allergic to nuts.", "health"),
+        ("I have two cats.", "Caroline has two cats.", "possession"),
+        ("I don't eat meat.", "Caroline doesn't eat meat.", "activity"),
+        ("I work at Siemens and teach maths on Fridays.", "Caroline works at Siemens and teaches maths on Fridays.",
+         "work"),
+        ("I've been to Rome twice.", "Caroline has been to Rome twice.", "event"),
+        ("I've been working as a baker for ten years.", "Caroline has been working as a baker for ten years.", "work"),
+        ("I moved to Ulm last year.", "Caroline moved to Ulm last year.", "place"),
+        ("I was born in Lisbon.", "Caroline was born in Lisbon.", "identity"),
+        ("I want to open a bakery.", "Caroline wants to open a bakery.", "plan"),
+        ("I'm going to visit Rome in May.", "Caroline is going to visit Rome in May.", "plan"),
+        ("I started painting this summer.", "Caroline started painting this summer.", "work"),
+        ("My sister Anna is a pilot.", "Caroline's sister Anna is a pilot.", "family"),
+        ("My favorite food is sushi.", "Caroline's favorite food is sushi.", "preference"),
+        ("Acme Corp prefers React.", "Acme Corp prefers React.", "preference"),
+        ("I think so. Beta supplies Gamma.", "Beta supplies Gamma.", "work"),
+    ],
+)  # fmt: skip
+def test_a_sentence_that_says_something_lasting_is_a_fact_in_the_third_person(
+    text: str, fact: str, category: str
+) -> None:
+    (found,) = facts(text)
+    assert (found.text, found.category, found.sources) == (fact, category, ("e-1",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "Hello!", "How are you?", "Do I live in Berlin?", "I love it.", "I love you so much", "I'm so happy today!",
+        "I'm glad to hear that.", "Maybe I live in Berlin.", "I would love a dog.", "I think I live in Berlin.",
+        "If I live in Berlin, fine.", "I have no idea.", "I have a question for the baker.", "I had a great time.",
+        "I can help you.", "I'll bring bread.", "It is raining.", "They live in Berlin.", "That sounds great!",
+        "Thanks for the advice.", "You are a nurse.", "My pleasure is great.", "- I live in Berlin.",
+        "```\nI live in Berlin.\n```", "(I live in Berlin.)", "I live there.", "Everyone likes bread.",
+        "Running is a great hobby.", "Monday is a holiday.",
+    ],
+)  # fmt: skip
+def test_questions_guesses_greetings_and_what_cannot_be_understood_alone_are_none(text: str) -> None:
+    assert texts(text) == []
+
+
+def test_a_sentence_with_several_clauses_gives_a_fact_for_each() -> None:
+    assert texts("I live in Berlin, but I work in Potsdam and my brother is a smith.") == [
+        "Caroline lives in Berlin.", "Caroline works in Potsdam.", "Caroline's brother is a smith.",
+    ]  # fmt: skip
+
+
+def test_a_fact_names_whom_it_is_about() -> None:
+    assert [fact.entity for fact in facts("I live in Berlin. My sister Anna is a pilot. Acme Corp prefers React.")] == [
+        "Caroline", "Anna", "Acme Corp",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "category"),
+    [
+        ("我住在上海。", "小明住在上海。", "place"),
+        ("其实我是一名医生", "小明是一名医生。", "identity"),
+        ("我很喜欢吃辣，你呢？", "", ""),
+        ("我最喜欢爬山！", "小明最喜欢爬山。", "preference"),
+        ("我对花生过敏", "小明对花生过敏。", "health"),
+        ("我养了两只猫。", "小明养了两只猫。", "possession"),
+        ("我妈妈是老师", "小明的妈妈是老师。", "identity"),
+        ("我在北京大学读书", "小明在北京大学读书。", "education"),
+        ("我打算明年去巴黎", "小明打算明年去巴黎。", "plan"),
+    ],
+)
+def test_chinese_sentences(text: str, fact: str, category: str) -> None:
+    found = facts(text, "小明")
+    assert [(each.text, each.category) for each in found] == ([(fact, category)] if fact else [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "你好",
+        "我是说真的",
+        "我喜欢你",
+        "我可能住在上海",
+        "（我住在上海）",
+        "我有点累",
+        "我不知道",
+        "他是医生",
+        "我是的",
+    ],
+)
+def test_chinese_sentences_that_are_none(text: str) -> None:
+    assert texts(text, "小明") == []
+
+
+def test_what_a_tool_answered_gives_no_facts() -> None:
+    assert texts("Acme Corp prefers React.", kind="tool.used") == []
+
+
+def test_a_long_text_gives_few_facts_and_any_text_is_read_quickly() -> None:
+    assert len(facts(" ".join(f"I live in Town{number}." for number in range(100)))) == 8
+    for text in (
+        "I " * 10_000,
+        "a.b" * 8_000,
+        "(" * 20_000,
+        "我" * 20_000,
+        "`" * 20_000,
+        "My " * 10_000,
+        "A " * 15_000,
+    ):
+        assert facts(text) == []
+
+
+def test_the_same_texts_give_the_same_facts() -> None:
+    text = "I live in Berlin. Acme Corp prefers React. 我住在上海。"
+    assert facts(text) == facts(text)
