@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recallog.retrieval.formatting import format_context as format_context
     from recallog.retrieval.fusing import fuse as fuse
     from recallog.settings import Settings as Settings
+    from recallog.tiers import Tiers as Tiers
     from recallog.version import __version__ as __version__
     from recallog.working import Working as Working
     from recallog_schemas.event import Event as Event
@@ -41,6 +42,7 @@ else:
             "recallog.retrieval.formatting": ["format_context"],
             "recallog.retrieval.fusing": ["fuse"],
             "recallog.settings": ["Settings"],
+            "recallog.tiers": ["Tiers"],
             "recallog.version": ["__version__"],
             "recallog.working": ["Working"],
             "recallog_schemas.event": ["Event", "Position"],

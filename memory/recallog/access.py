@@ -99,7 +99,7 @@ class MemoryAccess:
 
     async def append(self, events: Sequence[Event]) -> list[Position]:
         """Write events, all or none, and answer their positions once they are durable. See `Memory.publish_many`."""
-        await self._publish_reads()
+        await self.publish_reads()
         positions = await self._append(events)
         self._published()
         return positions
@@ -128,7 +128,7 @@ class MemoryAccess:
         if not operation.uses_index or (home := self.served_home) is None:
             return self.answered(operation, valid, await here(operation, valid, callbacks))
         if operation.scope is not Scope.READ:
-            await self._publish_reads()
+            await self.publish_reads()
         name, progress = operation.qualified_name, callbacks.get("progress", self.progress)
         deadline_seconds = limits.DEADLINE_SECONDS if self.settings is None else self.settings.deadline_seconds
 
@@ -147,7 +147,7 @@ class MemoryAccess:
             self._accesses.answered(operation.qualified_name, valid, answer)
         return answer
 
-    async def _publish_reads(self) -> None:
+    async def publish_reads(self) -> None:
         if self._accesses is not None:
             await self._accesses.flush()
 

@@ -20,6 +20,7 @@ from recallog.operations.operation import IN_PROCESS, Facade, Operation, Scope, 
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED, Fusion
 from recallog.settings import Settings
+from recallog.tiers import Tiers
 from recallog.working import Working
 from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_schemas import Position, limits, views
@@ -101,6 +102,7 @@ class Memory(Facade):
         "items": Items,
         "working": Working,
         "consensus": Consensus,
+        "tiers": Tiers,
     }
 
     def __init__(
@@ -283,6 +285,11 @@ class Memory(Facade):
     def consensus(self) -> Consensus:
         """What agents agreed on, and who disagreed."""
         return Consensus(self._access)
+
+    @cached_property
+    def tiers(self) -> Tiers:
+        """Entries that age: tiers, and the plans that move and archive what is in them."""
+        return Tiers(self._access)
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""

@@ -4,13 +4,15 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from recallog.commands import long_term
+from recallog.commands import long_term, tiers
 from recallog.queries import due, event_lookup, turns
+from recallog.reactors.consolidation import Consolidation, Summaries
 from recallog.reactors.extraction import Extraction
 from recallog.reactors.loop import DueWork, ReactorLoop
 from recallog.reactors.migration import Migration
 from recallog.reactors.reflection import ReflectionMemory, ReflectionReactor
 from recallog.reactors.retraction import Retraction
+from recallog_projections.views.due import Scheduled
 from recallog_schemas import Event, Position
 from recallog_schemas.views import PendingTrigger, Remembered
 
@@ -37,7 +39,9 @@ def loop_of(
     reactors: list[Reactor] = [
         Migration(),
         Retraction(),
+        Summaries(tiers.Tiers(access)),
         Extraction(loop_memory, extractor),
+        Consolidation(tiers.Tiers(access)),
         ReflectionReactor(memory, reflector),
     ]
     return ReactorLoop(loop_memory, components.ledger, reactors, components.reactors_lock)
@@ -55,6 +59,9 @@ class LoopMemory:
 
     async def reflections(self, partition: int, spaces: Sequence[str] | None) -> Sequence[PendingTrigger]:
         return await self._access.router.of_partition(partition, partial(due.due_reflections, spaces=spaces))
+
+    async def scheduled(self, partition: int, spaces: Sequence[str] | None) -> Sequence[Scheduled]:
+        return await self._access.router.of_partition(partition, partial(due.scheduled, spaces=spaces))
 
     async def work(self, partition: int, after: str | None) -> DueWork:
         page = await self._access.router.of_partition(partition, partial(due.work, after=after))

@@ -58,6 +58,8 @@ SIMILARITY_OF_ENTRIES = 0.85
 ENTRY_PINS_MAX = 5  # of an agent
 ENTRY_COST = 1.0  # of an entry whose event states none, for an agent with a balance
 LESSONS = 5  # that fit a question
+MOVES_KEPT = 1_000  # of an agent: the newest records that moved or archived entries
+SUMMARY_CHARS_MAX = 400  # of a summary that is made without a model
 ENTRY_DEPENDENTS_MAX = 1_000  # live entries that name one source: an erasure of it retracts them in one step
 
 # The entity graph: of one entry, of one entity, and what a query looks at.

@@ -1,5 +1,8 @@
 """Texts shortened for readers."""
 
+import re
+
+_SENTENCE = re.compile(r".+?(?:[.!?…](?=\s|$)|[。！？]|$)", re.DOTALL)
 MARK = "…"
 """The end of a shortened text."""
 
@@ -11,3 +14,9 @@ def cut(text: str, chars_max: int) -> str:
     # Not every script puts blanks between words: text without a blank in its second half is cut at the limit.
     blank = max(text.rfind(separator, chars_max // 2, chars_max) for separator in " \n")
     return text[: blank if blank >= 0 else max(chars_max - 1, 0)].rstrip() + MARK
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a text; all of it if no sentence ends in it."""
+    sentence = _SENTENCE.match(text)
+    return text if sentence is None else sentence[0]

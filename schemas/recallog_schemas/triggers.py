@@ -21,6 +21,11 @@ MIGRATION = "migration.due"
 """A session has ended whose working memory holds what the agent wants to keep."""
 RETRACTION = "retraction.due"
 """An entry was retracted because one of its sources was erased, and is itself the source of others."""
+CONSOLIDATION = "consolidation.due"
+"""The entries of an agent that carry a tier have not been looked at for as long as its settings say, or are too many
+in one tier."""
+SUMMARY = "summary.due"
+"""A plan has archived entries of which no summary has been kept yet."""
 EXTRACTION = "extraction.due"
 """An agent whose facts are extracted has finished a turn."""
 
@@ -59,13 +64,18 @@ class Trigger(NamedTuple):
 
     @property
     def ordinal(self) -> int:
-        """The number of the agent's earlier answers, of a reflection."""
+        """The number of the agent's earlier answers, of a reflection or a consolidation."""
         return int(self.cause)
 
 
 def reflection_of(space: str, agent: str, ordinal: int) -> Trigger:
     """The trigger of the reflection that is due for `agent` after `ordinal` answers."""
     return Trigger(REFLECTION, _owner(REFLECTION, space, agent), str(ordinal))
+
+
+def consolidation_of(space: str, agent: str, ordinal: int) -> Trigger:
+    """The trigger of the plan that is due for `agent` after `ordinal` plans."""
+    return Trigger(CONSOLIDATION, _owner(CONSOLIDATION, space, agent), str(ordinal))
 
 
 def caused_by(kind: str, space: str, agent: str, *cause: str) -> Trigger:

@@ -130,7 +130,10 @@ def _kept(number: int, space: str) -> tuple[str, dict[str, Any]] | None:
     if number % 12 == 3:
         type_ = ("fact", "lesson")[number % 24 == 3]
         text = f"LESSON: {space} counts its {_THINGS[number % len(_THINGS)]} on day {number} before it sells them."
-        return "memory.retained", {"text": text, "type": type_, "entity": space.title()}
+        tier = {} if number % 24 == 3 else {"tier": ("slow", "glacial")[number % 48 == 15]}
+        return "memory.retained", {"text": text, "type": type_, "entity": space.title(), **tier}
+    if number % 48 == 32:
+        return "memory.outcome_reported", {"entries": [f"e-{number - 5:03d}"], "success": True, "actual": 0.9}
     if number % 48 == 28:
         return "memory.updated", {"entry": f"e-{number - 1:03d}", "priority": "critical"}
     if number % 96 == 41:

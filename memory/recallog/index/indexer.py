@@ -28,7 +28,7 @@ from recallog_projections.index.engines.engine import Engine
 from recallog_projections.index.store import IndexStore, MadeWith, collection_of, damage, made_with
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Generation, Pointer, Store
-from recallog_projections.views.entries.projection import Entries
+from recallog_projections.views import builtin
 from recallog_projections.views.settings import SettingsProjection
 from recallog_schemas import limits
 from recallog_schemas.errors import (
@@ -317,7 +317,7 @@ class Indexer:
             check_model(embedder, made)
             store = IndexStore(self.rows, self.engine, embedder, token_vectors=made.token_vectors)
             index = Index(msgspec.structs.asdict(made))
-            projections: list[Projection] = [Entries(), index, SettingsProjection()]
+            projections: list[Projection] = [*builtin.of_entries(), index, SettingsProjection()]
             projector = Projector(
                 self.ledger,
                 store,

@@ -487,6 +487,21 @@ SeedTexts = Annotated[
 AuditLimit = Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_KEPT, description="How many changes, the newest ones.")]
 ErasuresLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many erasures a page has.")]
 
+# Tiers
+
+QueryTime = Annotated[
+    datetime | str | None,
+    PlainValidator(_optional(time_of)),
+    Field(description="Time of the question; default: that of the newest event of the space."),
+    WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
+]
+PlanTime = Annotated[
+    datetime | str | None,
+    PlainValidator(_optional(time_of)),
+    Field(description="Time of the plan; default: that of the clock."),
+    WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
+]
+
 # Consensus
 
 Topic = Annotated[str, Field(pattern=r"\S", description="What is debated.")]

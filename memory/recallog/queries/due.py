@@ -4,8 +4,10 @@ from collections.abc import AsyncIterator, Sequence
 
 from recallog.queries import reflections
 from recallog.reading.read_session import Page, ReadSession
-from recallog_projections.views import due
-from recallog_projections.views.due import Work
+from recallog_projections.tables import RowKey
+from recallog_projections.views import clock, due
+from recallog_projections.views.due import Scheduled, Work
+from recallog_schemas import limits
 from recallog_schemas.views import PendingTrigger
 
 WORK_AT_ONCE = 64
@@ -17,11 +19,44 @@ async def work(reading: ReadSession, after: str | None = None) -> Page[Work]:
     return await reading.page(due.NOW, "", after=after, limit=WORK_AT_ONCE)
 
 
+async def scheduled(reading: ReadSession, spaces: Sequence[str] | None = None) -> list[Scheduled]:
+    """The triggers of some spaces, or of all of a partition, whose time has come by the time of their space.
+
+    With `spaces`, triggers that fall due later than the time of all of these spaces cost nothing.
+    """
+    beyond = None
+    if spaces is not None:
+        times = (await _times(reading, spaces)).values()
+        beyond = due.before(max(times) + 1) if times else due.before(0)
+    found: list[Scheduled] = []
+    after, last = None, False
+    while not last:
+        page = await reading.page(due.AT, "", after=after, limit=limits.SCAN_ITEMS)
+        rows = [row for key, row in page.items if beyond is None or key < beyond]
+        last = page.last or len(rows) < len(page.items)
+        after = page.items[-1][0] if page.items else None
+        rows = [row for row in rows if spaces is None or row.space in spaces]
+        times_of = await _times(reading, [row.space for row in rows])
+        found += [row for row in rows if row.space in times_of and row.at <= times_of[row.space]]
+    return found
+
+
+async def _times(reading: ReadSession, spaces: Sequence[str]) -> dict[str, int]:
+    """The times of spaces that have one, in microseconds since 1970."""
+    snapshot = await reading.snapshot(RowKey(clock.NOW.name, space) for space in spaces)
+    rows = {space: snapshot.row(clock.NOW, space) for space in dict.fromkeys(spaces)}
+    return {space: row.at for space, row in rows.items() if row is not None}
+
+
 async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> AsyncIterator[PendingTrigger]:
-    """The pending triggers of some spaces, or of all of a partition: reflections by space and agent, then all others in
-    the order of their causes."""
+    """The pending triggers of some spaces, or of all of a partition: reflections by space and agent, then plans in the
+    order in which they fell due, then all others in the order of their causes."""
     async for reflection in reflections.pending(reading, spaces):
         yield reflection
+    for row in await scheduled(reading, spaces):
+        yield PendingTrigger(
+            space=row.space, agent=row.agent, kind=row.kind, trigger=row.trigger, events=1, threshold=None
+        )
     after = None
     while True:
         page = await work(reading, after)

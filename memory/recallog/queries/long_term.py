@@ -18,6 +18,7 @@ from recallog_projections.views import items, settings
 from recallog_projections.views.entries import tables
 from recallog_projections.views.entries.tables import LIVE, AgentEntries, EntryRow
 from recallog_projections.views.graph import tables as graph
+from recallog_projections.views.tiers import tables as tier_tables
 from recallog_schemas import Position, limits
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument
 from recallog_schemas.timestamps import moment_of
@@ -51,7 +52,10 @@ async def get(reading: ReadSession, space: str, agent: str, entry_id: str) -> En
         snapshot = await _of_agent(session, space, agent)
         found = (await entries_by_id(session, space, [entry_id])).get(entry_id)
         row = None if found is None else found.readable_by(agent)
-        entry = None if found is None or row is None else entry_view(session.partition, row, found.ref.status)
+        tier = {} if row is None else await tiers_of(session, [row])
+        entry = None
+        if found is not None and row is not None:
+            entry = entry_view(session.partition, row, found.ref.status, tier=tier.get(row.offset))
         return EntryFound(**await of_agent(session, snapshot, space, agent), entry=entry)
 
     return await reading.steady(read)
@@ -84,7 +88,7 @@ async def newest(
                         break
         return EntriesPage(
             **await of_agent(session, snapshot, space, agent),
-            entries=tuple(entry_view(session.partition, row) for row in found),
+            entries=await _entry_views(session, found),
             next=None if last else after,
         )
 
@@ -111,7 +115,7 @@ async def by_priority(
         end = first + limit
         return EntriesPage(
             **await of_agent(session, snapshot, space, agent),
-            entries=tuple(entry_view(session.partition, row) for row in shown[first:end]),
+            entries=await _entry_views(session, shown[first:end]),
             next=str(end) if end < len(shown) else None,
         )
 
@@ -152,16 +156,17 @@ async def lessons(
         compared = _by_words(query, [row for row in newest_rows if row.type == LESSON])
     for row, similarity in compared:
         rows[row.offset], similarities[row.offset] = row, similarity
-    ranked = _ranked((row, similarities.get(row.offset, 0.0) + BOOSTS[row.priority]) for row in rows.values())
+    ranked = _ranked((row, similarities.get(row.offset, 0.0) + BOOSTS[row.priority]) for row in rows.values())[:limit]
+    tiers = await tiers_of(reading, [row for row, _ in ranked])
     return LessonsView(
         **await of_agent(reading, snapshot, space, agent),
         lessons=tuple(
             Lesson(
-                entry=entry_view(reading.partition, row),
+                entry=entry_view(reading.partition, row, tier=tiers.get(row.offset)),
                 score=round(score, 6),
                 similarity=similarities.get(row.offset),
             )
-            for row, score in ranked[:limit]
+            for row, score in ranked
         ),
         relevance_by=by,
     )
@@ -248,8 +253,8 @@ async def erasures(reading: ReadSession, space: str, agent: str, limit: int, cur
     return await reading.steady(read)
 
 
-def entry_view(partition: int, row: EntryRow, status: str = LIVE) -> EntryView:
-    """The view of an entry's row; `status` is live, retracted or archived."""
+def entry_view(partition: int, row: EntryRow, status: str = LIVE, *, tier: str | None) -> EntryView:
+    """The view of an entry's row; `status` is live, retracted or archived, and `tier` the one that it is in now."""
     return EntryView.model_construct(
         id=row.id,
         text=row.text,
@@ -258,7 +263,7 @@ def entry_view(partition: int, row: EntryRow, status: str = LIVE) -> EntryView:
         status=status,
         owner=row.owner,
         priority=row.priority,
-        tier=row.tier,
+        tier=tier,
         importance=row.importance,
         confidence=row.confidence,
         entity=row.entity,
@@ -274,6 +279,21 @@ def entry_view(partition: int, row: EntryRow, status: str = LIVE) -> EntryView:
         updated_at=moment_of(row.updated_at),
         position=Position(partition, row.offset),
     )
+
+
+async def tiers_of(reading: ReadSession, rows: Sequence[EntryRow]) -> dict[int, str]:
+    """The tiers that live entries are in, by offset, of those that have one."""
+    keys = [RowKey(tier_tables.ROWS.name, row.space, row.owner, tables.key_of(row.offset)) for row in rows]
+    if not keys:
+        return {}
+    snapshot = await reading.snapshot(keys)
+    found = (snapshot.row(tier_tables.ROWS, *key[1:]) for key in keys)
+    return {row.offset: row.tier for row in found if row is not None}
+
+
+async def _entry_views(reading: ReadSession, rows: Sequence[EntryRow]) -> tuple[EntryView, ...]:
+    tiers = await tiers_of(reading, rows)
+    return tuple(entry_view(reading.partition, row, tier=tiers.get(row.offset)) for row in rows)
 
 
 async def _of_agent(reading: ReadSession, space: str, agent: str) -> Snapshot:

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 from recallog.reactors.reactor import DueTrigger, Reactor
-from recallog_projections.views.due import Work
+from recallog_projections.views.due import Scheduled, Work
 from recallog_schemas import Event, Position, codec, limits, timestamps, triggers
 from recallog_schemas.errors import (
     IdConflict,
@@ -65,6 +65,9 @@ class ReactorMemory(Protocol):
 
     async def reflections(self, partition: int, spaces: Sequence[str] | None) -> Sequence[PendingTrigger]:
         """The reflections that are due in a partition; with `spaces`, only in these spaces of it."""
+
+    async def scheduled(self, partition: int, spaces: Sequence[str] | None) -> Sequence[Scheduled]:
+        """The triggers of a partition whose time has come; with `spaces`, only in these spaces of it."""
 
     async def work(self, partition: int, after: str | None) -> DueWork:
         """The next of the other triggers that are due in a partition, from the first one or behind `after`."""
@@ -157,11 +160,7 @@ class ReactorLoop:
             ends = await self._ledger.ends()
             # A trigger that was answered may still be due in views that are behind.
             await gathered(self._memory.catch_up, [scope.partition for scope in scopes])
-            found = await gathered(lambda scope: self._memory.reflections(scope.partition, scope.spaces), scopes)
-            reflections = [
-                DueTrigger(due.trigger, due.kind, due.space, due.agent, skip_loops)
-                for due in sorted(chain.from_iterable(found), key=lambda due: (due.space, due.agent))
-            ]
+            recurring = await self._recurring(scopes, skip_loops)
             misconfigured: dict[str, ModelMisconfigured] = {}
             reactions, answered = [], 0
             for scope in scopes:
@@ -169,15 +168,29 @@ class ReactorLoop:
                     for number, trigger in enumerate(triggers_due, start=1):
                         reactions.append(await self._answer_unless(misconfigured, trigger))
                         if progress is not None:
-                            progress(answered + number, answered + len(triggers_due) + len(reflections))
+                            progress(answered + number, answered + len(triggers_due) + len(recurring))
                     answered += len(triggers_due)
-            for number, trigger in enumerate(reflections, start=1):
+            for number, trigger in enumerate(recurring, start=1):
                 reactions.append(await self._answer_unless(misconfigured, trigger))
                 if progress is not None:
-                    progress(answered + number, answered + len(reflections))
+                    progress(answered + number, answered + len(recurring))
             for error in misconfigured.values():
                 raise error
             return [reaction for reaction in reactions if reaction is not None]
+
+    async def _recurring(self, scopes: "Sequence[_Scope]", skip_loops: bool) -> list[DueTrigger]:
+        """The triggers that agents have again and again: plans, then reflections, each by space and agent."""
+        plans = await gathered(lambda scope: self._memory.scheduled(scope.partition, scope.spaces), scopes)
+        reflections = await gathered(lambda scope: self._memory.reflections(scope.partition, scope.spaces), scopes)
+
+        def by_agent(due: Scheduled | PendingTrigger) -> tuple[str, str]:
+            return due.space, due.agent
+
+        found: list[Scheduled | PendingTrigger] = [
+            *sorted(chain.from_iterable(plans), key=by_agent),
+            *sorted(chain.from_iterable(reflections), key=by_agent),
+        ]
+        return [DueTrigger(due.trigger, due.kind, due.space, due.agent, skip_loops) for due in found]
 
     async def _answer_unless(
         self, misconfigured: dict[str, ModelMisconfigured], trigger: DueTrigger
@@ -198,7 +211,8 @@ class ReactorLoop:
         while True:
             work = await self._memory.work(scope.partition, after)
             rows = [row for row in work.rows if row.offset < end]
-            yield [_of_work(row, skip_loops) for row in rows if scope.spaces is None or row.space in scope.spaces]
+            ours = [row for row in rows if scope.spaces is None or row.space in scope.spaces]
+            yield [of_work(row, skip_loops=skip_loops) for row in ours]
             after = work.after
             if after is None or len(rows) < len(work.rows):
                 return
@@ -214,7 +228,7 @@ class ReactorLoop:
             events = [] if written else await reactor.answer(trigger)
             if events is None:
                 return None
-            answer = _answer_of(trigger, parsed, reactor, events, written)
+            answer = answer_of(trigger, parsed, reactor, events, written)
         except (InvalidEvent, ModelFailed) as error:
             answer = [_failed(trigger, parsed, reactor, str(error))]
         except RecallogError:
@@ -281,7 +295,8 @@ def _only(space: str | None) -> Sequence[str] | None:
     return None if space is None else (space,)
 
 
-def _of_work(work: Work, skip_loops: bool) -> DueTrigger:
+def of_work(work: Work, *, skip_loops: bool) -> DueTrigger:
+    """The trigger in a row of `due.now`."""
     return DueTrigger(
         work.trigger,
         work.kind,
@@ -299,7 +314,7 @@ def _of_work(work: Work, skip_loops: bool) -> DueTrigger:
     )
 
 
-def _answer_of(
+def answer_of(
     trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor, events: Sequence[Event], written: int
 ) -> list[Event]:
     """The events of an answer with their ids, the closing one last; `written` of them are in the ledger already."""

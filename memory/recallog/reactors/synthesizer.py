@@ -5,14 +5,13 @@ answers that have passed `checked`.
 """
 
 import asyncio
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from recallog.reactors.asking import Sleep, one_line, repeated
 from recallog_schemas import limits
 from recallog_schemas.errors import ModelFailed
-from recallog_schemas.shortening import cut
+from recallog_schemas.shortening import cut, first_sentence
 from recallog_schemas.views import RecallHit
 
 NOTHING = "No memories to reflect on."
@@ -20,7 +19,6 @@ NOTHING = "No memories to reflect on."
 
 _QUOTES_MAX = 5
 _QUOTE_CHARS_MAX = 200
-_SENTENCE = re.compile(r".+?(?:[.!?…](?=\s|$)|[。！？]|$)")
 _ENDS = (".", "!", "?", "…", "。", "！", "？")
 
 
@@ -52,9 +50,7 @@ class ExtractiveSynthesizer(Synthesizer):
 
 
 def _first_sentence(text: str) -> str:
-    line = one_line(text)
-    sentence = _SENTENCE.match(line)
-    quote = cut(line if sentence is None else sentence[0], _QUOTE_CHARS_MAX)
+    quote = cut(first_sentence(one_line(text)), _QUOTE_CHARS_MAX)
     return quote if not quote or quote.endswith(_ENDS) else f"{quote}."
 
 

@@ -3,12 +3,14 @@
 from recallog.reading.read_session import Snapshot
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
-from recallog_projections.views.entries.kinds import CHANGING, RETAINING
+from recallog_projections.views.entries.kinds import CHANGING, PLAN, RETAINING
+
+_KINDS = RETAINING | CHANGING | {PLAN}
 
 
 def rows(space: str) -> list[RowKey]:
     """The rows that the functions below read."""
-    return [RowKey(activity.KINDS.name, space, kind) for kind in sorted(RETAINING | CHANGING)]
+    return [RowKey(activity.KINDS.name, space, kind) for kind in sorted(_KINDS)]
 
 
 def has_entries(snapshot: Snapshot, space: str) -> bool:
@@ -18,5 +20,5 @@ def has_entries(snapshot: Snapshot, space: str) -> bool:
 
 def are_as_at(snapshot: Snapshot, space: str, checkpoint: int) -> bool:
     """Whether the entries of `space` are those of the earlier or present `checkpoint`. The snapshot has `rows`."""
-    spans = [snapshot.row(activity.KINDS, space, kind) for kind in RETAINING | CHANGING]
+    spans = [snapshot.row(activity.KINDS, space, kind) for kind in _KINDS]
     return max((span.last for span in spans if span is not None), default=-1) <= checkpoint <= snapshot.processed

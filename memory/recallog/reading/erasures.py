@@ -7,11 +7,13 @@ from recallog.reading.time_travel import check_size
 from recallog_projections.rows import RowNotLoaded, Rows
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation
+from recallog_projections.views import builtin, settings
 from recallog_projections.views.entries import changing, tables
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.entries.tables import Erasure
 from recallog_projections.views.graph.projection import Graph
 from recallog_projections.views.settings import SettingsProjection
+from recallog_projections.views.tiers.projection import Tiers
 from recallog_projections.views.uses import Uses
 from recallog_schemas import Event, Record, codec, limits, timestamps
 from recallog_schemas.errors import InvariantViolation
@@ -33,7 +35,9 @@ async def fold(ledger: Ledger, space: str, progress: Progress | None = None) -> 
 
     partition = ledger.partition_of(space)
     end = (await ledger.ends())[partition]
-    projector = Projector(ledger, MemoryStore(), [Entries(), SettingsProjection()], space=space, processed=count)
+    projector = Projector(
+        ledger, MemoryStore(), [*builtin.of_entries(), SettingsProjection()], space=space, processed=count
+    )
     generation = await projector.first_generation(partition, end)
     await projector.catch_up(generation, end, progress)
     return ReadSession(projector.store, partition, generation)
@@ -78,7 +82,7 @@ async def _erase(past: ReadSession, space: str, erased: Mapping[str, Erasure]) -
     checkpoint = await past.store.checkpoint(generation) if isinstance(generation, Generation) else None
     if not isinstance(generation, Generation) or checkpoint is None:
         raise InvariantViolation("the fold of a past has no checkpoint")
-    rows = Rows((*Entries.tables, *Graph.tables, *Uses.tables), strict=False)
+    rows = Rows((*Entries.tables, *Graph.tables, *Uses.tables, *Tiers.tables, settings.AGENTS), strict=False)
     for id_, erasure in erased.items():
         while True:
             try:
@@ -106,3 +110,4 @@ def _fold_erasure(rows: Rows, partition: int, offset: int, space: str, id_: str,
     changing.apply(rows, record)
     Graph().apply(rows, record)
     Uses().apply(rows, record)
+    Tiers().apply(rows, record)

@@ -17,6 +17,8 @@ from recallog_projections.views.reflection import Reflection
 from recallog_projections.views.salience import Salience
 from recallog_projections.views.scene import Scene
 from recallog_projections.views.settings import SettingsProjection
+from recallog_projections.views.tiers import judging
+from recallog_projections.views.tiers.projection import Tiers
 from recallog_projections.views.uses import Uses
 from recallog_schemas import limits
 
@@ -33,6 +35,7 @@ _BUILTIN = (
     | Entries
     | Graph
     | Uses
+    | Tiers
     | Items
     | Due
     | SettingsProjection
@@ -42,13 +45,18 @@ _BUILTIN = (
 def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
     """All built-in projections in the order of folding. Logs of events retain the newest `log_events`.
 
-    Reflection follows episodic, whose log totals it reads; the graph and uses follow entries, and due work follows both
-    entries and items. Settings come last, so that the others apply the settings before the record.
+    Reflection follows episodic, whose log totals it reads; the graph, uses and tiers follow entries, and due work
+    follows entries and items. Settings come last, so that the others apply the settings before the record.
     """
     return [
         Episodic(log_events), Salience(), Reflection(), Beliefs(), Scene(), Activity(), OutlineProjection(),
-        ConsensusProjection(), Clock(), Entries(), Graph(), Uses(), Items(), Due(), SettingsProjection(),
+        Clock(), ConsensusProjection(), *of_entries(), Graph(), Items(), Due(), SettingsProjection(),
     ]  # fmt: skip
+
+
+def of_entries() -> list[Projection]:
+    """The projections that decide together which entries live: a plan archives what nobody has touched."""
+    return [Entries(judging), Uses(), Tiers()]
 
 
 def all_builtin(projections: Sequence[Projection]) -> bool:

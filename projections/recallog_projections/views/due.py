@@ -1,13 +1,16 @@
 """Due work: the tables in which a reactor finds the triggers that are due, at the cost of those that are due.
 
-Positions and counts do not sort together, so there are two tables. `due.now` holds, for the whole partition, the
-triggers that one event made due, in the order of the ledger. A row has all that a reactor needs, and is deleted when
-the trigger is closed. `due.count` belongs to the view `reflection`: its rows stand under the count at which an agent
-falls due, and a reader stops at the first row beyond the present count.
+Positions, times and counts do not sort together, so there are three tables. `due.now` holds, for the whole partition,
+the triggers that one event made due, in the order of the ledger. A row has all that a reactor needs, and is deleted
+when the trigger is closed. `due.at` belongs to the view `tiers`: its rows stand under the time at which an agent falls
+due, for the whole partition. Whether that time has come is judged by who reads them, by the time of each space.
+`due.count` belongs to the view `reflection`: its rows stand under the count at which an agent falls due, and a reader
+stops at the first row beyond the present count.
 """
 
-from collections.abc import Iterable
-from typing import ClassVar
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, TypeVar
 
 import msgspec
 
@@ -15,8 +18,11 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import migration, settings
 from recallog_projections.views.entries import tables as entries
-from recallog_schemas import Event, Record, timestamps, triggers
+from recallog_projections.views.entries.kinds import PLAN
+from recallog_schemas import Event, Record, limits, timestamps, triggers
 from recallog_schemas.triggers import Trigger
+
+Item = TypeVar("Item")
 
 
 class Work(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -38,9 +44,22 @@ class Work(msgspec.Struct, frozen=True, omit_defaults=True):
     texts: tuple[tuple[str, str], ...] = ()
     """Of a migration: the texts to keep, each with the path where it stands in working memory."""
     entries: tuple[str, ...] = ()
-    """Of a retraction: the ids of the entries that name a retracted one as a source."""
+    """Of a retraction: the ids of the entries that name a retracted one as a source. Of a summary: those of the
+    archived entries, in the order of the plan."""
     since: int = -1
     """Of an extraction: the offset at which the agent's turn before ended in the session; -1 if it is the first one."""
+
+
+class Scheduled(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One trigger that falls due at a time."""
+
+    kind: str
+    space: str
+    agent: str
+    trigger: str
+    """The id of the trigger."""
+    at: int
+    """From when on it is due, in microseconds since 1970."""
 
 
 class Turn(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -63,6 +82,8 @@ NOW = Table("due.now", Work)
 """At ("", "", `now_key`)."""
 STANDING = Table("due.standing", Standing)
 """At (space, "", id of the trigger)."""
+AT = Table("due.at", Scheduled, write_only=True)
+"""At ("", "", `at_key`)."""
 TURNS = Table("due.turns", Turn)
 """At (space, agent, session); the session is "" for turns of none."""
 COUNT = Table("due.count", Count, write_only=True)
@@ -79,7 +100,7 @@ class Due:
 
     name: ClassVar[str] = "due"
     version: ClassVar[int] = 1
-    kinds = _RETRACTING | triggers.CLOSINGS | {_ENDING, _TURN}
+    kinds = _RETRACTING | triggers.CLOSINGS | {_ENDING, _TURN, PLAN}
     tables = (NOW, STANDING, TURNS)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
@@ -90,6 +111,8 @@ class Due:
             return [entries.ref_key(event.space, id_) for id_ in _changed(record)]
         if event.kind == _TURN:
             return (_turn_key(event), RowKey(settings.AGENTS.name, event.space, event.agent))
+        if event.kind == PLAN:
+            return ()
         trigger = triggers.named_by(event)
         return () if trigger is None else (RowKey(STANDING.name, event.space, "", trigger.id),)
 
@@ -122,13 +145,30 @@ class Due:
             _continue_erasure(rows, record)
         elif record.event.kind == _TURN:
             _extract(rows, record)
+        elif record.event.kind == PLAN:
+            _summarise(rows, record)
         else:
             _close(rows, record)
 
 
 def now_key(offset: int, space: str, trigger: Trigger, agent: str, part: int = 0) -> str:
     """The key of a trigger in `due.now`; sorts like the offset of its cause, then the parts of one agent's work."""
-    return f"{offset:020d}/{space}/{trigger.kind}/{agent}/{part:05d}/{trigger.cause}"
+    return f"{now_prefix(offset, space, trigger.kind, agent)}{part:05d}/{trigger.cause}"
+
+
+def now_prefix(offset: int, space: str, kind: str, agent: str) -> str:
+    """How the keys in `due.now` begin of one agent's triggers of a kind that one event made due."""
+    return f"{offset:020d}/{space}/{kind}/{agent}/"
+
+
+def at_key(at: int, space: str, trigger: Trigger, agent: str) -> str:
+    """The key of a trigger in `due.at`; sorts like the time at which it falls due."""
+    return f"{before(at)}/{space}/{trigger.kind}/{agent}/{trigger.cause}"
+
+
+def before(at: int) -> str:
+    """The least key of the triggers that fall due at the time `at`, in microseconds since 1970, or later."""
+    return f"{max(0, at):020d}"
 
 
 def count_key(total: int) -> str:
@@ -209,6 +249,34 @@ def _retracted(rows: Rows, record: Record) -> list[str]:
         elif ref.status == entries.RETRACTED and ref.of is not None:
             found.append(id_)
     return found
+
+
+# Summaries: what a plan has archived is summarised, if it was more than one entry.
+
+
+def _summarise(rows: Rows, record: Record) -> None:
+    for number, (trigger, ids) in enumerate(_summaries(rows, record)):
+        work = work_of(record, trigger, record.event.agent)
+        put(rows, msgspec.structs.replace(work, entries=ids), trigger, number)
+
+
+def _summaries(rows: Rows, record: Record) -> list[tuple[Trigger, tuple[str, ...]]]:
+    """The summaries that the part of a plan makes due: each with the entries that this record has archived."""
+    event = record.event
+    ended = {row.id for row, now in rows.written(entries.ROWS) if row is not None and now is None}
+    archived = [each["id"] for each in event.payload.get("archived", ()) if each["id"] in ended]
+    return [
+        (triggers.caused_by(triggers.SUMMARY, event.space, event.agent, str(number), event.id), tuple(ids))
+        for number, ids in enumerate(in_equal_parts(list(dict.fromkeys(archived)), limits.ENTRY_SOURCES_MAX))
+        if len(ids) > 1
+    ]
+
+
+def in_equal_parts(ids: Sequence[Item], most: int) -> list[Sequence[Item]]:
+    """`ids` in as few parts of at most `most` as possible, of about the same size: none is a rest of one."""
+    count = -(-len(ids) // most)
+    bounds = [len(ids) * number // count for number in range(count + 1)] if count else [0]
+    return [ids[first:end] for first, end in itertools.pairwise(bounds)]
 
 
 def _changed(record: Record) -> Iterable[str]:

@@ -91,6 +91,14 @@ if TYPE_CHECKING:
     from recallog_schemas.views.status import IndexStatus as IndexStatus
     from recallog_schemas.views.status import PartitionStatus as PartitionStatus
     from recallog_schemas.views.status import Status as Status
+    from recallog_schemas.views.tiers import ArchivedEntry as ArchivedEntry
+    from recallog_schemas.views.tiers import Consolidation as Consolidation
+    from recallog_schemas.views.tiers import TierEntry as TierEntry
+    from recallog_schemas.views.tiers import TierEntryFound as TierEntryFound
+    from recallog_schemas.views.tiers import TierLoad as TierLoad
+    from recallog_schemas.views.tiers import TierMove as TierMove
+    from recallog_schemas.views.tiers import TierPressure as TierPressure
+    from recallog_schemas.views.tiers import TierStats as TierStats
     from recallog_schemas.views.verification import Difference as Difference
     from recallog_schemas.views.verification import DigestCheck as DigestCheck
     from recallog_schemas.views.verification import LedgerDigest as LedgerDigest
@@ -194,6 +202,16 @@ else:
                 "SpaceView",
             ],
             "recallog_schemas.views.status": ["IndexStatus", "PartitionStatus", "Status"],
+            "recallog_schemas.views.tiers": [
+                "ArchivedEntry",
+                "Consolidation",
+                "TierEntry",
+                "TierEntryFound",
+                "TierLoad",
+                "TierMove",
+                "TierPressure",
+                "TierStats",
+            ],
             "recallog_schemas.views.verification": [
                 "Difference",
                 "DigestCheck",

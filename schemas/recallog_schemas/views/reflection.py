@@ -10,7 +10,11 @@ from recallog_schemas.views.base import EventLine, ListView, OfAgent, Remembered
 
 FAILURES = frozenset({"reflection.failed", triggers.FAILED})
 """The kinds of answers that a reactor could not give."""
-_AMOUNTS = {triggers.MIGRATION: ("text", "texts"), triggers.EXTRACTION: ("turn", "turns")}
+_AMOUNTS = {
+    triggers.MIGRATION: ("text", "texts"),
+    triggers.EXTRACTION: ("turn", "turns"),
+    triggers.CONSOLIDATION: ("plan", "plans"),
+}
 """What the number of a trigger counts, by its kind; else entries."""
 
 
@@ -117,13 +121,14 @@ class PendingTrigger(View):
     """The name of the agent."""
     kind: str
     """What is due: reflection.due, migration.due (a session ended, whose working memory holds what its agent wants to
-    keep), retraction.due (an erasure reaches what was made from its dependents), or extraction.due (a turn ended, from
-    which facts are extracted)."""
+    keep), retraction.due (an erasure reaches what was made from its dependents), extraction.due (a turn ended, from
+    which facts are extracted), consolidation.due (entries with a tier are to be moved or archived), or summary.due
+    (such entries were archived)."""
     trigger: str
     """The id of the trigger."""
     events: int
     """Of a reflection, the number of events that the agent could see since its last one; else the number of texts,
-    entries or turns that the answer is about."""
+    entries, turns or plans that the answer is about."""
     threshold: int | None
     """The number of events that makes a reflection due; None for other kinds."""
 

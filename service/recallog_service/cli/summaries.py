@@ -117,6 +117,10 @@ COMMANDS = {
         "derived",
         "What agents agreed on, and their dissents: `memory.consensus`.",
     ),
+    "tiers": (
+        "derived",
+        "Entries that age: `memory.tiers`.",
+    ),
     "react": (
         "reactors",
         "Answer due triggers, each once: reflections, turns, sessions, erasures.",

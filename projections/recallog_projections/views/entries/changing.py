@@ -80,19 +80,11 @@ def _change(rows: Rows, record: Record, id_: str) -> str | None:
     if event.kind in _FORMS:
         return _replace(rows, record, ref, row)
     ended = msgspec.structs.replace(ref, status=_ENDS[event.kind], reason=event.payload.get("reason"))
-    _end(rows, record, row, ended)
+    linking.end(rows, record, row, ended)
     return None
 
 
 _ENDS: Mapping[str, tables.Status] = {"memory.retracted": tables.RETRACTED, "memory.archived": tables.ARCHIVED}
-
-
-def _end(rows: Rows, record: Record, row: EntryRow, ended: EntryRef) -> None:
-    """Retract or archive a live entry."""
-    linking.remove(rows, row)
-    rows.put(tables.ENDED, row, row.space, row.owner, tables.key_of(row.offset))
-    rows.put(tables.IDS, ended, row.space, "", row.id)
-    linking.audit(rows, row, ended.status, record, ended.reason)
 
 
 def _replace(rows: Rows, record: Record, ref: EntryRef, row: EntryRow) -> str | None:
@@ -217,4 +209,4 @@ def _retract_dependent(rows: Rows, record: Record, dependent: str, source: str) 
     ref = linking.verdict(rows, record.event.space, dependent)
     row = linking.live(rows, record.event.space, ref)
     ended = msgspec.structs.replace(ref, status=tables.RETRACTED, reason=tables.SOURCE_ERASED, of=source)
-    _end(rows, record, row, ended)
+    linking.end(rows, record, row, ended)

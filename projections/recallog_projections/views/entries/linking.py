@@ -145,6 +145,14 @@ def replace(rows: Rows, before: EntryRow, after: EntryRow) -> None:
     add(rows, after)
 
 
+def end(rows: Rows, record: Record, row: EntryRow, ended: EntryRef) -> None:
+    """Retract or archive a live entry; `ended` is the verdict on it from now on."""
+    remove(rows, row)
+    rows.put(tables.ENDED, row, row.space, row.owner, tables.key_of(row.offset))
+    rows.put(tables.IDS, ended, row.space, "", row.id)
+    audit(rows, row, ended.status, record, ended.reason)
+
+
 def forget_subject(rows: Rows, row: EntryRow) -> None:
     """Delete the row by the subject of an entry that is erased, or leaves its owner."""
     if row.subject is not None:

@@ -10,8 +10,9 @@ from typing import ClassVar
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
-from recallog_projections.views.entries import accounts, changing, retaining, tables
-from recallog_projections.views.entries.kinds import CHANGING, RETAINING
+from recallog_projections.views.entries import accounts, changing, planned, retaining, tables
+from recallog_projections.views.entries.kinds import CHANGING, PLAN, RETAINING
+from recallog_projections.views.entries.planned import Plans
 from recallog_schemas import Record
 
 _METERING = "memory.metered"
@@ -22,19 +23,28 @@ class Entries:
 
     name: ClassVar[str] = "entries"
     version: ClassVar[int] = 1
-    kinds = RETAINING | CHANGING | {_METERING}
+    kinds = RETAINING | CHANGING | {_METERING, PLAN}
     tables = tables.ALL
+
+    def __init__(self, plans: Plans | None = None) -> None:
+        """`plans` says which entries a plan may archive, from the rows of tiers, which must be folded along; without
+        it, plans archive nothing."""
+        self._plans = plans
 
     def needs(self, record: Record) -> Iterable[RowKey]:
         kind = record.event.kind
         if kind in RETAINING:
             return retaining.needs(record)
+        if kind == PLAN:
+            return planned.needs(record)
         return accounts.needs(record) if kind == _METERING else changing.needs(record)
 
     def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
         kind = record.event.kind
         if kind in RETAINING:
             return retaining.further_needs(rows, record)
+        if kind == PLAN:
+            return () if self._plans is None else planned.further_needs(rows, record, self._plans)
         return () if kind == _METERING else changing.further_needs(rows, record)
 
     def apply(self, rows: Rows, record: Record) -> None:
@@ -45,5 +55,7 @@ class Entries:
             retaining.apply(rows, record)
         elif kind == _METERING:
             accounts.apply(rows, record)
-        else:
+        elif kind != PLAN:
             changing.apply(rows, record)
+        elif self._plans is not None:
+            planned.apply(rows, record, self._plans)

@@ -1,0 +1,21 @@
+"""The summary of several texts, made without a model: how many there are, and the beginnings of the important ones."""
+
+from collections.abc import Sequence
+
+from recallog_schemas import limits
+from recallog_schemas.shortening import cut, first_sentence
+
+_SHOWN = 3
+_BETWEEN = " · "
+
+
+def summarized(texts: Sequence[tuple[str, float]]) -> str:
+    """`texts` with their importance, oldest first, in at most `limits.SUMMARY_CHARS_MAX` characters.
+
+    "N memories: " and the first sentences of the three most important, of equally important ones the newer, oldest
+    first with " · " between.
+    """
+    ranked = sorted(range(len(texts)), key=lambda number: (-texts[number][1], -number))
+    shown = [first_sentence(" ".join(texts[number][0].split())) for number in sorted(ranked[:_SHOWN])]
+    memories = "memory" if len(texts) == 1 else "memories"
+    return cut(f"{len(texts)} {memories}: {_BETWEEN.join(shown)}", limits.SUMMARY_CHARS_MAX)

@@ -1,0 +1,73 @@
+"""Tiers: how fast entries age, and the plans that move and archive them."""
+
+from typing import TYPE_CHECKING, Unpack
+
+from recallog import queries
+from recallog.access import FacadePart
+from recallog.operations import parameters
+from recallog.operations.operation import Scope, operation
+from recallog.operations.parameters import At
+
+if TYPE_CHECKING:
+    from recallog_schemas.views import Consolidation, TierEntryFound, TierPressure, TierStats
+
+
+class Tiers(FacadePart):
+    """Entries that age: `memory.tiers`.
+
+    An entry that is retained with a tier (fast, medium, slow or glacial) loses importance with time. A plan promotes it
+    when it is read often, surprises or succeeds, demotes it when it is not read or has lost its importance, and in the
+    end archives it. An entry without a tier does not age. `agent.configured {tiers}` has the thresholds.
+    """
+
+    @operation(example="recallog tiers entry village baker e-7", command="tiers entry")
+    async def entry(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        entry_id: parameters.EntryId,
+        *,
+        now: parameters.QueryTime = None,
+        **at: Unpack[At],
+    ) -> "TierEntryFound":
+        """An entry that carries a tier: what it is worth by now, and what a plan will judge it by."""
+        when = parameters.moment(now)
+        return await self._access.of_space(
+            space, lambda reading: queries.tiers.entry(reading, space, agent, entry_id, when), at
+        )
+
+    @operation(
+        example="recallog tiers consolidate village baker",
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="tiers consolidate",
+    )
+    async def consolidate(
+        self, space: parameters.Space, agent: parameters.Agent, *, now: parameters.PlanTime = None
+    ) -> "Consolidation":
+        """Move and archive the entries of an agent that carry a tier, and keep a summary of what was archived.
+
+        An entry moves by one tier at most. What another process changes meanwhile is left as it is. If a plan was
+        interrupted, its rest is made first. Nothing is written if nothing is to change.
+        """
+        from recallog.commands import tiers as changes
+
+        return await changes.consolidate(self._access, space, agent, parameters.moment(now))
+
+    @operation(example="recallog tiers stats village baker", command="tiers stats")
+    async def stats(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        *,
+        now: parameters.QueryTime = None,
+        **at: Unpack[At],
+    ) -> "TierStats":
+        """How many entries of an agent are in each tier, how they have moved, and how often it finds what it seeks."""
+        when = parameters.moment(now)
+        return await self._access.of_space(space, lambda reading: queries.tiers.stats(reading, space, agent, when), at)
+
+    @operation(example="recallog tiers pressure village baker", command="tiers pressure")
+    async def pressure(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "TierPressure":
+        """How full the tiers of an agent are. A plan archives what a tier has beyond its limit."""
+        return await self._access.of_space(space, lambda reading: queries.tiers.pressure(reading, space, agent), at)

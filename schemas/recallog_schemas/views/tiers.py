@@ -1,0 +1,166 @@
+"""Tiers: entries with what they are worth by now, what a plan has moved, and how full the tiers are."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+from recallog_schemas.event import Position
+from recallog_schemas.kinds.payload import Tier
+from recallog_schemas.views.base import OfAgent, View
+from recallog_schemas.views.long_term import EntryView
+
+
+class TierEntry(View):
+    """An entry that carries a tier, at the time of the question."""
+
+    entry: EntryView
+    """The entry; `tier` is the one that it is in."""
+    importance: float
+    """Its importance now: as its owner gave it, changed by outcomes, and decayed since it was retained."""
+    undecayed: float
+    """Its importance without decay."""
+    last_access: datetime | None
+    """When it was last read in a way that counts, in UTC. None: never."""
+    accesses: int
+    """How often it was read in all."""
+    accesses_since_move: int
+    """How often it was read since it last moved; enough of them promote it."""
+    surprise: float
+    """From 0 to 1: how much better its outcomes were than predicted, the newest ones first."""
+    successes: int
+    """Reported successes since its last move."""
+    reports: int
+    """Reported successes and failures since its last move."""
+    promoted_at: datetime | None
+    """When it last moved to a faster tier, in UTC. None: never."""
+    exempt: bool
+    """Whether no plan may demote or archive it: it is pinned or red-lined."""
+
+    def format(self) -> str:
+        """Tier, importance and entry in one line."""
+        return f"{self.entry.tier} {self.importance:.3f} {self.entry.format()}"
+
+
+class TierEntryFound(OfAgent):
+    """The entry with an id, if it carries a tier and the agent may read it."""
+
+    now: datetime | None
+    """The time that its importance is of, in UTC. None: the space has no events."""
+    found: TierEntry | None
+    """The entry. None: there is none, it carries no tier or is not live any more, or the agent may not read it."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is such an entry."""
+        return self.found is not None
+
+    def format(self) -> str:
+        """The fields of the entry, one per line; `(nothing)` if there is none."""
+        return "(nothing)" if self.found is None else View.format(self.found)
+
+
+class TierMove(View):
+    """One entry that a plan has moved."""
+
+    id: str
+    """The id of the entry."""
+    origin: Tier
+    """The tier that it left."""
+    to: Tier
+    """The tier that it is in."""
+    reason: str
+    """access, surprise or success of a promotion; ttl or importance of a demotion."""
+
+    def format(self) -> str:
+        """Id, tiers and reason in one line."""
+        return f"{self.id} {self.origin} → {self.to} ({self.reason})"
+
+
+class ArchivedEntry(View):
+    """One entry that a plan has archived."""
+
+    id: str
+    """The id of the entry."""
+    reason: str
+    """expired (not read for too long) or tier_limit (its tier had too many)."""
+
+    def format(self) -> str:
+        """Id and reason in one line."""
+        return f"{self.id} archived ({self.reason})"
+
+
+class Consolidation(View):
+    """What a plan did to the entries of an agent."""
+
+    promoted: int
+    """How many entries moved to a faster tier."""
+    demoted: int
+    """How many moved to a slower one."""
+    moves: tuple[TierMove, ...]
+    """The entries that moved, in the order of the plan."""
+    archived: tuple[ArchivedEntry, ...]
+    """The entries that were archived, in the order of the plan."""
+    summaries: tuple[str, ...]
+    """The ids of the entries that summarise what was archived."""
+    now: datetime
+    """The time of the plan, in UTC."""
+    position: Position | None
+    """The position of the last event. None: nothing was written."""
+
+    def format(self) -> str:
+        """One line for each entry that moved or was archived, then the numbers."""
+        summaries = f"{len(self.summaries)} {'summary' if len(self.summaries) == 1 else 'summaries'}"
+        numbers = f"{self.promoted} promoted, {self.demoted} demoted, {len(self.archived)} archived, {summaries}"
+        return "\n".join([*(each.format() for each in (*self.moves, *self.archived)), numbers])
+
+
+class TierStats(OfAgent):
+    """How many entries of an agent are in each tier, and how they have moved."""
+
+    tier_counts: Mapping[Tier, int]
+    """Live entries by tier, from the fastest to the slowest."""
+    promotions_last_hour: int
+    """Moves to a faster tier in the hour before the question."""
+    demotions_last_hour: int
+    """Moves to a slower tier in that hour."""
+    archived: Mapping[str, int]
+    """Entries that plans have archived so far: expired, and tier_limit."""
+    lookups: int
+    """How often the agent has looked for entries in a way that counts."""
+    hit_rate: float
+    """The share of these lookups that found something; 0 without lookups."""
+    avg_surprise_score: float
+    """The mean surprise of the live entries; 0 without entries."""
+    planned_at: datetime | None
+    """The time of the newest plan, in UTC. None: there was none."""
+    due_at: datetime | None
+    """When the next plan is due, in UTC. None: no entry carries a tier."""
+    now: datetime | None
+    """The time of the question, in UTC. None: the space has no events."""
+
+
+class TierLoad(View):
+    """How full one tier is."""
+
+    count: int
+    """Live entries."""
+    limit: int
+    """The most that a plan leaves in it."""
+    share: float
+    """The count as a share of the limit."""
+
+
+class TierPressure(OfAgent):
+    """How full the tiers of an agent are."""
+
+    tiers: Mapping[Tier, TierLoad]
+    """By tier, from the fastest to the slowest."""
+    share: float
+    """The highest of their shares."""
+    status: Literal["normal", "elevated", "high", "critical"]
+    """By this share: normal below 0.5, elevated below 0.8, high below 0.9, else critical."""
+
+    def format(self) -> str:
+        """The status, then one line for each tier."""
+        lines = [f"{name}: {load.count:,} of {load.limit:,} ({load.share:.0%})" for name, load in self.tiers.items()]
+        return "\n".join([f"{self.status} ({self.share:.0%})", *lines])
