@@ -5,12 +5,15 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_projections.views.entries.kinds import RETAINING
 
+_KINDS = sorted(RETAINING | {"memory.transferred"})
+"""Captured calls of tools are found as events; only one that another agent was given is found as an entry."""
+
 
 def rows(space: str) -> list[RowKey]:
     """The rows that `has_entries` reads."""
-    return [RowKey(activity.KINDS.name, space, kind) for kind in sorted(RETAINING)]
+    return [RowKey(activity.KINDS.name, space, kind) for kind in _KINDS]
 
 
 def has_entries(snapshot: Snapshot, space: str) -> bool:
-    """Whether there is an event of `space` that may have retained an entry. The snapshot has `rows`."""
+    """Whether `space` may have an entry that is not found as an event. The snapshot has `rows`."""
     return any(snapshot.row(activity.KINDS, *row_key[1:]) is not None for row_key in rows(space))

@@ -12,6 +12,7 @@ from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED
 from recallog_projections.index import documents, points, terms
 from recallog_projections.index.engines.engine import EVERYBODY, Filter
+from recallog_projections.views.entries.reading import CAPTURED
 from recallog_schemas import Position, limits
 from recallog_schemas.timestamps import micros
 
@@ -77,6 +78,7 @@ class RecallQuery:
             seen.readers,
             agents=None if self.author is None else [self.author],
             kinds=self.kinds,
+            kinds_except=[CAPTURED],
             session=self.session,
             since=None if self.since is None else micros(self.since),
             until=min(untils, default=None),

@@ -119,7 +119,7 @@ async def _recalled(
         changed = gathered.index_checkpoint != snapshot.processed or query.at_until is not None
         if changed and entry_presence.has_entries(snapshot, query.space):
             for row in await entries_of.newest(reading, query.space, query.agent):
-                if row.offset not in gathered.entries:
+                if row.offset not in gathered.entries and not row.captured:  # its event is a memory
                     entries[row.offset] = row
         if memories or entries:
             _add_by_words(gathered, snapshot, memories, entries.values(), cache, query, words)

@@ -66,7 +66,9 @@ async def similar(
             return False
         return entry_reading.may_read(agent, row)
 
-    known = Filter(space, (agent, EVERYBODY), [agent] if owned else None, [entry_reading.KIND], types=types)
+    known = Filter(
+        space, (agent, EVERYBODY), [agent] if owned else None, [entry_reading.KIND, entry_reading.CAPTURED], types=types
+    )
     search = Search(known, _CANDIDATES * limit, dense=asked.vector, payload=("agent", "offset"))
     (hits,) = await opened.engine.search(opened.collection, [search])
     needs = [

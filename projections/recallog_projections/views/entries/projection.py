@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
-from recallog_projections.views.entries import accounts, changing, retaining, tables
-from recallog_projections.views.entries.kinds import RETAINING
+from recallog_projections.views.entries import accounts, capturing, changing, retaining, tables
+from recallog_projections.views.entries.kinds import CAPTURING, RETAINING
 from recallog_schemas import Record
 
 _CHANGING = frozenset({"memory.updated", "memory.retracted", "memory.archived", "memory.erased", "memory.transferred"})
@@ -23,19 +23,23 @@ class Entries:
 
     name: ClassVar[str] = "entries"
     version: ClassVar[int] = 1
-    kinds = RETAINING | _CHANGING | {_METERING}
+    kinds = RETAINING | _CHANGING | {_METERING, CAPTURING}
     tables = tables.ALL
 
     def needs(self, record: Record) -> Iterable[RowKey]:
         kind = record.event.kind
         if kind in RETAINING:
             return retaining.needs(record)
+        if kind == CAPTURING:
+            return capturing.needs(record)
         return accounts.needs(record) if kind == _METERING else changing.needs(record)
 
     def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
         kind = record.event.kind
         if kind in RETAINING:
             return retaining.further_needs(rows, record)
+        if kind == CAPTURING:
+            return capturing.further_needs(rows, record)
         return () if kind == _METERING else changing.further_needs(rows, record)
 
     def apply(self, rows: Rows, record: Record) -> None:
@@ -44,6 +48,8 @@ class Entries:
         kind = record.event.kind
         if kind in RETAINING:
             retaining.apply(rows, record)
+        elif kind == CAPTURING:
+            capturing.apply(rows, record)
         elif kind == _METERING:
             accounts.apply(rows, record)
         else:
