@@ -164,6 +164,7 @@ QUEUE_VALUES_MAX = 50  # the newest elements of a list in a scratchpad
 MIGRATED_PATH_CHARS_MAX = 500
 MIGRATED_BYTES_MAX = 128 * 1024  # of the texts in one row of due work
 CAPTURE_TOOLS_MAX = 256
+CAPTURED_PER_MINUTE_MAX = 10_000  # calls of tools that become entries, whatever an agent is set to: one row
 PRICES_MAX = 64
 CONSENSUS_AGENTS_MAX = 256
 CONSENSUS_CLAIMS_MAX = 20

@@ -294,3 +294,35 @@ def test_an_entry_and_the_event_that_it_was_made_from_are_said_once(ask: Ask) ->
         assert "said" in [hit.event.id for hit in events.hits]
 
     ask(work)
+
+
+CAPTURING = {"capture": {"enabled": True}}
+
+
+def test_a_captured_call_of_a_tool_answers_once_as_its_event(ask: Ask) -> None:
+    async def work(found: World) -> None:
+        call = event("tool.used", id="call", payload={"tool": "water", "result": "The rye is watered."})
+        await found.publish(event("agent.configured", payload=CAPTURING), call, retained("Rye needs water.", id="rye"))
+        for change in ((), (changed("erased", entries=["call"]),)):
+            await found.publish(*change)
+            hits = (await found.memory.recall("village", "baker", QUESTION, top_k=20)).hits
+            assert sorted((hit.event.id, hit.event.kind) for hit in hits) == [
+                ("call", "tool.used"),
+                ("first", "agent.spoke"),
+                ("rye", "memory.retained"),
+            ]
+
+    ask(work)
+
+
+def test_another_agent_that_was_given_a_captured_call_finds_the_entry(ask: Ask) -> None:
+    async def work(found: World) -> None:
+        call = event("tool.used", id="call", payload={"tool": "water", "result": "The rye is watered."})
+        await found.publish(event("agent.configured", payload=CAPTURING), call)
+        assert await found.hits("miller") == {}
+        await found.publish(changed("transferred", entries=["call"], to="miller"))
+        for agent, kind in (("miller", "memory.retained"), ("baker", "tool.used")):
+            hits = (await found.memory.recall("village", agent, QUESTION, top_k=20)).hits
+            assert [hit.event.kind for hit in hits if hit.event.id == "call"] == [kind]
+
+    ask(work)

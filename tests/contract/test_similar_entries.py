@@ -109,3 +109,11 @@ def test_without_an_index_the_error_says_why(tmp_path: Path) -> None:
             await asked(found)
 
     in_a_village(tmp_path, work)
+
+
+def test_captured_calls_of_tools_are_compared_like_other_entries(tell: Callable[..., None]) -> None:
+    async def work(found: Village) -> None:
+        assert ids(await asked(found, text="water: The rye is watered.")) == ["call"]
+
+    setting = event("agent.configured", payload={"capture": {"enabled": True}})
+    tell(work, setting, event("tool.used", id="call", payload={"tool": "water", "result": "The rye is watered."}))

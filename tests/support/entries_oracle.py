@@ -83,6 +83,8 @@ class ExpectedEntries:
     """By space and agent: its lookups, and how many of them found something."""
     had: set[tuple[str, str, str]] = field(default_factory=set)
     """Space, agent and words of each marked text of which the agent has, or had, an entry."""
+    captured: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """By space and agent: when its calls of tools happened that were captured."""
 
     def live(self, space: str, owner: str | None = None) -> Iterator[ExpectedEntry]:
         for entry in self.entries.values():
@@ -112,6 +114,33 @@ class ExpectedEntries:
             self.access(event, offset)
         elif kind in CHANGES:
             self.change(event)
+
+    def capture(self, event: Fields, offset: int, said: str, setting: Fields, *, shared: bool) -> None:
+        """Keep a call of a tool with the text `said`, if the agent's setting `capture` says so."""
+        tool, at = event["payload"]["tool"], micros(event["at"])
+        names = [setting.get("tools"), setting.get("skip") or []]
+        if not setting.get("case_sensitive"):
+            tool = tool.lower()
+            names = [None if each is None else [name.lower() for name in each] for each in names]
+        tools, skip = names
+        if not setting.get("enabled") or (tool in skip and tools is None) or (tools is not None and tool not in tools):
+            return
+        times = self.captured.setdefault((event["space"], event["agent"]), [])
+        if sum(at - 60_000_000 < time < at + 60_000_000 for time in times) >= setting.get("max_per_minute", 120):
+            return
+        times.append(at)
+        most = setting.get("max_detail_chars", 800)
+        payload = {
+            "text": said[:most] + ("..." if len(said) > most else ""),
+            "type": "tool_usage",
+            "importance": setting.get("importance", 0.4),
+            "tier": setting.get("tier", "fast"),
+            "metadata": {"tool": event["payload"]["tool"]},
+        }
+        content = content_of(event | {"payload": payload}, shared=shared) | {"captured": True}
+        entry = ExpectedEntry(event["space"], event["agent"], event["id"], offset, "live", content)
+        self.entries[event["space"], entry.id] = entry
+        self.note(event, entry.owner, "retained", entry.id)
 
     # Retaining.
 
@@ -274,7 +303,7 @@ class ExpectedEntries:
         to = event["payload"]["to"]
         if to == entry.owner:
             return "own"
-        changed = {"priority": "normal", "audience": [], "updated_at": micros(event["at"])}
+        changed = {"priority": "normal", "audience": [], "captured": False, "updated_at": micros(event["at"])}
         if self.has_twin(entry, to, entry.content | changed):
             return "equal"
         self.note(event, entry.owner, "transferred", entry.id)
@@ -345,6 +374,7 @@ def content_of(event: Fields, *, shared: bool) -> Fields:
         "metadata": payload.get("metadata") or {},
         "sources": payload.get("sources") or [],
         "preseeded": bool(payload.get("preseeded")),
+        "captured": False,
     }
 
 
@@ -356,6 +386,7 @@ def expect(events: Sequence[Fields], happened_by: datetime | None = None) -> Exp
     expected = ExpectedEntries()
     seen = set()
     shared_kinds: dict[str, list[str]] = {}
+    captures: dict[tuple[str, str], Fields] = {}
     for offset, event in enumerate(events):
         space, kind = event["space"], event["kind"]
         if (space, event["id"]) in seen:
@@ -363,7 +394,12 @@ def expect(events: Sequence[Fields], happened_by: datetime | None = None) -> Exp
         seen.add((space, event["id"]))
         if kind == "space.configured":
             shared_kinds[space] = event["payload"]["shared_kinds"] or []
+        elif kind == "agent.configured" and "capture" in event["payload"]:
+            captures[space, event["agent"]] = event["payload"]["capture"] or {}
         elif happened_by is None or datetime.fromisoformat(event["at"]) <= happened_by:
             shared = event.get("audience") is None and kind in shared_kinds.get(space, [])
             expected.add(event, offset, shared=shared)
+            if kind == "tool.used":
+                said = f"{event['payload']['tool']}: {event['payload']['result'].strip()}"
+                expected.capture(event, offset, said, captures.get((space, event["agent"]), {}), shared=shared)
     return expected

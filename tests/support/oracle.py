@@ -198,9 +198,16 @@ class Expected:
     def entries(self) -> ExpectedEntries:
         """What agents keep on purpose."""
         entries = ExpectedEntries()
+        captures: dict[tuple[str, str], dict[str, Any]] = {}
         for event in self.counted:
+            owner = event.space, event.agent
+            if event.kind == "agent.configured" and "capture" in event.payload:
+                captures[owner] = event.payload["capture"] or {}
             if event.happened:
                 entries.add(event.fields, event.offset, shared=event.shared)
+                if event.kind == "tool.used":
+                    setting = captures.get(owner, {})
+                    entries.capture(event.fields, event.offset, event.text, setting, shared=event.shared)
         return entries
 
     def in_space(self, space: str) -> list[ExpectedEvent]:

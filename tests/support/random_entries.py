@@ -27,6 +27,16 @@ TYPES = ("fact", "fact", "lesson", "lesson", "note", "summary", "tool_usage", "e
 PRIORITIES = ("pinned", "pinned", "critical", "normal", "low", None)
 SIMILARITIES = (1, 1.0, 0.93, 0.9200004, 0.92, 0.9199999, 0.86, 0.85, 0.8500006, 0.5, -1)
 SHARED_KINDS = (None, [], ["memory.retained"], ["experience.recorded", "memory.retained"], ["agent.spoke"])
+TOOLS = ("Read", "read", "Grep", "Bash")
+CAPTURES = (
+    None,
+    {"enabled": True},
+    {"enabled": True, "tools": ["Read", "BASH"], "skip": ["read"], "max_per_minute": 2, "importance": 1},
+    {"enabled": True, "skip": ["Grep"], "case_sensitive": True, "max_per_minute": 3, "tier": "slow"},
+    {"enabled": True, "max_per_minute": 1, "max_detail_chars": 6},
+    {"enabled": True, "max_per_minute": 0},
+    {"enabled": False, "tools": ["Read"]},
+)
 METERED = ({"units": 9}, {"units": 3, "eur": -1}, {"units": 0}, {"units": -1.5}, {"eur": 0.25})
 
 Fields = dict[str, Any]
@@ -61,6 +71,7 @@ class EntryEvents:
         self.unique_texts = rng.choice((0.0, 0.7, 0.95))
         self.metered = rng.choice((0.0, 0.1))
         self.optional = rng.choice((0.2, 0.5))
+        self.tools = rng.choice((0.0, 0.3))
         self.retained: list[tuple[str, str, str]] = [("village", "baker", "never")]
         """Space, agent and id of the events that would retain an entry."""
 
@@ -89,7 +100,7 @@ class EntryEvents:
             "audience": rng.choices((*AGENTS, "ghost"), k=rng.randrange(3)),
             "subject": rng.choice(("user-1", "user-1/2")),
         }
-        if kind in ("memory.retained", "experience.recorded"):
+        if kind in ("memory.retained", "experience.recorded", "tool.used"):
             self.retained.append((space, agent, event["id"]))
         if answers:
             event["causation_id"] = trigger.id
@@ -110,6 +121,10 @@ class EntryEvents:
         rng, draw = self.rng, self.rng.random()
         if rng.random() < self.metered:
             return "memory.metered", rng.choice(METERED)
+        if rng.random() < self.tools:
+            if rng.random() < 0.2:
+                return "agent.configured", {"capture": rng.choice(CAPTURES)}
+            return "tool.used", {"tool": rng.choice(TOOLS), "result": self._text(id_)}
         if draw < 0.02:
             return "space.configured", {"shared_kinds": rng.choice(SHARED_KINDS)}
         if draw < 0.47:

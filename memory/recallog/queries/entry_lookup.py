@@ -18,6 +18,12 @@ class FoundEntry(NamedTuple):
     row: EntryRow | None
     """None if the entry is erased, or if there never was one."""
 
+    def is_shown_to(self, agent: str) -> bool:
+        """Whether the id stands for the entry. That of a captured call stands for its event, unless `agent` has been
+        given the entry."""
+        row = self.readable_by(agent)
+        return not self.ref.captured or (row is not None and not row.captured)
+
     def readable_by(self, agent: str) -> EntryRow | None:
         """The entry, if `agent` may read it: one that is retracted or archived is readable to its owner alone."""
         row = self.row

@@ -81,6 +81,7 @@ async def explain(
     entry = None
     if offset is not None and entry_presence.has_entries(snapshot, space):
         entry = (await entries_by_id(reading, space, [event_id])).get(event_id)
+        entry = entry if entry is not None and entry.is_shown_to(agent) else None
     seen = _Seen(None, None)
     if entry is None:
         seen = await _seen(snapshot, scope, offset, visible=memory is not None or bool(sections))

@@ -148,9 +148,11 @@ class _VisibleEvents:
         return cls(snapshot, episodic.merge(*tails), episodic.kept_from(*tails) or 0, row.events if row else 0)
 
     async def entries(self, reading: ReadSession, scope: AgentScope, ids: Sequence[str]) -> Mapping[str, FoundEntry]:
-        """Those of `ids` that are events which would retain an entry."""
-        found = entry_presence.has_entries(self.snapshot, scope.space)
-        return await entries_by_id(reading, scope.space, ids) if found else {}
+        """Those of `ids` that stand for entries, or for events which would retain one."""
+        if not entry_presence.has_entries(self.snapshot, scope.space):
+            return {}
+        found = await entries_by_id(reading, scope.space, ids)
+        return {id_: entry for id_, entry in found.items() if entry.is_shown_to(scope.agent)}
 
     def past(self, scope: AgentScope) -> PastMemory:
         """Access to older events. Raises `OutOfRange` if the space is too large to be folded for one query."""

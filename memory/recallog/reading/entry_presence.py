@@ -5,6 +5,8 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_projections.views.entries.kinds import CHANGING, PLAN, RETAINING
 
+_GIVING = RETAINING | {"memory.transferred"}
+"""Captured calls of tools are found as events; only one that another agent was given is found as an entry."""
 _KINDS = RETAINING | CHANGING | {PLAN}
 
 
@@ -14,8 +16,8 @@ def rows(space: str) -> list[RowKey]:
 
 
 def has_entries(snapshot: Snapshot, space: str) -> bool:
-    """Whether there is an event of `space` that may have retained an entry. The snapshot has `rows`."""
-    return any(snapshot.row(activity.KINDS, space, kind) is not None for kind in RETAINING)
+    """Whether `space` may have an entry that is not found as an event. The snapshot has `rows`."""
+    return any(snapshot.row(activity.KINDS, space, kind) is not None for kind in _GIVING)
 
 
 def are_as_at(snapshot: Snapshot, space: str, checkpoint: int) -> bool:

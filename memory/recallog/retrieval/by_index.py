@@ -20,6 +20,7 @@ from recallog_projections.index import identifiers, points, terms, token_codec
 from recallog_projections.index.documents import ALONE, point_id
 from recallog_projections.index.embedders.embedder import Embedding
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Hit, Search, Sparse
+from recallog_projections.views.entries.reading import CAPTURED
 from recallog_projections.views.entries.reading import KIND as ENTRY_KIND
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexDamaged
@@ -112,7 +113,7 @@ async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Neare
     """The events with the highest cosine, or with the most of the query's words if the model cannot read it."""
     words = query_terms(query.text, ())
     embedding = await _embedded(index, query, words)
-    wanted = replace(query.wanted(), kinds_except=[ENTRY_KIND])
+    wanted = replace(query.wanted(), kinds_except=[ENTRY_KIND, CAPTURED])
     if embedding is not None:
         search = Search(wanted, limit, dense=embedding.vector, payload=("offset",))
     elif words.terms:

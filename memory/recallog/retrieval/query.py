@@ -12,7 +12,7 @@ from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.channels import DEFAULT_CHANNELS, EVENT, WEIGHTED, Channel, Preset
 from recallog_projections.index import documents, points, terms
 from recallog_projections.index.engines.engine import EVERYBODY, Filter
-from recallog_projections.views.entries.reading import KIND
+from recallog_projections.views.entries.reading import CAPTURED, KIND
 from recallog_projections.views.entries.tables import EntryRow
 from recallog_schemas import Position, limits
 from recallog_schemas.timestamps import micros
@@ -85,6 +85,7 @@ class RecallQuery:
             seen.readers,
             agents=None if self.author is None else [self.author],
             kinds=self.kinds,
+            kinds_except=[CAPTURED],
             session=self.session,
             since=None if self.since is None else micros(self.since),
             until=min(untils, default=None),

@@ -133,7 +133,7 @@ async def _recalled(
         same = query.at_until is None and entry_presence.are_as_at(snapshot, query.space, gathered.index_checkpoint)
         if not same and entry_presence.has_entries(snapshot, query.space):
             for row in await entries_of.newest(reading, query.space, query.agent):
-                if row.offset not in gathered.entries:
+                if row.offset not in gathered.entries and not row.captured:  # its event is a memory
                     entries[row.offset] = row
         own_settings = snapshot.row(settings.AGENTS, query.space, query.agent)
         for block in await blocks.included(reading, query.space, query.agent, own_settings):

@@ -152,7 +152,7 @@ class _Comparison:
                     self.space,
                     (self.agent, EVERYBODY),
                     [self.agent] if self.owned else None,
-                    [entry_reading.KIND],
+                    [entry_reading.KIND, entry_reading.CAPTURED],
                     types=each.types,
                 ),
                 _CANDIDATES * self.limit,

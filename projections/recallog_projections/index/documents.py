@@ -133,7 +133,7 @@ class Index:
         if record.memorable:
             yield RowKey(settings.SPACES.name, record.event.space)
             yield RowKey(SESSIONS.name, record.event.space, record.event.session or "")
-        elif record.event.kind in Entries.kinds:
+        if record.event.kind in Entries.kinds:
             yield RowKey(OF_ENTRIES.name, record.event.space)
 
     def apply(self, rows: Rows, record: Record) -> None:
@@ -196,7 +196,7 @@ def _of_entry(row: EntryRow, written: int) -> Document:
     return Document(
         space=row.space,
         agent=row.owner,
-        kind=event.kind,
+        kind=reading.CAPTURED if row.captured else event.kind,
         readers=SHARED if row.shared else tuple(sorted({row.owner, *row.audience})),
         session=row.session or "",
         ordinal=ALONE,

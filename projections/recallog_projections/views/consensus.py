@@ -9,6 +9,7 @@ dissent by topic is about is determined when it is read, since that depends on w
 """
 
 import hashlib
+import struct
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
@@ -29,8 +30,6 @@ UNKNOWN = "unknown"  # there is no such consensus, or the agent may not see it
 OWN = "own"  # a consensus cannot supersede itself
 ENDED = "superseded"  # one of the two is superseded already
 FULL = "full"  # it supersedes as many as it may
-
-_CONFIDENCE_STEPS = 1_000_000
 
 
 class ConsensusRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -166,7 +165,12 @@ def key_of(offset: int) -> str:
 
 def dissent_key(confidence: float, offset: int) -> str:
     """The key of a dissent: the highest confidence sorts first, and of equal ones the newest."""
-    return f"{_CONFIDENCE_STEPS - round(confidence * _CONFIDENCE_STEPS):07d}/{limits.INTEGER_MAX - offset:020d}"
+    return f"{_ordered(1.0) - _ordered(confidence):020d}/{limits.INTEGER_MAX - offset:020d}"
+
+
+def _ordered(number: float) -> int:
+    """An integer that sorts like a number of at least 0: its bits."""
+    return int.from_bytes(struct.pack(">d", number + 0.0))  # -0.0 + 0.0 is 0.0
 
 
 def word_owner(word: str) -> str:

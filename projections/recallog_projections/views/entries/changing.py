@@ -145,13 +145,14 @@ def _updated(row: EntryRow, record: Record) -> EntryRow:
 def _transferred(row: EntryRow, record: Record) -> EntryRow:
     """The entry as its new owner receives it: with normal priority, and without the readers whom the former one chose.
 
-    An entry that is shared with the space stays shared.
+    An entry that is shared with the space stays shared. A call of a tool becomes an entry like others: its new owner
+    may not see the event.
     """
     to = record.event.payload["to"]
     if to == row.owner:
         return row
     at = timestamps.micros(record.event.at)
-    return msgspec.structs.replace(row, owner=to, priority=linking.NORMAL, audience=(), updated_at=at)
+    return msgspec.structs.replace(row, owner=to, priority=linking.NORMAL, audience=(), captured=False, updated_at=at)
 
 
 _FORMS: Mapping[str, Callable[[EntryRow, Record], EntryRow]] = {
@@ -176,7 +177,7 @@ def _erase(rows: Rows, record: Record, id_: str, ref: EntryRef) -> str | None:
     dependents = _dependents(rows, event.space, id_)
     for dependent in dependents:
         _retract_dependent(rows, record, dependent, id_)
-    erased = EntryRef(ref.owner, ref.offset, tables.ERASED, retracted=dependents)
+    erased = EntryRef(ref.owner, ref.offset, tables.ERASED, retracted=dependents, captured=ref.captured)
     rows.put(tables.IDS, erased, event.space, "", id_)
     reason = event.payload.get("reason")
     erasure = Erasure(timestamps.micros(event.at), event.agent, reason)

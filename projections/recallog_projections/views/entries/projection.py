@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
-from recallog_projections.views.entries import accounts, changing, planned, retaining, tables
-from recallog_projections.views.entries.kinds import CHANGING, PLAN, RETAINING
+from recallog_projections.views.entries import accounts, capturing, changing, planned, retaining, tables
+from recallog_projections.views.entries.kinds import CAPTURING, CHANGING, PLAN, RETAINING
 from recallog_projections.views.entries.planned import Plans
 from recallog_schemas import Record
 
@@ -23,7 +23,7 @@ class Entries:
 
     name: ClassVar[str] = "entries"
     version: ClassVar[int] = 1
-    kinds = RETAINING | CHANGING | {_METERING, PLAN}
+    kinds = RETAINING | CHANGING | {_METERING, CAPTURING, PLAN}
     tables = tables.ALL
 
     def __init__(self, plans: Plans | None = None) -> None:
@@ -35,6 +35,8 @@ class Entries:
         kind = record.event.kind
         if kind in RETAINING:
             return retaining.needs(record)
+        if kind == CAPTURING:
+            return capturing.needs(record)
         if kind == PLAN:
             return planned.needs(record)
         return accounts.needs(record) if kind == _METERING else changing.needs(record)
@@ -43,6 +45,8 @@ class Entries:
         kind = record.event.kind
         if kind in RETAINING:
             return retaining.further_needs(rows, record)
+        if kind == CAPTURING:
+            return capturing.further_needs(rows, record)
         if kind == PLAN:
             return () if self._plans is None else planned.further_needs(rows, record, self._plans)
         return () if kind == _METERING else changing.further_needs(rows, record)
@@ -53,6 +57,8 @@ class Entries:
         kind = record.event.kind
         if kind in RETAINING:
             retaining.apply(rows, record)
+        elif kind == CAPTURING:
+            capturing.apply(rows, record)
         elif kind == _METERING:
             accounts.apply(rows, record)
         elif kind != PLAN:

@@ -7,6 +7,9 @@ from recallog_schemas import Event, kinds, timestamps
 
 KIND = kinds.RETAINED
 """The kind of the events that stand for entries."""
+CAPTURED = "tool.captured"
+"""The kind under which the index has entries that are calls of tools. Searches for events and entries leave it out,
+since these calls are found as events."""
 
 
 def may_read(agent: str, row: EntryRow, status: Status = LIVE) -> bool:

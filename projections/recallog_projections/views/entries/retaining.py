@@ -85,7 +85,9 @@ def is_too_large(row: EntryRow) -> bool:
 def _entry(rows: Rows, record: Record) -> EntryRow:
     """The entry that the event would retain. A source that is a duplicate stands for the entry that it duplicates."""
     event = record.event
-    row = _entry_of(record, shared=visibility.is_shared(event, rows.get(settings.SPACES, event.space)))
+    fields = _experience(event) if event.kind == "experience.recorded" else event.payload
+    text = kinds.kind_of(event.kind).text(event.payload)
+    row = entry_of(record, text, fields, shared=visibility.is_shared(event, rows.get(settings.SPACES, event.space)))
     if not row.sources:
         return row
     refs = {source: rows.get(tables.IDS, event.space, "", source) for source in row.sources}
@@ -96,9 +98,9 @@ def _entry(rows: Rows, record: Record) -> EntryRow:
     return msgspec.structs.replace(row, sources=tuple(dict.fromkeys(named)))
 
 
-def _entry_of(record: Record, *, shared: bool) -> EntryRow:
+def entry_of(record: Record, text: str, fields: Mapping[str, Any], *, shared: bool) -> EntryRow:
+    """The entry with a text and the `fields` of a payload of `memory.retained`, which the event retains."""
     event = record.event
-    fields = _experience(event) if event.kind == "experience.recorded" else event.payload
     kind, at = kinds.kind_of(event.kind), timestamps.micros(event.at)
     importance, confidence = fields.get("importance"), fields.get("confidence")
     return EntryRow(
@@ -109,8 +111,8 @@ def _entry_of(record: Record, *, shared: bool) -> EntryRow:
         at=at,
         turn=event.turn,
         session=event.session,
-        text=kind.text(event.payload),
-        type=_type(event),
+        text=text,
+        type=fields.get("type", FACT),
         entity=fields.get("entity"),
         category=fields.get("category"),
         source=fields.get("source"),
@@ -135,7 +137,7 @@ def _experience(event: Event) -> Mapping[str, Any]:
     """The fields of the entry that records an experience; its text is that of the event."""
     payload = event.payload
     metadata = {name: payload[name] for name in _EXPERIENCE_FIELDS if payload.get(name) is not None}
-    return {"metadata": metadata}
+    return {"type": EXPERIENCE, "metadata": metadata}
 
 
 def _type(event: Event) -> str:

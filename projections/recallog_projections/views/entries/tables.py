@@ -70,6 +70,8 @@ class EntryRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     shared: bool
     """Whether all agents of the space may read it, by the settings of the space when it was retained."""
     preseeded: bool
+    captured: bool = False
+    """Whether it is a call of a tool, which its event answers for too."""
 
 
 class EntryRef(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -86,6 +88,8 @@ class EntryRef(msgspec.Struct, frozen=True, omit_defaults=True):
     """To the entry that it duplicates."""
     retracted: tuple[str, ...] = ()
     """Of an erased entry: the ids of the entries that were retracted with it."""
+    captured: bool = False
+    """Whether its event is a call of a tool."""
 
 
 class EntryId(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -123,6 +127,12 @@ class Dependents(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The live entries that name one source."""
 
     ids: tuple[str, ...]
+
+
+class CapturedCalls(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """When calls of tools were captured in one minute of the times of events, in microseconds since 1970."""
+
+    times: tuple[int, ...]
 
 
 class AuditEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -178,6 +188,8 @@ SOURCES = Table("entries.sources", Dependents)
 """At (space, "", id of the source)."""
 SUBJECTS = Table("entries.subjects", EntryId, write_only=True)
 """Live, retracted and archived entries by the person that they are about, at (space, owner, `subject_key`)."""
+CAPTURED = Table("entries.captured", CapturedCalls)
+"""At (space, agent, number of the minute since 1970)."""
 AUDIT = Log("entries.audit", AuditEntry, limits.LOG_EVENTS_KEPT)
 """By (space, owner of the entry)."""
 ERASURES = Table("entries.erasures", Erasure, write_only=True)
@@ -185,7 +197,9 @@ ERASURES = Table("entries.erasures", Erasure, write_only=True)
 REFUSALS = Log("entries.refusals", Refusal, limits.LOG_EVENTS_KEPT)
 """By (space, agent of the change). A change without an entry here was applied."""
 
-ALL = (ROWS, ENDED, IDS, READERS, DIGESTS, KEPT, TYPES, AGENTS, SOURCES, SUBJECTS, AUDIT, ERASURES, REFUSALS)
+ALL = (
+    ROWS, ENDED, IDS, READERS, DIGESTS, KEPT, TYPES, AGENTS, SOURCES, SUBJECTS, CAPTURED, AUDIT, ERASURES, REFUSALS,
+)  # fmt: skip
 
 
 def key_of(offset: int) -> str:

@@ -15,7 +15,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import due, settings, uses
 from recallog_projections.views.entries import linking
 from recallog_projections.views.entries import tables as entries
-from recallog_projections.views.entries.kinds import PLAN, RETAINING
+from recallog_projections.views.entries.kinds import CAPTURING, CHANGING, PLAN, RETAINING
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.entries.reading import may_read
 from recallog_projections.views.entries.tables import EntryRow
@@ -40,18 +40,19 @@ class Tiers:
 
     def needs(self, record: Record) -> Iterable[RowKey]:
         event = record.event
-        if event.kind in RETAINING and event.payload.get("tier") is None:
+        if event.kind == CAPTURING or (event.kind in RETAINING and event.payload.get("tier") is None):
             return
-        yield from (entries.ref_key(event.space, id_) for id_ in _named(event))
         yield RowKey(tables.AGENTS.name, event.space, event.agent)
         yield RowKey(settings.AGENTS.name, event.space, event.agent)
         if event.kind in RETAINING:
             yield RowKey(tables.ROWS.name, event.space, event.agent, entries.key_of(record.offset))
+        yield from (entries.ref_key(event.space, id_) for id_ in _named(event))
 
     def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
         event = record.event
-        if event.kind in RETAINING:
-            return
+        if event.kind == CAPTURING and _captures(rows, event):
+            yield RowKey(tables.AGENTS.name, event.space, event.agent)
+            yield RowKey(tables.ROWS.name, event.space, event.agent, entries.key_of(record.offset))
         for id_ in _named(event):
             yield from judging.needs(rows, event.space, id_)
             ref = rows.get(entries.IDS, event.space, "", id_)
@@ -80,15 +81,19 @@ class Tiers:
 
 
 def _named(event: Event) -> Sequence[str]:
-    """The ids of the entries that an event names, each once."""
+    """The ids of the entries that an event plans, changes, moves or reports on, each once."""
     payload = event.payload
     if event.kind == PLAN:
-        named = [each["id"] for each in (*payload.get("moves", ()), *payload.get("archived", ()))]
-    elif "entries" in payload:
-        named = payload["entries"]
-    else:
-        named = [payload["entry"]] if "entry" in payload else []
-    return list(dict.fromkeys(named))
+        return list(dict.fromkeys(each["id"] for each in (*payload.get("moves", ()), *payload.get("archived", ()))))
+    if event.kind not in CHANGING and event.kind not in (_OUTCOME, _OWN_MOVE):
+        return ()
+    return list(dict.fromkeys(payload["entries"])) if "entries" in payload else [payload["entry"]]
+
+
+def _captures(rows: Rows, event: Event) -> bool:
+    """Whether calls of tools of the agent may become entries."""
+    configured = rows.get(settings.AGENTS, event.space, event.agent)
+    return configured is not None and bool((configured.capture or {}).get("enabled"))
 
 
 # What entries do: they appear, change, change hands, and end.
