@@ -13,7 +13,7 @@ from recallog_projections.views.entries import tables
 from recallog_projections.views.entries.reading import event_of, may_read
 from recallog_streams import dead_letters
 from recallog_streams.projector import Projector
-from support.entries_checking import View, check_entries, check_uses
+from support.entries_checking import View, check_entries, check_tiers, check_uses
 from support.entries_oracle import ExpectedEntries, expect
 from support.events import MOMENT
 from support.folding import all_rows, finish, folded, ledger_at, rows_of
@@ -38,6 +38,7 @@ def check(projector: Projector, generation: Generation, expected: ExpectedEntrie
     assert reasons <= {"conflict"}
     check_entries(projector.store, generation, expected)
     check_uses(projector.store, generation, expected)
+    check_tiers(projector.store, generation, expected)
 
 
 @settings(max_examples=250)

@@ -7,10 +7,12 @@ from typing import Any
 import msgspec
 
 from recallog_projections.stores.store import Generation, Store
-from recallog_projections.views import uses
+from recallog_projections.views import due, uses
 from recallog_projections.views.entries import tables
+from recallog_projections.views.tiers import tables as tiers
 from support.entries_oracle import ExpectedEntries, ExpectedEntry, Fields
 from support.finishing import finish
+from support.tiers_oracle import INTERVAL
 
 
 class View:
@@ -94,6 +96,51 @@ def check_uses(store: Store, generation: Generation, expected: ExpectedEntries) 
     }
     agents = {key[:2]: msgspec.structs.astuple(row) for key, row in view.rows(uses.AGENTS).items()}
     assert agents == expected.lookups
+
+
+def check_tiers(store: Store, generation: Generation, expected: ExpectedEntries) -> None:
+    """Assert that the view of tiers holds what the oracle holds, and nothing else."""
+    view, oracle = View(store, generation), expected.tiers
+    entries = {key: expected.entries[key] for key in oracle.rows}
+    assert {
+        key: (row.id, row.offset, row.tier, round(row.importance, 9), row.exempt, round(row.surprise, 9))
+        for key, row in view.rows(tiers.ROWS).items()
+    } == {
+        (entry.space, entry.owner, key_of(entry)): (
+            entry.id,
+            entry.offset,
+            oracle.rows[key].tier,
+            round(oracle.rows[key].importance, 9),
+            oracle.is_exempt(expected, key),
+            round(oracle.rows[key].surprise, 9),
+        )
+        for key, entry in entries.items()
+    }
+    for row in view.rows(tiers.ROWS).values():
+        known = oracle.rows[row.space, row.id]
+        assert (row.successes, row.reports) == (sum(known.outcomes), len(known.outcomes))
+        found = (row.accesses, row.promoted_at, row.plan, row.touched)
+        assert found == (known.reads, known.promoted_at, known.plan, known.touched)
+    agents = {key[:2]: row for key, row in view.rows(tiers.AGENTS).items()}
+    scheduled = {key[2]: row for key, row in view.rows(due.AT).items()}
+    for space, agent in {*agents, *oracle.plans}:
+        row, plans = agents.get((space, agent)) or tiers.AgentTiers(), oracle.of(space, agent)
+        owned = [oracle.rows[key] for key in oracle.owned(expected, space, agent)]
+        for tier in ("fast", "medium", "slow", "glacial"):
+            assert getattr(row, tier) == sum(each.tier == tier for each in owned)
+        assert abs(row.surprise - sum(each.surprise for each in owned)) < 1e-9
+        assert (row.plans, row.unfinished, row.planned_at) == (plans.finished, plans.unfinished, plans.planned_at)
+        assert (row.expired, row.evicted) == (plans.archived.count("expired"), plans.archived.count("tier_limit"))
+        if not owned:
+            assert row.due is None
+        else:
+            assert plans.since is not None
+            assert row.due is not None
+            assert (scheduled[row.due].space, scheduled[row.due].agent) == (space, agent)
+            assert scheduled.pop(row.due).at == plans.since + INTERVAL
+        log = view.log(tiers.MOVES).get((space, agent), [])
+        assert [msgspec.structs.astuple(each) for each in log] == plans.moves
+    assert scheduled == {}
 
 
 def check_agents(view: View, expected: ExpectedEntries) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from support.tiers_oracle import ExpectedTiers
+
 PINS_MAX = 5
 INTEGER_MAX = 9_223_372_036_854_775_807
 NOT_DEDUPLICATED = ("tool_usage", "summary", "experience")
@@ -85,6 +87,9 @@ class ExpectedEntries:
     """Space, agent and words of each marked text of which the agent has, or had, an entry."""
     captured: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     """By space and agent: when its calls of tools happened that were captured."""
+    tiers: ExpectedTiers = field(default_factory=ExpectedTiers)
+    changed_ids: list[str] = field(default_factory=list)
+    """The entries that the event which is counted has changed."""
 
     def live(self, space: str, owner: str | None = None) -> Iterator[ExpectedEntry]:
         for entry in self.entries.values():
@@ -100,12 +105,13 @@ class ExpectedEntries:
             self.had.add((space, owner, words(text)))
 
     def note(self, event: Fields, owner: str, operation: str, id_: str, reason: str | None = None) -> None:
+        self.changed_ids.append(id_)
         noted = (operation, id_, micros(event["at"]), event["agent"], reason)
         self.audit.setdefault((event["space"], owner), []).append(noted)
 
     def add(self, event: Fields, offset: int, *, shared: bool) -> None:
         """Count one event; `shared`: whether all agents of its space see it."""
-        kind = event["kind"]
+        kind, owners = event["kind"], self.owners(event["space"])
         if kind in ("memory.retained", "experience.recorded"):
             self.retain(event, offset, content_of(event, shared=shared))
         elif kind == "memory.metered":
@@ -114,6 +120,17 @@ class ExpectedEntries:
             self.access(event, offset)
         elif kind in CHANGES:
             self.change(event)
+        else:
+            self.tiers.add(self, event, offset)
+        self.follow(event, offset, owners)
+
+    def owners(self, space: str) -> dict[str, str]:
+        return {id_: entry.owner for (known, id_), entry in self.entries.items() if known == space}
+
+    def follow(self, event: Fields, offset: int, owners: dict[str, str]) -> None:
+        changed = dict.fromkeys(self.changed_ids)
+        self.changed_ids.clear()
+        self.tiers.follow(self, event, offset, {id_: owners.get(id_, "") for id_ in changed})
 
     def capture(self, event: Fields, offset: int, said: str, setting: Fields, *, shared: bool) -> None:
         """Keep a call of a tool with the text `said`, if the agent's setting `capture` says so."""
@@ -139,8 +156,10 @@ class ExpectedEntries:
         }
         content = content_of(event | {"payload": payload}, shared=shared) | {"captured": True}
         entry = ExpectedEntry(event["space"], event["agent"], event["id"], offset, "live", content)
+        owners = self.owners(event["space"])
         self.entries[event["space"], entry.id] = entry
         self.note(event, entry.owner, "retained", entry.id)
+        self.follow(event, offset, owners)
 
     # Retaining.
 

@@ -29,7 +29,7 @@ from recallog_streams import chain, dead_letters
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
-from support.entries_checking import check_entries, check_uses
+from support.entries_checking import check_entries, check_tiers, check_uses
 from support.finishing import finish
 from support.graph_checking import check_graph
 from support.items_oracle import Bounds, shelves
@@ -108,6 +108,7 @@ def check_views(store: Store, generation: Generation, expected: Expected) -> Non
     check_entries(store, generation, expected.entries)
     check_graph(store, generation, expected.entries)
     check_uses(store, generation, expected.entries)
+    check_tiers(store, generation, expected.entries)
     _check_items(store, generation, expected)
 
 

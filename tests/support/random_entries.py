@@ -37,6 +37,7 @@ CAPTURES = (
     {"enabled": True, "max_per_minute": 0},
     {"enabled": False, "tools": ["Read"]},
 )
+TIERS = ("fast", "medium", "slow", "glacial")
 METERED = ({"units": 9}, {"units": 3, "eur": -1}, {"units": 0}, {"units": -1.5}, {"eur": 0.25})
 
 Fields = dict[str, Any]
@@ -72,6 +73,7 @@ class EntryEvents:
         self.metered = rng.choice((0.0, 0.1))
         self.optional = rng.choice((0.2, 0.5))
         self.tools = rng.choice((0.0, 0.3))
+        self.aging = rng.choice((0.0, 0.3))
         self.retained: list[tuple[str, str, str]] = [("village", "baker", "never")]
         """Space, agent and id of the events that would retain an entry."""
 
@@ -125,6 +127,8 @@ class EntryEvents:
             if rng.random() < 0.2:
                 return "agent.configured", {"capture": rng.choice(CAPTURES)}
             return "tool.used", {"tool": rng.choice(TOOLS), "result": self._text(id_)}
+        if rng.random() < self.aging:
+            return self._aged(target)
         if draw < 0.02:
             return "space.configured", {"shared_kinds": rng.choice(SHARED_KINDS)}
         if draw < 0.47:
@@ -147,6 +151,32 @@ class EntryEvents:
             return "memory.transferred", {"entries": several, "to": rng.choice(self.agents)}
         return "memory.erased", {"entries": several} | reason
 
+    def _aged(self, target: str) -> tuple[str, Fields]:
+        """An outcome, a move by the owner, or a part of a plan that any producer may have written."""
+        rng = self.rng
+        if rng.random() < 0.3:
+            outcome = self._some_of(
+                predicted=rng.choice((0, 0.4)),
+                actual=rng.choice((1, 0.9, 0)),
+                success=rng.choice((True, False, None)),
+                confidence=rng.choice((None, 0.5, 0.49)),
+            )
+            return "memory.outcome_reported", {"entries": [target, *self._ids(2)], **outcome}
+        if rng.random() < 0.3:
+            return "memory.tier_changed", {"entry": target, "to": rng.choice(TIERS)}
+        ids = list(dict.fromkeys([target, *self._ids(4)]))
+        parts = rng.choice((1, 1, 2))
+        plan: Fields = {
+            "seen": rng.choice((0, 10, 40, 1_000)),
+            "now": (datetime.fromisoformat(MOMENT) + timedelta(hours=rng.randrange(-5, 50))).isoformat(),
+            "ordinal": rng.choice((0, 0, 1, 2)),
+            "part": rng.choice((1, parts)),
+            "parts": parts,
+        }
+        moves = [{"id": id_, "from": rng.choice(TIERS), "to": rng.choice(TIERS), "reason": "ttl"} for id_ in ids]
+        archived = [{"id": id_, "reason": rng.choice(("expired", "tier_limit", "tidied"))} for id_ in ids]
+        return "memory.consolidated", plan | rng.choice(({"moves": moves}, {"moves": moves}, {"archived": archived}))
+
     def _retained(self, target: str, text: str) -> Fields:
         rng = self.rng
         version, similarity = rng.choice((1, 1, 1, 2)), rng.choice(SIMILARITIES)
@@ -159,7 +189,7 @@ class EntryEvents:
             topic=None,
             importance=rng.choice((None, 0, 1, 0.7)),
             confidence=rng.choice((None, 1, 0.25)),
-            tier=rng.choice((None, "slow")),
+            tier=rng.choice((None, *TIERS)),
             priority=rng.choice(PRIORITIES),
             red_line=rng.choice((None, True, False)),
             metadata=rng.choice((None, {}, {"b": [1, 2.5], "a": None})),
