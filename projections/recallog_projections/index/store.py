@@ -143,9 +143,12 @@ class IndexStore(Store):
         rows = {row_key: data for row_key, data in changes.rows.items() if row_key[0] != DOCUMENTS.name}
         written = {row_key[3]: data for row_key, data in changes.rows.items() if row_key[0] == DOCUMENTS.name}
         deleted = [key for key, data in written.items() if data is None]
-        if await self._rows.checkpoint(generation) != expected:  # the commit will be refused
+        before: set[str] | None = None
+        with suppress(Rebuilding):  # a damaged file was replaced by an empty one
+            if await self._rows.checkpoint(generation) == expected:
+                before = await self._deleted(generation)
+        if before is None:  # the commit will be refused
             return await self._rows.commit(generation, expected, new, Changes(rows, changes.logs, changes.keep))
-        before = await self._deleted(generation)
         try:
             if before:
                 await self._engine.delete(collection_of(generation), before)
