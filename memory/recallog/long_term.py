@@ -87,8 +87,9 @@ class LongTerm(FacadePart):
     ) -> "Retained":
         """Keep a text as an entry of an agent, and answer what became of it once the views have it.
 
-        A text that an entry of the same type and readers has already is skipped. If the index is served, so is one that
-        is nearly equal (cosine > 0.85); a nearly equal fact (> 0.92) is updated instead. Duplicates cost nothing.
+        A text that an entry of the same type, readers and person has already is skipped. If the index is served, so is
+        one that is nearly equal (cosine > 0.85); a nearly equal fact (> 0.92) is updated instead. Duplicates cost
+        nothing.
 
         Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
         changed then.

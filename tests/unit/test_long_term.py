@@ -656,8 +656,10 @@ def test_the_commands_of_long_term_memory(tmp_path: Path) -> None:
     assert ran("retain", "s", "a", "x", "--metadata", "no json").code == 2
 
 
-@pytest.mark.parametrize("name", sorted(Memory.facades["long_term"].operations))
-def test_each_command_has_help_with_an_example(name: str) -> None:
-    shown = recallog("long-term", name, "--help")
+@pytest.mark.parametrize(
+    "command", sorted(str(each.command) for each in Memory.facades["long_term"].operations.values())
+)
+def test_each_command_has_help_with_an_example(command: str) -> None:
+    shown = recallog(*command.split(), "--help")
     assert shown.code == 0
-    assert f"Example: recallog long-term {name}" in shown.out
+    assert f"Example: recallog {command}" in shown.out

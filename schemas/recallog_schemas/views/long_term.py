@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
+from recallog_schemas import limits
 from recallog_schemas.event import Position
+from recallog_schemas.shortening import cut
 from recallog_schemas.views.base import OfAgent, View, one_line
 
 
@@ -67,8 +69,8 @@ class EntryView(View):
         return " ".join(part for part in (self.label, one_line(self.text)) if part)
 
     def format(self) -> str:
-        """Id, type and labelled text in one line: `e-1 lesson [critical] Sift the flour first.`"""
-        return f"{self.id} {self.type} {self.labelled}"
+        """Id, type and the beginning of the labelled text in one line: `e-1 lesson [critical] Sift the flour first.`"""
+        return f"{self.id} {self.type} {cut(self.labelled, limits.PREVIEW_CHARS)}"
 
 
 class EntryFound(OfAgent):
