@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from contract.test_index_entries import changed, retained
-from contract.test_index_store import Village, in_a_village
+from contract.test_index_store import CountedEmbedder, Village, in_a_village
+from recallog.commands import long_term as changes
 from recallog_schemas.errors import EmbedderUnavailable
 from support.indexing import catch_up
 
@@ -182,3 +183,40 @@ def test_a_red_lined_entry_stays_and_the_strongest_priority_too(tmp_path: Path) 
         assert {each.id: each.priority for each in entries} == {"old": "critical", "fact": "normal"}
 
     in_a_village(tmp_path, work)
+
+
+@pytest.mark.parametrize("rows", [1, 32])
+def test_the_last_of_several_facts_takes_over_the_strongest_priority(
+    rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "_COMPARED_ROWS", rows)
+
+    async def work(found: Village) -> None:
+        await found.memory.publish_many(
+            [
+                retained(LONG, id="oldest", priority="critical"),
+                retained(CLOSE, id="older"),
+                retained(f"{LONG} eighteen", id="newest", priority="important"),
+            ]
+        )
+        await catch_up(found.indexing)
+        merged = await found.memory.long_term.deduplicate(*A)
+        assert [each.archived for each in merged.merged] == ["oldest", "older"]
+        (kept,) = (await found.memory.long_term.list(*A)).entries
+        assert (kept.id, kept.priority) == ("newest", "critical")
+
+    in_a_village(tmp_path, work)
+
+
+def test_texts_are_embedded_together_and_once(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        await found.memory.publish_many([retained(f"{word} {word}{word}", id=word) for word in "abcdefghijklmnopqrst"])
+        await catch_up(found.indexing)
+        embedder = found.embedders["toy"]
+        assert isinstance(embedder, CountedEmbedder)
+        embedder.calls.clear()
+        before = embedder.embedded
+        assert (await found.memory.long_term.deduplicate(*A)).compared == 20
+        assert (embedder.embedded - before, len(embedder.calls)) == (20, 1)
+
+    in_a_village(tmp_path, work, more={"toy": CountedEmbedder()})
