@@ -35,6 +35,7 @@ _SPEECH = re.compile("[,;!?\uff0c\u3002\uff01\uff1f\uff1b\uff1a\u3001]")
 _JOINERS = "\u200b\u200c\u200d\u2060\ufeff\u00ad"  # invisible characters within words
 _TRAILING = " \t,.;:\uff0c\u3002"
 _WORD = re.compile(rf"[^\W_{_UNSPACED}]+(?:['\-][^\W_{_UNSPACED}]+)*[+#]*")
+_ASCII_WORD = re.compile(r"[a-z0-9][a-z0-9+#]*")
 _POSSESSIVE = re.compile(r"'s$", re.IGNORECASE)
 _JOINED = re.compile(r"[ \t\u00a0]+|[ \t\u00a0]*&[ \t\u00a0]*")
 _JOINED_ABBREVIATION = re.compile(r"\.[ \t\u00a0]*")
@@ -44,7 +45,7 @@ def entities(text: str, stated: str | None = None) -> tuple[str, ...]:
     """The keys of the entities of a text, each once: the one that its entry states, then those in quotes, then the
     others. At most `limits.GRAPH_ENTITIES_MAX`.
     """
-    text = unicodedata.normalize("NFC", text).translate(_APOSTROPHES)
+    text = _normal(text)
     phrases = [] if stated is None else [stated]
     rest = []
     end = 0
@@ -66,8 +67,8 @@ def possible(query: str) -> tuple[str, ...]:
     These are its words, and up to `_POSSIBLE_WORDS_MAX` in sequence, without those that are function words alone; of
     scripts that write no spaces, all parts of 2 to `_POSSIBLE_LETTERS_MAX` letters.
     """
-    query = unicodedata.normalize("NFC", query)
-    spaced = (key_of(found[0]) for found in _WORD.finditer(query.translate(_APOSTROPHES)))
+    query = _normal(query)
+    spaced = (key_of(found[0]) for found in _WORD.finditer(query))
     words = [word for word in spaced if word][: limits.RECALL_TERMS_MAX]
     keys = [
         " ".join(words[first : first + count])
@@ -96,8 +97,17 @@ def words_of(key: str) -> frozenset[str]:
     return frozenset(key.split(" "))
 
 
+def _normal(text: str) -> str:
+    """`text` with composed letters and straight apostrophes."""
+    if text.isascii() and "`" not in text:
+        return text
+    return unicodedata.normalize("NFC", text).translate(_APOSTROPHES)
+
+
 def _words(name: str) -> list[str]:
     """The words of a name, case-folded. Marks belong to their letters: without them, Hindi has no vowels."""
+    if name.isascii():
+        return _ASCII_WORD.findall(name.lower())
     spaced = "".join(
         letter if letter.isalnum() or letter in "+#" or unicodedata.category(letter)[0] == "M" else " "
         for letter in name.casefold()
@@ -120,24 +130,21 @@ def _runs(text: str) -> Iterator[str]:
     end = 0
     for found in _WORD.finditer(text):
         word = found[0]
-        if run and not _continues(run[-1], text, end, found.start()):
+        is_capitalised = word.lower() != word
+        if run and not (is_capitalised and _continues(run[-1], text, end, found.start())):
             yield from _name(run)
             run = []
-        end = found.end()
-        if not any(letter.isupper() or letter.istitle() for letter in word):
-            yield from _name(run)
-            run = []
-            continue
-        name = _POSSESSIVE.sub("", word)
-        run.append(name)
-        if name != word:
-            yield from _name(run)
-            run = []
+        if is_capitalised:
+            name = _POSSESSIVE.sub("", word)
+            run.append(name)
+            end = found.end() if name == word else -1
     yield from _name(run)
 
 
 def _continues(word: str, text: str, end: int, start: int) -> bool:
-    """Whether the word at `start` belongs to the same run as `word`, which ends at `end`."""
+    """Whether the word at `start` belongs to the same run as `word`, which ends at `end`; -1: it ends the run."""
+    if end < 0:
+        return False
     if _JOINED.fullmatch(text, end, start) is not None:
         return True
     abbreviated = len(word) == 1 or word.lower() in TITLES
