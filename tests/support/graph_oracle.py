@@ -45,8 +45,9 @@ def names_of(entry: ExpectedEntry) -> list[str]:
         return []
     stated = entry.content["entity"]
     found = [] if stated is None else [stated.lower()]
+    text = entry.content["text"].removeprefix("LESSON: ")  # of one that a session's end has retained
     for beginning, names in NAMED.items():
-        if entry.content["text"].startswith(beginning):
+        if text.startswith(beginning):
             found += names
     return list(dict.fromkeys(found))
 

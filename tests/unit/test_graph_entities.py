@@ -17,6 +17,8 @@ TEXTS = {
     "On Monday Alice met the user.": ["alice"],
     "User prefers React": ["react"],
     "nothing here, not even I": [],
+    "LESSON: Alpha waits": ["alpha"],
+    "Note: see LESSON": ["lesson"],
     "The.": [],
     # Ends of runs.
     "Alice, Bob; Carol (Dave) \u2013 Erin: Frank/Grace": ["alice", "bob", "carol", "dave", "erin", "frank", "grace"],

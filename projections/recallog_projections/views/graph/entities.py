@@ -32,6 +32,7 @@ _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'", "`": "'"})
 _QUOTES = ('""', "\u201c\u201d", "\u201e\u201c", "\u201e\u201d", "«»", "「」", "『』", "《》")
 _QUOTED = re.compile("|".join(rf"{pair[0]}([^{pair}\n]+){pair[1]}" for pair in _QUOTES))
 _SPEECH = re.compile("[,;!?\uff0c\u3002\uff01\uff1f\uff1b\uff1a\u3001]")
+_LABEL = re.compile(r"\s*(?:lesson|strategy|info|insight|note):", re.IGNORECASE)  # the type of a migrated text
 _JOINERS = "\u200b\u200c\u200d\u2060\ufeff\u00ad"  # invisible characters within words
 _TRAILING = " \t,.;:\uff0c\u3002"
 _WORD = re.compile(rf"[^\W_{_UNSPACED}]+(?:['\-][^\W_{_UNSPACED}]+)*[+#]*")
@@ -46,6 +47,8 @@ def entities(text: str, stated: str | None = None) -> tuple[str, ...]:
     others. At most `limits.GRAPH_ENTITIES_MAX`.
     """
     text = _normal(text)
+    if (label := _LABEL.match(text)) is not None:
+        text = text[label.end() :]
     phrases = [] if stated is None else [stated]
     rest = []
     end = 0
