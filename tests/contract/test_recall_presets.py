@@ -195,6 +195,78 @@ def test_an_old_entry_with_the_words_of_the_query_is_before_fresh_ones(tmp_path:
         run(without_index())
 
 
+@pytest.mark.parametrize("indexing", [True, False], ids=["index", "words"])
+def test_entries_are_found_by_the_entities_that_the_query_names_and_two_links_further(
+    tmp_path: Path, indexing: bool
+) -> None:
+    texts = {
+        "Alpha": "Alpha works with Beta.",
+        "Beta": "Beta supplies Gamma.",
+        "Gamma": "Gamma rents from Delta.",
+        "Delta": "Delta is closed.",
+    }
+
+    async def asked(memory: Memory) -> None:
+        await memory.publish_many(
+            [retained(text, id=f"r{n}", entity=name) for n, (name, text) in enumerate(texts.items(), 1)]
+        )
+        await indexed(memory)
+        question, how = "Tell me about Alpha", {"preset": "four_channel", "channels": ["entity"]}
+        found = await memory.recall(*A, question, **how)  # type: ignore[arg-type]
+        assert [(hit.event.id, round(hit.score, 6)) for hit in found.hits] == [
+            ("r1", 0.016393),
+            ("r2", 0.016129),
+            ("r3", 0.015873),
+        ]
+        assert not any(hit.weak for hit in found.hits)
+        assert (await memory.recall("village", "miller", question, **how)).hits == ()  # type: ignore[arg-type]
+        lessons = await memory.recall(*A, question, types=["lesson"], **how)  # type: ignore[arg-type]
+        assert lessons.hits == ()
+
+    async def with_index(found: World) -> None:
+        await asked(found.memory)
+
+    async def without_index() -> None:
+        async with Memory.in_memory() as memory:
+            await asked(memory)
+
+    if indexing:
+        told(tmp_path, with_index)
+    else:
+        run(without_index())
+
+
+def test_uses_that_are_counted_lift_an_entry(tmp_path: Path) -> None:
+    async def work(found: World) -> None:
+        await found.publish(*entries())
+        used = event("memory.accessed", payload={"counts": {"m1": 3}, "hits": 1, "misses": 0})
+        how = {"preset": "four_channel", "channels": ["temporal"]}
+        assert [id_ for id_, _ in await found.scores(**how)] == ["m3", "m2", "m1"]
+        await found.memory.publish(used)
+        assert next(id_ for id_, _ in await found.scores(**how)) == "m1"
+        others = await found.memory.recall("village", "miller", QUESTION, **how)  # type: ignore[arg-type]
+        assert others.hits == ()
+
+    told(tmp_path, work)
+
+
+def test_an_entry_that_others_use_is_lifted_for_all_its_readers() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.publish_many(
+                [
+                    retained("The rye is sown.", id="shared", audience=["miller"]),
+                    retained("The oats are sown.", "miller", id="own"),
+                    event("memory.accessed", agent="baker", payload={"counts": {"shared": 5}, "hits": 1, "misses": 0}),
+                ]
+            )
+            how: dict[str, Any] = {"preset": "four_channel", "channels": ["temporal"]}
+            found = await memory.recall("village", "miller", QUESTION, **how)
+            assert [hit.event.id for hit in found.hits] == ["shared", "own"]
+
+    run(work())
+
+
 def test_only_the_types_that_are_asked_for_are_ranked(tmp_path: Path) -> None:
     async def work(found: World) -> None:
         fact, lesson, _ = entries()
