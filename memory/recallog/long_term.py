@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from recallog.reactors.synthesizer import Synthesizer
     from recallog_schemas.views import (
         AuditView,
+        Comparison,
         Deduplicated,
         EntriesChange,
         EntriesPage,
@@ -97,6 +98,31 @@ class LongTerm(FacadePart):
         from recallog.commands import long_term as changes
 
         return await changes.retain(self._access, self._locks, space, agent, text, type, entry_id, options)
+
+    @operation(
+        example='recallog long-term compare village baker "Sift the flour first." --type lesson',
+        command="long-term compare",
+        uses_index=True,
+    )
+    async def compare(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        text: parameters.KeptText,
+        *,
+        type: parameters.Type = "fact",  # noqa: A002  # the name that entries and their events have
+        **options: Unpack[RetainOptions],
+    ) -> "Comparison":
+        """What `retain` would answer now, without writing, and the nearest entry of the agent.
+
+        A program that publishes `memory.retained` itself states this entry as `nearest` of the payload: the views find
+        near-duplicates by it.
+
+        Raises `Refused` for a sixth pinned entry.
+        """
+        from recallog.commands import long_term as changes
+
+        return await changes.compare(self._access, space, agent, text, type, options)
 
     @operation(
         example='recallog long-term extract-facts village baker "Acme Corp prefers React." --source "a call"',

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from recallog import Event, Memory, ModelFailed, ModelMisconfigured, Settings
 from recallog.composition import assemble
-from recallog.extending import ExtractionRequest, Fact, FactExtractor
+from recallog.extending import ExtractionRequest, Fact
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import due
 from recallog_schemas import codec, limits
@@ -18,6 +18,7 @@ from recallog_schemas.views import EntryView
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.chat_server import ChatServer, completion, facts, status
 from support.events import event, run
+from support.stub_extractor import StubExtractor
 
 SPACE, AGENT = "village", "baker"
 MONDAY = datetime(2023, 5, 1, tzinfo=UTC)
@@ -31,32 +32,6 @@ ACME = [
 def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ignore the proxy settings of the developer."""
     monkeypatch.setenv("NO_PROXY", "*")
-
-
-class Stub(FactExtractor):
-    """Answers with the same facts each time, or fails."""
-
-    name: ClassVar[str] = "stub"
-
-    def __init__(self, *found: Fact | str, error: Exception | None = None) -> None:
-        self.found = [Fact(each) if isinstance(each, str) else each for each in found]
-        self.error = error
-        self.asked: list[ExtractionRequest] = []
-        self.closed = 0
-
-    async def extract(self, request: ExtractionRequest) -> Sequence[Fact]:
-        self.asked.append(request)
-        if self.error is not None:
-            raise self.error
-        return self.found
-
-    async def close(self) -> None:
-        self.closed += 1
-
-    @property
-    def read(self) -> list[list[str]]:
-        """The texts of each request."""
-        return [[said.text for said in request.utterances] for request in self.asked]
 
 
 def configured(agent: str = AGENT, *, extract_facts: bool | None = True) -> Event:
@@ -82,7 +57,7 @@ async def all_events(memory: Memory) -> list[Event]:
 
 def test_a_turn_that_ends_is_due_for_an_agent_that_is_set_to_it_alone() -> None:
     async def work() -> None:
-        async with Memory.in_memory(extractor=Stub()) as memory:
+        async with Memory.in_memory(extractor=StubExtractor()) as memory:
             await memory.publish_many([ended(), ended("miller"), configured(), ended("miller"), ended(turn=7)])
             (pending,) = await memory.pending()
             assert (pending.kind, pending.agent, pending.events) == ("extraction.due", AGENT, 1)
@@ -157,7 +132,10 @@ def test_an_extractor_that_fails_leaves_one_failure_and_the_memory_goes_on(repli
 
 def test_with_every_event_delivered_twice_and_after_a_second_run_nothing_is_doubled() -> None:
     async def work() -> None:
-        ledger, stub = MemoryLedger(unique_ids=False), Stub("Acme Corp prefers React.", "Acme Corp sells shoes.")
+        ledger, stub = (
+            MemoryLedger(unique_ids=False),
+            StubExtractor("Acme Corp prefers React.", "Acme Corp sells shoes."),
+        )
         async with Memory(assemble(ledger, lambda namespace: MemoryStore()), extractor=stub) as memory:
             for each in [configured(), spoke("A."), ended(id="end"), spoke("B."), ended(id="end-2")]:
                 await memory.publish(each)
@@ -177,7 +155,7 @@ def test_with_every_event_delivered_twice_and_after_a_second_run_nothing_is_doub
 
 def test_a_crash_between_the_facts_and_the_closing_event_asks_no_model_again() -> None:
     async def work() -> None:
-        stub = Stub("Acme Corp prefers React.")
+        stub = StubExtractor("Acme Corp prefers React.")
         async with Memory.in_memory(extractor=stub) as memory:
             await memory.publish_many([configured(), spoke("A."), ended()])
             (pending,) = await memory.pending()
@@ -196,7 +174,7 @@ def test_a_crash_between_the_facts_and_the_closing_event_asks_no_model_again() -
 
 def test_a_turn_is_what_its_agent_could_see_of_its_session_since_its_turn_before() -> None:
     async def work() -> None:
-        stub = Stub()
+        stub = StubExtractor()
         async with Memory.in_memory(extractor=stub) as memory:
             await memory.publish_many([configured(), spoke("old"), ended()])
             await memory.publish_many(
@@ -229,7 +207,7 @@ def test_a_turn_is_what_its_agent_could_see_of_its_session_since_its_turn_before
 
 def test_the_turns_before_the_setting_end_where_they_ended() -> None:
     async def work() -> None:
-        stub = Stub()
+        stub = StubExtractor()
         async with Memory.in_memory(extractor=stub) as memory:
             await memory.publish_many([spoke("before"), ended(), spoke("after"), configured(), ended()])
             await memory.react()
@@ -240,7 +218,7 @@ def test_the_turns_before_the_setting_end_where_they_ended() -> None:
 
 def test_of_a_long_turn_the_newest_texts_are_read() -> None:
     async def work() -> None:
-        stub = Stub()
+        stub = StubExtractor()
         async with Memory.in_memory(extractor=stub) as memory:
             await memory.publish_many([configured(), *(spoke(f"number {number}") for number in range(70)), ended()])
             await memory.publish_many([spoke("x" * 20_000), spoke("y" * 20_000), ended()])
@@ -254,7 +232,7 @@ def test_of_a_long_turn_the_newest_texts_are_read() -> None:
 @pytest.mark.parametrize("others", [200, limits.LOG_EVENTS_KEPT + 10])
 def test_a_turn_whose_events_the_views_have_dropped_is_read_as_of_its_end(others: int) -> None:
     async def work() -> None:
-        stub = Stub()
+        stub = StubExtractor()
         async with Memory.in_memory(extractor=stub) as memory:
             await memory.publish_many([configured(), spoke("one"), spoke("two"), ended()])
             await memory.publish_many([spoke(f"other {number}", session="x2") for number in range(others)])
@@ -269,7 +247,9 @@ def test_a_turn_whose_events_the_views_have_dropped_is_read_as_of_its_end(others
 
 def test_a_fact_is_kept_once_and_passes_the_quality_gate() -> None:
     async def work() -> None:
-        stub = Stub("Acme Corp prefers React.", "acme corp PREFERS React.", "Too short.", "ACTION: he ran far away")
+        stub = StubExtractor(
+            "Acme Corp prefers React.", "acme corp PREFERS React.", "Too short.", "ACTION: he ran far away"
+        )
         async with Memory.in_memory(extractor=stub) as memory:
             quality = event("agent.configured", payload={"quality": {"enabled": True}})
             kept = await memory.long_term.retain(SPACE, AGENT, "Beta supplies Gamma Industries.")
@@ -285,7 +265,7 @@ def test_a_fact_is_kept_once_and_passes_the_quality_gate() -> None:
 
 def test_facts_cost_nothing_and_are_about_the_person_of_their_source() -> None:
     async def work() -> None:
-        stub = Stub(
+        stub = StubExtractor(
             Fact("Anna lives in Ulm.", sources=["e-1"]), Fact("Ben lives in Bonn.", sources=["e-2"]), "Both met."
         )
         async with Memory.in_memory(extractor=stub) as memory:
@@ -309,7 +289,7 @@ def test_answers_of_extractors_are_bounded_and_put_into_form() -> None:
     ]
 
     async def work() -> None:
-        async with Memory.in_memory(extractor=Stub(*odd)) as memory:
+        async with Memory.in_memory(extractor=StubExtractor(*odd)) as memory:
             await memory.publish_many([configured(), spoke("A.", id="e-1"), ended()])
             await memory.react()
             found = await facts_of(memory)
@@ -326,7 +306,7 @@ def test_answers_of_extractors_are_bounded_and_put_into_form() -> None:
 
 def test_an_extractor_without_a_model_stops_nothing_but_extraction() -> None:
     async def work() -> None:
-        stub = Stub(error=ModelMisconfigured("the key is wrong"))
+        stub = StubExtractor(error=ModelMisconfigured("the key is wrong"))
         async with Memory.in_memory(extractor=stub) as memory:
             notes = {"namespace": ["session", "x1"], "key": "k", "value": "NOTE: keep me"}
             await memory.publish_many([configured(), spoke("A."), ended(), spoke("B."), ended()])
@@ -349,7 +329,7 @@ def test_an_extractor_without_a_model_stops_nothing_but_extraction() -> None:
 @pytest.mark.parametrize("error", [ModelFailed("refused", retryable=False), KeyError("content")])
 def test_whatever_an_extractor_raises_closes_the_trigger(error: Exception) -> None:
     async def work() -> None:
-        stub = Stub(error=error)
+        stub = StubExtractor(error=error)
         async with Memory.in_memory(extractor=stub) as memory:
             await memory.publish_many([configured(), spoke("A."), ended()])
             (reaction,) = await memory.react()
@@ -365,7 +345,7 @@ def test_in_the_background_the_turn_does_not_wait_for_the_extractor() -> None:
     async def work() -> None:
         began, may_end = asyncio.Event(), asyncio.Event()
 
-        class Slow(Stub):
+        class Slow(StubExtractor):
             async def extract(self, request: ExtractionRequest) -> Sequence[Fact]:
                 began.set()
                 await may_end.wait()
@@ -388,7 +368,7 @@ def test_in_the_background_the_turn_does_not_wait_for_the_extractor() -> None:
 
 def test_a_text_gives_facts_that_are_retained() -> None:
     async def work() -> None:
-        stub = Stub(Fact("Acme Corp prefers React.", "Acme Corp", "preference", 0.8), "Acme Corp sells shoes.")
+        stub = StubExtractor(Fact("Acme Corp prefers React.", "Acme Corp", "preference", 0.8), "Acme Corp sells shoes.")
         async with Memory.in_memory(extractor=stub) as memory:
             found = await memory.long_term.extract_facts(
                 SPACE, AGENT, "A long call.", source="a call", based_on=["e-1"], subject="anna"
@@ -408,7 +388,7 @@ def test_a_text_gives_facts_that_are_retained() -> None:
 
 def test_a_call_whose_extractor_fails_has_no_facts_and_says_why() -> None:
     async def work() -> None:
-        stub = Stub(error=ModelFailed("the model is away", retryable=False))
+        stub = StubExtractor(error=ModelFailed("the model is away", retryable=False))
         async with Memory.in_memory(extractor=stub) as memory:
             found = await memory.long_term.extract_facts(SPACE, AGENT, "A long call.")
             assert (found.ids, found.failed, found.ok) == ((), "the model is away", False)

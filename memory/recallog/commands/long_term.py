@@ -38,7 +38,7 @@ from recallog_schemas.errors import (
     Refused,
 )
 from recallog_schemas.kinds import QualitySettings
-from recallog_schemas.views import Deduplicated, EntriesChange, MergedEntry, Retained, Seeded
+from recallog_schemas.views import Comparison, Deduplicated, EntriesChange, MergedEntry, NearestEntry, Retained, Seeded
 from recallog_streams.progress import Progress
 
 _PREFIX = re.compile(r"\s*([A-Za-z]+):")
@@ -109,13 +109,8 @@ async def retain(
     options: RetainOptions,
 ) -> Retained:
     """Publish a text as an entry, and answer what became of it. Raises `Refused` for one pinned entry too many."""
-    payload: dict[str, Any] = {"text": text, "type": entry_type}
-    for name, value in options.items():
-        if value is not None and name not in _ENVELOPE:
-            payload[_PAYLOAD_OF_OPTION.get(name, name)] = list(value) if isinstance(value, tuple) else value
-    envelope = {name: options[name] for name in _ENVELOPE if options.get(name) is not None}  # type: ignore[literal-required]
-    event = _event(space, agent, "retained", payload, entry_id, **envelope)
-    compares = access.components.index is not None and entry_type not in texts.NEVER_DEDUPLICATED
+    event = _entry_event(space, agent, text, entry_type, entry_id, options)
+    compares = _compares(access, entry_type)
     async with locks.of(space) if compares else nullcontext():
         look = await access.of_space(space, lambda reading: _look(access, reading, event, compares=compares), At())
         if look.answer is not None:
@@ -124,6 +119,22 @@ async def retain(
             event = _with_nearest(event, look.nearest)
         (position,) = await access.append([event])
         return _retained(event, await _verdict(access, event, position), position)
+
+
+def _entry_event(
+    space: str, agent: str, text: str, entry_type: str, entry_id: str | None, options: RetainOptions
+) -> Event:
+    payload: dict[str, Any] = {"text": text, "type": entry_type}
+    for name, value in options.items():
+        if value is not None and name not in _ENVELOPE:
+            payload[_PAYLOAD_OF_OPTION.get(name, name)] = list(value) if isinstance(value, tuple) else value
+    envelope = {name: options[name] for name in _ENVELOPE if options.get(name) is not None}  # type: ignore[literal-required]
+    return _event(space, agent, "retained", payload, entry_id, **envelope)
+
+
+def _compares(access: MemoryAccess, entry_type: str) -> bool:
+    """Whether entries of the type are compared with others before they are retained."""
+    return access.components.index is not None and entry_type not in texts.NEVER_DEDUPLICATED
 
 
 async def record_experience(
@@ -144,14 +155,27 @@ async def record_experience(
     return _retained(event, await _verdict(access, event, position), position)
 
 
-async def prepared(access: MemoryAccess, event: Event) -> Event | None:
-    """The event of an entry as `retain` would publish it; None if it would not: the views would not make it an entry,
-    or the quality gate of its agent rejects it."""
-    compares = access.components.index is not None and event.payload["type"] not in texts.NEVER_DEDUPLICATED
-    look = await access.of_space(event.space, lambda reading: _look(access, reading, event, compares=compares), At())
-    if look.answer is not None:
-        return None
-    return event if look.nearest is None else _with_nearest(event, look.nearest)
+async def compare(
+    access: MemoryAccess, space: str, agent: str, text: str, entry_type: str, options: RetainOptions
+) -> Comparison:
+    """What `retain` would answer now, and what its event would state as the nearest entry."""
+    event = _entry_event(space, agent, text, entry_type, None, options)
+    compares = _compares(access, entry_type)
+
+    async def read(reading: ReadSession) -> Comparison:
+        look = await _look(access, reading, event, compares=compares)
+        answer = look.answer
+        if answer is None:
+            stated = event if look.nearest is None else _with_nearest(event, look.nearest)
+            answer = _retained(stated, _ref(await _folded(reading, stated), stated), None)
+        return Comparison(
+            outcome=answer.outcome,
+            id=None if answer.id == event.id else answer.id,
+            reason=answer.reason,
+            nearest=None if look.nearest is None else NearestEntry(**look.nearest),
+        )
+
+    return await access.of_space(space, read, At())
 
 
 def _with_nearest(event: Event, nearest: Mapping[str, Any]) -> Event:
