@@ -3,9 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recallog import Event, Memory
 from recallog.extending import MemoryIndex
@@ -178,6 +182,40 @@ def test_hits_that_are_not_in_the_ledger_are_left_out() -> None:
         assert relevance(await memory.salient("village", "baker", QUERY)) == {"a": 1.0}
 
     in_memory(Strange("a"), work, said("a"))
+
+
+AGENTS = ["baker", "miller", "smith"]
+WRITTEN = st.tuples(
+    st.sampled_from(AGENTS),
+    st.sampled_from(["agent.spoke", "agent.thought", "world.observed"]),
+    st.none() | st.lists(st.sampled_from(AGENTS), max_size=2, unique=True),
+    st.sampled_from(["village", "city"]),
+)
+
+
+@hypothesis.settings(max_examples=25, deadline=None)
+@given(written=st.lists(WRITTEN, min_size=1, max_size=12), chance=st.randoms(use_true_random=False))
+def test_each_agent_is_shown_what_the_views_show_it_ranked_among_its_own(
+    written: list[tuple[str, str, list[str] | None, str]], chance: Random
+) -> None:
+    """Random audiences, and an index that finds everything in a random order, also that of others."""
+    events = [
+        event(kind, id=f"e-{n}", agent=agent, audience=audience, space=space, payload={"text": f"text {n}"})
+        for n, (agent, kind, audience, space) in enumerate(written)
+    ]
+    order = [each.id for each in events]
+    chance.shuffle(order)
+    asked = [(space, agent) for space in ("village", "city") for agent in AGENTS]
+    chance.shuffle(asked)
+
+    async def work(memory: Memory) -> None:
+        for space, agent in asked:
+            seen = {each.event.id for each in (await memory.timeline(space, agent, limit=100)).items}
+            view = await memory.salient(space, agent, QUERY, top_k=100)
+            ranked = [id_ for id_ in order if id_ in seen]
+            assert relevance(view) == {id_: (len(ranked) - n) / len(ranked) for n, id_ in enumerate(ranked)}
+
+    in_memory(Chosen(*order), work, *events)
 
 
 @pytest.mark.parametrize("query", [None, "", "  "])
