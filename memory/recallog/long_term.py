@@ -190,7 +190,8 @@ class LongTerm(FacadePart):
         """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
 
         `RECALLOG_SYNTHESIZER` names what answers: by default their first sentences are quoted, else a model is asked,
-        to which they are sent. Nothing is written unless `store` keeps the answer as an insight that is made from them.
+        to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
+        `store` keeps the answer as an insight that is made from them.
 
         Raises `ModelFailed`, and `ModelMisconfigured`.
         """

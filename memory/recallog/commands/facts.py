@@ -56,8 +56,10 @@ async def reflect(
     found = await recall(
         space, agent, question, top_k=limits.SYNTHESIS_HITS, preset=FOUR_CHANNEL, types=_TYPES, after=after
     )
-    answer = await synthesizer.ask(given, question, found.hits)
-    sources = tuple(hit.event.id for hit in found.hits)
+    # A broad question has weak hits only: a model may still find an answer in them.
+    hits = [hit for hit in found.hits if not hit.weak] or found.hits
+    answer = await synthesizer.ask(given, question, hits)
+    sources = () if answer == synthesizer.NOTHING else tuple(hit.event.id for hit in hits)
     stored = None
     if store and sources:
         stored = await retain(space, agent, answer, type=_INSIGHT, source=_SOURCE, based_on=sources)
