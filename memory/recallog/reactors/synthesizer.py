@@ -29,8 +29,8 @@ class Synthesizer(ABC):
 
     @abstractmethod
     async def synthesize(self, question: str, hits: Sequence[RecallHit]) -> str:
-        """The answer to `question` from `hits`: facts and experiences, best first, at most `limits.SYNTHESIS_HITS`. Weak
-        ones are among them only if all are.
+        """The answer to `question` from `hits`: facts and experiences, best first, at most `limits.SYNTHESIS_HITS`.
+        Weak ones are among them only if all are weak.
 
         Raises `ModelFailed` if this request failed, and `ModelMisconfigured` if every request will fail. `ask`
         repeats a request after a temporary failure, and treats any other exception as one.
