@@ -58,6 +58,7 @@ SIMILARITY_OF_ENTRIES = 0.85
 ENTRY_PINS_MAX = 5  # of an agent
 ENTRY_COST = 1.0  # of an entry whose event states none, for an agent with a balance
 LESSONS = 5  # that fit a question
+ENTRY_FORMS_ENDED = 16  # of an entry, in the semantic index: former texts, owners and types, for time travel
 ENTRY_DEPENDENTS_MAX = 1_000  # live entries that name one source: an erasure of it retracts them in one step
 
 # The entity graph: of one entry, of one entity, and what a query looks at.

@@ -70,6 +70,10 @@ class EntryRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     shared: bool
     """Whether all agents of the space may read it, by the settings of the space when it was retained."""
     preseeded: bool
+    since: int
+    """The offset of the record that gave it this text, owner and type: its form in the semantic index."""
+    since_at: int
+    """When that event happened, in microseconds since 1970."""
 
 
 class EntryRef(msgspec.Struct, frozen=True, omit_defaults=True):
