@@ -1,13 +1,16 @@
 """`memory.long_term` where an index measures how similar entries are: near-duplicates, lessons, and merging."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
 from contract.test_index_entries import changed, retained
 from contract.test_index_store import CountedEmbedder, Village, in_a_village
+from recallog import Memory
 from recallog.commands import long_term as changes
+from recallog.settings import Settings
 from recallog_schemas.errors import EmbedderUnavailable
 from support.indexing import catch_up
 
@@ -220,3 +223,25 @@ def test_texts_are_embedded_together_and_once(tmp_path: Path) -> None:
         assert (embedder.embedded - before, len(embedder.calls)) == (20, 1)
 
     in_a_village(tmp_path, work, more={"toy": CountedEmbedder()})
+
+
+def test_an_entry_that_is_forgotten_meanwhile_takes_none_with_it(tmp_path: Path) -> None:
+    """Another program erases the newer fact after both were compared: the older one stays."""
+
+    async def forget() -> None:
+        async with Memory.open(Settings(home=tmp_path, index="off")) as other:
+            assert (await other.long_term.forget(*A, ["newer"])).changed
+
+    def progress(done: int, total: int) -> None:
+        thread = threading.Thread(target=lambda: asyncio.run(forget()))
+        if done == 0:
+            thread.start()
+            thread.join()
+
+    async def work(found: Village) -> None:
+        await found.memory.publish_many([retained(LONG, id="older"), retained(CLOSE, id="newer")])
+        await catch_up(found.indexing)
+        assert (await found.memory.long_term.deduplicate(*A, progress=progress)).merged == ()
+        assert await listed(found) == {"older": LONG}
+
+    in_a_village(tmp_path, work)

@@ -441,30 +441,40 @@ async def deduplicate(access: MemoryAccess, space: str, agent: str, progress: Pr
         raise IndexUnavailable("the index is off; it measures how similar entries are")
     rows = await access.of_space(space, lambda reading: _compared_rows(reading, space, agent), At())
     vectors = TextVectors()
-    gone: set[str] = set()
-    priorities: dict[str, str] = {}
     merged: list[MergedEntry] = []
     position: Position | None = None
     for first in range(0, len(rows), _COMPARED_ROWS):
         part = rows[first : first + _COMPARED_ROWS]
         compare = partial(_similar_to, index=index, space=space, agent=agent, rows=part, vectors=vectors)
-        found = await access.of_space(space, compare, At())
-        for number, row, similar_rows in found:
+        for number, row, similar_rows in await access.of_space(space, compare, _from(position)):
             if progress is not None:
                 progress(first + number, len(rows))
             for near, similarity in similar_rows:
-                if row.id in gone or near.id in {row.id, *gone} or not _is_near(row, near, similarity):
+                if near.id == row.id or not _is_near(row, near, similarity):
                     continue
-                kept, archived = _kept_first(row, near)
+                # Another merge, or another program, may have ended or changed one of them.
+                live = await access.of_space(space, partial(_live, rows=(row, near)), _from(position))
+                if len(live) < 2:
+                    continue
+                kept, archived = _kept_first(*live)
                 if archived.red_line:
                     continue
-                before, other = (priorities.get(each.id, each.priority) for each in (kept, archived))
-                priority = max(before, other, key=_PRIORITIES.index)
-                position = await _merge(access, kept, archived, None if priority == before else priority)
-                priorities[kept.id] = priority
-                gone.add(archived.id)
+                position = await _merge(access, kept, archived)
                 merged.append(MergedEntry(kept=kept.id, archived=archived.id, similarity=similarity))
     return Deduplicated(merged=tuple(merged), compared=len(rows), position=position)
+
+
+def _from(position: Position | None) -> At:
+    """The views from a position on, or as they are."""
+    return At() if position is None else At(after=position)
+
+
+async def _live(reading: ReadSession, rows: Sequence[EntryRow]) -> list[EntryRow]:
+    """Those of `rows` that are live and have the same text still, as they are now."""
+    keys = [RowKey(tables.ROWS.name, row.space, row.owner, tables.key_of(row.offset)) for row in rows]
+    snapshot = await reading.snapshot(keys)
+    now = [(before, snapshot.row(tables.ROWS, *key[1:])) for before, key in zip(rows, keys, strict=True)]
+    return [row for before, row in now if row is not None and row.version == before.version]
 
 
 async def _similar_to(
@@ -476,13 +486,10 @@ async def _similar_to(
     vectors: TextVectors,
 ) -> list[tuple[int, EntryRow, Sequence[SimilarEntry]]]:
     """Those of `rows` that are live, as they are now, with their numbers and with what is similar to each."""
-    keys = [RowKey(tables.ROWS.name, space, agent, tables.key_of(row.offset)) for row in rows]
-    snapshot = await reading.snapshot(keys)
-    live = [
-        (number, row) for number, key in enumerate(keys) if (row := snapshot.row(tables.ROWS, *key[1:])) is not None
-    ]
-    found = await similar_to_each(reading, index, space, agent, [row for _, row in live], vectors, limit=_NEAREST)
-    return [(number, row, each.found) for (number, row), each in zip(live, found, strict=True)]
+    live = {row.offset: row for row in await _live(reading, rows)}
+    numbers = [number for number, row in enumerate(rows) if row.offset in live]
+    found = await similar_to_each(reading, index, space, agent, list(live.values()), vectors, limit=_NEAREST)
+    return [(number, row, each.found) for number, row, each in zip(numbers, live.values(), found, strict=True)]
 
 
 _PRIORITIES = ("low", "normal", "important", "critical", "pinned")
@@ -495,11 +502,12 @@ def _kept_first(one: EntryRow, other: EntryRow) -> tuple[EntryRow, EntryRow]:
     return (archived, kept) if archived.red_line and not kept.red_line else (kept, archived)
 
 
-async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow, priority: str | None) -> Position:
-    """Archive one of two entries, and give the other one a priority. The events are written together: a pin is free
-    before it is given anew."""
+async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow) -> Position:
+    """Archive one of two entries, and give the other one the stronger priority of both. The events are written
+    together: a pin is free before it is given anew."""
     events = [_event(kept.space, kept.owner, "archived", {"entry": archived.id, "reason": f"duplicate of {kept.id}"})]
-    if priority is not None:
+    priority = max(kept.priority, archived.priority, key=_PRIORITIES.index)
+    if priority != kept.priority:
         events.append(_event(kept.space, kept.owner, "updated", {"entry": kept.id, "priority": priority}))
     return (await access.append(events))[-1]
 
