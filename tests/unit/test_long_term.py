@@ -652,6 +652,14 @@ def test_the_commands_of_long_term_memory(tmp_path: Path) -> None:
     ]
     assert [line.split()[1] for line in ran("audit", "s", "b").out.splitlines()] == ["received", "retracted", "erased"]
     assert ran("seed", "s", "a").out == "5 entries, 5 written\n"
+    first = ran("list", "s", "a", "--limit", "3")
+    assert (len(first.out.splitlines()), first.err.split()[:2]) == (3, ["more:", "--cursor"])
+    rest = ran("list", "s", "a", "--limit", "3", *first.err.split()[1:])
+    assert (len(rest.out.splitlines()), rest.err) == (2, "")
+    assert recallog("publish", "s", "a", "memory.metered", "--payload", '{"units": 0}', **home).code == 0
+    unpaid = ran("retain", "s", "a", "Too dear.")
+    assert (unpaid.code, unpaid.out) == (1, "refused (balance)\n")
+    assert "memory.metered grants some" in unpaid.err
     assert ran("deduplicate", "s", "a").code != 0
     assert ran("retain", "s", "a", "x", "--metadata", "no json").code == 2
 
