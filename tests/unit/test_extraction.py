@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from recallog import Event, Memory, ModelFailed, ModelMisconfigured, Settings
-from recallog.composition import assemble
+from recallog.composition import assemble, extractor
 from recallog.extending import ExtractionRequest, Fact
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import due
@@ -74,10 +76,8 @@ def test_a_turn_that_ends_is_due_for_an_agent_that_is_set_to_it_alone() -> None:
 def test_the_facts_of_a_turn_become_entries_of_its_agent_with_their_sources() -> None:
     async def work() -> None:
         with ChatServer(facts(ACME[0] | {"sources": ["e-2", "e-9"]}, ACME[1], {"content": " "}, {}, 7)) as server:
-            settings = Settings.valid(home=Path("unused"), extractor=server.url, extractor_model="small")
-            from recallog.composition import extractor
-
-            async with Memory.in_memory(extractor=extractor(settings)) as memory:
+            chosen = Settings.valid(home=Path("unused"), extractor=server.url, extractor_model="small")
+            async with Memory.in_memory(extractor=extractor(chosen)) as memory:
                 said = [
                     spoke("Acme Corp prefers React.", "user", id="e-1", audience=(AGENT,)),
                     spoke("They sit in Berlin.", "user", id="e-2", audience=(AGENT,)),
@@ -113,10 +113,10 @@ def test_the_facts_of_a_turn_become_entries_of_its_agent_with_their_sources() ->
 def test_an_extractor_that_fails_leaves_one_failure_and_the_memory_goes_on(replies: list[Any], tmp_path: Path) -> None:
     async def work() -> None:
         with ChatServer(*replies) as server:
-            settings = Settings.valid(
+            chosen = Settings.valid(
                 home=tmp_path, index="off", extractor=server.url, extractor_model="small", ledger=None, views=None
             )
-            async with Memory.open(settings) as memory:
+            async with Memory.open(chosen) as memory:
                 await memory.publish_many([configured(), spoke("Acme Corp prefers React."), ended()])
                 (reaction,) = await memory.react()
                 assert reaction.kind == "reaction.failed"
@@ -408,3 +408,66 @@ def test_a_call_without_a_model_uses_the_offline_rule() -> None:
             assert fact.metadata == {"extractor": "heuristic-1"}
 
     run(work())
+
+
+# Random histories.
+
+agents, sessions = st.sampled_from([AGENT, "miller"]), st.sampled_from(["x1", "x2", None])
+steps = st.one_of(
+    st.tuples(st.just("says"), agents, sessions, st.booleans()),
+    st.tuples(st.just("shares"), agents, sessions, st.just(False)),
+    st.tuples(st.just("ends"), agents, sessions, st.just(False)),
+    st.tuples(st.just("sets"), agents, st.none(), st.booleans()),
+    st.tuples(st.just("reacts"), agents, st.none(), st.just(False)),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(steps, max_size=30), st.booleans())
+def test_each_turn_is_read_once_with_all_that_its_agent_could_see(
+    history: list[tuple[str, str, str | None, bool]], twice: bool
+) -> None:
+    """The expected texts are those of the events themselves, from the first one on."""
+    expected: list[list[str]] = []
+    heard: dict[tuple[str, str | None], list[str]] = {}
+    is_set: dict[str, bool] = {}
+
+    async def work() -> None:
+        stub = StubExtractor()
+        ledger = MemoryLedger(unique_ids=not twice)
+        async with Memory(assemble(ledger, lambda namespace: MemoryStore()), extractor=stub) as memory:
+            for number, (what, agent, session, flag) in enumerate(history):
+                if what == "reacts":
+                    await memory.react()
+                    continue
+                text = f"text {number}"
+                for _ in range(1 + twice):
+                    await memory.publish(_step(number, what, agent, session, flag, text))
+                if what == "says" or what == "shares":
+                    both = what == "shares" or flag
+                    for reader in (AGENT, "miller") if both else (agent,):
+                        heard.setdefault((reader, session), []).append(text)
+                elif what == "sets":
+                    is_set[agent] = flag
+                elif what == "ends":
+                    texts = heard.pop((agent, session), [])
+                    if is_set.get(agent):
+                        expected.append(texts)
+            await memory.admin.rebuild()
+            while await memory.react():
+                pass
+        assert stub.read == [texts for texts in expected if texts]
+
+    run(work())
+
+
+def _step(number: int, what: str, agent: str, session: str | None, flag: bool, text: str) -> Event:
+    id_ = f"e-{number}"
+    if what == "says":
+        audience = (AGENT, "miller") if flag else None
+        return spoke(text, agent, session, id=id_, audience=audience)
+    if what == "shares":
+        return event("world.observed", agent=agent, session=session, id=id_, payload={"text": text})
+    if what == "ends":
+        return ended(agent, session, id=id_)
+    return event("agent.configured", agent=agent, id=id_, payload={"extract_facts": flag})
