@@ -20,6 +20,12 @@ TEXTS = {
     "LESSON: Alpha waits": ["alpha"],
     "Note: see LESSON": ["lesson"],
     "The.": [],
+    # Common words at the beginning of a sentence, and words that are no part of a name.
+    "Keep going. Glad to hear it! (Sounds good)": [],
+    "Wow John, OMG": ["john"],
+    "Hope called Grace, and we met Hope": ["grace", "hope"],
+    "Best Buy sells LIFE": ["best buy", "life"],
+    "Glad I met Bob. How're Alice and Carol? Must've been Dave": ["bob", "alice", "carol", "dave"],
     # Ends of runs.
     "Alice, Bob; Carol (Dave) \u2013 Erin: Frank/Grace": ["alice", "bob", "carol", "dave", "erin", "frank", "grace"],
     "Alice\nBob": ["alice", "bob"],

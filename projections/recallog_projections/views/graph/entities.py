@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from recallog_projections.views.graph.function_words import ARTICLES, FUNCTION_WORDS, TITLES
+from recallog_projections.views.graph.function_words import ACRONYMS, ARTICLES, COMMON_WORDS, FUNCTION_WORDS, TITLES
 from recallog_schemas import limits
 
 VERSION = 1
@@ -18,6 +18,7 @@ rebuilt."""
 
 _PHRASE_WORDS_MAX = 8  # a longer quoted phrase is a sentence, and a longer run a heading in capitals
 _PHRASE_CHARS_MAX = 80
+_LOOK_BACK_CHARS = 8  # for the end of the sentence before
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
@@ -37,6 +38,7 @@ _JOINERS = "\u200b\u200c\u200d\u2060\ufeff\u00ad"  # invisible characters within
 _TRAILING = " \t,.;:\uff0c\u3002"
 _WORD = re.compile(rf"[^\W_{_UNSPACED}]+(?:['\-][^\W_{_UNSPACED}]+)*[+#]*")
 _ASCII_WORD = re.compile(r"[a-z0-9][a-z0-9+#]*")
+_CONTRACTION = re.compile(r"'(?:d|ll|m|re|t|ve)$", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"'s$", re.IGNORECASE)
 _JOINED = re.compile(r"[ \t\u00a0]+|[ \t\u00a0]*&[ \t\u00a0]*")
 _JOINED_ABBREVIATION = re.compile(r"\.[ \t\u00a0]*")
@@ -130,18 +132,19 @@ def _is_name(phrase: str) -> bool:
 def _runs(text: str) -> Iterator[str]:
     """The runs of capitalised words of a text without its quoted names."""
     run: list[str] = []
-    end = 0
+    start, end = 0, 0
     for found in _WORD.finditer(text):
         word = found[0]
-        is_capitalised = word.lower() != word
+        is_capitalised = word.lower() != word and word != "I" and _CONTRACTION.search(word) is None
         if run and not (is_capitalised and _continues(run[-1], text, end, found.start())):
-            yield from _name(run)
+            yield from _name(run, text, start)
             run = []
         if is_capitalised:
             name = _POSSESSIVE.sub("", word)
+            start = start if run else found.start()
             run.append(name)
             end = found.end() if name == word else -1
-    yield from _name(run)
+    yield from _name(run, text, start)
 
 
 def _continues(word: str, text: str, end: int, start: int) -> bool:
@@ -154,13 +157,21 @@ def _continues(word: str, text: str, end: int, start: int) -> bool:
     return abbreviated and _JOINED_ABBREVIATION.fullmatch(text, end, start) is not None
 
 
-def _name(run: list[str]) -> Iterator[str]:
-    """The name in a run, which lacks leading function words. AT, US and WHO are names."""
+def _name(run: list[str], text: str, start: int) -> Iterator[str]:
+    """The name in a run, which lacks leading function words."""
     first = next((number for number, word in enumerate(run) if not _leads(word)), len(run))
-    if 0 < len(run) - first <= _PHRASE_WORDS_MAX:
-        yield " ".join(run[first:])
+    name = run[first:]
+    is_common = len(name) == 1 and name[0].lower() in COMMON_WORDS and not name[0].isupper()
+    if 0 < len(name) <= _PHRASE_WORDS_MAX and not (is_common and _begins_sentence(text, start)):
+        yield " ".join(name)
 
 
 def _leads(word: str) -> bool:
-    """Whether it is a function word at the beginning of a sentence."""
-    return word.lower() in FUNCTION_WORDS and (len(word) == 1 or not word.isupper())
+    """Whether it belongs to no name behind it."""
+    lower = word.lower()
+    return lower in ACRONYMS or (lower in FUNCTION_WORDS and (len(word) == 1 or not word.isupper()))
+
+
+def _begins_sentence(text: str, start: int) -> bool:
+    before = text[max(0, start - _LOOK_BACK_CHARS) : start].rstrip(" \t\u00a0")
+    return not before or not (before[-1].isalnum() or before[-1] in ",&")
