@@ -325,9 +325,8 @@ class LongTerm(FacadePart):
     ) -> "EntriesPage":
         """A page of the live entries of an agent, newest first or by priority.
 
-        `cursor` takes the `next` of a page and selects the page behind it. With `type` a page may have fewer entries
-        than `limit` and still be followed by another. By priority the newest 1,000 entries are ranked: pinned ones
-        first, then by age and priority.
+        `cursor` takes the `next` of a page and selects the page behind it. By priority the newest 1,000 entries, of
+        `type` if it is given, are ranked: pinned ones first, then by age and priority.
         """
         page = queries.long_term.newest if order == "newest" else queries.long_term.by_priority
         return await self._access.of_space(space, lambda reading: page(reading, space, agent, type, limit, cursor), at)

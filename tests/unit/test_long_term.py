@@ -13,7 +13,7 @@ from recallog.access import MemoryAccess
 from recallog.composition import assemble
 from recallog.settings import Settings
 from recallog_projections.stores.memory import MemoryStore
-from recallog_schemas import Event, Position, codec
+from recallog_schemas import Event, Position, codec, limits
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.cli import recallog
 from support.events import event, run
@@ -562,6 +562,22 @@ def test_pinned_lessons_come_first_and_boosts_lift_others() -> None:
             assert found.format().splitlines()[0] == "- [pinned] Oil the hinges."
             assert (await memory.long_term.lessons(*A, "knead", limit=2)).lessons[0].entry.id == "far"
             assert (await memory.long_term.lessons(*B, "knead")).lessons == ()
+
+    run(work())
+
+
+def test_an_old_lesson_is_found_below_a_thousand_facts() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            old = retained("old", "Knead dough slowly.", type="lesson")
+            shared = retained("shared", "Knead with wet hands.", type="lesson", agent="b")
+            facts = [retained(f"f{n}", f"The miller owes {n} sacks.") for n in range(limits.RECALL_ENTRIES + 1)]
+            await memory.publish_many([old, *facts, shared.model_copy(update={"audience": ("a",)})])
+            found = await memory.long_term.lessons(*A, "knead")
+            assert {each.entry.id for each in found.lessons} == {"old", "shared"}
+            for order in ("newest", "priority"):
+                page = await memory.long_term.list(*A, order=order, type="lesson")  # type: ignore[arg-type]
+                assert ([each.id for each in page.entries], page.next) == (["old"], None)
 
     run(work())
 
