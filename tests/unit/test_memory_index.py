@@ -1,10 +1,12 @@
 """`Memory.open(index=…)`: an index of the user's own changes the relevance term of salience, and nothing else."""
 
 import asyncio
+import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import hypothesis
 import pytest
@@ -362,8 +364,6 @@ def test_calls_of_one_memory_do_not_overlap() -> None:
             return super().search(query, k)
 
         def _alone(self) -> None:
-            import time
-
             assert not self.inside
             self.inside += 1
             time.sleep(0.01)
@@ -374,6 +374,34 @@ def test_calls_of_one_memory_do_not_overlap() -> None:
         assert {each.relevance_by for each in asked} == {BY_INDEX}
 
     in_memory(Busy(), work, said("a"), said("b"))
+
+
+def test_a_call_of_a_cancelled_query_ends_before_the_next_one_begins() -> None:
+    entered, gate = threading.Event(), threading.Event()
+
+    class Gated(Recorded):
+        order: ClassVar[list[str]] = []
+
+        def search(self, query: str, k: int) -> Sequence[Event]:
+            self.order.append(f"{query} begins")
+            entered.set()
+            assert gate.wait(60)
+            self.order.append(f"{query} ends")
+            return super().search(query, k)
+
+    async def work(memory: Memory) -> None:
+        first = asyncio.create_task(memory.salient("village", "baker", "first"))
+        await asyncio.to_thread(entered.wait, 60)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        second = asyncio.create_task(memory.salient("village", "baker", "second"))
+        await asyncio.sleep(0.05)
+        gate.set()
+        assert (await second).relevance_by == BY_INDEX
+        assert Gated.order == ["first begins", "first ends", "second begins", "second ends"]
+
+    in_memory(Gated(), work, said("a"))
 
 
 def test_a_past_moment_is_scored_among_the_events_of_then() -> None:
