@@ -15,6 +15,7 @@ from recallog.composition import assemble, extractor
 from recallog.extending import ExtractionRequest, Fact
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import due
+from recallog_projections.views.entries import tables as entries
 from recallog_schemas import codec, limits
 from recallog_schemas.views import EntryView
 from recallog_streams.ledgers.memory import MemoryLedger
@@ -317,11 +318,33 @@ def test_an_extractor_without_a_model_stops_nothing_but_extraction() -> None:
                 await memory.react()
             assert len(stub.asked) == 1
             assert [each.kind for each in await memory.pending()] == ["extraction.due"] * 2
-            entries = (await memory.long_term.list(SPACE, AGENT)).entries
-            assert [each.text for each in entries] == ["NOTE: keep me"]
+            kept = (await memory.long_term.list(SPACE, AGENT)).entries
+            assert [each.text for each in kept] == ["NOTE: keep me"]
             stub.error, stub.found = None, [Fact("Now it works.")]
             await memory.react()
             assert [each.text for each in await facts_of(memory)] == ["Now it works."]
+
+    run(work())
+
+
+def test_the_rest_of_an_erasure_does_not_wait_for_a_model() -> None:
+    async def work() -> None:
+        statuses: list[str | None] = []
+
+        class Looking(StubExtractor):
+            async def extract(self, request: ExtractionRequest) -> Sequence[Fact]:
+                ref = await memory.row(entries.IDS, SPACE, "", "c")
+                statuses.append(None if ref is None else ref.status)
+                return await super().extract(request)
+
+        async with Memory.in_memory(extractor=Looking("Acme Corp prefers React.")) as memory:
+            await memory.publish_many([configured(), *(each for n in range(100) for each in (spoke(f"{n}"), ended()))])
+            for id_, source in (("a", []), ("b", ["a"]), ("c", ["b"])):
+                payload = {"text": f"About {id_}.", "sources": source}
+                await memory.publish(event("memory.retained", id=id_, payload=payload))
+            await memory.publish(event("memory.erased", payload={"entries": ["a"]}))
+            assert len(await memory.react()) == 101
+            assert statuses == ["retracted"] * 100
 
     run(work())
 
