@@ -63,6 +63,7 @@ ENTRY_DEPENDENTS_MAX = 1_000  # live entries that name one source: an erasure of
 
 # The entity graph: of one entry, of one entity, and what a query looks at.
 GRAPH_ENTITIES_MAX = 16  # of one text: the first ones
+GRAPH_TEXT_CHARS_MAX = STORED_TEXT_CHARS_MAX  # that are searched for entities
 GRAPH_KEY_CHARS_MAX = NAME_CHARS_MAX
 GRAPH_FACTS_KEPT = 256  # of an entity, the newest: one row
 GRAPH_LINKS_KEPT = 64

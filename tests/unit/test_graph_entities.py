@@ -102,6 +102,10 @@ def test_the_first_sixteen_entities_count() -> None:
     assert entities(", ".join(names)) == tuple(name.lower() for name in names[: limits.GRAPH_ENTITIES_MAX])
 
 
+def test_the_beginning_of_a_long_text_counts() -> None:
+    assert entities("Alpha " + "x " * limits.GRAPH_TEXT_CHARS_MAX + "Omega") == ("alpha",)
+
+
 def test_a_long_run_in_capitals_is_a_heading() -> None:
     assert entities("ALL OF THE NAMES IN THIS HEADING ARE WRITTEN IN CAPITALS") == ()
 

@@ -46,9 +46,9 @@ _JOINED_ABBREVIATION = re.compile(r"\.[ \t\u00a0]*")
 
 def entities(text: str, stated: str | None = None) -> tuple[str, ...]:
     """The keys of the entities of a text, each once: the one that its entry states, then those in quotes, then the
-    others. At most `limits.GRAPH_ENTITIES_MAX`.
+    others. At most `limits.GRAPH_ENTITIES_MAX`, of the first `limits.GRAPH_TEXT_CHARS_MAX` characters.
     """
-    text = _normal(text)
+    text = _normal(text[: limits.GRAPH_TEXT_CHARS_MAX])
     if (label := _LABEL.match(text)) is not None:
         text = text[label.end() :]
     phrases = [] if stated is None else [stated]
