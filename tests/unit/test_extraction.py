@@ -264,17 +264,17 @@ def test_a_fact_is_kept_once_and_passes_the_quality_gate() -> None:
     run(work())
 
 
-def test_facts_cost_nothing_and_are_about_the_person_of_their_source() -> None:
+def test_facts_cost_nothing_and_are_about_the_one_person_of_their_sources() -> None:
     async def work() -> None:
         stub = StubExtractor(
-            Fact("Anna lives in Ulm.", sources=["e-1"]), Fact("Ben lives in Bonn.", sources=["e-2"]), "Both met."
+            Fact("Anna lives in Ulm.", sources=["e-1"]), Fact("Ben lives in Bonn.", sources=["e-2", "e-3"]), "Both met."
         )
         async with Memory.in_memory(extractor=stub) as memory:
             granted = event("memory.metered", payload={"units": 1})
-            said = [spoke("A.", id="e-1", subject="anna"), spoke("B.", id="e-2", subject="ben"), spoke("C.")]
+            said = [spoke("A.", id="e-1", subject="anna"), spoke("B.", id="e-2", subject="ben"), spoke("C.", id="e-3")]
             await memory.publish_many([granted, configured(), *said, ended()])
             await memory.react()
-            assert [each.subject for each in await facts_of(memory)] == ["anna", "ben", "ben"]
+            assert [each.subject for each in await facts_of(memory)] == ["anna", "ben"]
             assert (await memory.long_term.stats(SPACE, AGENT)).balance == 1
             await memory.long_term.forget(SPACE, AGENT, subject="ben")
             assert [each.text for each in await facts_of(memory)] == ["Anna lives in Ulm."]
