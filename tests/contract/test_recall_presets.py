@@ -1,5 +1,6 @@
 """The presets of recall: rankings of entries by the ranks of meaning, words, entities, and time and use."""
 
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,10 +15,10 @@ from recallog import Memory
 from recallog.errors import EmbedderUnavailable, IndexUnavailable, InvalidArgument
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.index.engines.engine import StoredPoint
-from support.chosen_embedder import ChosenEmbedder
 from support.events import event, run
 from support.faulty_engine import FaultyEngine
 from support.indexing import indexed, indexing_of, memory_with
+from support.toy_embedder import ChosenVectors
 
 A = ("village", "baker")
 QUESTION = "Who sows the rye?"
@@ -32,7 +33,7 @@ FIRST, SECOND, THIRD = list(VECTORS)[1:]
 
 
 class World:
-    def __init__(self, memory: Memory, engine: FaultyEngine, embedder: ChosenEmbedder) -> None:
+    def __init__(self, memory: Memory, engine: FaultyEngine, embedder: ChosenVectors) -> None:
         self.memory, self.engine, self.embedder = memory, engine, embedder
 
     async def publish(self, *events: Any) -> list[Any]:
@@ -56,7 +57,7 @@ class World:
 
 @asynccontextmanager
 async def world(home: Path, vectors: Mapping[str, Sequence[float]] = VECTORS) -> AsyncIterator[World]:
-    engine, embedder = FaultyEngine(EdgeEngine(home / "engine")), ChosenEmbedder(vectors)
+    engine, embedder = FaultyEngine(EdgeEngine(home / "engine")), ChosenVectors(vectors)
     async with memory_with(home, lambda ledger: indexing_of(ledger, engine, {"chosen": embedder})) as memory:
         yield World(memory, engine, embedder)
 
@@ -297,6 +298,53 @@ def test_filters_apply(tmp_path: Path) -> None:
             assert {id_ for id_, _ in await found.scores(preset=preset, min_similarity=0.7)} <= {"m1", "m2", "m3"}
 
     told(tmp_path, work)
+
+
+def test_the_past_is_ranked_by_the_texts_of_then(tmp_path: Path) -> None:
+    async def work(found: World) -> None:
+        first, second, third = entries()
+        (*_, then) = await found.publish(first, second, third)
+        await found.publish(
+            changed("archived", entry="m2"),
+            changed("updated", entry="m1", text="Oats."),
+            changed("updated", entry="m3", text=SECOND),
+        )
+        assert await found.scores() == [("m3", 0.016393)]
+        assert await found.scores(as_of=then) == [("m2", 0.016235), ("m1", 0.009836), ("m3", 0.006452)]
+        for id_, text in (("m1", FIRST), ("m3", THIRD)):
+            answer = await found.memory.recall(*A, QUESTION, preset="hybrid", as_of=then)
+            assert [hit.text for hit in answer.hits if hit.event.id == id_] == [text]
+
+    told(tmp_path, work)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_index_ranks_words_as_a_comparison_of_all_entries_does(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    words = ["rye", "oats", "barley", "mill", "river", "smith", "sack", "flour"]
+    texts = [" ".join(chance.choices(words, k=chance.randint(1, 9))) + f" {n}" for n in range(40)]
+    published = [
+        retained(
+            text, chance.choice(["baker", "miller"]), f"e-{n}", audience=chance.choice([None, ["baker"], ["smith"]])
+        )
+        for n, text in enumerate(texts)
+    ]
+    gone = [changed("archived", chosen.agent, entry=chosen.id) for chosen in chance.sample(published, 8)]
+
+    async def ranked(memory: Memory) -> list[list[str]]:
+        await memory.publish_many([*published, *gone, event(payload={"text": "rye and oats"})])
+        await indexed(memory)
+        found = []
+        for question in ("the rye of the smith", "oats and barley by the river", "flour"):
+            how: dict[str, Any] = {"preset": "hybrid", "channels": ["keyword"], "top_k": 50}
+            found.append([hit.event.id for hit in (await memory.recall(*A, question, **how)).hits])
+        return found
+
+    async def both() -> None:
+        async with world(tmp_path) as found, Memory.in_memory() as words_alone:
+            assert await ranked(found.memory) == await ranked(words_alone)
+
+    run(both())
 
 
 def test_a_blank_query_finds_nothing(tmp_path: Path) -> None:
