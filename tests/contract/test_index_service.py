@@ -223,12 +223,12 @@ def test_all_is_indexed_in_the_end_whatever_kills_the_service_meanwhile(home: Pa
                 await asyncio.to_thread(ended, pid)
                 killed.append(pid)
             assert len(set(killed)) == 3
-            await _whole(memory, len(TEXTS) + len(texts) + 50)
+            await _whole(memory, len(TEXTS) + len(texts) + 2 * 50)  # each entry with the form before its update
             await memory.publish(
                 event(kind="memory.erased", payload={"entries": [f"entry-{n}" for n in range(0, 40, 2)]})
             )
             os.kill(serving_pid(home), signal.SIGKILL)
-            await _whole(memory, len(TEXTS) + len(texts) + 30)
+            await _whole(memory, len(TEXTS) + len(texts) + 2 * 30)
 
     run(work())
 
