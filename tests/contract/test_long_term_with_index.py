@@ -211,16 +211,18 @@ def test_the_last_of_several_facts_takes_over_the_strongest_priority(
     in_a_village(tmp_path, work)
 
 
-def test_texts_are_embedded_together_and_once(tmp_path: Path) -> None:
+def test_only_texts_that_may_be_near_duplicates_are_embedded_together_and_once(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         await found.memory.publish_many([retained(f"{word} {word}{word}", id=word) for word in "abcdefghijklmnopqrst"])
+        await found.memory.publish_many([retained(text, id=text, type="lesson") for text in (LONG, CLOSE)])
         await catch_up(found.indexing)
         embedder = found.embedders["toy"]
         assert isinstance(embedder, CountedEmbedder)
         embedder.calls.clear()
         before = embedder.embedded
-        assert (await found.memory.long_term.deduplicate(*A)).compared == 20
-        assert (embedder.embedded - before, len(embedder.calls)) == (20, 1)
+        done = await found.memory.long_term.deduplicate(*A)
+        assert (done.compared, len(done.merged)) == (22, 1)
+        assert (embedder.embedded - before, len(embedder.calls)) == (2, 1)
 
     in_a_village(tmp_path, work, more={"toy": CountedEmbedder()})
 

@@ -20,7 +20,7 @@ from recallog.index.semantic_index import SemanticIndex
 from recallog.operations.parameters import At, ExperienceOptions, RetainOptions, UpdateOptions
 from recallog.queries.entry_lookup import entries_by_id
 from recallog.reading.read_session import ReadSession
-from recallog.retrieval.similar import SimilarEntry, TextVectors, similar, similar_to_each
+from recallog.retrieval.similar import SimilarEntry, similar, similar_to_each
 from recallog_projections.index.terms import terms
 from recallog_projections.rows import RowNotLoaded, Rows
 from recallog_projections.tables import LogName, RowKey
@@ -45,7 +45,7 @@ _PREFIX = re.compile(r"\s*([A-Za-z]+):")
 _ACTION = "action"
 _MIN_TERMS = "min_terms"
 _NEAREST = 8
-"""How many similar entries are looked at for one with the same readers and subject."""
+"""How many entries similar to one `deduplicate` looks at."""
 _MOST_OF_A_PAGE = limits.SCAN_ITEMS
 _COMPARED_ROWS = 32
 """Entries that `deduplicate` compares at a time: their texts are embedded together."""
@@ -217,20 +217,27 @@ async def _nearest(access: MemoryAccess, reading: ReadSession, row: EntryRow) ->
         return None
     try:
         found = await similar(
-            reading, index, row.space, row.owner, row.text, owned=True, types=[row.type], limit=_NEAREST
+            reading,
+            index,
+            row.space,
+            row.owner,
+            row.text,
+            owned=True,
+            types=[row.type],
+            wants=lambda near: _compared(near) == _compared(row),
+            limit=1,
         )
     except IndexUnavailable:
         return None
-    for near in found.found:
-        if _compared(near.row) == _compared(row):
-            similarity = max(-1.0, min(near.similarity, 1.0))
-            return {
-                "id": near.row.id,
-                "version": near.row.version,
-                "similarity": similarity,
-                "model": found.model[: limits.MODEL_CHARS_MAX],
-            }
-    return None
+    if not found.found:
+        return None
+    near, similarity = found.found[0]
+    return {
+        "id": near.id,
+        "version": near.version,
+        "similarity": max(-1.0, min(similarity, 1.0)),
+        "model": found.model[: limits.MODEL_CHARS_MAX],
+    }
 
 
 def _rejected(text: str, gate: QualitySettings) -> str | None:
@@ -440,17 +447,16 @@ async def deduplicate(access: MemoryAccess, space: str, agent: str, progress: Pr
     if index is None:
         raise IndexUnavailable("the index is off; it measures how similar entries are")
     rows = await access.of_space(space, lambda reading: _compared_rows(reading, space, agent), At())
-    vectors = TextVectors()
     merged: list[MergedEntry] = []
     position: Position | None = None
     for first in range(0, len(rows), _COMPARED_ROWS):
         part = rows[first : first + _COMPARED_ROWS]
-        compare = partial(_similar_to, index=index, space=space, agent=agent, rows=part, vectors=vectors)
+        compare = partial(_similar_to, index=index, space=space, agent=agent, rows=part)
         for number, row, similar_rows in await access.of_space(space, compare, _from(position)):
             if progress is not None:
                 progress(first + number, len(rows))
             for near, similarity in similar_rows:
-                if near.id == row.id or not _is_near(row, near, similarity):
+                if not _is_near(row, near, similarity):
                     continue
                 # Another merge, or another program, may have ended or changed one of them.
                 live = await access.of_space(space, partial(_live, rows=(row, near)), _from(position))
@@ -483,12 +489,13 @@ async def _similar_to(
     space: str,
     agent: str,
     rows: Sequence[EntryRow],
-    vectors: TextVectors,
 ) -> list[tuple[int, EntryRow, Sequence[SimilarEntry]]]:
     """Those of `rows` that are live, as they are now, with their numbers and with what is similar to each."""
     live = {row.offset: row for row in await _live(reading, rows)}
     numbers = [number for number, row in enumerate(rows) if row.offset in live]
-    found = await similar_to_each(reading, index, space, agent, list(live.values()), vectors, limit=_NEAREST)
+    found = await similar_to_each(
+        reading, index, space, agent, list(live.values()), least=limits.SIMILARITY_OF_ENTRIES, limit=_NEAREST
+    )
     return [(number, row, each.found) for number, row, each in zip(numbers, live.values(), found, strict=True)]
 
 
