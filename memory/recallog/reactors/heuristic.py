@@ -3,7 +3,7 @@
 A sentence is taken apart into clauses. A clause is a fact if it says something lasting of its speaker ("I live in
 Berlin"), of what is the speaker's ("My sister is a nurse") or of a name ("Acme Corp prefers React"), and if it can be
 understood alone: questions, guesses and clauses with "it", "you" or "there" are left out. The first person becomes the
-name of the speaker. The same texts always give the same facts.
+name of the speaker, and "last Friday" a date. The same texts always give the same facts.
 """
 
 import re
@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 from recallog.reactors import chinese_cues as chinese
 from recallog.reactors import english_cues as english
 from recallog.reactors.extractor import ExtractionRequest, Fact, FactExtractor, Utterance
+from recallog.reactors.relative_times import dated
 from recallog_schemas import kinds
 
 VERSION = 1
@@ -96,7 +97,7 @@ def _facts_of(said: Utterance, names: frozenset[str]) -> Iterator[Fact]:
         clauses = _chinese(sentence, said, names) if _HAN.search(sentence) else _english(sentence, said, names)
         for clause in clauses:
             sources = () if said.id is None else (said.id,)
-            yield Fact(clause.text, clause.entity, clause.category, clause.confidence, sources)
+            yield Fact(dated(clause.text, said.at), clause.entity, clause.category, clause.confidence, sources)
             found += 1
             if found == _FACTS_OF_A_TEXT:
                 return
