@@ -134,6 +134,7 @@ def test_chinese_sentences_that_are_none(text: str) -> None:
         ("201 years ago", "201 years ago"),
         ("a while ago", "a while ago"),
         ("before last year", "before 2022"),
+        ("about three months ago", "about March 2023"),
     ],
 )
 def test_times_are_dates_if_it_is_known_when_the_text_was_said(said: str, date: str) -> None:

@@ -16,7 +16,7 @@ _COUNT_MAX = 200
 """The longest time ago, in its unit, that is taken literally."""
 
 _ENGLISH = re.compile(
-    r"(?:(?P<before>\b(?:since|until|by|from|of|on|in|during|before|after|for) )|\b)"
+    r"(?:(?P<before>\b(?:since|until|by|from|of|on|in|during|before|after|for|about|around) )|\b)"
     r"(?:(?P<day>yesterday|today|tomorrow|last night|tonight)"
     r"|(?P<which>last|this|next) (?P<unit>week|weekend|month|year)"
     r"|last (?P<weekday>(?:mon|tue|wed|thu|fri|sat|sun)(?:days?|sday|s|nesday|nes|rsday|rs|urday)?)"
