@@ -38,12 +38,12 @@ class MemoryAccess:
         progress: Progress | None,
         published: Callable[[], None],
         *,
-        count_reads: bool = True,
+        count_accesses: bool = True,
     ) -> None:
         """`components` are built, or a function that builds them when they are first needed.
 
         `progress` is called with (done, total) while a query has to build the views first, and `published` after each
-        append, also of the process that serves the index. Without `count_reads` no read of entries counts.
+        append, also of the process that serves the index. Without `count_accesses` no read of entries counts.
         """
         self.settings: Settings | None = None
         """The settings of the memory; None if it was made of built components."""
@@ -52,7 +52,7 @@ class MemoryAccess:
         self._compose = components if callable(components) else lambda: components
         self._published = published
         self._closed = False
-        self._accesses = AccessCounter(self._at_present, self._append) if count_reads else None
+        self._accesses = AccessCounter(self._at_present, self._append) if count_accesses else None
 
     def check_open(self) -> None:
         """Raise `StorageError` if the memory was closed."""

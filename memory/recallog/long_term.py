@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from recallog.reactors.synthesizer import Synthesizer
     from recallog_schemas.views import (
         AuditView,
+        Comparison,
         Deduplicated,
         EntriesChange,
         EntriesPage,
@@ -87,8 +88,9 @@ class LongTerm(FacadePart):
     ) -> "Retained":
         """Keep a text as an entry of an agent, and answer what became of it once the views have it.
 
-        A text that an entry of the same type and readers has already is skipped. If the index is served, so is one that
-        is nearly equal (cosine > 0.85); a nearly equal fact (> 0.92) is updated instead. Duplicates cost nothing.
+        A text that an entry of the same type, readers and person has already is skipped. If the index is served, so is
+        one that is nearly equal (cosine > 0.85); a nearly equal fact (> 0.92) is updated instead. Duplicates cost
+        nothing.
 
         Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
         changed then.
@@ -96,6 +98,31 @@ class LongTerm(FacadePart):
         from recallog.commands import long_term as changes
 
         return await changes.retain(self._access, self._locks, space, agent, text, type, entry_id, options)
+
+    @operation(
+        example='recallog long-term compare village baker "Sift the flour first." --type lesson',
+        command="long-term compare",
+        uses_index=True,
+    )
+    async def compare(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        text: parameters.KeptText,
+        *,
+        type: parameters.Type = "fact",  # noqa: A002  # the name that entries and their events have
+        **options: Unpack[RetainOptions],
+    ) -> "Comparison":
+        """What `retain` would answer now, without writing, and the nearest entry of the agent.
+
+        A program that publishes `memory.retained` itself states this entry as `nearest` of the payload: the views find
+        near-duplicates by it.
+
+        Raises `Refused` for a sixth pinned entry.
+        """
+        from recallog.commands import long_term as changes
+
+        return await changes.compare(self._access, space, agent, text, type, options)
 
     @operation(
         example='recallog long-term extract-facts village baker "Acme Corp prefers React." --source "a call"',
@@ -163,7 +190,8 @@ class LongTerm(FacadePart):
         """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
 
         `RECALLOG_SYNTHESIZER` names what answers: by default their first sentences are quoted, else a model is asked,
-        to which they are sent. Nothing is written unless `store` keeps the answer as an insight that is made from them.
+        to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
+        `store` keeps the answer as an insight that is made from them.
 
         Raises `ModelFailed`, and `ModelMisconfigured`.
         """
@@ -297,9 +325,8 @@ class LongTerm(FacadePart):
     ) -> "EntriesPage":
         """A page of the live entries of an agent, newest first or by priority.
 
-        `cursor` takes the `next` of a page and selects the page behind it. With `type` a page may have fewer entries
-        than `limit` and still be followed by another. By priority the newest 1,000 entries are ranked: pinned ones
-        first, then by age and priority.
+        `cursor` takes the `next` of a page and selects the page behind it. By priority the newest 1,000 entries, of
+        `type` if it is given, are ranked: pinned ones first, then by age and priority.
         """
         page = queries.long_term.newest if order == "newest" else queries.long_term.by_priority
         return await self._access.of_space(space, lambda reading: page(reading, space, agent, type, limit, cursor), at)

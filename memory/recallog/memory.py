@@ -116,16 +116,16 @@ class Memory(Facade):
         synthesizer: "Synthesizer | None" = None,
         reranker: "Reranker | None" = None,
         index: "MemoryIndex | None" = None,
-        count_reads: bool = True,
+        count_accesses: bool = True,
     ) -> None:
         """A memory of built components, for example of `recallog.composition.assemble`, or of those that a function
         builds when they are first needed.
 
-        Without `count_reads` queries publish no counts of the entries that they show. The other arguments are those of
-        `open`. The memory closes the components when it is closed.
+        Without `count_accesses` queries publish no counts of the entries that they show. The other arguments are those
+        of `open`. The memory closes the components when it is closed.
         """
         _check_index(index)
-        self._access = MemoryAccess(components, progress, self._wake_reactor, count_reads=count_reads)
+        self._access = MemoryAccess(components, progress, self._wake_reactor, count_accesses=count_accesses)
         self._index = index
         self._reranker = reranker
         self._reflector = reflector
@@ -186,6 +186,7 @@ class Memory(Facade):
             synthesizer=synthesizer,
             reranker=reranker,
             index=index,
+            count_accesses=settings.count_accesses,
         )
         memory._access.settings = settings
         return memory

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from recallog.commands import long_term, tiers
+from recallog.commands import tiers
 from recallog.queries import due, event_lookup, turns
 from recallog.reactors.consolidation import Consolidation, Summaries
 from recallog.reactors.extraction import Extraction
@@ -18,13 +18,22 @@ from recallog_schemas.views import PendingTrigger, Remembered
 
 if TYPE_CHECKING:
     from recallog.access import MemoryAccess
+    from recallog.long_term import LongTerm
     from recallog.reactors.extractor import FactExtractor
     from recallog.reactors.reactor import DueTrigger, Reactor
     from recallog.reactors.reflector import Reflector
 
 
+_WRITTEN = frozenset({"stored", "updated"})
+"""What becomes of texts that are worth an event."""
+
+
 class ReactingMemory(ReflectionMemory, Protocol):
     """What the loop asks the memory itself. `recallog.Memory` has it."""
+
+    @property
+    def long_term(self) -> "LongTerm":
+        """Its part with entries."""
 
     async def catch_up(self, *, own: bool = True, partition: int | None = None) -> None:
         """Wait until the views of one partition, or of all, have processed what the ledger holds now; without `own`,
@@ -86,4 +95,18 @@ class LoopMemory:
         )
 
     async def prepared(self, event: Event) -> Event | None:
-        return await long_term.prepared(self._access, event)
+        payload = event.payload
+        found = await self._memory.long_term.compare(
+            event.space,
+            event.agent,
+            payload["text"],
+            type=payload["type"],
+            subject=event.subject,
+            based_on=payload["sources"],
+            cost=payload["cost"],
+        )
+        if found.outcome not in _WRITTEN:
+            return None
+        if found.nearest is None:
+            return event
+        return event.model_copy(update={"payload": {**payload, "nearest": found.nearest.model_dump()}})

@@ -87,6 +87,9 @@ class Settings(BaseSettings):
     log_events: int = Field(default=limits.LOG_EVENTS_KEPT, ge=limits.LOG_EVENTS_KEPT, le=limits.LOG_EVENTS_MAX)
     """How many of the newest events the views retain: of each agent, and of the shared events of each space. Salience
     scores at most this many. All processes of one folder need the same value; a higher one rebuilds the views."""
+    count_accesses: bool = True
+    """Whether queries count the entries that they show (`memory.accessed`). Off, they leave no trace: for debugging and
+    evaluation."""
     reflector: str = "extractive"
     """What answers due reflections: `extractive` (offline, quotes the events), or the URL of an endpoint for OpenAI's
     chat completions. With a URL, events that the agents have seen leave this machine."""

@@ -18,6 +18,9 @@ class Projection(Protocol):
 
     An optional attribute `kinds` names the only kinds of events that it is called for.
 
+    A projection whose rows follow from those that the record has changed in others (`Rows.written`) names them by
+    `Rows.require`.
+
     An optional method `further_needs(rows, record)` names rows that depend on the values of others. It is a hint, and
     is called when the rows that `needs` names are loaded.
     """

@@ -60,10 +60,12 @@ ENTRY_COST = 1.0  # of an entry whose event states none, for an agent with a bal
 LESSONS = 5  # that fit a question
 MOVES_KEPT = 1_000  # of an agent: the newest records that moved or archived entries
 SUMMARY_CHARS_MAX = 400  # of a summary that is made without a model
+ENTRY_FORMS_ENDED = 16  # of an entry, in the semantic index: former texts, owners and types, for time travel
 ENTRY_DEPENDENTS_MAX = 1_000  # live entries that name one source: an erasure of it retracts them in one step
 
 # The entity graph: of one entry, of one entity, and what a query looks at.
 GRAPH_ENTITIES_MAX = 16  # of one text: the first ones
+GRAPH_TEXT_CHARS_MAX = STORED_TEXT_CHARS_MAX  # that are searched for entities
 GRAPH_KEY_CHARS_MAX = NAME_CHARS_MAX
 GRAPH_FACTS_KEPT = 256  # of an entity, the newest: one row
 GRAPH_LINKS_KEPT = 64

@@ -35,6 +35,7 @@ async def rebuild(name: str, projector: Projector, progress: Progress | None, *,
     begun = await _begin(projector, range(len(ends)))
     random.shuffle(begun)
     waiting, reports, failures = deque(begun), list[RebuildReport](), list[RecallogError]()
+    begun_again = set[int]()
     overall = CombinedProgress(progress, {each.generation.partition: ends[each.generation.partition] for each in begun})
 
     async def work() -> None:
@@ -47,7 +48,12 @@ async def rebuild(name: str, projector: Projector, progress: Progress | None, *,
             try:
                 rebuilt = await generations.complete(projector, each, overall.of(partition), accept=accept)
             except GenerationGone:
-                continue  # an operator aborted it, or newer code replaced it
+                # An operator aborted it, or newer code replaced it. If nothing is left, the store was damaged.
+                lost = await projector.store.pointer(partition) == Pointer() and partition not in begun_again
+                if lost:
+                    begun_again.add(partition)
+                    waiting.append(await generations.begin(projector, partition))
+                continue
             except RecallogError as error:
                 failures.append(error)
                 continue

@@ -99,8 +99,9 @@ def pages(engine: Engine, collection: str, limit: int) -> list[StoredPoint]:
 
 def passes(wanted: Filter, point: Point) -> bool:
     payload = point.payload
+    at_present = wanted.offset_until is None and wanted.at_until is None
     return (
-        payload["space"] == wanted.space
+        payload["space"] in ([wanted.space] if at_present else [wanted.space, f"-{wanted.space}"])
         and not set(payload["readers"]).isdisjoint(wanted.readers)
         and (wanted.agents is None or payload["agent"] in wanted.agents)
         and (wanted.kinds is None or payload["kind"] in wanted.kinds)
@@ -109,9 +110,16 @@ def passes(wanted: Filter, point: Point) -> bool:
         and (wanted.session is None or payload["session"] == wanted.session)
         and (wanted.since is None or payload["at"] >= wanted.since)
         and (wanted.until is None or payload["at"] < wanted.until)
-        and (wanted.offset_until is None or payload["offset"] <= wanted.offset_until)
+        and _is_form_of(wanted.offset_until, payload["offset"], payload.get("since"), payload.get("until"))
+        and _is_form_of(wanted.at_until, payload["at"], payload.get("since_at"), payload.get("until_at"))
         and (wanted.ids is None or point.id in wanted.ids)
     )
+
+
+def _is_form_of(moment: int | None, written: int, since: int | None, until: int | None) -> bool:
+    """Whether a point had been written at `moment`, and a form of an entry had begun and not ended."""
+    begun = since is None or moment is None or since <= moment
+    return moment is None or (written <= moment and begun and (until is None or until > moment))
 
 
 def score(search: Search, point: Point, points: Sequence[Point]) -> float | None:
@@ -159,10 +167,17 @@ def crowd(space: str, size: int, seed: int) -> list[Point]:
         terms = chance.sample(TERMS, chance.randint(1, 4))
         return Sparse(terms, [chance.uniform(0.1, 3) for _ in terms])
 
+    def form() -> dict[str, Any]:
+        """The fields of an event, or of a form of an entry, which may have ended."""
+        begun = {"since": chance.randrange(10), "since_at": NOON + chance.randrange(10)}
+        ended = {"until": chance.randrange(10), "until_at": NOON + chance.randrange(10)}
+        present = {"until": None, "until_at": None}
+        of_space = {"space": space}
+        return chance.choice((of_space, of_space | begun | present, {"space": f"-{space}"} | begun | ended))
+
     return [
         point(
-            space,
-            chance.randrange(1_000),
+            seed=chance.randrange(1_000),
             passages=chance.randrange(4),
             sparse=weights(),
             readers=chance.sample([EVERYBODY, EVERYBODY, *AGENTS], chance.randint(1, 3)),
@@ -170,6 +185,7 @@ def crowd(space: str, size: int, seed: int) -> list[Point]:
             kind=chance.choice(KINDS),
             session=chance.choice(SESSIONS),
             **chance.choice(({}, *({"type": name} for name in TYPES))),
+            **form(),
             at=NOON + chance.randrange(10),
             offset=chance.randrange(10),
         )
@@ -193,6 +209,7 @@ def filters(draw: st.DrawFn, space: str, points: Sequence[Point]) -> Filter:
         "since": st.integers(NOON, NOON + 9),
         "until": st.integers(NOON, NOON + 10),
         "offset_until": st.integers(0, 9),
+        "at_until": st.integers(NOON, NOON + 9),
         "ids": st.sets(st.sampled_from([*ids(points), str(UUID(int=1))])),
     }
     named = draw(st.sets(st.sampled_from(sorted(conditions)), max_size=draw(st.integers(0, 4))))
@@ -449,6 +466,7 @@ class EngineContract(ABC):
             {"until": NOON + 4},
             {"since": NOON + 4, "until": NOON + 5},
             {"offset_until": 4},
+            {"at_until": NOON + 4},
         ],
         ids=str,
     )
@@ -476,6 +494,7 @@ class EngineContract(ABC):
             {"session": "one"},
             {"until": NOON + 4},
             {"offset_until": 4},
+            {"at_until": NOON + 4},
         ],
         ids=str,
     )

@@ -15,8 +15,10 @@ from filelock import FileLock
 from recallog import Memory, layout
 from recallog.index.ownership import Owner
 from recallog.settings import Settings
+from recallog_projections import plugins
 from recallog_projections.index.embedders.embedder import Embedding, Passage
 from recallog_projections.index.embedders.registry import GIVEN
+from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.index.store import made_with
 from recallog_schemas import Event
 from recallog_schemas.errors import EmbedderUnavailable, IndexUnavailable, InvalidArgument, SettingsError, ViewsBehind
@@ -326,6 +328,22 @@ def test_a_name_is_no_given_embedder(tmp_path: Path) -> None:
             await memory.publish_many(events())
             with pytest.raises(ViewsBehind, match="built by a program with an embedder of its own"):
                 await memory.catch_up_index()
+
+    run(work())
+
+
+def test_an_engine_that_several_processes_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a server: no process owns the folder, and this one follows the ledger."""
+    engines = {plugins.ENGINES: lambda url: EdgeEngine(tmp_path / "engine")}
+    monkeypatch.setattr(plugins, "load", lambda group, scheme: engines[group])
+
+    async def work() -> None:
+        embedder = Own()
+        settings = Settings(home=tmp_path / "home", index="several://here")
+        async with indexed(Memory.open(settings, embedder=embedder)) as memory:
+            assert (await memory.recall(*A, QUESTION)).hits[0].source == "index"
+        assert embedder.closed == 1
+        assert not (tmp_path / "home" / layout.INDEX_OWNER).exists()
 
     run(work())
 

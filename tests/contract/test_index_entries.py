@@ -1,4 +1,7 @@
-"""Documents of entries in the index: one for each live entry, in its present form, through crashes and rebuilds."""
+"""Documents of entries in the index: the present form of each live entry, through crashes and rebuilds.
+
+Of forms that have ended see `test_index_forms`.
+"""
 
 from collections.abc import Sequence
 from itertools import count
@@ -10,6 +13,7 @@ import pytest
 from contract.test_index_store import Village, assert_same, in_a_village
 from recallog import Event
 from recallog_projections.index.embedders.embedder import Passage
+from recallog_projections.index.engines.engine import StoredPoint
 from recallog_projections.index.store import damage
 from recallog_schemas.errors import IndexUnavailable
 from support.events import event
@@ -34,10 +38,16 @@ async def published(found: Village, *events: Event) -> None:
     await catch_up(found.indexing)
 
 
+async def present_forms(found: Village) -> list[StoredPoint]:
+    """The points of entries that have not ended."""
+    of_entries = [point for point in (await found.points()).values() if "entry" in point.payload]
+    return [point for point in of_entries if point.payload["until"] is None]
+
+
 async def entries(found: Village) -> dict[str, tuple[str, Sequence[str], int]]:
-    """The text, readers and version of the point of each entry, by its id. The index must be as a fold makes it."""
+    """The text, readers and version of each entry's present form, by its id. The index must be as a fold makes it."""
     assert await found.differences() == []
-    stored = [point.payload for point in (await found.points()).values() if "entry" in point.payload]
+    stored = [point.payload for point in await present_forms(found)]
     assert len({payload["entry"] for payload in stored}) == len(stored)
     active = (await found.rows.pointer(0)).active
     assert active is not None
@@ -67,7 +77,7 @@ def test_an_entry_has_one_point_which_follows_its_changes(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", ["retracted", "archived", "erased"])
-def test_the_point_of_an_entry_that_ends_is_deleted(tmp_path: Path, kind: str) -> None:
+def test_an_entry_that_ends_has_no_present_form(tmp_path: Path, kind: str) -> None:
     async def work(found: Village) -> None:
         await published(found, retained("Rye needs water.", id="rye"), retained("Wheat does not.", id="wheat"))
         ended = {"entries": ["rye"]} if kind == "erased" else {"entry": "rye"}
@@ -131,7 +141,7 @@ def test_only_a_new_text_is_embedded_and_its_vector_is_that_of_the_text_alone(tm
         await published(found, changed("updated", entry="rye", priority="pinned"))
         await published(found, changed("transferred", entries=["rye"], to="miller"))
         assert counts.embedded == made
-        (point,) = [one for one in (await found.points()).values() if "entry" in one.payload]
+        (point,) = await present_forms(found)
         assert (point.payload["before"], point.payload["ordinal"]) == ("", -1)
         (alone,) = found.embedders["toy"].embed([Passage("Rye needs water.", 0)])
         assert point.dense is not None

@@ -25,7 +25,7 @@ from recallog.index.messages import Address, Health, encode_settings
 from recallog.settings import Settings
 from recallog_projections.index.engines.folder import collections_in
 from recallog_projections.index.store import made_with
-from recallog_schemas import Event
+from recallog_schemas import Event, codec
 from recallog_schemas.errors import IndexUnavailable
 from support.cli import environment_of, recallog, spawn
 from support.events import event, run
@@ -223,12 +223,12 @@ def test_all_is_indexed_in_the_end_whatever_kills_the_service_meanwhile(home: Pa
                 await asyncio.to_thread(ended, pid)
                 killed.append(pid)
             assert len(set(killed)) == 3
-            await _whole(memory, len(TEXTS) + len(texts) + 50)
+            await _whole(memory, len(TEXTS) + len(texts) + 2 * 50)  # each entry with the form before its update
             await memory.publish(
                 event(kind="memory.erased", payload={"entries": [f"entry-{n}" for n in range(0, 40, 2)]})
             )
             os.kill(serving_pid(home), signal.SIGKILL)
-            await _whole(memory, len(TEXTS) + len(texts) + 30)
+            await _whole(memory, len(TEXTS) + len(texts) + 2 * 30)
 
     run(work())
 
@@ -342,6 +342,25 @@ def test_closing_the_memory_ends_the_process_that_it_started_and_leaves_no_zombi
     pid = run(work())
     assert not exists(pid)
     assert not (home / layout.INDEX_ADDRESS).exists()
+
+
+def test_the_process_that_asks_counts_the_entries_it_is_shown_and_the_service_does_not(home: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(settings(home)) as memory:
+            await memory.long_term.retain("village", "baker", "The mill burned.", type="lesson", entry_id="mill")
+            await memory.catch_up_index()
+            for _ in range(2):
+                view = await memory.long_term.lessons("village", "baker", "mill")
+                assert view.relevance_by == "semantic"
+            view = await memory.recall("village", "baker", "mill", preset="four_channel")
+            assert [hit.event.id for hit in view.hits] == ["mill"]
+        async with Memory.open(Settings(home=home, index="off")) as memory:
+            records = [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
+        assert [each.payload for each in records if each.kind == "memory.accessed"] == [
+            {"counts": {"mill": 3}, "hits": 3}
+        ]
+
+    run(work())
 
 
 def test_a_memory_that_does_not_use_the_index_starts_no_process(home: Path) -> None:

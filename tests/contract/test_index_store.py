@@ -22,7 +22,7 @@ from recallog_projections.index.engines.engine import Point, Sparse, StoredPoint
 from recallog_projections.index.store import IndexStore
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.stores.store import Checkpoint, Generation, Outcome
+from recallog_projections.stores.store import Checkpoint, Chunk, Generation, Outcome
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
 from recallog_schemas.views import Difference
@@ -46,9 +46,16 @@ class Crash(Exception):
 
 
 class CrashingRows(MemoryStore):
-    """Rows whose commits raise while `crashes`."""
+    """Rows whose commits raise while `crashes`, and of which a scan finds nothing once if they were `damaged`."""
 
     crashes = False
+    damaged = False
+
+    async def scan(self, generation: Generation, table: str, **what: Any) -> Chunk:
+        if self.damaged:
+            MemoryStore.__init__(self)
+            self.damaged = False
+        return await super().scan(generation, table, **what)
 
     async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
         if self.crashes:
@@ -586,5 +593,17 @@ def test_a_failing_index_reports_the_reason_until_it_works_again(tmp_path: Path)
             await until(follows, "the index no longer complains")
         with suppress(IndexUnavailable):
             assert len(await found.points()) == DOCUMENTS + 1
+
+    in_a_village(tmp_path, work)
+
+
+def test_a_rebuild_whose_rows_are_lost_begins_again(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        found.rows.damaged = True
+        (report,) = (await found.memory.admin.rebuild("index")).items
+        assert report.records == len(EVENTS)
+        assert not found.rows.damaged
+        assert len(await found.points()) == DOCUMENTS
+        assert await found.differences() == []
 
     in_a_village(tmp_path, work)

@@ -1,12 +1,16 @@
 """`memory.long_term` where an index measures how similar entries are: near-duplicates, lessons, and merging."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
 from contract.test_index_entries import changed, retained
-from contract.test_index_store import Village, in_a_village
+from contract.test_index_store import CountedEmbedder, Village, in_a_village
+from recallog import Memory
+from recallog.commands import long_term as changes
+from recallog.settings import Settings
 from recallog_schemas.errors import EmbedderUnavailable
 from support.indexing import catch_up
 
@@ -180,5 +184,66 @@ def test_a_red_lined_entry_stays_and_the_strongest_priority_too(tmp_path: Path) 
         await found.memory.long_term.deduplicate(*A)
         entries = (await found.memory.long_term.list(*A)).entries
         assert {each.id: each.priority for each in entries} == {"old": "critical", "fact": "normal"}
+
+    in_a_village(tmp_path, work)
+
+
+@pytest.mark.parametrize("rows", [1, 32])
+def test_the_last_of_several_facts_takes_over_the_strongest_priority(
+    rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "_COMPARED_ROWS", rows)
+
+    async def work(found: Village) -> None:
+        await found.memory.publish_many(
+            [
+                retained(LONG, id="oldest", priority="critical"),
+                retained(CLOSE, id="older"),
+                retained(f"{LONG} eighteen", id="newest", priority="important"),
+            ]
+        )
+        await catch_up(found.indexing)
+        merged = await found.memory.long_term.deduplicate(*A)
+        assert [each.archived for each in merged.merged] == ["oldest", "older"]
+        (kept,) = (await found.memory.long_term.list(*A)).entries
+        assert (kept.id, kept.priority) == ("newest", "critical")
+
+    in_a_village(tmp_path, work)
+
+
+def test_only_texts_that_may_be_near_duplicates_are_embedded_together_and_once(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        await found.memory.publish_many([retained(f"{word} {word}{word}", id=word) for word in "abcdefghijklmnopqrst"])
+        await found.memory.publish_many([retained(text, id=text, type="lesson") for text in (LONG, CLOSE)])
+        await catch_up(found.indexing)
+        embedder = found.embedders["toy"]
+        assert isinstance(embedder, CountedEmbedder)
+        embedder.calls.clear()
+        before = embedder.embedded
+        done = await found.memory.long_term.deduplicate(*A)
+        assert (done.compared, len(done.merged)) == (22, 1)
+        assert (embedder.embedded - before, len(embedder.calls)) == (2, 1)
+
+    in_a_village(tmp_path, work, more={"toy": CountedEmbedder()})
+
+
+def test_an_entry_that_is_forgotten_meanwhile_takes_none_with_it(tmp_path: Path) -> None:
+    """Another program erases the newer fact after both were compared: the older one stays."""
+
+    async def forget() -> None:
+        async with Memory.open(Settings(home=tmp_path, index="off")) as other:
+            assert (await other.long_term.forget(*A, ["newer"])).changed
+
+    def progress(done: int, total: int) -> None:
+        thread = threading.Thread(target=lambda: asyncio.run(forget()))
+        if done == 0:
+            thread.start()
+            thread.join()
+
+    async def work(found: Village) -> None:
+        await found.memory.publish_many([retained(LONG, id="older"), retained(CLOSE, id="newer")])
+        await catch_up(found.indexing)
+        assert (await found.memory.long_term.deduplicate(*A, progress=progress)).merged == ()
+        assert await listed(found) == {"older": LONG}
 
     in_a_village(tmp_path, work)

@@ -1,5 +1,6 @@
 """The presets of recall: rankings of entries by the ranks of meaning, words, entities, and time and use."""
 
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,10 +15,10 @@ from recallog import Memory
 from recallog.errors import EmbedderUnavailable, IndexUnavailable, InvalidArgument
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.index.engines.engine import StoredPoint
-from support.chosen_embedder import ChosenEmbedder
 from support.events import event, run
 from support.faulty_engine import FaultyEngine
 from support.indexing import indexed, indexing_of, memory_with
+from support.toy_embedder import ChosenVectors
 
 A = ("village", "baker")
 QUESTION = "Who sows the rye?"
@@ -32,7 +33,7 @@ FIRST, SECOND, THIRD = list(VECTORS)[1:]
 
 
 class World:
-    def __init__(self, memory: Memory, engine: FaultyEngine, embedder: ChosenEmbedder) -> None:
+    def __init__(self, memory: Memory, engine: FaultyEngine, embedder: ChosenVectors) -> None:
         self.memory, self.engine, self.embedder = memory, engine, embedder
 
     async def publish(self, *events: Any) -> list[Any]:
@@ -56,7 +57,7 @@ class World:
 
 @asynccontextmanager
 async def world(home: Path, vectors: Mapping[str, Sequence[float]] = VECTORS) -> AsyncIterator[World]:
-    engine, embedder = FaultyEngine(EdgeEngine(home / "engine")), ChosenEmbedder(vectors)
+    engine, embedder = FaultyEngine(EdgeEngine(home / "engine")), ChosenVectors(vectors)
     async with memory_with(home, lambda ledger: indexing_of(ledger, engine, {"chosen": embedder})) as memory:
         yield World(memory, engine, embedder)
 
@@ -195,6 +196,78 @@ def test_an_old_entry_with_the_words_of_the_query_is_before_fresh_ones(tmp_path:
         run(without_index())
 
 
+@pytest.mark.parametrize("indexing", [True, False], ids=["index", "words"])
+def test_entries_are_found_by_the_entities_that_the_query_names_and_two_links_further(
+    tmp_path: Path, indexing: bool
+) -> None:
+    texts = {
+        "Alpha": "Alpha works with Beta.",
+        "Beta": "Beta supplies Gamma.",
+        "Gamma": "Gamma rents from Delta.",
+        "Delta": "Delta is closed.",
+    }
+
+    async def asked(memory: Memory) -> None:
+        await memory.publish_many(
+            [retained(text, id=f"r{n}", entity=name) for n, (name, text) in enumerate(texts.items(), 1)]
+        )
+        await indexed(memory)
+        question, how = "Tell me about Alpha", {"preset": "four_channel", "channels": ["entity"]}
+        found = await memory.recall(*A, question, **how)  # type: ignore[arg-type]
+        assert [(hit.event.id, round(hit.score, 6)) for hit in found.hits] == [
+            ("r1", 0.016393),
+            ("r2", 0.016129),
+            ("r3", 0.015873),
+        ]
+        assert not any(hit.weak for hit in found.hits)
+        assert (await memory.recall("village", "miller", question, **how)).hits == ()  # type: ignore[arg-type]
+        lessons = await memory.recall(*A, question, types=["lesson"], **how)  # type: ignore[arg-type]
+        assert lessons.hits == ()
+
+    async def with_index(found: World) -> None:
+        await asked(found.memory)
+
+    async def without_index() -> None:
+        async with Memory.in_memory() as memory:
+            await asked(memory)
+
+    if indexing:
+        told(tmp_path, with_index)
+    else:
+        run(without_index())
+
+
+def test_uses_that_are_counted_lift_an_entry(tmp_path: Path) -> None:
+    async def work(found: World) -> None:
+        await found.publish(*entries())
+        used = event("memory.accessed", payload={"counts": {"m1": 3}, "hits": 1, "misses": 0})
+        how = {"preset": "four_channel", "channels": ["temporal"]}
+        assert [id_ for id_, _ in await found.scores(**how)] == ["m3", "m2", "m1"]
+        await found.memory.publish(used)
+        assert next(id_ for id_, _ in await found.scores(**how)) == "m1"
+        others = await found.memory.recall("village", "miller", QUESTION, **how)  # type: ignore[arg-type]
+        assert others.hits == ()
+
+    told(tmp_path, work)
+
+
+def test_an_entry_that_others_use_is_lifted_for_all_its_readers() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.publish_many(
+                [
+                    retained("The rye is sown.", id="shared", audience=["miller"]),
+                    retained("The oats are sown.", "miller", id="own"),
+                    event("memory.accessed", agent="baker", payload={"counts": {"shared": 5}, "hits": 1, "misses": 0}),
+                ]
+            )
+            how: dict[str, Any] = {"preset": "four_channel", "channels": ["temporal"]}
+            found = await memory.recall("village", "miller", QUESTION, **how)
+            assert [hit.event.id for hit in found.hits] == ["shared", "own"]
+
+    run(work())
+
+
 def test_only_the_types_that_are_asked_for_are_ranked(tmp_path: Path) -> None:
     async def work(found: World) -> None:
         fact, lesson, _ = entries()
@@ -225,6 +298,53 @@ def test_filters_apply(tmp_path: Path) -> None:
             assert {id_ for id_, _ in await found.scores(preset=preset, min_similarity=0.7)} <= {"m1", "m2", "m3"}
 
     told(tmp_path, work)
+
+
+def test_the_past_is_ranked_by_the_texts_of_then(tmp_path: Path) -> None:
+    async def work(found: World) -> None:
+        first, second, third = entries()
+        (*_, then) = await found.publish(first, second, third)
+        await found.publish(
+            changed("archived", entry="m2"),
+            changed("updated", entry="m1", text="Oats."),
+            changed("updated", entry="m3", text=SECOND),
+        )
+        assert await found.scores() == [("m3", 0.016393)]
+        assert await found.scores(as_of=then) == [("m2", 0.016235), ("m1", 0.009836), ("m3", 0.006452)]
+        for id_, text in (("m1", FIRST), ("m3", THIRD)):
+            answer = await found.memory.recall(*A, QUESTION, preset="hybrid", as_of=then)
+            assert [hit.text for hit in answer.hits if hit.event.id == id_] == [text]
+
+    told(tmp_path, work)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_index_ranks_words_as_a_comparison_of_all_entries_does(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    words = ["rye", "oats", "barley", "mill", "river", "smith", "sack", "flour"]
+    texts = [" ".join(chance.choices(words, k=chance.randint(1, 9))) + f" {n}" for n in range(40)]
+    published = [
+        retained(
+            text, chance.choice(["baker", "miller"]), f"e-{n}", audience=chance.choice([None, ["baker"], ["smith"]])
+        )
+        for n, text in enumerate(texts)
+    ]
+    gone = [changed("archived", chosen.agent, entry=chosen.id) for chosen in chance.sample(published, 8)]
+
+    async def ranked(memory: Memory) -> list[list[str]]:
+        await memory.publish_many([*published, *gone, event(payload={"text": "rye and oats"})])
+        await indexed(memory)
+        found = []
+        for question in ("the rye of the smith", "oats and barley by the river", "flour"):
+            how: dict[str, Any] = {"preset": "hybrid", "channels": ["keyword"], "top_k": 50}
+            found.append([hit.event.id for hit in (await memory.recall(*A, question, **how)).hits])
+        return found
+
+    async def both() -> None:
+        async with world(tmp_path) as found, Memory.in_memory() as words_alone:
+            assert await ranked(found.memory) == await ranked(words_alone)
+
+    run(both())
 
 
 def test_a_blank_query_finds_nothing(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ async def in_process(home: Path, *, follow: bool = True) -> AsyncIterator[Memory
     """A memory in a folder whose index follows the ledger in this process, unless `follow` is false."""
     components = compose(Settings(home=home, index="off", lock_wait_seconds=LOCK_WAIT_SECONDS), [Topics()])
     indexer, stopping = indexer_of(home), StopSignal()
-    memory = Memory(replace(components, index=IndexInProcess(lambda: indexer)))
+    memory = Memory(replace(components, index=IndexInProcess(lambda: indexer)), count_accesses=False)
     following = asyncio.create_task(indexer.run(stopping)) if follow else None
     try:
         yield memory
@@ -56,7 +56,12 @@ async def in_process(home: Path, *, follow: bool = True) -> AsyncIterator[Memory
 async def served(home: Path, model: Path) -> AsyncIterator[Memory]:
     """A memory in a folder whose index a process of its own serves, with the model in the folder `model`."""
     settings = Settings(
-        home=home, index="embedded", embedder=f"onnx:{model}", index_idle_seconds=0, lock_wait_seconds=LOCK_WAIT_SECONDS
+        home=home,
+        index="embedded",
+        embedder=f"onnx:{model}",
+        index_idle_seconds=0,
+        lock_wait_seconds=LOCK_WAIT_SECONDS,
+        count_accesses=False,
     )
     async with Memory.open(settings, projections=[Topics()]) as memory:
         yield memory
@@ -80,7 +85,8 @@ def _unusable() -> Indexer:
 async def without_folder(events: Sequence[Event]) -> AsyncIterator[Memory]:
     """A memory in this process that has the events: nothing of it was ever in a file. Its index cannot be used."""
     settings = Settings(ledger="memory://", views="memory://", index="off")
-    async with Memory(replace(compose(settings, [Topics()]), index=AbsentIndex())) as memory:
+    components = replace(compose(settings, [Topics()]), index=AbsentIndex())
+    async with Memory(components, count_accesses=False) as memory:
         if events:
             await memory.publish_many(events)
         yield memory

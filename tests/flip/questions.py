@@ -113,6 +113,7 @@ QUESTIONS: Sequence[Question] = [
     *_of("long_term.get", _V | {"entry_id": "e-015"}, _V | {"entry_id": "e-027", "as_of": _MIDDLE}),
     *_of("long_term.list", _V, _O | {"order": "priority"}, _H | {"as_of": _MIDDLE}),
     *_of("long_term.lessons", _V | {"query": "what is counted before it is sold?"}),
+    *_of("long_term.compare", _V | {"text": "The miller is paid on Fridays."}),
     *_of("long_term.stats", _V, _R),
     *_of("long_term.audit", _V, _O),
     *_of("long_term.erasures", _V, _O),
@@ -178,6 +179,12 @@ async def _react(memory: Memory, folder: Path) -> Any:
     return [(item.space, item.agent, item.kind) for item in (await memory.react()).items]
 
 
+async def _extract(memory: Memory, folder: Path) -> Any:
+    """The ids of facts are new ones each time."""
+    found = await memory.long_term.extract_facts("village", "newcomer", "Acme Corp sells flour. I live in Ulm.")
+    return [each.outcome for each in found.retained]
+
+
 def _writes(operation: str, arguments: Mapping[str, Any]) -> Question:
     """A change by an agent that has nothing yet. Where it is in the ledger depends on what is left of that."""
 
@@ -191,6 +198,7 @@ def _writes(operation: str, arguments: Mapping[str, Any]) -> Question:
 
 _SETTLED = frozenset(
     {"outcome", "ids", "changed", "refused", "key", "version", "text", "labels", "seeded", "strength", "superseded_by"}
+    | {"answer"}
 )
 _PAD = {"session": "noon", "key": "todo"}
 _DEBATE = {"topic": "the price of bread", "conclusion": "Two crowns", "confidence": 0.7}
@@ -207,6 +215,12 @@ WRITTEN: Sequence[Question] = [
     _writes("long_term.forget", {"entry_ids": ["m-1"]}),
     _writes("long_term.seed", {"texts": ["LESSON: ask before you buy anything"]}),
     _writes("long_term.deduplicate", {}),
+    Question("long_term.extract_facts", ask=_extract),
+    _writes(
+        "long_term.record_experience",
+        {"action_type": "bake", "summary": "Baked rye", "outcome": "sold", "entry_id": "m-3"},
+    ),
+    _writes("long_term.reflect", {"question": "What does Acme Corp sell?"}),
     _writes("tiers.consolidate", {"now": "2026-04-20T00:00:00Z"}),
     _writes("items.put", _NOTE | {"value": "ten sacks"}),
     _writes("items.append", _NOTE | {"text": " and one"}),

@@ -34,6 +34,7 @@ VILLAGE = {
     "activity.sessions": "236f97dcab2fedcf",
     "activity.kinds": "9bde5b4d1ef7ce38",
     "outline.space": "808d5dfafbfc3f30",
+    "clock.now": "5a9b499f2dedc8ab",
     "settings.space": "cf818b47d5b2032e",
     "settings.agent": "c446009e440dd5c8",
 }
@@ -52,6 +53,7 @@ DOCUMENT_000 = {
     "activity.sessions": "4d93b9f436393d78",
     "activity.kinds": "24c044e2a7da0aee",
     "outline.space": "b57a6fb42787df68",
+    "clock.now": "d846c2ac53276052",
     "identity.size": "157a7e2e0b4212ea",
     "identity.bucket": "fdea8779fcdc859c",
 }

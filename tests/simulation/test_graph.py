@@ -5,13 +5,16 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recallog.reading import erasures
 from recallog.retrieval import by_entities
+from recallog_projections.stores.store import Generation
+from recallog_projections.views.entries.tables import ROWS
 from recallog_projections.views.graph import tables
 from recallog_schemas import limits
 from simulation.test_entries import BATCHES, SEEDS, SIZES, history
 from simulation.test_entries import values_of as bytes_of
 from support.entries_checking import View
-from support.entries_oracle import expect
+from support.entries_oracle import ExpectedEntries, ExpectedEntry, expect
 from support.finishing import finish
 from support.folding import all_rows, folded, ledger_at, reading_of
 from support.graph_checking import check_graph, values_of
@@ -78,3 +81,22 @@ def test_where_a_limit_leaves_something_out_the_rest_is_right(seed: int, size: i
         for other, count, newest in linked:
             assert 0 < count <= len(expected[key].links[other])
             assert newest in (*expected[key].links[other], -1)
+
+
+@settings(max_examples=50)
+@given(seed=SEEDS, size=SIZES, share=st.floats(0, 1))
+def test_what_is_erased_at_present_is_in_no_graph_of_the_past(seed: int, size: int, share: float) -> None:
+    events = history(seed, size)
+    present, past = (
+        reading_of(*folded(ledger_at(bytes_of(events), unique_ids=False), until=until))
+        for until in (size, int(share * size))
+    )
+    for space in ("village", "city"):
+        finish(erasures.apply(past, present, space))
+    assert isinstance(past.source, Generation)
+    entries = ExpectedEntries()
+    for row in View(past.store, past.source).rows(ROWS).values():
+        content = {"type": row.type, "entity": row.entity, "text": row.text, "audience": row.audience}
+        known = ExpectedEntry(row.space, row.owner, row.id, row.offset, "live", content | {"shared": row.shared})
+        entries.entries[row.space, row.id] = known
+    check_graph(past.store, past.source, entries)

@@ -59,6 +59,9 @@ def check_entries(store: Store, generation: Generation, expected: ExpectedEntrie
         owned = (entry.space, entry.owner, entry.content["type"])
         counts[owned] = counts.get(owned, 0) + 1
     assert {key: row.entries for key, row in view.rows(tables.TYPES).items()} == counts
+    assert view.rows(tables.OF_TYPE).keys() == {
+        (entry.space, entry.owner, f"{entry.content['type']}/{key_of(entry)}") for entry in live
+    }
     dependents: dict[tuple[str, str, str], list[str]] = {}
     for entry in live:
         for source in entry.content["sources"]:

@@ -119,7 +119,7 @@ class ExpectedEntries:
         elif kind == "memory.accessed":
             self.access(event, offset)
         elif kind in CHANGES:
-            self.change(event)
+            self.change(event, offset)
         else:
             self.tiers.add(self, event, offset)
         self.follow(event, offset, owners)
@@ -165,6 +165,7 @@ class ExpectedEntries:
 
     def retain(self, event: Fields, offset: int, content: Fields) -> None:
         space, agent, payload = event["space"], event["agent"], event["payload"]
+        content |= {"since": offset, "since_at": content["at"]}
         entry = ExpectedEntry(space, agent, event["id"], offset, "live", content)
         content["sources"] = self.sources_of(space, content["sources"])
         self.decide(event, entry, payload)
@@ -231,6 +232,7 @@ class ExpectedEntries:
         entry.content["text"] = content["text"]
         entry.content["version"] += 1
         entry.content["updated_at"] = content["at"]
+        entry.content |= {"since": content["since"], "since_at": content["at"]}
         for name in (*LABELS, "importance", "confidence", "metadata", "sources"):
             if payload.get(name) is not None:
                 entry.content[name] = content[name]
@@ -239,18 +241,18 @@ class ExpectedEntries:
 
     # Changes.
 
-    def change(self, event: Fields) -> None:
+    def change(self, event: Fields, offset: int) -> None:
         payload = event["payload"]
         many = event["kind"] in ("memory.erased", "memory.transferred")
         refused = {}
         for id_ in dict.fromkeys(payload["entries"] if many else [payload["entry"]]):
-            reason = self.changed(event, id_)
+            reason = self.changed(event, id_, offset)
             if reason is not None:
                 refused[id_] = reason
         if refused:
             self.refusals.setdefault((event["space"], event["agent"]), []).append((event["id"], refused))
 
-    def changed(self, event: Fields, id_: str) -> str | None:
+    def changed(self, event: Fields, id_: str, offset: int) -> str | None:
         entry = self.entries.get((event["space"], id_))
         if entry is None:
             return "unknown"
@@ -267,7 +269,13 @@ class ExpectedEntries:
             return entry.status
         if verb in ("retracted", "archived"):
             return self.end(event, entry, verb, event["payload"].get("reason"))
-        return self.transfer(event, entry) if verb == "transferred" else self.update(event, entry)
+        before = dict(entry.content)
+        change = self.transfer if verb == "transferred" else self.update
+        reason = change(event, entry)
+        form = ("version", "type")
+        if reason is None and (verb == "transferred" or any(before[name] != entry.content[name] for name in form)):
+            entry.content |= {"since": offset, "since_at": micros(event["at"])}
+        return reason
 
     def end(self, event: Fields, entry: ExpectedEntry, status: str, reason: str | None, of: str | None = None) -> None:
         entry.status, entry.reason, entry.of = status, reason, of or entry.of

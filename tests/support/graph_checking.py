@@ -16,7 +16,7 @@ def check_graph(store: Store, generation: Generation, expected: ExpectedEntries)
         links = sum(key < other for key, entity in graph.items() for other in entity.links)
         counts[space, owner, ""] = Counts(len(graph), links)
         for key, entity in graph.items():
-            entities[space, owner, key] = (len(entity.facts), entity.facts, entity.strongest)
+            entities[space, owner, key] = (len(entity.facts), entity.facts, entity.linked)
             words |= {(space, owner, f"{word} {key}") for word in key.split()}
     assert {key: values_of(row) for key, row in view.rows(tables.ENTITIES).items()} == entities
     assert set(view.rows(tables.WORDS)) == words

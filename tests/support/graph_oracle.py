@@ -30,10 +30,9 @@ class ExpectedEntity:
     """By the other entity: the offsets of the entries that name both."""
 
     @property
-    def strongest(self) -> list[tuple[str, int, int]]:
+    def linked(self) -> list[tuple[str, int, int]]:
         """Key, count and newest offset of each link."""
-        every = [(key, len(offsets), max(offsets)) for key, offsets in self.links.items()]
-        return sorted(every, key=lambda link: (-link[1], -link[2], link[0]))
+        return sorted((key, len(offsets), max(offsets)) for key, offsets in self.links.items())
 
 
 ExpectedGraph = dict[str, ExpectedEntity]
@@ -46,8 +45,9 @@ def names_of(entry: ExpectedEntry) -> list[str]:
         return []
     stated = entry.content["entity"]
     found = [] if stated is None else [stated.lower()]
+    text = entry.content["text"].removeprefix("LESSON: ")  # of one that a session's end has retained
     for beginning, names in NAMED.items():
-        if entry.content["text"].startswith(beginning):
+        if text.startswith(beginning):
             found += names
     return list(dict.fromkeys(found))
 

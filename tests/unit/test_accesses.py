@@ -242,7 +242,7 @@ def test_closing_waits_a_limited_time_for_a_ledger() -> None:
 def test_a_memory_that_counts_no_reads_publishes_none() -> None:
     async def whole() -> None:
         ledger = MemoryLedger()
-        async with Memory(assemble(ledger, lambda _: MemoryStore()), count_reads=False) as memory:
+        async with Memory(assemble(ledger, lambda _: MemoryStore()), count_accesses=False) as memory:
             await memory.publish_many(LESSONS)
             await memory.long_term.lessons(*A, "flour")
         assert len(ledger.values()) == len(LESSONS)

@@ -10,7 +10,7 @@ from recallog_projections.views.settings import SpaceSettings
 from recallog_projections.views.visibility import sees
 from recallog_schemas import codec
 from recallog_schemas.errors import RecallogError
-from recallog_service.demo import lesson, village
+from recallog_service.demo import facts, lesson, village
 from support.cli import recallog, spawn
 from support.events import event, run
 
@@ -26,7 +26,8 @@ def recording() -> list[Event]:
 def test_the_demo_runs_twice_in_one_folder_and_all_its_claims_hold(tmp_path: Path) -> None:
     for _ in range(2):
         result = spawn("demo", "--json", cwd=tmp_path)
-        assert (result.code, result.err) == (0, "")
+        assert result.code == 0
+        assert all(line.startswith(("ingesting: ", "indexing: ")) for line in result.err.splitlines()), result.err
         seen = result.json
         assert seen["ok"] is True
         assert seen["crash"]["lost"] == seen["crash"]["doubled"] == 0
@@ -37,6 +38,9 @@ def test_the_demo_runs_twice_in_one_folder_and_all_its_claims_hold(tmp_path: Pat
         assert [line.rpartition("] ")[2] for line in seen["lesson_used"]] == [lesson.NOTES[0]]
         assert [line.rpartition("] ")[2] for line in seen["lesson_corrected"]] == [lesson.CORRECTED]
         assert (seen["lesson_forgotten"], seen["lesson_found_after_rebuild"]) == ([], 0)
+        assert tuple(seen["facts_drawn"]) == facts.FACTS
+        assert tuple(seen["facts_over_two_hops"]) == facts.HOPS
+        assert seen["facts_after_update"] == [*facts.HOPS[:2], facts.UPDATED]
         assert seen["changes_found_in_ledger"] == [f"0:0 to 0:{len(village.recording()) - 1}"]
         assert seen["digest_before"] == seen["digest_after_rebuild"]
     assert (tmp_path / ".recallog" / "demo" / "ledger.db").exists()

@@ -4,20 +4,24 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from recallog import Event, Memory, ModelFailed, ModelMisconfigured, Settings
-from recallog.composition import assemble
-from recallog.extending import ExtractionRequest, Fact, FactExtractor
+from recallog.composition import assemble, extractor
+from recallog.extending import ExtractionRequest, Fact
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import due
+from recallog_projections.views.entries import tables as entries
 from recallog_schemas import codec, limits
 from recallog_schemas.views import EntryView
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.chat_server import ChatServer, completion, facts, status
 from support.events import event, run
+from support.stub_extractor import StubExtractor
 
 SPACE, AGENT = "village", "baker"
 MONDAY = datetime(2023, 5, 1, tzinfo=UTC)
@@ -31,32 +35,6 @@ ACME = [
 def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ignore the proxy settings of the developer."""
     monkeypatch.setenv("NO_PROXY", "*")
-
-
-class Stub(FactExtractor):
-    """Answers with the same facts each time, or fails."""
-
-    name: ClassVar[str] = "stub"
-
-    def __init__(self, *found: Fact | str, error: Exception | None = None) -> None:
-        self.found = [Fact(each) if isinstance(each, str) else each for each in found]
-        self.error = error
-        self.asked: list[ExtractionRequest] = []
-        self.closed = 0
-
-    async def extract(self, request: ExtractionRequest) -> Sequence[Fact]:
-        self.asked.append(request)
-        if self.error is not None:
-            raise self.error
-        return self.found
-
-    async def close(self) -> None:
-        self.closed += 1
-
-    @property
-    def read(self) -> list[list[str]]:
-        """The texts of each request."""
-        return [[said.text for said in request.utterances] for request in self.asked]
 
 
 def configured(agent: str = AGENT, *, extract_facts: bool | None = True) -> Event:
@@ -82,7 +60,7 @@ async def all_events(memory: Memory) -> list[Event]:
 
 def test_a_turn_that_ends_is_due_for_an_agent_that_is_set_to_it_alone() -> None:
     async def work() -> None:
-        async with Memory.in_memory(extractor=Stub()) as memory:
+        async with Memory.in_memory(extractor=StubExtractor()) as memory:
             await memory.publish_many([ended(), ended("miller"), configured(), ended("miller"), ended(turn=7)])
             (pending,) = await memory.pending()
             assert (pending.kind, pending.agent, pending.events) == ("extraction.due", AGENT, 1)
@@ -99,10 +77,8 @@ def test_a_turn_that_ends_is_due_for_an_agent_that_is_set_to_it_alone() -> None:
 def test_the_facts_of_a_turn_become_entries_of_its_agent_with_their_sources() -> None:
     async def work() -> None:
         with ChatServer(facts(ACME[0] | {"sources": ["e-2", "e-9"]}, ACME[1], {"content": " "}, {}, 7)) as server:
-            settings = Settings.valid(home=Path("unused"), extractor=server.url, extractor_model="small")
-            from recallog.composition import extractor
-
-            async with Memory.in_memory(extractor=extractor(settings)) as memory:
+            chosen = Settings.valid(home=Path("unused"), extractor=server.url, extractor_model="small")
+            async with Memory.in_memory(extractor=extractor(chosen)) as memory:
                 said = [
                     spoke("Acme Corp prefers React.", "user", id="e-1", audience=(AGENT,)),
                     spoke("They sit in Berlin.", "user", id="e-2", audience=(AGENT,)),
@@ -138,10 +114,10 @@ def test_the_facts_of_a_turn_become_entries_of_its_agent_with_their_sources() ->
 def test_an_extractor_that_fails_leaves_one_failure_and_the_memory_goes_on(replies: list[Any], tmp_path: Path) -> None:
     async def work() -> None:
         with ChatServer(*replies) as server:
-            settings = Settings.valid(
+            chosen = Settings.valid(
                 home=tmp_path, index="off", extractor=server.url, extractor_model="small", ledger=None, views=None
             )
-            async with Memory.open(settings) as memory:
+            async with Memory.open(chosen) as memory:
                 await memory.publish_many([configured(), spoke("Acme Corp prefers React."), ended()])
                 (reaction,) = await memory.react()
                 assert reaction.kind == "reaction.failed"
@@ -157,7 +133,10 @@ def test_an_extractor_that_fails_leaves_one_failure_and_the_memory_goes_on(repli
 
 def test_with_every_event_delivered_twice_and_after_a_second_run_nothing_is_doubled() -> None:
     async def work() -> None:
-        ledger, stub = MemoryLedger(unique_ids=False), Stub("Acme Corp prefers React.", "Acme Corp sells shoes.")
+        ledger, stub = (
+            MemoryLedger(unique_ids=False),
+            StubExtractor("Acme Corp prefers React.", "Acme Corp sells shoes."),
+        )
         async with Memory(assemble(ledger, lambda namespace: MemoryStore()), extractor=stub) as memory:
             for each in [configured(), spoke("A."), ended(id="end"), spoke("B."), ended(id="end-2")]:
                 await memory.publish(each)
@@ -177,7 +156,7 @@ def test_with_every_event_delivered_twice_and_after_a_second_run_nothing_is_doub
 
 def test_a_crash_between_the_facts_and_the_closing_event_asks_no_model_again() -> None:
     async def work() -> None:
-        stub = Stub("Acme Corp prefers React.")
+        stub = StubExtractor("Acme Corp prefers React.")
         async with Memory.in_memory(extractor=stub) as memory:
             await memory.publish_many([configured(), spoke("A."), ended()])
             (pending,) = await memory.pending()
@@ -196,7 +175,7 @@ def test_a_crash_between_the_facts_and_the_closing_event_asks_no_model_again() -
 
 def test_a_turn_is_what_its_agent_could_see_of_its_session_since_its_turn_before() -> None:
     async def work() -> None:
-        stub = Stub()
+        stub = StubExtractor()
         async with Memory.in_memory(extractor=stub) as memory:
             await memory.publish_many([configured(), spoke("old"), ended()])
             await memory.publish_many(
@@ -229,7 +208,7 @@ def test_a_turn_is_what_its_agent_could_see_of_its_session_since_its_turn_before
 
 def test_the_turns_before_the_setting_end_where_they_ended() -> None:
     async def work() -> None:
-        stub = Stub()
+        stub = StubExtractor()
         async with Memory.in_memory(extractor=stub) as memory:
             await memory.publish_many([spoke("before"), ended(), spoke("after"), configured(), ended()])
             await memory.react()
@@ -240,7 +219,7 @@ def test_the_turns_before_the_setting_end_where_they_ended() -> None:
 
 def test_of_a_long_turn_the_newest_texts_are_read() -> None:
     async def work() -> None:
-        stub = Stub()
+        stub = StubExtractor()
         async with Memory.in_memory(extractor=stub) as memory:
             await memory.publish_many([configured(), *(spoke(f"number {number}") for number in range(70)), ended()])
             await memory.publish_many([spoke("x" * 20_000), spoke("y" * 20_000), ended()])
@@ -254,7 +233,7 @@ def test_of_a_long_turn_the_newest_texts_are_read() -> None:
 @pytest.mark.parametrize("others", [200, limits.LOG_EVENTS_KEPT + 10])
 def test_a_turn_whose_events_the_views_have_dropped_is_read_as_of_its_end(others: int) -> None:
     async def work() -> None:
-        stub = Stub()
+        stub = StubExtractor()
         async with Memory.in_memory(extractor=stub) as memory:
             await memory.publish_many([configured(), spoke("one"), spoke("two"), ended()])
             await memory.publish_many([spoke(f"other {number}", session="x2") for number in range(others)])
@@ -269,7 +248,9 @@ def test_a_turn_whose_events_the_views_have_dropped_is_read_as_of_its_end(others
 
 def test_a_fact_is_kept_once_and_passes_the_quality_gate() -> None:
     async def work() -> None:
-        stub = Stub("Acme Corp prefers React.", "acme corp PREFERS React.", "Too short.", "ACTION: he ran far away")
+        stub = StubExtractor(
+            "Acme Corp prefers React.", "acme corp PREFERS React.", "Too short.", "ACTION: he ran far away"
+        )
         async with Memory.in_memory(extractor=stub) as memory:
             quality = event("agent.configured", payload={"quality": {"enabled": True}})
             kept = await memory.long_term.retain(SPACE, AGENT, "Beta supplies Gamma Industries.")
@@ -283,17 +264,17 @@ def test_a_fact_is_kept_once_and_passes_the_quality_gate() -> None:
     run(work())
 
 
-def test_facts_cost_nothing_and_are_about_the_person_of_their_source() -> None:
+def test_facts_cost_nothing_and_are_about_the_one_person_of_their_sources() -> None:
     async def work() -> None:
-        stub = Stub(
-            Fact("Anna lives in Ulm.", sources=["e-1"]), Fact("Ben lives in Bonn.", sources=["e-2"]), "Both met."
+        stub = StubExtractor(
+            Fact("Anna lives in Ulm.", sources=["e-1"]), Fact("Ben lives in Bonn.", sources=["e-2", "e-3"]), "Both met."
         )
         async with Memory.in_memory(extractor=stub) as memory:
             granted = event("memory.metered", payload={"units": 1})
-            said = [spoke("A.", id="e-1", subject="anna"), spoke("B.", id="e-2", subject="ben"), spoke("C.")]
+            said = [spoke("A.", id="e-1", subject="anna"), spoke("B.", id="e-2", subject="ben"), spoke("C.", id="e-3")]
             await memory.publish_many([granted, configured(), *said, ended()])
             await memory.react()
-            assert [each.subject for each in await facts_of(memory)] == ["anna", "ben", "ben"]
+            assert [each.subject for each in await facts_of(memory)] == ["anna", "ben"]
             assert (await memory.long_term.stats(SPACE, AGENT)).balance == 1
             await memory.long_term.forget(SPACE, AGENT, subject="ben")
             assert [each.text for each in await facts_of(memory)] == ["Anna lives in Ulm."]
@@ -309,7 +290,7 @@ def test_answers_of_extractors_are_bounded_and_put_into_form() -> None:
     ]
 
     async def work() -> None:
-        async with Memory.in_memory(extractor=Stub(*odd)) as memory:
+        async with Memory.in_memory(extractor=StubExtractor(*odd)) as memory:
             await memory.publish_many([configured(), spoke("A.", id="e-1"), ended()])
             await memory.react()
             found = await facts_of(memory)
@@ -326,7 +307,7 @@ def test_answers_of_extractors_are_bounded_and_put_into_form() -> None:
 
 def test_an_extractor_without_a_model_stops_nothing_but_extraction() -> None:
     async def work() -> None:
-        stub = Stub(error=ModelMisconfigured("the key is wrong"))
+        stub = StubExtractor(error=ModelMisconfigured("the key is wrong"))
         async with Memory.in_memory(extractor=stub) as memory:
             notes = {"namespace": ["session", "x1"], "key": "k", "value": "NOTE: keep me"}
             await memory.publish_many([configured(), spoke("A."), ended(), spoke("B."), ended()])
@@ -337,8 +318,8 @@ def test_an_extractor_without_a_model_stops_nothing_but_extraction() -> None:
                 await memory.react()
             assert len(stub.asked) == 1
             assert [each.kind for each in await memory.pending()] == ["extraction.due"] * 2
-            entries = (await memory.long_term.list(SPACE, AGENT)).entries
-            assert [each.text for each in entries] == ["NOTE: keep me"]
+            kept = (await memory.long_term.list(SPACE, AGENT)).entries
+            assert [each.text for each in kept] == ["NOTE: keep me"]
             stub.error, stub.found = None, [Fact("Now it works.")]
             await memory.react()
             assert [each.text for each in await facts_of(memory)] == ["Now it works."]
@@ -346,10 +327,32 @@ def test_an_extractor_without_a_model_stops_nothing_but_extraction() -> None:
     run(work())
 
 
+def test_the_rest_of_an_erasure_does_not_wait_for_a_model() -> None:
+    async def work() -> None:
+        statuses: list[str | None] = []
+
+        class Looking(StubExtractor):
+            async def extract(self, request: ExtractionRequest) -> Sequence[Fact]:
+                ref = await memory.row(entries.IDS, SPACE, "", "c")
+                statuses.append(None if ref is None else ref.status)
+                return await super().extract(request)
+
+        async with Memory.in_memory(extractor=Looking("Acme Corp prefers React.")) as memory:
+            await memory.publish_many([configured(), *(each for n in range(100) for each in (spoke(f"{n}"), ended()))])
+            for id_, source in (("a", []), ("b", ["a"]), ("c", ["b"])):
+                payload = {"text": f"About {id_}.", "sources": source}
+                await memory.publish(event("memory.retained", id=id_, payload=payload))
+            await memory.publish(event("memory.erased", payload={"entries": ["a"]}))
+            assert len(await memory.react()) == 101
+            assert statuses == ["retracted"] * 100
+
+    run(work())
+
+
 @pytest.mark.parametrize("error", [ModelFailed("refused", retryable=False), KeyError("content")])
 def test_whatever_an_extractor_raises_closes_the_trigger(error: Exception) -> None:
     async def work() -> None:
-        stub = Stub(error=error)
+        stub = StubExtractor(error=error)
         async with Memory.in_memory(extractor=stub) as memory:
             await memory.publish_many([configured(), spoke("A."), ended()])
             (reaction,) = await memory.react()
@@ -365,7 +368,7 @@ def test_in_the_background_the_turn_does_not_wait_for_the_extractor() -> None:
     async def work() -> None:
         began, may_end = asyncio.Event(), asyncio.Event()
 
-        class Slow(Stub):
+        class Slow(StubExtractor):
             async def extract(self, request: ExtractionRequest) -> Sequence[Fact]:
                 began.set()
                 await may_end.wait()
@@ -388,7 +391,7 @@ def test_in_the_background_the_turn_does_not_wait_for_the_extractor() -> None:
 
 def test_a_text_gives_facts_that_are_retained() -> None:
     async def work() -> None:
-        stub = Stub(Fact("Acme Corp prefers React.", "Acme Corp", "preference", 0.8), "Acme Corp sells shoes.")
+        stub = StubExtractor(Fact("Acme Corp prefers React.", "Acme Corp", "preference", 0.8), "Acme Corp sells shoes.")
         async with Memory.in_memory(extractor=stub) as memory:
             found = await memory.long_term.extract_facts(
                 SPACE, AGENT, "A long call.", source="a call", based_on=["e-1"], subject="anna"
@@ -408,7 +411,7 @@ def test_a_text_gives_facts_that_are_retained() -> None:
 
 def test_a_call_whose_extractor_fails_has_no_facts_and_says_why() -> None:
     async def work() -> None:
-        stub = Stub(error=ModelFailed("the model is away", retryable=False))
+        stub = StubExtractor(error=ModelFailed("the model is away", retryable=False))
         async with Memory.in_memory(extractor=stub) as memory:
             found = await memory.long_term.extract_facts(SPACE, AGENT, "A long call.")
             assert (found.ids, found.failed, found.ok) == ((), "the model is away", False)
@@ -428,3 +431,66 @@ def test_a_call_without_a_model_uses_the_offline_rule() -> None:
             assert fact.metadata == {"extractor": "heuristic-1"}
 
     run(work())
+
+
+# Random histories.
+
+agents, sessions = st.sampled_from([AGENT, "miller"]), st.sampled_from(["x1", "x2", None])
+steps = st.one_of(
+    st.tuples(st.just("says"), agents, sessions, st.booleans()),
+    st.tuples(st.just("shares"), agents, sessions, st.just(False)),
+    st.tuples(st.just("ends"), agents, sessions, st.just(False)),
+    st.tuples(st.just("sets"), agents, st.none(), st.booleans()),
+    st.tuples(st.just("reacts"), agents, st.none(), st.just(False)),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(steps, max_size=30), st.booleans())
+def test_each_turn_is_read_once_with_all_that_its_agent_could_see(
+    history: list[tuple[str, str, str | None, bool]], twice: bool
+) -> None:
+    """The expected texts are those of the events themselves, from the first one on."""
+    expected: list[list[str]] = []
+    heard: dict[tuple[str, str | None], list[str]] = {}
+    is_set: dict[str, bool] = {}
+
+    async def work() -> None:
+        stub = StubExtractor()
+        ledger = MemoryLedger(unique_ids=not twice)
+        async with Memory(assemble(ledger, lambda namespace: MemoryStore()), extractor=stub) as memory:
+            for number, (what, agent, session, flag) in enumerate(history):
+                if what == "reacts":
+                    await memory.react()
+                    continue
+                text = f"text {number}"
+                for _ in range(1 + twice):
+                    await memory.publish(_step(number, what, agent, session, flag, text))
+                if what == "says" or what == "shares":
+                    both = what == "shares" or flag
+                    for reader in (AGENT, "miller") if both else (agent,):
+                        heard.setdefault((reader, session), []).append(text)
+                elif what == "sets":
+                    is_set[agent] = flag
+                elif what == "ends":
+                    texts = heard.pop((agent, session), [])
+                    if is_set.get(agent):
+                        expected.append(texts)
+            await memory.admin.rebuild()
+            while await memory.react():
+                pass
+        assert stub.read == [texts for texts in expected if texts]
+
+    run(work())
+
+
+def _step(number: int, what: str, agent: str, session: str | None, flag: bool, text: str) -> Event:
+    id_ = f"e-{number}"
+    if what == "says":
+        audience = (AGENT, "miller") if flag else None
+        return spoke(text, agent, session, id=id_, audience=audience)
+    if what == "shares":
+        return event("world.observed", agent=agent, session=session, id=id_, payload={"text": text})
+    if what == "ends":
+        return ended(agent, session, id=id_)
+    return event("agent.configured", agent=agent, id=id_, payload={"extract_facts": flag})

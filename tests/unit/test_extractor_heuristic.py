@@ -1,9 +1,12 @@
 """The extractor without a model: which sentences of English and Chinese are facts, and how they read."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from recallog.reactors.extractor import ExtractionRequest, Fact, Utterance
 from recallog.reactors.heuristic import HeuristicExtractor
+from recallog.reactors.relative_times import dated
 from support.events import run
 
 
@@ -110,6 +113,44 @@ def test_chinese_sentences(text: str, fact: str, category: str) -> None:
 )
 def test_chinese_sentences_that_are_none(text: str) -> None:
     assert texts(text, "小明") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "date"),
+    [
+        ("yesterday", "on 8 June 2023"),
+        ("last night", "on 8 June 2023"),
+        ("last Friday", "on 2 June 2023"),
+        ("last Thurs", "on 8 June 2023"),
+        ("last week", "in the week before 9 June 2023"),
+        ("last weekend", "on the weekend before 9 June 2023"),
+        ("last month", "in May 2023"),
+        ("this month", "in June 2023"),
+        ("next month", "in July 2023"),
+        ("last year", "in 2022"),
+        ("two days ago", "on 7 June 2023"),
+        ("7 months ago", "in November 2022"),
+        ("ten years ago", "in 2013"),
+        ("201 years ago", "201 years ago"),
+        ("a while ago", "a while ago"),
+        ("before last year", "before 2022"),
+        ("about three months ago", "about March 2023"),
+    ],
+)
+def test_times_are_dates_if_it_is_known_when_the_text_was_said(said: str, date: str) -> None:
+    friday = datetime(2023, 6, 9, 23, tzinfo=UTC)
+    assert dated(f"Caroline moved to Ulm {said}.", friday) == f"Caroline moved to Ulm {date}."
+    assert dated(f"Caroline moved to Ulm {said}.", None) == f"Caroline moved to Ulm {said}."
+
+
+def test_dates_of_facts() -> None:
+    new_year = datetime(2023, 1, 1, tzinfo=UTC)
+    said = [Utterance("I moved to Ulm yesterday.", "Anna", "e-1", "agent.spoke", new_year)]
+    said.append(Utterance("我打算明年去巴黎", "小明", "e-2", "agent.spoke", new_year))
+    found = run(HeuristicExtractor().extract(ExtractionRequest("village", "baker", said)))
+    assert [fact.text for fact in found] == ["Anna moved to Ulm on 31 December 2022.", "小明打算2024年去巴黎。"]
+    first = datetime(1, 1, 1, tzinfo=UTC)
+    assert dated("Anna moved to Ulm yesterday.", first) == "Anna moved to Ulm yesterday."
 
 
 def test_what_a_tool_answered_gives_no_facts() -> None:

@@ -188,7 +188,7 @@ def test_the_strongest_links_are_kept() -> None:
     row = town.entity("hub")
     assert row is not None
     assert len(row.links) == limits.GRAPH_LINKS_KEPT
-    assert row.links[0] == Link("name1", 2, limits.GRAPH_LINKS_KEPT + 1)
+    assert Link("name1", 2, limits.GRAPH_LINKS_KEPT + 1) in row.links
     assert "name0" not in {link.key for link in row.links}
 
 

@@ -17,7 +17,15 @@ TEXTS = {
     "On Monday Alice met the user.": ["alice"],
     "User prefers React": ["react"],
     "nothing here, not even I": [],
+    "LESSON: Alpha waits": ["alpha"],
+    "Note: see LESSON": ["lesson"],
     "The.": [],
+    # Common words at the beginning of a sentence, and words that are no part of a name.
+    "Keep going. Glad to hear it! (Sounds good)": [],
+    "Wow John, OMG": ["john"],
+    "Hope called Grace, and we met Hope": ["grace", "hope"],
+    "Best Buy sells LIFE": ["best buy", "life"],
+    "Glad I met Bob. How're Alice and Carol? Must've been Dave": ["bob", "alice", "carol", "dave"],
     # Ends of runs.
     "Alice, Bob; Carol (Dave) \u2013 Erin: Frank/Grace": ["alice", "bob", "carol", "dave", "erin", "frank", "grace"],
     "Alice\nBob": ["alice", "bob"],
@@ -92,6 +100,10 @@ def test_the_entity_that_an_entry_states_comes_first() -> None:
 def test_the_first_sixteen_entities_count() -> None:
     names = [f"{letter}lpha" for letter in "ABCDEFGHIJKLMNOPQRST"]
     assert entities(", ".join(names)) == tuple(name.lower() for name in names[: limits.GRAPH_ENTITIES_MAX])
+
+
+def test_the_beginning_of_a_long_text_counts() -> None:
+    assert entities("Alpha " + "x " * limits.GRAPH_TEXT_CHARS_MAX + "Omega") == ("alpha",)
 
 
 def test_a_long_run_in_capitals_is_a_heading() -> None:

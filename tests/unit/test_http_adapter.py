@@ -32,7 +32,11 @@ ARGUMENTS: Mapping[str, Any] = {
     "ids": ["e-7", "e-8"],
     "query": "Who owes the miller?",
     "kinds": ["agent.spoke", "agent.thought"],
-    "channels": ["keyword", "structure"],
+    "channels": ["keyword", "temporal"],
+    "types": ["fact", "lesson"],
+    "preset": "four_channel",
+    "recency_weight": 0.3,
+    "vector_weight": None,
     "session": "s-1",
     "since": "2020-01-01T00:00:00+02:00",
     "until": "2999-01-01T00:00:00Z",
@@ -65,10 +69,25 @@ ARGUMENTS: Mapping[str, Any] = {
     "entry_id": "e-1",
     "order": "newest",
     "type": "lesson",
-    "topic": "the price of bread",
     "min_confidence": 0.25,
+    "text": "Sift the flour first.",
+    "entity": "flour",
+    "category": "baking",
+    "source": "the miller",
+    "topic": "bread",
+    "importance": 0.7,
+    "confidence": 0.8,
+    "priority": "important",
+    "red_line": "true",
+    "metadata": '{"oven": 2}',
+    "tier": "slow",
+    "based_on": ["e-7"],
+    "subject": "anna",
+    "audience": ["miller"],
+    "cost": 2,
 }
-"""A value for each name of a parameter. An operation with further names needs a line here and nothing else."""
+"""A value for each name of a parameter. An operation with further names needs a line here and nothing else. None: it
+does not go together with the others."""
 OF_ONE: Mapping[str, Mapping[str, Any]] = {
     "long_term.list": {"cursor": "00000000000000000012"},
     "consensus.dissents": {"type": "risk_warning"},
@@ -154,7 +173,7 @@ def test_every_query_is_served(memory: Memory, door: Door, name: str, everything
     arguments = {
         each: OF_ONE.get(name, ARGUMENTS).get(each, ARGUMENTS[each])
         for each, field in declared.arguments.model_fields.items()
-        if everything or field.is_required()
+        if (everything or field.is_required()) and ARGUMENTS[each] is not None
     }
     response = door.get(f"/{name.replace('.', '/')}", **arguments)
     assert (response.status_code, response.headers["content-type"]) == (200, "application/json"), response.text
@@ -271,7 +290,7 @@ def test_a_hostile_value_is_never_a_server_error(memory: Memory, name: str, valu
     for each in [*declared.parameters, "unknown"]:
         query = urlencode(required | {each: value}, doseq=True)
         status, content = without_a_client(memory, f"/{name.replace('.', '/')}", query.encode())
-        assert status in (200, 404, 422), f"{each}: {content[:500]!r}"
+        assert status in (200, 404, 413, 422), f"{each}: {content[:500]!r}"
 
 
 @pytest.mark.parametrize(

@@ -283,10 +283,14 @@ def test_the_commands_of_items(tmp_path: Path) -> None:
     assert recallog("items", "list", "s", "a", "--newest-first", **home).out == (
         'notes/log v1 one\nnotes/miller v1 {"owes": 9}\n'
     )
+    assert recallog("items", "list", "s", "a", "--limit", "1", **home).err == "more: --cursor notes/log\n"
+    long = recallog("items", "put", "s", "a", "notes", "log", "x" * 3_000, **home)
+    assert long.out == f"notes/log v2 {'x' * 219}…\n"
+    assert recallog("items", "put", "s", "a", "notes", "log", "one", **home).out == "notes/log v3 one\n"
     refused = recallog("items", "put", "s", "a", "notes", "miller", "x", "--base", "0", **home)
     assert (refused.code, refused.out) == (1, "")
     assert "notes/miller has version 1" in refused.err
-    assert recallog("items", "move", "s", "a", "notes", "log", "diary", **home).out == "notes/diary v2 one\n"
+    assert recallog("items", "move", "s", "a", "notes", "log", "diary", **home).out == "notes/diary v4 one\n"
     assert recallog("items", "delete", "s", "a", "notes", "diary", **home).out == "deleted\n"
     again = recallog("items", "delete", "s", "a", "notes", "diary", **home)
     assert (again.code, again.out) == (1, "there is no such item\n")

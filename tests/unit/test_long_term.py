@@ -13,7 +13,7 @@ from recallog.access import MemoryAccess
 from recallog.composition import assemble
 from recallog.settings import Settings
 from recallog_projections.stores.memory import MemoryStore
-from recallog_schemas import Event, Position, codec
+from recallog_schemas import Event, Position, codec, limits
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.cli import recallog
 from support.events import event, run
@@ -566,6 +566,22 @@ def test_pinned_lessons_come_first_and_boosts_lift_others() -> None:
     run(work())
 
 
+def test_an_old_lesson_is_found_below_a_thousand_facts() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            old = retained("old", "Knead dough slowly.", type="lesson")
+            shared = retained("shared", "Knead with wet hands.", type="lesson", agent="b")
+            facts = [retained(f"f{n}", f"The miller owes {n} sacks.") for n in range(limits.RECALL_ENTRIES + 1)]
+            await memory.publish_many([old, *facts, shared.model_copy(update={"audience": ("a",)})])
+            found = await memory.long_term.lessons(*A, "knead")
+            assert {each.entry.id for each in found.lessons} == {"old", "shared"}
+            for order in ("newest", "priority"):
+                page = await memory.long_term.list(*A, order=order, type="lesson")  # type: ignore[arg-type]
+                assert ([each.id for each in page.entries], page.next) == (["old"], None)
+
+    run(work())
+
+
 # Seeding.
 
 
@@ -652,12 +668,22 @@ def test_the_commands_of_long_term_memory(tmp_path: Path) -> None:
     ]
     assert [line.split()[1] for line in ran("audit", "s", "b").out.splitlines()] == ["received", "retracted", "erased"]
     assert ran("seed", "s", "a").out == "5 entries, 5 written\n"
+    first = ran("list", "s", "a", "--limit", "3")
+    assert (len(first.out.splitlines()), first.err.split()[:2]) == (3, ["more:", "--cursor"])
+    rest = ran("list", "s", "a", "--limit", "3", *first.err.split()[1:])
+    assert (len(rest.out.splitlines()), rest.err) == (2, "")
+    assert recallog("publish", "s", "a", "memory.metered", "--payload", '{"units": 0}', **home).code == 0
+    unpaid = ran("retain", "s", "a", "Too dear.")
+    assert (unpaid.code, unpaid.out) == (1, "refused (balance)\n")
+    assert "memory.metered grants some" in unpaid.err
     assert ran("deduplicate", "s", "a").code != 0
     assert ran("retain", "s", "a", "x", "--metadata", "no json").code == 2
 
 
-@pytest.mark.parametrize("name", sorted(Memory.facades["long_term"].operations))
-def test_each_command_has_help_with_an_example(name: str) -> None:
-    shown = recallog("long-term", name, "--help")
+@pytest.mark.parametrize(
+    "command", sorted(str(each.command) for each in Memory.facades["long_term"].operations.values())
+)
+def test_each_command_has_help_with_an_example(command: str) -> None:
+    shown = recallog(*command.split(), "--help")
     assert shown.code == 0
-    assert f"Example: recallog long-term {name}" in shown.out
+    assert f"Example: recallog {command}" in shown.out

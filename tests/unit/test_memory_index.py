@@ -1,11 +1,17 @@
 """`Memory.open(index=…)`: an index of the user's own changes the relevance term of salience, and nothing else."""
 
 import asyncio
+import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, ClassVar
 
+import hypothesis
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recallog import Event, Memory
 from recallog.extending import MemoryIndex
@@ -180,6 +186,40 @@ def test_hits_that_are_not_in_the_ledger_are_left_out() -> None:
     in_memory(Strange("a"), work, said("a"))
 
 
+AGENTS = ["baker", "miller", "smith"]
+WRITTEN = st.tuples(
+    st.sampled_from(AGENTS),
+    st.sampled_from(["agent.spoke", "agent.thought", "world.observed"]),
+    st.none() | st.lists(st.sampled_from(AGENTS), max_size=2, unique=True),
+    st.sampled_from(["village", "city"]),
+)
+
+
+@hypothesis.settings(max_examples=25, deadline=None)
+@given(written=st.lists(WRITTEN, min_size=1, max_size=12), chance=st.randoms(use_true_random=False))
+def test_each_agent_is_shown_what_the_views_show_it_ranked_among_its_own(
+    written: list[tuple[str, str, list[str] | None, str]], chance: Random
+) -> None:
+    """Random audiences, and an index that finds everything in a random order, also that of others."""
+    events = [
+        event(kind, id=f"e-{n}", agent=agent, audience=audience, space=space, payload={"text": f"text {n}"})
+        for n, (agent, kind, audience, space) in enumerate(written)
+    ]
+    order = [each.id for each in events]
+    chance.shuffle(order)
+    asked = [(space, agent) for space in ("village", "city") for agent in AGENTS]
+    chance.shuffle(asked)
+
+    async def work(memory: Memory) -> None:
+        for space, agent in asked:
+            seen = {each.event.id for each in (await memory.timeline(space, agent, limit=100)).items}
+            view = await memory.salient(space, agent, QUERY, top_k=100)
+            ranked = [id_ for id_ in order if id_ in seen]
+            assert relevance(view) == {id_: (len(ranked) - n) / len(ranked) for n, id_ in enumerate(ranked)}
+
+    in_memory(Chosen(*order), work, *events)
+
+
 @pytest.mark.parametrize("query", [None, "", "  "])
 def test_without_a_query_nothing_is_searched(query: str | None) -> None:
     index = Recorded()
@@ -324,8 +364,6 @@ def test_calls_of_one_memory_do_not_overlap() -> None:
             return super().search(query, k)
 
         def _alone(self) -> None:
-            import time
-
             assert not self.inside
             self.inside += 1
             time.sleep(0.01)
@@ -336,6 +374,34 @@ def test_calls_of_one_memory_do_not_overlap() -> None:
         assert {each.relevance_by for each in asked} == {BY_INDEX}
 
     in_memory(Busy(), work, said("a"), said("b"))
+
+
+def test_a_call_of_a_cancelled_query_ends_before_the_next_one_begins() -> None:
+    entered, gate = threading.Event(), threading.Event()
+
+    class Gated(Recorded):
+        order: ClassVar[list[str]] = []
+
+        def search(self, query: str, k: int) -> Sequence[Event]:
+            self.order.append(f"{query} begins")
+            entered.set()
+            assert gate.wait(60)
+            self.order.append(f"{query} ends")
+            return super().search(query, k)
+
+    async def work(memory: Memory) -> None:
+        first = asyncio.create_task(memory.salient("village", "baker", "first"))
+        await asyncio.to_thread(entered.wait, 60)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        second = asyncio.create_task(memory.salient("village", "baker", "second"))
+        await asyncio.sleep(0.05)
+        gate.set()
+        assert (await second).relevance_by == BY_INDEX
+        assert Gated.order == ["first begins", "first ends", "second begins", "second ends"]
+
+    in_memory(Gated(), work, said("a"))
 
 
 def test_a_past_moment_is_scored_among_the_events_of_then() -> None:

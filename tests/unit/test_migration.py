@@ -169,7 +169,7 @@ def test_what_was_forgotten_or_corrected_does_not_come_back_at_the_end_of_the_ne
             assert [row.id async for row in rows_of_entries(memory, "a")] == [ANSWER]
             await memory.publish_many([change, ended("x2")])
             for _ in range(2):
-                await memory.react()
+                assert not await memory.react()
                 assert [text for text, _, _ in await kept(memory)] == left
                 assert not await memory.pending()
                 await memory.admin.rebuild()
@@ -183,8 +183,8 @@ def test_what_was_forgotten_or_corrected_does_not_come_back_at_the_end_of_the_ne
 def test_what_is_forgotten_before_the_answer_does_not_come_back_by_it() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:
-            lesson = await memory.long_term.retain("s", "a", "LESSON:  a", type="note")
             await memory.publish_many([put(["working"], "Notes", "LESSON: a"), ended()])
+            lesson = await memory.long_term.retain("s", "a", "LESSON:  a", type="note")
             await memory.long_term.forget("s", "a", [str(lesson.id)])
             await memory.react()
             assert await kept(memory) == []

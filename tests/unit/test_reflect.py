@@ -123,6 +123,25 @@ def test_without_memories_nobody_is_asked_and_nothing_is_stored() -> None:
     run(work())
 
 
+def test_what_has_nothing_to_do_with_the_question_is_quoted_by_none_and_shown_to_a_model_alone() -> None:
+    async def work() -> None:
+        question = "Who owns the mill by the river?"
+        async with Memory.in_memory() as memory:
+            await with_memories(memory)
+            answer = await memory.long_term.reflect(SPACE, AGENT, question, store=True)
+            assert (answer.answer, answer.sources, answer.stored) == ("No memories to reflect on.", (), None)
+            mill = await memory.long_term.retain(SPACE, AGENT, "The smith owns the mill by the river.")
+            answer = await memory.long_term.reflect(SPACE, AGENT, question)
+            assert (answer.answer, answer.sources) == ("1 memory: The smith owns the mill by the river.", (mill.id,))
+        stub = Stub("I do not know.")
+        async with Memory.in_memory(synthesizer=stub) as memory:
+            ids = await with_memories(memory)
+            answer = await memory.long_term.reflect(SPACE, AGENT, question)
+            assert (answer.answer, sorted(answer.sources)) == ("I do not know.", sorted(ids))
+
+    run(work())
+
+
 def test_the_offline_synthesizer_quotes_the_first_sentences_of_the_best_memories() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:

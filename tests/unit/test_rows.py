@@ -71,6 +71,16 @@ def test_access_to_a_row_that_is_not_fetched_names_its_key(rows: Rows, touch: st
     assert missing.value.row_keys == (RowKey("debts", "village", "miller", "key"),)
 
 
+def test_required_rows_are_named_together(rows: Rows) -> None:
+    others = [RowKey("debts", "village", name, "key") for name in ("miller", "smith")]
+    with pytest.raises(RowNotLoaded) as missing:
+        rows.require([BAKER, *others, others[0]])
+    assert missing.value.row_keys == tuple(others)
+    for other in others:
+        rows.load(other, None)
+    rows.require([BAKER, *others])
+
+
 def test_a_batch_writes_the_last_value_of_a_row(rows: Rows) -> None:
     owe(rows, 1)
     owe(rows, 2)

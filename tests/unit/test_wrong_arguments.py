@@ -56,6 +56,7 @@ GOOD: dict[str, Any] = {
     "event": {"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "x"}}, "events": [],
     "model": "minilm", "target": "memory://", "namespace": "notes", "key": "miller", "to": "smith", "value": "x",
     "label": "Goals", "content": "x", "session": "s-1", "text": "{}", "entry_id": "e", "entry_ids": ["e"],
+    "action_type": "bake", "summary": "x", "question": "bread",
 }  # fmt: skip
 """A value of each parameter that must be given."""
 
@@ -64,7 +65,7 @@ NO_ARGUMENT = ["bytes", "a set", "an object", "a class", "a function", "a genera
 
 TAKES_NUMBERS = frozenset({
     "window", "limit", "top_k", "entries_before", "entries_after", "budget_tokens", "turn", "partition",
-    "min_similarity", "value", "content", "base", "cost",
+    "min_similarity", "value", "content", "base", "cost", "score",
 })  # fmt: skip
 
 

@@ -6,12 +6,12 @@ from recallog.operations.parameters import After, ExtractOptions
 from recallog.reactors import extraction, extractor, synthesizer
 from recallog.reactors.extractor import ExtractionRequest, FactExtractor, Utterance
 from recallog.reactors.synthesizer import Synthesizer
+from recallog.retrieval.channels import FOUR_CHANNEL
 from recallog_schemas import limits
 from recallog_schemas.errors import ModelFailed
 from recallog_schemas.views import ExtractedFacts, RecallView, Retained, Synthesis
 
 _TYPES = ("fact", "experience")
-_LOOKED_AT = 4 * limits.SYNTHESIS_HITS
 _INSIGHT = "insight"
 _SOURCE = "reflect"
 
@@ -53,10 +53,13 @@ async def reflect(
     after: After,
 ) -> Synthesis:
     """Answer a question from facts and experiences; with `store` keep the answer, unless there are none."""
-    found = await recall(space, agent, question, top_k=_LOOKED_AT, kinds=["memory.retained"], after=after)
-    hits = [hit for hit in found.hits if hit.event.payload.get("type") in _TYPES][: limits.SYNTHESIS_HITS]
+    found = await recall(
+        space, agent, question, top_k=limits.SYNTHESIS_HITS, preset=FOUR_CHANNEL, types=_TYPES, after=after
+    )
+    # A broad question has weak hits only: a model may still find an answer in them.
+    hits = [hit for hit in found.hits if not hit.weak] or found.hits
     answer = await synthesizer.ask(given, question, hits)
-    sources = tuple(hit.event.id for hit in hits)
+    sources = () if answer == synthesizer.NOTHING else tuple(hit.event.id for hit in hits)
     stored = None
     if store and sources:
         stored = await retain(space, agent, answer, type=_INSIGHT, source=_SOURCE, based_on=sources)

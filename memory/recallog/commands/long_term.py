@@ -19,7 +19,7 @@ from recallog.index.semantic_index import SemanticIndex
 from recallog.operations.parameters import At, ExperienceOptions, RetainOptions, UpdateOptions
 from recallog.queries.entry_lookup import entries_by_id
 from recallog.reading.read_session import ReadSession
-from recallog.retrieval.similar import SimilarEntry, TextVectors, similar, similar_to_each
+from recallog.retrieval.similar import SimilarEntry, similar, similar_to_each
 from recallog_projections.index.terms import terms
 from recallog_projections.rows import RowNotLoaded, Rows
 from recallog_projections.tables import LogName, RowKey
@@ -35,14 +35,14 @@ from recallog_schemas.errors import (
     Refused,
 )
 from recallog_schemas.kinds import QualitySettings
-from recallog_schemas.views import Deduplicated, EntriesChange, MergedEntry, Retained, Seeded
+from recallog_schemas.views import Comparison, Deduplicated, EntriesChange, MergedEntry, NearestEntry, Retained, Seeded
 from recallog_streams.progress import Progress
 
 _PREFIX = re.compile(r"\s*([A-Za-z]+):")
 _ACTION = "action"
 _MIN_TERMS = "min_terms"
 _NEAREST = 8
-"""How many similar entries are looked at for one with the same readers and subject."""
+"""How many entries similar to one `deduplicate` looks at."""
 _MOST_OF_A_PAGE = limits.SCAN_ITEMS
 _COMPARED_ROWS = 32
 """Entries that `deduplicate` compares at a time: their texts are embedded together."""
@@ -106,13 +106,8 @@ async def retain(
     options: RetainOptions,
 ) -> Retained:
     """Publish a text as an entry, and answer what became of it. Raises `Refused` for one pinned entry too many."""
-    payload: dict[str, Any] = {"text": text, "type": entry_type}
-    for name, value in options.items():
-        if value is not None and name not in _ENVELOPE:
-            payload[_PAYLOAD_OF_OPTION.get(name, name)] = list(value) if isinstance(value, tuple) else value
-    envelope = {name: options[name] for name in _ENVELOPE if options.get(name) is not None}  # type: ignore[literal-required]
-    event = _event(space, agent, "retained", payload, entry_id, **envelope)
-    compares = access.components.index is not None and entry_type not in texts.NEVER_DEDUPLICATED
+    event = _entry_event(space, agent, text, entry_type, entry_id, options)
+    compares = _compares(access, entry_type)
     async with locks.of(space) if compares else nullcontext():
         look = await access.of_space(space, lambda reading: _look(access, reading, event, compares=compares), At())
         if look.answer is not None:
@@ -121,6 +116,22 @@ async def retain(
             event = _with_nearest(event, look.nearest)
         (position,) = await access.append([event])
         return _retained(event, await _verdict(access, event, position), position)
+
+
+def _entry_event(
+    space: str, agent: str, text: str, entry_type: str, entry_id: str | None, options: RetainOptions
+) -> Event:
+    payload: dict[str, Any] = {"text": text, "type": entry_type}
+    for name, value in options.items():
+        if value is not None and name not in _ENVELOPE:
+            payload[_PAYLOAD_OF_OPTION.get(name, name)] = list(value) if isinstance(value, tuple) else value
+    envelope = {name: options[name] for name in _ENVELOPE if options.get(name) is not None}  # type: ignore[literal-required]
+    return _event(space, agent, "retained", payload, entry_id, **envelope)
+
+
+def _compares(access: MemoryAccess, entry_type: str) -> bool:
+    """Whether entries of the type are compared with others before they are retained."""
+    return access.components.index is not None and entry_type not in texts.NEVER_DEDUPLICATED
 
 
 async def record_experience(
@@ -141,14 +152,27 @@ async def record_experience(
     return _retained(event, await _verdict(access, event, position), position)
 
 
-async def prepared(access: MemoryAccess, event: Event) -> Event | None:
-    """The event of an entry as `retain` would publish it; None if it would not: the views would not make it an entry,
-    or the quality gate of its agent rejects it."""
-    compares = access.components.index is not None and event.payload["type"] not in texts.NEVER_DEDUPLICATED
-    look = await access.of_space(event.space, lambda reading: _look(access, reading, event, compares=compares), At())
-    if look.answer is not None:
-        return None
-    return event if look.nearest is None else _with_nearest(event, look.nearest)
+async def compare(
+    access: MemoryAccess, space: str, agent: str, text: str, entry_type: str, options: RetainOptions
+) -> Comparison:
+    """What `retain` would answer now, and what its event would state as the nearest entry."""
+    event = _entry_event(space, agent, text, entry_type, None, options)
+    compares = _compares(access, entry_type)
+
+    async def read(reading: ReadSession) -> Comparison:
+        look = await _look(access, reading, event, compares=compares)
+        answer = look.answer
+        if answer is None:
+            stated = event if look.nearest is None else _with_nearest(event, look.nearest)
+            answer = _retained(stated, _ref(await _folded(reading, stated), stated), None)
+        return Comparison(
+            outcome=answer.outcome,
+            id=None if answer.id == event.id else answer.id,
+            reason=answer.reason,
+            nearest=None if look.nearest is None else NearestEntry(**look.nearest),
+        )
+
+    return await access.of_space(space, read, At())
 
 
 def _with_nearest(event: Event, nearest: Mapping[str, Any]) -> Event:
@@ -190,20 +214,27 @@ async def _nearest(access: MemoryAccess, reading: ReadSession, row: EntryRow) ->
         return None
     try:
         found = await similar(
-            reading, index, row.space, row.owner, row.text, owned=True, types=[row.type], limit=_NEAREST
+            reading,
+            index,
+            row.space,
+            row.owner,
+            row.text,
+            owned=True,
+            types=[row.type],
+            wants=lambda near: _compared(near) == _compared(row),
+            limit=1,
         )
     except IndexUnavailable:
         return None
-    for near in found.found:
-        if _compared(near.row) == _compared(row):
-            similarity = max(-1.0, min(near.similarity, 1.0))
-            return {
-                "id": near.row.id,
-                "version": near.row.version,
-                "similarity": similarity,
-                "model": found.model[: limits.MODEL_CHARS_MAX],
-            }
-    return None
+    if not found.found:
+        return None
+    near, similarity = found.found[0]
+    return {
+        "id": near.id,
+        "version": near.version,
+        "similarity": max(-1.0, min(similarity, 1.0)),
+        "model": found.model[: limits.MODEL_CHARS_MAX],
+    }
 
 
 def _rejected(text: str, gate: QualitySettings) -> str | None:
@@ -413,31 +444,40 @@ async def deduplicate(access: MemoryAccess, space: str, agent: str, progress: Pr
     if index is None:
         raise IndexUnavailable("the index is off; it measures how similar entries are")
     rows = await access.of_space(space, lambda reading: _compared_rows(reading, space, agent), At())
-    vectors = TextVectors()
-    gone: set[str] = set()
-    priorities: dict[str, str] = {}
     merged: list[MergedEntry] = []
     position: Position | None = None
     for first in range(0, len(rows), _COMPARED_ROWS):
         part = rows[first : first + _COMPARED_ROWS]
-        compare = partial(_similar_to, index=index, space=space, agent=agent, rows=part, vectors=vectors)
-        found = await access.of_space(space, compare, At())
-        for number, row, similar_rows in found:
+        compare = partial(_similar_to, index=index, space=space, agent=agent, rows=part)
+        for number, row, similar_rows in await access.of_space(space, compare, _from(position)):
             if progress is not None:
                 progress(first + number, len(rows))
             for near, similarity in similar_rows:
-                if row.id in gone or near.id in {row.id, *gone} or not _is_near(row, near, similarity):
+                if not _is_near(row, near, similarity):
                     continue
-                kept, archived = _kept_first(row, near)
+                # Another merge, or another program, may have ended or changed one of them.
+                live = await access.of_space(space, partial(_live, rows=(row, near)), _from(position))
+                if len(live) < 2:
+                    continue
+                kept, archived = _kept_first(*live)
                 if archived.red_line:
                     continue
-                before, other = (priorities.get(each.id, each.priority) for each in (kept, archived))
-                priority = max(before, other, key=_PRIORITIES.index)
-                position = await _merge(access, kept, archived, None if priority == before else priority)
-                priorities[kept.id] = priority
-                gone.add(archived.id)
+                position = await _merge(access, kept, archived)
                 merged.append(MergedEntry(kept=kept.id, archived=archived.id, similarity=similarity))
     return Deduplicated(merged=tuple(merged), compared=len(rows), position=position)
+
+
+def _from(position: Position | None) -> At:
+    """The views from a position on, or as they are."""
+    return At() if position is None else At(after=position)
+
+
+async def _live(reading: ReadSession, rows: Sequence[EntryRow]) -> list[EntryRow]:
+    """Those of `rows` that are live and have the same text still, as they are now."""
+    keys = [RowKey(tables.ROWS.name, row.space, row.owner, tables.key_of(row.offset)) for row in rows]
+    snapshot = await reading.snapshot(keys)
+    now = [(before, snapshot.row(tables.ROWS, *key[1:])) for before, key in zip(rows, keys, strict=True)]
+    return [row for before, row in now if row is not None and row.version == before.version]
 
 
 async def _similar_to(
@@ -446,16 +486,14 @@ async def _similar_to(
     space: str,
     agent: str,
     rows: Sequence[EntryRow],
-    vectors: TextVectors,
 ) -> list[tuple[int, EntryRow, Sequence[SimilarEntry]]]:
     """Those of `rows` that are live, as they are now, with their numbers and with what is similar to each."""
-    keys = [RowKey(tables.ROWS.name, space, agent, tables.key_of(row.offset)) for row in rows]
-    snapshot = await reading.snapshot(keys)
-    live = [
-        (number, row) for number, key in enumerate(keys) if (row := snapshot.row(tables.ROWS, *key[1:])) is not None
-    ]
-    found = await similar_to_each(reading, index, space, agent, [row for _, row in live], vectors, limit=_NEAREST)
-    return [(number, row, each.found) for (number, row), each in zip(live, found, strict=True)]
+    live = {row.offset: row for row in await _live(reading, rows)}
+    numbers = [number for number, row in enumerate(rows) if row.offset in live]
+    found = await similar_to_each(
+        reading, index, space, agent, list(live.values()), least=limits.SIMILARITY_OF_ENTRIES, limit=_NEAREST
+    )
+    return [(number, row, each.found) for number, row, each in zip(numbers, live.values(), found, strict=True)]
 
 
 _PRIORITIES = ("low", "normal", "important", "critical", "pinned")
@@ -468,11 +506,12 @@ def _kept_first(one: EntryRow, other: EntryRow) -> tuple[EntryRow, EntryRow]:
     return (archived, kept) if archived.red_line and not kept.red_line else (kept, archived)
 
 
-async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow, priority: str | None) -> Position:
-    """Archive one of two entries, and give the other one a priority. The events are written together: a pin is free
-    before it is given anew."""
+async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow) -> Position:
+    """Archive one of two entries, and give the other one the stronger priority of both. The events are written
+    together: a pin is free before it is given anew."""
     events = [_event(kept.space, kept.owner, "archived", {"entry": archived.id, "reason": f"duplicate of {kept.id}"})]
-    if priority is not None:
+    priority = max(kept.priority, archived.priority, key=_PRIORITIES.index)
+    if priority != kept.priority:
         events.append(_event(kept.space, kept.owner, "updated", {"entry": kept.id, "priority": priority}))
     return (await access.append(events))[-1]
 

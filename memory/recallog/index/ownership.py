@@ -122,5 +122,5 @@ def held_by(home: Path, owner: Owner) -> IndexUnavailable:
 def _written(home: Path) -> Owner | None:
     try:
         return _owners.decode((home / layout.INDEX_OWNER).read_bytes())
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None

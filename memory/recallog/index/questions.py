@@ -1,19 +1,23 @@
 """The embeddings of the last questions: a prompt compares one text twice, for salience and for RECALLED.
 
-And those of texts that are compared with each other.
+And the vectors of the last texts that were compared with each other.
 """
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from recallog_projections.breaker import Breaker
-from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
+from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, Vectors
 from recallog_schemas import limits
 from recallog_schemas.errors import EmbedderUnavailable
 
 QUESTIONS_KEPT = 32
 """Questions whose embeddings are kept. The longest take 0.4 MB each, with a vector for each of 256 tokens."""
+_TEXTS_KEPT = 1_024
+"""Texts whose vectors are kept: 1.5 KB each. What was just retained is compared with what is retained next."""
+_EMBEDDED_TEXTS = 32
+"""Texts of one call of the embedder: an embedder on another machine has one deadline for them."""
 
 
 class EmbeddedQuestions:
@@ -24,6 +28,7 @@ class EmbeddedQuestions:
 
     def __init__(self, deadline_seconds: float = limits.DEADLINE_SECONDS) -> None:
         self._embeddings: OrderedDict[tuple[str, str], Embedding] = OrderedDict()
+        self._vectors: OrderedDict[tuple[str, str], Vectors | None] = OrderedDict()
         self._deadline_seconds = deadline_seconds
         self._breakers: dict[str, Breaker] = {}
         """By model."""
@@ -40,9 +45,23 @@ class EmbeddedQuestions:
             self._embeddings.popitem(last=False)
         return known
 
-    async def of_texts(self, embedder: Embedder, passages: Sequence[Passage]) -> list[Embedding]:
-        """The embeddings of texts, which are not kept. Raises `EmbedderUnavailable`."""
-        return await self._embedded(embedder, passages) if passages else []
+    async def vectors(self, embedder: Embedder, texts: Iterable[str]) -> dict[str, Vectors | None]:
+        """By text: its vector; None for one that the model cannot read. Raises `EmbedderUnavailable`."""
+        wanted = list(dict.fromkeys(texts))
+        found = {
+            text: self._vectors[embedder.model, text] for text in wanted if (embedder.model, text) in self._vectors
+        }
+        new = [text for text in wanted if text not in found]
+        for first in range(0, len(new), _EMBEDDED_TEXTS):
+            part = new[first : first + _EMBEDDED_TEXTS]
+            embedded = await self._embedded(embedder, [Passage(text) for text in part])
+            found |= {text: each.vector if each.readable else None for text, each in zip(part, embedded, strict=True)}
+        for text in wanted[-_TEXTS_KEPT:]:
+            self._vectors[embedder.model, text] = found[text]
+            self._vectors.move_to_end((embedder.model, text))
+        while len(self._vectors) > _TEXTS_KEPT:
+            self._vectors.popitem(last=False)
+        return found
 
     async def _embedded(self, embedder: Embedder, passages: Sequence[Passage]) -> list[Embedding]:
         if not embedder.leaves_machine:

@@ -250,7 +250,7 @@ class Service:
             without_index = self._settings.model_copy(update={"index": "off", "log_events": log_events})
             components = replace(compose(without_index), index=self._index)
             # The process that asked counts what the answer shows.
-            self._memories[log_events] = Memory(components, progress=_report, count_reads=False)
+            self._memories[log_events] = Memory(components, progress=_report, count_accesses=False)
         return self._memories[log_events]
 
 

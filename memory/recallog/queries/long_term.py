@@ -64,32 +64,17 @@ async def get(reading: ReadSession, space: str, agent: str, entry_id: str) -> En
 async def newest(
     reading: ReadSession, space: str, agent: str, entry_type: str | None, limit: int, cursor: str | None
 ) -> EntriesPage:
-    """The live entries of an agent, newest first. Raises `InvalidArgument` for a cursor of other pages.
-
-    With a type about `limits.RECALL_ENTRIES` entries are looked at: a page may have fewer, and be followed by others.
-    """
+    """The live entries of an agent, newest first. Raises `InvalidArgument` for a cursor of other pages."""
     if cursor is not None and not re.fullmatch("[0-9]{20}", cursor):
         raise _wrong_cursor()
 
     async def read(session: ReadSession) -> EntriesPage:
         snapshot = await _of_agent(session, space, agent)
-        found: list[EntryRow] = []
-        after, last, looked_at, size = cursor, False, 0, limit
-        while not last and len(found) < limit and looked_at < limits.RECALL_ENTRIES:
-            page = await session.page(tables.ROWS, space, agent, newest_first=True, after=after, limit=size)
-            size = min(2 * size, limits.RECALL_ENTRIES)
-            last, looked_at = page.last, looked_at + len(page.items)
-            for key, row in page.items:
-                after = key
-                if entry_type is None or row.type == entry_type:
-                    found.append(row)
-                    if len(found) == limit:
-                        last = last and key == page.items[-1][0]
-                        break
+        page = await recalled.page_of(session, space, agent, entry_type, cursor, limit)
         return EntriesPage(
             **await of_agent(session, snapshot, space, agent),
-            entries=await _entry_views(session, found),
-            next=None if last else after,
+            entries=await _entry_views(session, [row for _, row in page.items]),
+            next=None if page.last or not page.items else page.items[-1][0],
         )
 
     return await reading.steady(read)
@@ -98,7 +83,8 @@ async def newest(
 async def by_priority(
     reading: ReadSession, space: str, agent: str, entry_type: str | None, limit: int, cursor: str | None
 ) -> EntriesPage:
-    """The newest `limits.RECALL_ENTRIES` live entries of an agent: pinned ones first, then by their place and boost.
+    """The newest `limits.RECALL_ENTRIES` live entries of an agent, of one type or of all: pinned ones first, then by
+    their place and boost.
 
     The i-th of n in the order of retaining has i/n, and the boost of its priority. Raises `InvalidArgument` for a
     cursor of other pages.
@@ -109,9 +95,8 @@ async def by_priority(
 
     async def read(session: ReadSession) -> EntriesPage:
         snapshot = await _of_agent(session, space, agent)
-        page = await session.page(tables.ROWS, space, agent, newest_first=True, limit=limits.RECALL_ENTRIES)
-        rows = [row for _, row in reversed(page.items) if entry_type is None or row.type == entry_type]
-        shown = [row for row, _ in prioritised(rows)]
+        page = await recalled.page_of(session, space, agent, entry_type, None, limits.RECALL_ENTRIES)
+        shown = [row for row, _ in prioritised([row for _, row in reversed(page.items)])]
         end = first + limit
         return EntriesPage(
             **await of_agent(session, snapshot, space, agent),
@@ -152,8 +137,7 @@ async def lessons(
         compared = [(each.row, each.similarity) for each in found.found]
     except IndexUnavailable:
         by = "words"
-        newest_rows = await recalled.newest(reading, space, agent)
-        compared = _by_words(query, [row for row in newest_rows if row.type == LESSON])
+        compared = _by_words(query, await recalled.newest_of_type(reading, space, agent, LESSON))
     for row, similarity in compared:
         rows[row.offset], similarities[row.offset] = row, similarity
     ranked = _ranked((row, similarities.get(row.offset, 0.0) + BOOSTS[row.priority]) for row in rows.values())[:limit]

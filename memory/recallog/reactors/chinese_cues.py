@@ -40,7 +40,7 @@ OPENERS = re.compile(
 UNCLEAR = re.compile("[你您他她它这那咱哪]|我们|什么|怎么|为何|为什么|多少|几[个时点]|如此|一样|自己说|东西")
 """Words whose meaning depends on what was said before, or on who is addressed."""
 HEDGES = re.compile(
-    "如果|要是|假如|可能|也许|大概|好像|似乎|应该|或许|恐怕|说不定|吗|呢|吧|么$|是不是|会不会|不知道|不记得|忘|开玩笑|觉得|以为"
+    "如果|要是|还是|假如|可能|也许|大概|好像|似乎|应该|或许|恐怕|说不定|吗|呢|吧|么$|是不是|会不会|不知道|不记得|忘|开玩笑|觉得|以为"
 )
 """Words of what is not certain."""
 NOT_A_FACT = re.compile(

@@ -25,7 +25,7 @@ PRESENT = _table(
     place="live reside rent",
     work="work manage lead supply sell serve hire employ",
     education="study teach attend learn",
-    possession="own drive keep",
+    possession="own drive",
     preference="like love prefer enjoy hate dislike adore avoid",
     activity="play volunteer coach collect paint cook bake sing dance run swim hike write travel drink eat use "
     "practice",
@@ -35,6 +35,11 @@ PRESENT = _table(
 )
 """Verbs in their base form: what follows "I", and with an s what follows a name."""
 
+NOUNS = frozenset(
+    verb for verb, category in PRESENT.items() if category in ("activity", "plan") or verb in ("work", "love", "like")
+)
+"""Verbs whose form in the third person is a noun too: "hot drinks"."""
+
 PAST = _table(
     place="moved lived grew settled",
     work="worked joined quit started founded opened launched managed retired applied hired acquired",
@@ -43,7 +48,8 @@ PAST = _table(
     family="married divorced raised",
     event="went visited took won lost met finished signed ran painted made wrote read saw watched volunteered gave "
     "created built participated traveled published performed hosted organized began competed hiked camped had got "
-    "celebrated tried completed donated passed broke injured planted booked ordered died",
+    "celebrated completed donated passed broke injured planted booked ordered died set heard "
+    "brought baked cooked danced played practiced earned recorded released discovered helped received",
 )
 """Verbs in the past tense."""
 
@@ -82,7 +88,7 @@ IRREGULAR = {"have": "has", "do": "does", "go": "goes", "study": "studies", "tea
 
 NOT_OWNED = _words(
     "lot bit few feeling question idea problem chance time blast look point doubt good great hard to ton while moment "
-    "couple favor request issue thing things nice fun day light soft tough"
+    "couple favor request issue thing things nice fun day light soft tough bunch"
 )
 """What "I have a …" and "I had a …" say nothing lasting with."""
 NOT_MINE = _words(
@@ -103,7 +109,7 @@ NOT_A_NAME = _words(
 
 NOT_SAID_OF = _words(
     "so very pretty super always not to doing going looking getting feeling really better worse great good fine okay "
-    "busy here over just the"
+    "busy here over just the quite similar limited correct impossible already"
 )
 """Words behind "My … is" that say nothing lasting."""
 KIN = _words(
@@ -114,7 +120,14 @@ KIN = _words(
 """Words for relatives."""
 FILLERS = _words("just really actually even absolutely definitely totally honestly truly simply basically")
 """Adverbs that a fact goes without."""
-CLOSERS = _words("too lol haha hahaha though btw as well now today :) :d xd")
+CLAUSE_STARTS = _words(
+    "i i'm i've i'd i'll my we we're we've it it's its that that's this they they're he he's she she's you you're your "
+    "there there's which who where but so because although though while when since then especially thanks thank what "
+    "how if as yeah yes no lol haha hahaha also actually plus even just hope hoping let do does did is are was were "
+    "can could would"
+)
+"""Words behind a comma that begin a clause of their own."""
+CLOSERS = _words("too lol haha hahaha though btw :) :d xd")
 """Words at the end that a fact goes without."""
 ADVERBS = _words("also still currently recently always usually often never mostly finally already mainly once")
 """Adverbs that may stand before the verb."""
@@ -137,6 +150,8 @@ UNCLEAR = _words(
     "others else"
 )
 """Words whose meaning depends on what was said before, or on who is addressed."""
+DANGLING = _words("few bunch lot bit to for after of with and or but so a the in on at by as than from")
+"""Words with which no whole clause ends."""
 HEDGES = _words(
     "maybe perhaps probably possibly might would wouldn't could couldn't should shouldn't wish if guess suppose "
     "almost hopefully unless whether think imagine kinda sorta gonna wanna may must seems seem feels feel"

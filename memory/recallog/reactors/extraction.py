@@ -43,11 +43,16 @@ class Extraction(Reactor):
         utterances = extractors.bounded([_utterance(shown) for shown in turn])
         request = ExtractionRequest(trigger.space, trigger.agent, utterances)
         facts = await extractors.ask(self._extractor, request, sleep=self._sleep)
-        found = [await self._memory.prepared(self._event(trigger, fact, seen)) for fact in facts]
+        events = [self._event(trigger, fact, seen) for fact in facts]
+        found = [await self._memory.prepared(event) for event in events if event is not None]
         return [event for event in found if event is not None]
 
-    def _event(self, trigger: DueTrigger, fact: Fact, seen: Mapping[str, Event]) -> Event:
-        subjects = [seen[id_].subject for id_ in fact.sources if seen[id_].subject is not None]
+    def _event(self, trigger: DueTrigger, fact: Fact, seen: Mapping[str, Event]) -> Event | None:
+        """The event of a fact, about the person that its sources are about; None if they are about several: to forget
+        one of them could not reach it."""
+        subjects = {seen[id_].subject for id_ in fact.sources} - {None}
+        if len(subjects) > 1:
+            return None
         at: dict[str, Any] = {} if trigger.at is None else {"at": trigger.at}
         return Event(
             space=trigger.space,
@@ -55,7 +60,7 @@ class Extraction(Reactor):
             kind="memory.retained",
             turn=trigger.turn,
             session=trigger.session,
-            subject=subjects[-1] if subjects else None,
+            subject=next(iter(subjects), None),
             payload=payload_of(fact, self._extractor) | {"sources": list(fact.sources), "cost": 0},
             **at,
         )

@@ -3,7 +3,7 @@
 A sentence is taken apart into clauses. A clause is a fact if it says something lasting of its speaker ("I live in
 Berlin"), of what is the speaker's ("My sister is a nurse") or of a name ("Acme Corp prefers React"), and if it can be
 understood alone: questions, guesses and clauses with "it", "you" or "there" are left out. The first person becomes the
-name of the speaker. The same texts always give the same facts.
+name of the speaker, and "last Friday" a date. The same texts always give the same facts.
 """
 
 import re
@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 from recallog.reactors import chinese_cues as chinese
 from recallog.reactors import english_cues as english
 from recallog.reactors.extractor import ExtractionRequest, Fact, FactExtractor, Utterance
+from recallog.reactors.relative_times import dated
 from recallog_schemas import kinds
 
 VERSION = 1
@@ -39,17 +40,22 @@ _SENTENCE = re.compile("[^.!?。！？\uff1b;\\n]+(?:\\.(?=\\S)[^.!?。！？\uf
 _HAN = re.compile("[\u4e00-\u9fff]")
 
 _CLAUSE = re.compile(
-    r"\s*(?:,|;|:|\u2014|\u2013|\s-\s|\.\.\.|\u2026)\s*"
-    r"|\s+(?:but|because|although|though|while|when|until|since|so that)\s+"
-    r"|\s+and\s+(?=I\b|my\b|we\b|it\b|they\b|he\b|she\b|you\b|the\b)|\s+so\s+(?=I\b|my\b|we\b|it\b|you\b)",
+    r"\s*(?:;|:|\u2014|\u2013|\s-\s|\.\.\.|\u2026)\s*"
+    r"|\s+but\s+|\s+(?:and|so)\s+(?=(?:I|im|ive|my|we|it|its|they|he|she|you|the|that|this)\b)",
     re.IGNORECASE,
 )
+_SUBORDINATE = re.compile(
+    r"\s+(?:because|cause|although|though|while|when|whenever|until|since|as soon as|so that)\s[^,]*", re.IGNORECASE
+)
+"""What holds only together with the clause before it."""
 _WORD = re.compile(r"[^\s\"\u201c\u201d]+")
+_SPELLINGS = {"i": "I", "im": "I'm", "Im": "I'm", "i'm": "I'm", "ive": "I've", "Ive": "I've", "i've": "I've"}
 _NAME = re.compile(r"[A-Z][\w&.-]*(?:'s)?(?:\s+(?:of\s+|the\s+|&\s+)?[A-Z][\w&.-]*){0,3}")
 _CAPITAL = re.compile(r"(?<=[a-z,] )[A-Z][\w-]+")
 _EDGES = " ,.!?;:~\"'\u201c\u201d"
 
 _CHINESE_CLAUSE = re.compile("[，,、：:…~\\s—]+")
+_PARTICLES = "啊哦嘛呀啦哈呐哟喔噢嗯~ "
 _CHINESE_CUE = re.compile("|".join(f"(?P<{category}>{cue})" for category, cue in chinese.CUES))
 _CHINESE_NAME = re.compile("[A-Z][A-Za-z]*|《[^》]{1,20}》|「[^」]{1,20}」|“[^”]{1,20}”")
 _WEAK_CUES = frozenset({"event", "plan", "possession"})
@@ -91,7 +97,7 @@ def _facts_of(said: Utterance, names: frozenset[str]) -> Iterator[Fact]:
         clauses = _chinese(sentence, said, names) if _HAN.search(sentence) else _english(sentence, said, names)
         for clause in clauses:
             sources = () if said.id is None else (said.id,)
-            yield Fact(clause.text, clause.entity, clause.category, clause.confidence, sources)
+            yield Fact(dated(clause.text, said.at), clause.entity, clause.category, clause.confidence, sources)
             found += 1
             if found == _FACTS_OF_A_TEXT:
                 return
@@ -112,7 +118,7 @@ def _sentences(text: str) -> Iterator[str]:
 def _english(sentence: str, said: Utterance, names: frozenset[str]) -> Iterator[_Clause]:
     if sentence.lower().startswith(("if ", "when ", "as if ", "let's ", "imagine ", "let me ")):
         return
-    for part in _CLAUSE.split(sentence):
+    for part in _clauses(sentence, names):
         words = _WORD.findall(part.strip(_EDGES))
         while words and words[0].strip(_EDGES).lower() in english.OPENERS:
             words = words[1:]
@@ -124,6 +130,26 @@ def _english(sentence: str, said: Utterance, names: frozenset[str]) -> Iterator[
         clause = _of_speaker(words, said) or _of_speakers_own(words, said) or _of_name(words, said, names)
         if clause is not None:
             yield clause
+
+
+def _clauses(sentence: str, names: frozenset[str]) -> Iterator[str]:
+    """The clauses of a sentence. What follows a comma belongs to the clause before it, unless it begins one itself or
+    addresses somebody."""
+    clause = ""
+    for part in _CLAUSE.split(_SUBORDINATE.sub("", sentence)):
+        for index, piece in enumerate(re.split(r"\s*,\s*", part)):
+            if (
+                not index
+                or not clause
+                or piece.partition(" ")[0].lower() in english.CLAUSE_STARTS
+                or piece.strip(_EDGES) in names
+            ):
+                yield clause
+                clause = piece
+            else:
+                clause = f"{clause}, {piece}"
+        yield clause
+        clause = ""
 
 
 def _without_time(words: list[str]) -> list[str]:
@@ -139,6 +165,8 @@ def _without_time(words: list[str]) -> list[str]:
 def _is_clear(words: Sequence[str]) -> bool:
     """Whether the words are understood alone, and say what is certain."""
     plain = [word.strip(_EDGES).lower() for word in words]
+    if plain and plain[-1] in english.DANGLING:
+        return False
     if english.HEDGES.intersection(plain[index] for index, word in enumerate(words) if not word.startswith("May")):
         return False
     for index, word in enumerate(plain):
@@ -151,7 +179,7 @@ def _is_clear(words: Sequence[str]) -> bool:
 
 def _of_speaker(words: Sequence[str], said: Utterance) -> _Clause | None:
     """A clause of the first person as a fact about its speaker; None if it is none."""
-    first, rest = words[0], list(words[1:])
+    first, rest = _SPELLINGS.get(words[0], words[0]), list(words[1:])
     joined = {"I'm": "am", "I've": "have", "I'd": ""}.get(first)
     if joined:
         rest.insert(0, joined)
@@ -172,6 +200,8 @@ def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
     if len(rest) < 2:
         return None
     verb, after = rest[0].lower(), [word.lower() for word in rest[1:]]
+    if after[0] == "a" and after[1:2] and after[1] in ("few", "bit", "lot", "ton", "bunch"):
+        return None
     if verb in ("am", "was"):
         category = _category_of_state(after)
         return None if category is None else (["is" if verb == "am" else verb, *rest[1:]], category)
@@ -254,7 +284,10 @@ def _conjoined(words: Sequence[str]) -> list[str]:
 
 
 def _of_speakers_own(words: Sequence[str], said: Utterance) -> _Clause | None:
-    """A clause that begins with "My": a fact about what is the speaker's."""
+    """A clause that begins with "My" or "One of my": a fact about what is the speaker's."""
+    if [word.lower() for word in words[:3]] == ["one", "of", "my"]:
+        own = _of_speakers_own(words[2:], said)
+        return None if own is None else own._replace(text=f"One of {own.text}")
     if words[0].lower() != "my":
         return None
     for index in range(2, min(6, len(words) - 1)):
@@ -305,7 +338,7 @@ def _of_name(words: Sequence[str], said: Utterance, names: frozenset[str]) -> _C
     elif verb == "has":
         found = _having(rest, after)
         category = None if found is None else found[1]
-    elif (base := _base(verb)) in english.PRESENT and verb != base:
+    elif (base := _base(verb)) in english.PRESENT and verb != base and (is_known or base not in english.NOUNS):
         category = english.PRESENT[base]
     elif verb in english.PAST and is_known and len(after) >= 2:
         category = english.PAST[verb]
@@ -328,9 +361,13 @@ def _base(verb: str) -> str:
 def _clause(words: Iterable[str], entity: str, category: str, confidence: float) -> _Clause:
     """The words as a sentence, with those of the first person replaced by the third."""
     said = [english.OWN_WORDS.get(word.lower().strip(_EDGES), word) for word in words]
-    name = said[0].removesuffix("'s")
-    text = " ".join(name if index and word == "I" else word for index, word in enumerate(said))
-    return _Clause(f"{text.rstrip(_EDGES)}.", entity, category, confidence)
+    for index in range(1, len(said)):
+        if said[index] == "I":
+            said[index] = said[0].removesuffix("'s")
+            following = said[index + 1 : index + 2]
+            if following and (following[0] in english.PRESENT or following[0] == "have"):
+                said[index + 1] = _third(following[0])
+    return _Clause(f"{' '.join(said).rstrip(_EDGES)}.", entity, category, confidence)
 
 
 # Chinese
@@ -389,4 +426,4 @@ def _chinese_names(words: str, said: Utterance, names: frozenset[str]) -> Iterat
 
 
 def _chinese_clause(text: str, entity: str, cue: re.Match[str], confidence: float) -> _Clause:
-    return _Clause(f"{text}。", entity, cue.lastgroup or "identity", confidence)
+    return _Clause(f"{text.rstrip(_PARTICLES)}。", entity, cue.lastgroup or "identity", confidence)

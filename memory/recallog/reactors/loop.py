@@ -163,13 +163,19 @@ class ReactorLoop:
             recurring = await self._recurring(scopes, skip_loops)
             misconfigured: dict[str, ModelMisconfigured] = {}
             reactions, answered = [], 0
-            for scope in scopes:
-                async for triggers_due in self._work(scope, ends[scope.partition], skip_loops):
-                    for number, trigger in enumerate(triggers_due, start=1):
-                        reactions.append(await self._answer_unless(misconfigured, trigger))
-                        if progress is not None:
-                            progress(answered + number, answered + len(triggers_due) + len(recurring))
-                    answered += len(triggers_due)
+            # A model may take long, and what follows by a rule, such as the rest of an erasure, does not wait for it.
+            left: list[_Scope] = []
+            for by_rule in (True, False):
+                for scope in scopes if by_rule else left:
+                    async for found_due in self._work(scope, ends[scope.partition], skip_loops):
+                        triggers_due = [each for each in found_due if self._is_pure(each) == by_rule]
+                        if by_rule and len(triggers_due) < len(found_due) and scope not in left:
+                            left.append(scope)
+                        for number, trigger in enumerate(triggers_due, start=1):
+                            reactions.append(await self._answer_unless(misconfigured, trigger))
+                            if progress is not None:
+                                progress(answered + number, answered + len(triggers_due) + len(recurring))
+                        answered += len(triggers_due)
             for number, trigger in enumerate(recurring, start=1):
                 reactions.append(await self._answer_unless(misconfigured, trigger))
                 if progress is not None:
@@ -195,8 +201,10 @@ class ReactorLoop:
     async def _answer_unless(
         self, misconfigured: dict[str, ModelMisconfigured], trigger: DueTrigger
     ) -> Reaction | None:
-        """The published answer, unless the model for this kind of trigger is misconfigured: what falls due behind the
-        trigger, such as the rest of an erasure, does not wait for an operator."""
+        """The published answer; None if the model for this kind of trigger is misconfigured.
+
+        That is for an operator to correct. Other kinds are answered all the same.
+        """
         if trigger.kind in misconfigured:
             return None
         try:
@@ -204,6 +212,10 @@ class ReactorLoop:
         except ModelMisconfigured as error:
             misconfigured[trigger.kind] = error
             return None
+
+    def _is_pure(self, trigger: DueTrigger) -> bool:
+        reactor = self._by_kind.get(trigger.kind)
+        return reactor is not None and reactor.pure
 
     async def _work(self, scope: "_Scope", end: int, skip_loops: bool) -> AsyncIterator[list[DueTrigger]]:
         """The triggers that events before the offset `end` made due, a few at a time: answers may make others due."""

@@ -15,7 +15,7 @@ from recallog_schemas.shortening import cut, first_sentence
 from recallog_schemas.views import RecallHit
 
 NOTHING = "No memories to reflect on."
-"""The answer where no entry was found; no synthesizer is asked."""
+"""The answer where no entry was found; no synthesizer is asked. A synthesizer may give it too."""
 
 _QUOTES_MAX = 5
 _QUOTE_CHARS_MAX = 200
@@ -28,6 +28,7 @@ class Synthesizer(ABC):
     @abstractmethod
     async def synthesize(self, question: str, hits: Sequence[RecallHit]) -> str:
         """The answer to `question` from `hits`: facts and experiences, best first, at most `limits.SYNTHESIS_HITS`.
+        Weak ones are among them only if all are weak.
 
         Raises `ModelFailed` if this request failed, and `ModelMisconfigured` if every request will fail. `ask`
         repeats a request after a temporary failure, and treats any other exception as one.
@@ -39,9 +40,11 @@ class Synthesizer(ABC):
 
 
 class ExtractiveSynthesizer(Synthesizer):
-    """Quotes the first sentences of the best hits, best first. The same hits always have the same answer."""
+    """Quotes the first sentences of the best hits, best first; `NOTHING` if all are weak. It is a pure function."""
 
     async def synthesize(self, question: str, hits: Sequence[RecallHit]) -> str:
+        if all(hit.weak for hit in hits):
+            return NOTHING
         quotes = list(dict.fromkeys(quote for hit in hits if (quote := _first_sentence(hit.text))))[:_QUOTES_MAX]
         return f"{len(hits)} {'memory' if len(hits) == 1 else 'memories'}: {' '.join(quotes)}"
 

@@ -69,4 +69,6 @@ def _as_entry(space: str, agent: str, label: str, row: ItemRow) -> EntryRow:
         audience=(),
         shared=False,
         preseeded=False,
+        since=row.offset,
+        since_at=row.at,
     )

@@ -45,19 +45,17 @@ async def _ranked(session: ReadSession, space: str, agent: str, query: str, limi
     graphs = (agent, "")
     reached = await _named(session, space, graphs, query)
     seen = set(reached)
-    weights: dict[Fact, float] = {}
-    named: Counter[Fact] = Counter()
-    for hop, weight in enumerate(_WEIGHTS):
+    best: dict[Fact, float] = {}
+    for weight in _WEIGHTS:
         known = await _entities(session, space, graphs, reached)
-        facts = Counter(fact for entity in known.values() for fact in _newest(entity))
-        for fact, count in facts.items():
-            if fact not in weights:
-                weights[fact], named[fact] = weight, count
-        if hop + 1 < len(_WEIGHTS):
-            reached = _neighbours(known.values(), seen)
-            seen.update(reached)
-    best = sorted(weights, key=lambda fact: (-weights[fact], -named[fact], -fact.offset))
-    return [Found(fact.offset, fact.owner, weights[fact]) for fact in best[:limit]]
+        named = Counter(fact for entity in known.values() for fact in _newest(entity))
+        new = [fact for fact in named if fact not in best]
+        best |= dict.fromkeys(sorted(new, key=lambda fact: (-named[fact], -fact.offset)), weight)
+        if len(best) >= limit:
+            break
+        reached = _neighbours(known.values(), seen)
+        seen.update(reached)
+    return [Found(fact.offset, fact.owner, weight) for fact, weight in list(best.items())[:limit]]
 
 
 async def _named(session: ReadSession, space: str, graphs: Sequence[str], query: str) -> list[str]:
@@ -108,8 +106,10 @@ async def _entities(
     }
 
 
-def _newest(entity: Sequence[Entity]) -> list[Fact]:
+def _newest(entity: Sequence[Entity]) -> Sequence[Fact]:
     """The newest facts of an entity, in any graph."""
+    if len(entity) == 1:
+        return entity[0].facts[-limits.GRAPH_HOP_FACTS :]
     facts = {fact for row in entity for fact in row.facts[-limits.GRAPH_HOP_FACTS :]}
     return sorted(facts, key=lambda fact: -fact.offset)[: limits.GRAPH_HOP_FACTS]
 

@@ -17,11 +17,12 @@ from recallog.retrieval.query import QueryTerms, RecallQuery, query_terms
 from recallog.retrieval.time_scope import TimeScope
 from recallog.retrieval.weights import LATE_IDF_POWER, REACH
 from recallog_projections.index import identifiers, points, terms, token_codec
-from recallog_projections.index.documents import ALONE, point_id
+from recallog_projections.index.documents import ALONE, entry_point_id, point_id
 from recallog_projections.index.embedders.embedder import Embedding
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Hit, Search, Sparse
 from recallog_projections.views.entries.reading import CAPTURED
 from recallog_projections.views.entries.reading import KIND as ENTRY_KIND
+from recallog_projections.views.entries.tables import EntryRow
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexDamaged
 
@@ -150,6 +151,12 @@ async def events(
         for each in chosen
         if not each.is_entry
     }
+
+
+async def without_points(index: IndexSnapshot, rows: Sequence[EntryRow]) -> list[EntryRow]:
+    """Those of the entries that the index does not have in this form: it retains a limited number of ended ones."""
+    stored = await index.engine.retrieve(index.collection, [entry_point_id(row) for row in rows], payload=())
+    return [row for row in rows if entry_point_id(row) not in stored]
 
 
 def _misplaced(query: RecallQuery, candidate: Candidate, payload: Mapping[str, Any]) -> str:

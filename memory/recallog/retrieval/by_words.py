@@ -116,11 +116,10 @@ def of_entries(
     if idf is None:
         frequency = {term: sum(term in each for each in weights) for term in searched}
         idf = {term: inverse_frequency(sum(map(bool, weights)), frequency[term]) for term in searched}
-    asked = set(searched)
     scores = {
         row.offset: sum(idf[term] * each[term] for term in shared)
         for row, each in zip(entries, weights, strict=True)
-        if (shared := asked & each.keys())
+        if (shared := [term for term in searched if term in each])
     }
     return scores, idf
 

@@ -7,7 +7,7 @@ ended, or that the agent may not read, is dropped, and one with a newer text is 
 from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 
-from recallog.reading.read_session import ReadSession
+from recallog.reading.read_session import Page, ReadSession
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.weights import REACH
 from recallog_projections.tables import RowKey
@@ -37,6 +37,32 @@ async def at(
     snapshot = await reading.snapshot(needs)
     rows = [snapshot.row(tables.ROWS, *need[1:]) for need in needs]
     return {row.offset: row for row in rows if row is not None and entry_reading.may_read(agent, row)}
+
+
+async def page_of(
+    session: ReadSession, space: str, agent: str, entry_type: str | None, after: str | None, limit: int
+) -> Page[EntryRow]:
+    """The live entries of an agent, of one type or of all, newest first, behind the key `after`."""
+    if entry_type is None:
+        return await session.page(tables.ROWS, space, agent, newest_first=True, after=after, limit=limit)
+    prefix = f"{entry_type}/"
+    behind = None if after is None else f"{prefix}{after}"
+    page = await session.page(tables.OF_TYPE, space, agent, prefix=prefix, newest_first=True, after=behind, limit=limit)
+    keys = [key.removeprefix(prefix) for key, _ in page.items]
+    snapshot = await session.snapshot([RowKey(tables.ROWS.name, space, agent, key) for key in keys])
+    rows = [(key, snapshot.row(tables.ROWS, space, agent, key)) for key in keys]
+    return Page([(key, row) for key, row in rows if row is not None], page.last)
+
+
+async def newest_of_type(reading: ReadSession, space: str, agent: str, entry_type: str) -> Sequence[EntryRow]:
+    """The newest live entries of a type: of the agent's own, and of all that it may read, `limits.RECALL_ENTRIES`."""
+
+    async def read(session: ReadSession) -> list[EntryRow]:
+        own = await page_of(session, space, agent, entry_type, None, limits.RECALL_ENTRIES)
+        return [*(row for _, row in own.items), *await _newest(session, space, agent)]
+
+    found = {row.offset: row for row in await reading.steady(read) if row.type == entry_type}
+    return [row for row in found.values() if entry_reading.may_read(agent, row)]
 
 
 async def newest(reading: ReadSession, space: str, agent: str) -> Sequence[EntryRow]:

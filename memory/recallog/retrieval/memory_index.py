@@ -7,6 +7,7 @@ as events that another agent was shown, is left out here: an agent sees what the
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
@@ -47,6 +48,9 @@ class FedIndex:
         self._fed: set[tuple[str, int]] = set()
         """Their spaces and offsets."""
         self._locks: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="recallog-memory-index")
+        """Of its methods that are no coroutines: a call goes on when the query that made it is cancelled, and the next
+        one waits for it."""
 
     async def ranked(self, space: str, memories: Sequence[RememberedEvent], query: str) -> list[int]:
         """The offsets of the best of `memories`, which are in ledger order, for a query, the best first.
@@ -64,7 +68,7 @@ class FedIndex:
         new = (memory for memory in memories if (space, memory.offset) not in self._fed)
         for part in _parts(new):
             events = [codec.decode(memory.data) for memory in part]
-            await _called(self._index.index, events)
+            await self._called(self._index.index, events)
             for memory, event in zip(part, events, strict=True):
                 self._fed.add((space, memory.offset))
                 self._offsets[space, event.id] = memory.offset
@@ -73,7 +77,7 @@ class FedIndex:
         wanted = min(limits.RECALL_CANDIDATES, len(candidates))
         k = wanted
         while wanted:
-            hits = await _called(self._index.search, query, k)
+            hits = await self._called(self._index.search, query, k)
             ranked: dict[int, None] = {}
             for hit in hits:
                 if not isinstance(hit, Event):
@@ -85,6 +89,13 @@ class FedIndex:
                 return list(ranked)[:wanted]
             k = min(_MORE * k, HITS_MAX)
         return []
+
+    async def _called(self, method: Callable[..., Any], *arguments: object) -> Any:
+        """What a method of the user's index returns."""
+        if inspect.iscoroutinefunction(method):
+            return await method(*arguments)
+        answer = await asyncio.get_running_loop().run_in_executor(self._thread, method, *arguments)
+        return await answer if inspect.isawaitable(answer) else answer
 
     def _forget(self) -> None:
         """Forget the events that were fed first, beyond `FED_EVENTS_KEPT`."""
@@ -104,11 +115,3 @@ def _parts(memories: Iterable[RememberedEvent]) -> Iterator[list[RememberedEvent
     remaining = iter(memories)
     while part := list(islice(remaining, FED_EVENTS)):
         yield part
-
-
-async def _called(method: Callable[..., Any], *arguments: object) -> Any:
-    """What a method of the user's index returns."""
-    if inspect.iscoroutinefunction(method):
-        return await method(*arguments)
-    answer = await asyncio.to_thread(method, *arguments)
-    return await answer if inspect.isawaitable(answer) else answer

@@ -4,6 +4,7 @@
 words. A channel that fails is left out, and the weights of the others stay as they are.
 """
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -64,13 +65,18 @@ async def recall(reading: ReadSession, index: SemanticIndex | None, cache: TermC
     `index` is None if the index is off: `semantic` then finds nothing, and `keyword` compares the newest entries, which
     is not degraded. Where the index fails, `degraded` names the channels that suffer.
     """
-    indexed = await entries_by_index.find(index, reading.partition, query, _depth(query))
+    # The engine and the model work while the views are read.
+    searching = asyncio.ensure_future(entries_by_index.find(index, reading.partition, query, _depth(query)))
     try:
-        return await _recalled(reading, cache, query, indexed)
+        return await _recalled(reading, cache, query, searching)
     except IndexUnavailable as error:
         if index is not None and isinstance(error, IndexDamaged):
             index.note_damage(reading.partition, str(error))
-        return await _recalled(reading, cache, query, EntriesByIndex.failed_with(query, error))
+        failed: asyncio.Future[EntriesByIndex] = asyncio.get_running_loop().create_future()
+        failed.set_result(EntriesByIndex.failed_with(query, error))
+        return await _recalled(reading, cache, query, failed)
+    finally:
+        searching.cancel()
 
 
 def now_of(snapshot: Snapshot, query: RecallQuery) -> datetime | None:
@@ -89,7 +95,9 @@ def _depth(query: RecallQuery) -> int:
     return max(limits.PRESET_CANDIDATES, 2 * query.top_k)
 
 
-async def _recalled(reading: ReadSession, cache: TermCache, query: RecallQuery, indexed: EntriesByIndex) -> RecallView:
+async def _recalled(
+    reading: ReadSession, cache: TermCache, query: RecallQuery, searching: asyncio.Future[EntriesByIndex]
+) -> RecallView:
     needs = [RowKey(settings.AGENTS.name, query.space, query.agent), RowKey(clock.NOW.name, query.space)]
     needs += entry_presence.rows(query.space)
 
@@ -97,9 +105,10 @@ async def _recalled(reading: ReadSession, cache: TermCache, query: RecallQuery, 
         snapshot = await session.snapshot(needs, [(LogName(episodic.OWN.name, query.space, query.agent), 0)])
         if not query.text.strip() or not entry_presence.has_entries(snapshot, query.space):
             return snapshot, _Rankings()
-        return snapshot, await _rankings(session, snapshot, cache, query, indexed)
+        return snapshot, await _rankings(session, snapshot, cache, query, searching)
 
     snapshot, found = await reading.steady(read)
+    indexed = await searching
     lag = index_lag.of(indexed.index, snapshot)
     degraded = [*indexed.degraded, *([lag.degraded] if lag.degraded else [])]
     return RecallView(
@@ -120,20 +129,27 @@ async def _recalled(reading: ReadSession, cache: TermCache, query: RecallQuery, 
 
 
 async def _rankings(
-    session: ReadSession, snapshot: Snapshot, cache: TermCache, query: RecallQuery, indexed: EntriesByIndex
+    session: ReadSession,
+    snapshot: Snapshot,
+    cache: TermCache,
+    query: RecallQuery,
+    searching: asyncio.Future[EntriesByIndex],
 ) -> _Rankings:
     """What the channels of the query find."""
-    # A past may have entries that the index does not have any more.
+    newest = await _newest(session, query) if TEMPORAL in query.weights else []
+    linked: Sequence[tuple[int, str, float]] = ()
+    if ENTITY in query.weights:
+        linked = await by_entities.ranked(session, query.space, query.agent, query.text, limit=_depth(query))
+    indexed = await searching
+    # A past may also have entries that the index does not have any more.
     same = (
         indexed.index is not None
         and query.at_until is None
         and entry_presence.are_as_at(snapshot, query.space, indexed.index.checkpoint)
     )
     by_words_too = KEYWORD in query.weights and not (same and KEYWORD in indexed.found)
-    newest = await _newest(session, query) if by_words_too or TEMPORAL in query.weights else []
-    linked: Sequence[tuple[int, str, float]] = ()
-    if ENTITY in query.weights:
-        linked = await by_entities.ranked(session, query.space, query.agent, query.text, limit=_depth(query))
+    if by_words_too and TEMPORAL not in query.weights:
+        newest = await _newest(session, query)
     found = _Rankings({row.offset: row for row in newest}, idf=indexed.idf)
     addresses = {(each.owner, each.offset) for entries in indexed.found.values() for each in entries}
     addresses |= {(owner, offset) for offset, owner, _ in linked}

@@ -71,15 +71,13 @@ class RecallQuery:
         return Filter(
             self.space,
             (self.agent, EVERYBODY),
-            until=None if self.at_until is None else micros(self.at_until) + 1,
             offset_until=self.offset_until,
+            at_until=None if self.at_until is None else micros(self.at_until),
         )
 
     def wanted(self) -> Filter:
         """The engine's filter for the memories that may answer."""
         seen = self.visible()
-        bounds = (seen.until, None if self.until is None else micros(self.until))
-        untils = [bound for bound in bounds if bound is not None]
         return Filter(
             seen.space,
             seen.readers,
@@ -88,8 +86,9 @@ class RecallQuery:
             kinds_except=[CAPTURED],
             session=self.session,
             since=None if self.since is None else micros(self.since),
-            until=min(untils, default=None),
+            until=None if self.until is None else micros(self.until),
             offset_until=seen.offset_until,
+            at_until=seen.at_until,
         )
 
     def searched(self) -> list[Filter]:

@@ -129,12 +129,15 @@ async def _recalled(
             if index is not None:
                 snapshot = await reading.snapshot(rows, logs)
             memories = snapshot.memories(query.space, query.agent)
-        # A past may also have entries that the index does not have any more.
         same = query.at_until is None and entry_presence.are_as_at(snapshot, query.space, gathered.index_checkpoint)
         if not same and entry_presence.has_entries(snapshot, query.space):
-            for row in await entries_of.newest(reading, query.space, query.agent):
-                if row.offset not in gathered.entries and not row.captured:  # its event is a memory
-                    entries[row.offset] = row
+            newest_entries = await entries_of.newest(reading, query.space, query.agent)
+            # A captured call of a tool is found as its event.
+            others = [row for row in newest_entries if row.offset not in gathered.entries and not row.captured]
+            if gathered.index is not None and gathered.index_checkpoint >= snapshot.processed:
+                # It has the forms of the past too, unless there were too many.
+                others = await by_index.without_points(gathered.index, others)
+            entries |= {row.offset: row for row in others}
         own_settings = snapshot.row(settings.AGENTS, query.space, query.agent)
         for block in await blocks.included(reading, query.space, query.agent, own_settings):
             entries[block.offset] = block

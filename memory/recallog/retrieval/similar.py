@@ -3,9 +3,8 @@
 The cosine is that of two texts alone: what a writer records as `nearest`, and what lessons are ranked by.
 """
 
-from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,8 @@ from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.read_session import ReadSession
 from recallog.retrieval import entries
-from recallog_projections.index.embedders.embedder import Passage, Vectors
+from recallog_projections.index.documents import entry_point_id
+from recallog_projections.index.embedders.embedder import Vectors
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Search
 from recallog_projections.tables import RowKey
 from recallog_projections.views.entries import reading as entry_reading
@@ -24,11 +24,10 @@ from recallog_schemas import limits
 
 _CANDIDATES = 4
 """How many times as many points are searched as entries are wanted: some of them may have changed since."""
+_CANDIDATES_LEAST = 32
+_STORED_ERROR = 0.01
+"""By how much a cosine with stored vectors may differ from that of the texts: ten times what 8 bits a number change."""
 _DECIMALS = 6
-_EMBEDDED_TEXTS = 32
-"""Texts of one call of the embedder: an embedder on another machine has one deadline for them."""
-_VECTORS_KEPT = 20_000
-"""Vectors that are kept while many texts are compared: about 30 MB."""
 
 
 class SimilarEntry(NamedTuple):
@@ -46,36 +45,16 @@ class SimilarEntries(NamedTuple):
     """The identity of the model that compared them."""
 
 
-class TextOfTypes(NamedTuple):
-    """A text, and the types of the entries that it is compared with."""
+class _Asked(NamedTuple):
+    """A text that entries are compared with."""
 
     text: str
+    vector: Vectors | None
+    """Its vector, perhaps as the index has stored it; None if the model cannot read the text."""
     types: Collection[str] | None
-
-
-class TextVectors:
-    """The vectors of the texts that were compared last, which are then embedded once."""
-
-    def __init__(self) -> None:
-        self._model = ""
-        self._vectors: OrderedDict[str, Vectors | None] = OrderedDict()
-
-    async def of(self, index: IndexSnapshot, texts: Iterable[str]) -> dict[str, Vectors | None]:
-        """By text: its vector; None for one that the model cannot read. Raises `EmbedderUnavailable`."""
-        if index.embedder.model != self._model:
-            self._model = index.embedder.model
-            self._vectors.clear()
-        wanted = list(dict.fromkeys(texts))
-        found = {text: self._vectors[text] for text in wanted if text in self._vectors}
-        new = [text for text in wanted if text not in found]
-        for first in range(0, len(new), _EMBEDDED_TEXTS):
-            part = new[first : first + _EMBEDDED_TEXTS]
-            embedded = await index.questions.of_texts(index.embedder, [Passage(text) for text in part])
-            found |= {text: each.vector if each.readable else None for text, each in zip(part, embedded, strict=True)}
-        self._vectors |= found
-        while len(self._vectors) > _VECTORS_KEPT:
-            self._vectors.popitem(last=False)
-        return found
+    """The types of the entries; None: all."""
+    offset: int | None = None
+    """The offset of the entry that has the text: it is not compared with itself."""
 
 
 async def similar(
@@ -87,15 +66,18 @@ async def similar(
     *,
     owned: bool,
     types: Collection[str] | None = None,
+    wants: Callable[[EntryRow], bool] = lambda row: True,
     limit: int,
 ) -> SimilarEntries:
     """The live entries most similar to `text`: those that `agent` owns, or all that it may read; of some types, or all.
 
     Entries that the index has not processed are compared too, the newest `limits.SIMILAR_ENTRIES` of them. A text that
-    the model cannot read is similar to none. Raises `IndexUnavailable`.
+    the model cannot read is similar to none. Entries that are not wanted are left out. Raises `IndexUnavailable`.
     """
-    compared = _Comparison(reading, await index.open(reading.partition), space, agent, owned=owned, limit=limit)
-    (found,) = await compared.of([TextOfTypes(text, types)])
+    opened = await index.open(reading.partition)
+    vectors = await opened.questions.vectors(opened.embedder, [text])
+    compared = _Comparison(reading, opened, space, agent, owned, wants, limit, -1.0)
+    (found,) = await compared.of([_Asked(text, vectors[text], types)])
     return found
 
 
@@ -105,21 +87,21 @@ async def similar_to_each(
     space: str,
     agent: str,
     rows: Sequence[EntryRow],
-    vectors: TextVectors,
     *,
+    least: float,
     limit: int,
 ) -> list[SimilarEntries]:
-    """For each of `rows`, the entries of the agent of its type that are most similar to it, itself among them.
+    """For each of `rows`, the other entries of the agent of its type that are most similar to it.
 
-    `vectors` are those of earlier calls. Raises `IndexUnavailable`.
+    Those whose similarity is below `least` may be missing. Raises `IndexUnavailable`.
     """
-    compared = _Comparison(
-        reading, await index.open(reading.partition), space, agent, owned=True, limit=limit, vectors=vectors
-    )
-    return await compared.of([TextOfTypes(row.text, [row.type]) for row in rows])
+    opened = await index.open(reading.partition)
+    compared = _Comparison(reading, opened, space, agent, True, lambda row: True, limit, least)
+    vectors = await compared.stored(rows)
+    return await compared.of([_Asked(row.text, vectors[row.offset], [row.type], row.offset) for row in rows])
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Comparison:
     """Compares texts with the live entries of an agent, or with all that it may read, at one moment."""
 
@@ -128,23 +110,41 @@ class _Comparison:
     space: str
     agent: str
     owned: bool
+    wants: Callable[[EntryRow], bool]
     limit: int
-    vectors: TextVectors = field(default_factory=TextVectors)
+    least: float
 
-    async def of(self, texts: Sequence[TextOfTypes]) -> list[SimilarEntries]:
-        """The entries that are most similar to each of `texts`."""
-        asked = await self.vectors.of(self.index, [each.text for each in texts])
-        found = iter(await self._candidates([each for each in texts if asked[each.text] is not None], asked))
-        candidates = [next(found) if asked[each.text] is not None else [] for each in texts]
-        compared = await self.vectors.of(self.index, [row.text for rows in candidates for row in rows])
+    async def of(self, texts: Sequence[_Asked]) -> list[SimilarEntries]:
+        """The entries that are most similar to each of `texts`.
+
+        The vectors in the index choose which texts are embedded and compared exactly.
+        """
+        found = iter(await self._candidates([asked for asked in texts if asked.vector is not None]))
+        candidates = [next(found) if asked.vector is not None else [] for asked in texts]
+        stored = await self.stored({row.offset: row for rows in candidates for row in rows}.values())
+        close = [self._close(asked, rows, stored) for asked, rows in zip(texts, candidates, strict=True)]
+        needed = [text for asked, rows in zip(texts, close, strict=True) if rows for text in self._texts(asked, rows)]
+        vectors = await self.index.questions.vectors(self.index.embedder, needed)
         return [
-            SimilarEntries(self._best(asked[each.text], rows, compared), self.index.embedder.model)
-            for each, rows in zip(texts, candidates, strict=True)
+            SimilarEntries(self._best(asked, rows, vectors), self.index.embedder.model)
+            for asked, rows in zip(texts, close, strict=True)
         ]
 
-    async def _candidates(
-        self, texts: Sequence[TextOfTypes], vectors: Mapping[str, Vectors | None]
-    ) -> list[list[EntryRow]]:
+    async def stored(self, rows: Collection[EntryRow]) -> dict[int, Vectors | None]:
+        """By offset: the vector of an entry's text, as the index has stored it; None for one that cannot be read."""
+        ids = {row.offset: entry_point_id(row) for row in rows}
+        points = await self.index.engine.retrieve(self.index.collection, list(ids.values()), payload=(), vectors=True)
+        found: dict[int, Vectors | None] = {}
+        for row in rows:
+            point = points.get(ids[row.offset])
+            # A longer text has a vector for each of its passages, and none of the whole.
+            if point is not None and point.dense is not None and len(point.dense) == 1:
+                found[row.offset] = point.dense[0]
+        others = [row for row in rows if row.offset not in found]
+        vectors = await self.index.questions.vectors(self.index.embedder, [row.text for row in others])
+        return found | {row.offset: vectors[row.text] for row in others}
+
+    async def _candidates(self, texts: Sequence[_Asked]) -> list[list[EntryRow]]:
         """For each text: entries that may be similar."""
         searches = [
             Search(
@@ -153,13 +153,13 @@ class _Comparison:
                     (self.agent, EVERYBODY),
                     [self.agent] if self.owned else None,
                     [entry_reading.KIND, entry_reading.CAPTURED],
-                    types=each.types,
+                    types=asked.types,
                 ),
-                _CANDIDATES * self.limit,
-                dense=vectors[each.text],
+                max(_CANDIDATES * self.limit, _CANDIDATES_LEAST),
+                dense=asked.vector,
                 payload=("agent", "offset"),
             )
-            for each in texts
+            for asked in texts
         ]
         if not searches:
             return []
@@ -176,24 +176,43 @@ class _Comparison:
             rows = await entries.newest(self.reading, self.space, self.agent)
             newest = [row for row in rows if row.offset > self.index.checkpoint][-limits.SIMILAR_ENTRIES :]
         found = []
-        for each, of_text in zip(texts, needs, strict=True):
+        for asked, of_text in zip(texts, needs, strict=True):
             known = [row for need in of_text if (row := snapshot.row(tables.ROWS, *need[1:])) is not None]
-            by_offset = {row.offset: row for row in (*known, *newest) if self._wants(row, each.types)}
+            by_offset = {row.offset: row for row in (*known, *newest) if self._wants(row, asked)}
             found.append(list(by_offset.values()))
         return found
 
-    def _wants(self, row: EntryRow, types: Collection[str] | None) -> bool:
-        if (types is not None and row.type not in types) or (self.owned and row.owner != self.agent):
+    def _wants(self, row: EntryRow, asked: _Asked) -> bool:
+        if row.offset == asked.offset or (self.owned and row.owner != self.agent):
             return False
-        return entry_reading.may_read(self.agent, row)
+        if asked.types is not None and row.type not in asked.types:
+            return False
+        return entry_reading.may_read(self.agent, row) and self.wants(row)
+
+    def _close(
+        self, asked: _Asked, rows: Sequence[EntryRow], stored: Mapping[int, Vectors | None]
+    ) -> Sequence[EntryRow]:
+        """Those of `rows` that may be among the most similar ones."""
+        if asked.vector is None:
+            return []
+        readable = [(row, vector) for row in rows if (vector := stored[row.offset]) is not None]
+        cosines = [_cosine(asked.vector, vector) for _, vector in readable]
+        last = sorted(cosines, reverse=True)[: self.limit][-1:]
+        least = max([self.least, *last]) - 2 * _STORED_ERROR
+        return [row for (row, _), cosine in zip(readable, cosines, strict=True) if cosine >= least]
+
+    @staticmethod
+    def _texts(asked: _Asked, rows: Sequence[EntryRow]) -> list[str]:
+        return [asked.text, *(row.text for row in rows)]
 
     def _best(
-        self, asked: Vectors | None, rows: Sequence[EntryRow], vectors: Mapping[str, Vectors | None]
+        self, asked: _Asked, rows: Sequence[EntryRow], vectors: Mapping[str, Vectors | None]
     ) -> list[SimilarEntry]:
+        vector = vectors.get(asked.text)
         found = [
-            SimilarEntry(row, _cosine(asked, vector))
+            SimilarEntry(row, _cosine(vector, other))
             for row in rows
-            if asked is not None and (vector := vectors[row.text]) is not None
+            if vector is not None and (other := vectors[row.text]) is not None
         ]
         return sorted(found, key=lambda one: (-one.similarity, one.row.offset))[: self.limit]
 

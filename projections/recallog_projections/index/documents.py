@@ -1,10 +1,14 @@
 """The projection of the semantic index: one document for each memorable event with a text that recall may find, and one
-for each live entry.
+for each form of an entry.
 
 The store of the index turns documents into points of the engine.
 
 Documents of entries follow from the rows of the view of entries, which the index folds along: whatever changes an entry
 changes its document. They stand alone: they have no number in a session, no neighbours, and no preceding text.
+
+A change of its text, owner or type gives an entry another form, with a document of its own. The former document ends:
+it says until when it held, and is moved to another space of the engine, which only queries to the past search. The
+newest `limits.ENTRY_FORMS_ENDED` of an entry are retained; all of them are deleted when the entry is erased.
 """
 
 import hashlib
@@ -14,12 +18,13 @@ from typing import Any, ClassVar
 import msgspec
 
 from recallog_projections.index import passages
-from recallog_projections.index.engines.engine import EVERYBODY
+from recallog_projections.index.engines.engine import EVERYBODY, past_of
 from recallog_projections.index.language import questions
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.entries import reading, tables
+from recallog_projections.views.entries.kinds import RETAINING
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.entries.tables import EntryRow
 from recallog_projections.views.settings import SpaceSettings
@@ -70,16 +75,24 @@ class Document(msgspec.Struct, frozen=True):
     """The type of an entry."""
     version: int = 0
     """The version of an entry's text."""
-    written: int = -1
+    since: int = -1
     """The offset of the record that gave an entry this form."""
+    since_at: int = 0
+    """When that event happened, in microseconds since 1970."""
+    until: int | None = None
+    """The offset of the record that ended this form of an entry; None: it is the present one."""
+    until_at: int | None = None
+    """When that event happened."""
+    written: int = -1
+    """The offset of the last record that changed the document of an entry."""
 
     @property
-    def since(self) -> int:
-        """The offset of the record from which on the document exists in this form."""
+    def last_changed(self) -> int:
+        """The offset of the record from which on the document exists as it is."""
         return self.written if self.entry else self.offset
 
 
-_OF_ENTRY = frozenset({"entry", "type", "version", "written"})
+_OF_ENTRY = frozenset({"entry", "type", "version", "since", "since_at", "until", "until_at", "written"})
 """The fields that documents of events do not have in their payload."""
 
 
@@ -103,15 +116,24 @@ class Session(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EntryDocuments(msgspec.Struct, frozen=True, array_like=True):
-    """The number of documents of entries of a space."""
+    """The number of documents of entries of a space, of present and of ended forms."""
 
     documents: int
+
+
+class EndedForms(msgspec.Struct, frozen=True, array_like=True):
+    """The documents of the ended forms of one entry."""
+
+    points: tuple[str, ...]
+    """The ids of their points, oldest first."""
 
 
 DOCUMENTS = Table("index.document", Document, write_only=True)
 SESSIONS = Table("index.session", Session)
 OF_ENTRIES = Table("index.entries", EntryDocuments)
 """At (space)."""
+ENDED = Table("index.ended", EndedForms)
+"""At (space, "", id of the entry)."""
 
 
 class Index:
@@ -122,8 +144,8 @@ class Index:
     """
 
     name: ClassVar[str] = "index"
-    version: ClassVar[int] = 4
-    tables = (DOCUMENTS, SESSIONS, OF_ENTRIES)
+    version: ClassVar[int] = 5
+    tables = (DOCUMENTS, SESSIONS, OF_ENTRIES, ENDED)
 
     def __init__(self, made_with: Mapping[str, Any]) -> None:
         """`made_with` identifies the embedder and the version of points. If it differs, the index is rebuilt."""
@@ -135,6 +157,7 @@ class Index:
             yield RowKey(SESSIONS.name, record.event.space, record.event.session or "")
         if record.event.kind in Entries.kinds:
             yield RowKey(OF_ENTRIES.name, record.event.space)
+            yield from (RowKey(ENDED.name, record.event.space, "", id_) for id_ in _named(record.event))
 
     def apply(self, rows: Rows, record: Record) -> None:
         if record.event.kind in Entries.kinds:
@@ -176,17 +199,76 @@ class Index:
 
 def _apply_entries(rows: Rows, record: Record) -> None:
     """Write and delete the documents of the entries that the record has changed."""
-    changed = rows.written(tables.ROWS)
-    before = {entry_point_id(row): row for row, _ in changed if row is not None and clean(row.text)}
-    after = {entry_point_id(row): row for _, row in changed if row is not None and clean(row.text)}
-    for key in before.keys() - after.keys():
-        rows.delete(DOCUMENTS, "", key=key)
-    for key, row in after.items():
-        rows.put(DOCUMENTS, _of_entry(row, record.offset), "", key=key)
-    if len(after) != len(before):
+    live, ended = rows.written(tables.ROWS), rows.written(tables.ENDED)
+    before = {row.id: row for row, _ in live if row is not None}
+    after = {row.id: row for _, row in live if row is not None}
+    lost = {row.id for row, _ in ended if row is not None}  # erased after it had ended
+    erased = lost | (before.keys() - after.keys() - {row.id for _, row in ended if row is not None})
+    more = 0
+    for id_ in dict.fromkeys((*before, *after, *lost)):
+        old, new = before.get(id_), after.get(id_)
+        forms = _Forms(rows, record, id_)
+        if old is not None and clean(old.text) and (new is None or new.since != old.since):
+            forms.end(old)
+        if new is not None and clean(new.text):
+            forms.put(new, is_new=old is None or new.since != old.since)
+        if id_ in erased:
+            forms.erase()
+        more += forms.more
+    if more:
         space = record.event.space
         known = rows.get(OF_ENTRIES, space) or EntryDocuments(0)
-        rows.put(OF_ENTRIES, EntryDocuments(known.documents + len(after) - len(before)), space)
+        rows.put(OF_ENTRIES, EntryDocuments(known.documents + more), space)
+
+
+class _Forms:
+    """The documents of one entry, for one record."""
+
+    def __init__(self, rows: Rows, record: Record, id_: str) -> None:
+        self._rows, self._record = rows, record
+        self._address = (record.event.space, "", id_)
+        self.more = 0
+        """How many documents were added."""
+
+    def put(self, row: EntryRow, *, is_new: bool) -> None:
+        """Write the document of the present form."""
+        self._rows.put(DOCUMENTS, _of_entry(row, self._record.offset), "", key=entry_point_id(row))
+        self.more += is_new
+
+    def end(self, row: EntryRow) -> None:
+        """End the form of `row`, and delete the oldest ended form if there are too many."""
+        offset, at = self._record.offset, timestamps.micros(self._record.event.at)
+        document = msgspec.structs.replace(_of_entry(row, offset), until=offset, until_at=at)
+        key = entry_point_id(row)
+        self._rows.put(DOCUMENTS, document, "", key=key)
+        self._retain((*self._ended(), key)[-limits.ENTRY_FORMS_ENDED :])
+
+    def erase(self) -> None:
+        """Delete the documents of all ended forms."""
+        self._retain(())
+
+    def _ended(self) -> tuple[str, ...]:
+        known = self._rows.get(ENDED, *self._address)
+        return () if known is None else known.points
+
+    def _retain(self, points: tuple[str, ...]) -> None:
+        known = self._ended()
+        for key in known:
+            if key not in points:
+                self._rows.delete(DOCUMENTS, "", key=key)
+                self.more -= 1
+        if points:
+            self._rows.put(ENDED, EndedForms(points), *self._address)
+        elif known:
+            self._rows.delete(ENDED, *self._address)
+
+
+def _named(event: Event) -> Iterable[str]:
+    """The ids of the entries that an event may change, without those that are made from them."""
+    payload = event.payload
+    if event.kind in RETAINING:
+        return [nearest["id"]] if (nearest := payload.get("nearest")) is not None else []
+    return payload.get("entries") or ([payload["entry"]] if "entry" in payload else [])
 
 
 def _of_entry(row: EntryRow, written: int) -> Document:
@@ -213,6 +295,8 @@ def _of_entry(row: EntryRow, written: int) -> Document:
         entry=row.id,
         type=row.type,
         version=row.version,
+        since=row.since,
+        since_at=row.since_at,
         written=written,
     )
 
@@ -238,8 +322,8 @@ def point_id(space: str, session: str, ordinal: int) -> str:
 
 
 def entry_point_id(row: EntryRow) -> str:
-    """The id (a UUID) of the point of an entry with its present text. It stays when the entry gets another owner."""
-    return _uuid(f"{row.space}\0{row.version}\0{row.id}", b"entry")
+    """The id (a UUID) of the point of the present form of an entry."""
+    return _uuid(f"{row.space}\0{row.since}\0{row.id}", b"entry")
 
 
 def _uuid(text: str, person: bytes = b"") -> str:
@@ -250,12 +334,17 @@ def _uuid(text: str, person: bytes = b"") -> str:
 def payload(document: Document) -> dict[str, Any]:
     """The payload of a document's point. That of an event lacks the fields of entries."""
     fields = {**msgspec.structs.asdict(document), "readers": list(document.readers)}
+    if document.until is not None:
+        fields["space"] = past_of(document.space)
     return fields if document.entry else {name: value for name, value in fields.items() if name not in _OF_ENTRY}
 
 
 def from_payload(fields: Mapping[str, Any]) -> Document:
     """The document in a point's payload. Raises `msgspec.ValidationError` for other payloads."""
-    return msgspec.convert(dict(fields), Document)
+    document = msgspec.convert(dict(fields), Document)
+    if document.until is None:
+        return document
+    return msgspec.structs.replace(document, space=document.space.removeprefix(past_of("")))
 
 
 def _readers(event: Event, space: SpaceSettings | None) -> tuple[str, ...]:

@@ -129,6 +129,12 @@ def reuse(stored: StoredPoint, document: Document) -> Point:
     return _point(stored.id, document, dense, tokens, stored.payload[MADE_WITH])
 
 
+def same_vectors(key: str, document: Document, other: Point) -> Point:
+    """The point `key` of a document with the vectors of a point of the same passages."""
+    tokens = TokenVectors(other.payload[TOKENS], other.payload[TOKEN_COUNTS])
+    return _point(key, document, other.dense, tokens, other.payload[MADE_WITH])
+
+
 def damage(stored: StoredPoint) -> str:
     """What of a point with its whole payload is damaged, in words; "" if nothing.
 

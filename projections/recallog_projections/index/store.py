@@ -143,9 +143,12 @@ class IndexStore(Store):
         rows = {row_key: data for row_key, data in changes.rows.items() if row_key[0] != DOCUMENTS.name}
         written = {row_key[3]: data for row_key, data in changes.rows.items() if row_key[0] == DOCUMENTS.name}
         deleted = [key for key, data in written.items() if data is None]
-        if await self._rows.checkpoint(generation) != expected:  # the commit will be refused
+        before: set[str] | None = None
+        with suppress(Rebuilding):  # a damaged file was replaced by an empty one
+            if await self._rows.checkpoint(generation) == expected:
+                before = await self._deleted(generation)
+        if before is None:  # the commit will be refused
             return await self._rows.commit(generation, expected, new, Changes(rows, changes.logs, changes.keep))
-        before = await self._deleted(generation)
         try:
             if before:
                 await self._engine.delete(collection_of(generation), before)
@@ -272,7 +275,7 @@ class IndexStore(Store):
         entries = {key: document for key, document in added.items() if document.entry and key not in reusable}
         if entries:
             reusable |= await self._same(collection_of(generation), entries, generation)
-        return reusable
+        return reusable | _shared(reusable, added)
 
     async def _same(self, collection: str, added: dict[str, Document], generation: Generation) -> dict[str, Point]:
         """The points with the vectors that `collection` has of the same passages by the same model."""
@@ -299,6 +302,16 @@ class IndexStore(Store):
     async def collections(self, partition: int) -> list[str]:
         """The engine's collections of a partition, also those that the rows do not name."""
         return [name for name in await self._engine.collections() if name.startswith(f"{partition}-")]
+
+
+def _shared(reusable: Mapping[str, Point], added: Mapping[str, Document]) -> dict[str, Point]:
+    """The points of forms of entries with the vectors of another form that has the same text: of a former owner."""
+    known = {(document.entry, document.text_key): key for key, document in added.items() if key in reusable}
+    return {
+        key: points.same_vectors(key, document, reusable[other])
+        for key, document in added.items()
+        if document.entry and key not in reusable and (other := known.get((document.entry, document.text_key)))
+    }
 
 
 async def damage(rows: Store, engine: Engine, generation: Generation) -> str:
@@ -347,4 +360,6 @@ def _parts(passages: Mapping[str, Sequence[Passage]]) -> Iterator[dict[str, Sequ
 def _item(point: StoredPoint, checkpoint: Checkpoint) -> StoredRow | None:
     """A point as a row of `DOCUMENTS`; None for a point beyond the checkpoint, whose commit is not complete."""
     document = documents.from_payload(point.payload)
-    return StoredRow("", "", point.id, DOCUMENTS.encode(document)) if document.since <= checkpoint.offset else None
+    if document.last_changed > checkpoint.offset:
+        return None
+    return StoredRow("", "", point.id, DOCUMENTS.encode(document))

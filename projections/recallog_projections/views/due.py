@@ -19,6 +19,7 @@ from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import migration, settings
 from recallog_projections.views.entries import tables as entries
 from recallog_projections.views.entries.kinds import PLAN
+from recallog_projections.views.entries.texts import text_key
 from recallog_schemas import Event, Record, limits, timestamps, triggers
 from recallog_schemas.triggers import Trigger
 
@@ -121,6 +122,9 @@ class Due:
         if event.kind == _ENDING:
             for agent in _leaving(event):
                 yield from migration.further_needs(rows, event.space, agent, event.session)
+            for agent in _leaving(event):  # whose items are loaded by the second time
+                for _, text in migration.texts_in(rows, event.space, agent, event.session):
+                    yield _kept_key(event.space, agent, text)
             return
         if event.kind in _RETRACTING:
             for lost in _retracted(rows, record):
@@ -207,10 +211,20 @@ def _close(rows: Rows, record: Record) -> None:
 def _migrate(rows: Rows, record: Record) -> None:
     event = record.event
     for agent in _leaving(event):
-        texts = migration.texts_in(rows, event.space, agent, event.session)
+        # What the agent has had as an entry would be refused.
+        texts = [
+            (path, text)
+            for path, text in migration.texts_in(rows, event.space, agent, event.session)
+            if rows.get(entries.KEPT, *_kept_key(event.space, agent, text)[1:]) is None
+        ]
         for number, part in enumerate(migration.parts_of(texts)):
             trigger = triggers.caused_by(triggers.MIGRATION, event.space, agent, str(number), event.id)
             put(rows, msgspec.structs.replace(work_of(record, trigger, agent), texts=tuple(part)), trigger, number)
+
+
+def _kept_key(space: str, agent: str, text: str) -> RowKey:
+    """The row that says whether the agent has, or once had, an entry with this text."""
+    return RowKey(entries.KEPT.name, space, agent, text_key(text))
 
 
 def _leaving(event: Event) -> Iterable[str]:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.kinds import KindsView as KindsView
     from recallog_schemas.views.kinds import KindView as KindView
     from recallog_schemas.views.long_term import AuditView as AuditView
+    from recallog_schemas.views.long_term import Comparison as Comparison
     from recallog_schemas.views.long_term import Deduplicated as Deduplicated
     from recallog_schemas.views.long_term import EntriesChange as EntriesChange
     from recallog_schemas.views.long_term import EntriesPage as EntriesPage
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.long_term import Lesson as Lesson
     from recallog_schemas.views.long_term import LessonsView as LessonsView
     from recallog_schemas.views.long_term import MergedEntry as MergedEntry
+    from recallog_schemas.views.long_term import NearestEntry as NearestEntry
     from recallog_schemas.views.long_term import Retained as Retained
     from recallog_schemas.views.long_term import Seeded as Seeded
     from recallog_schemas.views.long_term import Synthesis as Synthesis
@@ -150,6 +152,7 @@ else:
             "recallog_schemas.views.kinds": ["Catalogue", "KindsView", "KindView"],
             "recallog_schemas.views.long_term": [
                 "AuditView",
+                "Comparison",
                 "Deduplicated",
                 "EntriesChange",
                 "EntriesPage",
@@ -163,6 +166,7 @@ else:
                 "Lesson",
                 "LessonsView",
                 "MergedEntry",
+                "NearestEntry",
                 "Retained",
                 "Seeded",
                 "Synthesis",

@@ -3,7 +3,9 @@
 from datetime import datetime
 from typing import Any
 
+from recallog_schemas import limits
 from recallog_schemas.event import Position
+from recallog_schemas.shortening import cut
 from recallog_schemas.views.base import OfAgent, View, one_line, shown_json
 
 
@@ -31,8 +33,9 @@ class ItemView(View):
         return "/".join((*self.namespace, self.key))
 
     def format(self) -> str:
-        """Path, version and value in one line: `notes/miller v2 nine sacks`."""
-        return f"{one_line(self.path)} v{self.version} {one_line(shown_json(self.value))}"
+        """Path, version and the beginning of the value in one line: `notes/miller v2 nine sacks`."""
+        value = cut(one_line(shown_json(self.value)), limits.PREVIEW_CHARS)
+        return f"{one_line(self.path)} v{self.version} {value}"
 
 
 class ItemFound(OfAgent):

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
+from recallog_schemas import limits
 from recallog_schemas.event import Position
+from recallog_schemas.shortening import cut
 from recallog_schemas.views.base import OfAgent, View, one_line
 
 
@@ -67,8 +69,8 @@ class EntryView(View):
         return " ".join(part for part in (self.label, one_line(self.text)) if part)
 
     def format(self) -> str:
-        """Id, type and labelled text in one line: `e-1 lesson [critical] Sift the flour first.`"""
-        return f"{self.id} {self.type} {self.labelled}"
+        """Id, type and the beginning of the labelled text in one line: `e-1 lesson [critical] Sift the flour first.`"""
+        return f"{self.id} {self.type} {cut(self.labelled, limits.PREVIEW_CHARS)}"
 
 
 class EntryFound(OfAgent):
@@ -130,6 +132,41 @@ class Retained(View):
             why.append(f"similarity {self.similarity:g}")
         shown = [self.outcome, self.id or "", f"({', '.join(why)})" if why else ""]
         return " ".join(part for part in shown if part)
+
+
+class NearestEntry(View):
+    """The most similar live entry of the same agent, type, readers and person, as `memory.retained` states it."""
+
+    id: str
+    """The id of the entry."""
+    version: int
+    """The version of its text."""
+    similarity: float
+    """The cosine of both texts, rounded to 6 decimals."""
+    model: str
+    """The embedding model."""
+
+    def format(self) -> str:
+        """Id and similarity in one line."""
+        return f"{self.id} (similarity {self.similarity:g})"
+
+
+class Comparison(View):
+    """What would become of a text that were retained now."""
+
+    outcome: Literal["stored", "updated", "skipped", "refused", "rejected"]
+    """As `Retained` explains it."""
+    id: str | None
+    """The id of the entry that has the text already, or would take it. None: there is none."""
+    reason: str | None
+    """Why, in the words of `Retained`. None where nothing needs a reason."""
+    nearest: NearestEntry | None
+    """The most similar entry. None: there is none, another rule decides before it, or no index answers."""
+
+    def format(self) -> str:
+        """Outcome, id, reason and the nearest entry in one line: `stored, nearest e-1 (similarity 0.8)`."""
+        shown = " ".join(part for part in (self.outcome, self.id, self.reason and f"({self.reason})") if part)
+        return shown if self.nearest is None else f"{shown}, nearest {self.nearest.format()}"
 
 
 class ExtractedFacts(View):

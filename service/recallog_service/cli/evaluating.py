@@ -234,7 +234,13 @@ def _folder(home: Path | None) -> Iterator[Path]:
 
 def _settings(folder: Path, index: str | None) -> Settings:
     """The settings of a folder, even if the environment names a cluster."""
-    given: dict[str, Any] = {"home": folder, "ledger": None, "views": None, "index_idle_seconds": 0}
+    given: dict[str, Any] = {
+        "home": folder,
+        "ledger": None,
+        "views": None,
+        "index_idle_seconds": 0,
+        "count_accesses": False,
+    }
     if index is not None:
         given["index"] = index
     return Settings.valid(**given)

@@ -3,6 +3,7 @@
 The keyword-only parameters of a function become options of the commands that answer this view.
 """
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from itertools import groupby
@@ -26,6 +27,16 @@ _SHOWN_MAX = 10
 """Agents that `status` lists; with --json it lists more."""
 
 _VERDICT_STYLES = {"remembered": "green", "unknown": "red", "dead_letter": "red"}
+
+_NOT_RETAINED = {
+    "balance": "the agent has too few units; an event memory.metered grants some",
+    "source_erased": "one of the entries that it is based on is erased",
+    "dependents": "too many entries are based on one of its sources",
+    "too_large": "keep it in parts",
+    "action": "the quality gate of the agent lets no log of actions pass; say what follows from it",
+    "min_terms": "the quality gate of the agent asks for more content words",
+}
+"""By the reason of a text that was not retained: what it means, or what to do."""
 
 _INDENT = " " * 7
 _HIT_LINES = 3
@@ -56,6 +67,18 @@ def _timeline(page: "views.TimelinePage") -> None:
         terminal.note(f"older events: --before {page.older}")
     if page.kept_from is not None:
         terminal.note(f"the views hold events from {page.kept_from} on; for older ones use recallog tail")
+
+
+def _retained(view: "views.Retained") -> None:
+    terminal.print_lines(view.format())
+    if not view.ok and view.reason in _NOT_RETAINED:
+        terminal.note(_NOT_RETAINED[view.reason])
+
+
+def _page(view: "views.EntriesPage | views.ErasuresPage | views.ItemsPage") -> None:
+    terminal.print_lines(view.format())
+    if view.next is not None:
+        terminal.note(f"more: --cursor {shlex.quote(view.next)}")
 
 
 def _around(view: "views.AroundView") -> None:
@@ -418,13 +441,17 @@ _RENDERERS: dict[str, Callable[..., None]] = {
     "ContextView": _context,
     "DeadLetterDetail": _dead_letter,
     "DeadLettersView": _dead_letters,
+    "EntriesPage": _page,
     "EntriesView": _entries,
+    "ErasuresPage": _page,
     "Explanation": _explanation,
+    "ItemsPage": _page,
     "KindsView": _kinds,
     "PendingView": _pending,
     "RebuildPlans": _plans,
     "RecallView": _recall,
     "ReflectionView": _reflection,
+    "Retained": _retained,
     "RetryReport": _retried,
     "SalientView": _salient,
     "SearchPage": _search,

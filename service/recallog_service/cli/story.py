@@ -17,7 +17,7 @@ from recallog_service.cli import terminal
 from recallog_service.cli.console import out
 from recallog_service.cli.rendering import print_verified
 from recallog_service.cli.terminal import Json
-from recallog_service.demo import lesson, village
+from recallog_service.demo import facts, lesson, village
 
 
 def register(app: typer.Typer) -> None:
@@ -68,6 +68,9 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="recallog-demo-") as folder:
             learned = await lesson.learn_and_forget(Path(folder))
         printer.learned(learned)
+        with tempfile.TemporaryDirectory(prefix="recallog-demo-") as folder:
+            drawn = await facts.draw_and_follow(Path(folder))
+        printer.drawn(drawn)
         before, kept = await memory.admin.verify(), await memory.admin.digest()
         damaged = await village.corrupt_and_verify(home, memory)
         printer.damage(damaged)
@@ -86,6 +89,7 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
         and prompt.tokens <= village.PROMPT_TOKENS
         and recalled.as_expected
         and learned.as_expected
+        and drawn.as_expected
         and [finding.problem for finding in damaged.ledger] == ["changed"]
         and any(address.startswith(f"episodic.own / {village.SPACE} / {village.KNOWER}") for address in found)
         and rebuilt.clean
@@ -114,6 +118,10 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
         "lesson_forgotten": learned.forgotten,
         "lesson_found_after_rebuild": learned.found_after_rebuild + learned.listed_after_rebuild,
         "lesson_audit": learned.audit,
+        "facts_drawn": list(drawn.facts),
+        "facts_question": facts.QUESTION,
+        "facts_over_two_hops": [hit.text for hit in drawn.linked.hits],
+        "facts_after_update": [hit.text for hit in drawn.updated.hits],
         "changes_found_in_ledger": [f"{finding.first} to {finding.last}" for finding in damaged.ledger],
         "damage_found_at": found,
         "digest_before": before.digest,
@@ -242,12 +250,35 @@ class _Printer:
             f"The audit has what happened, without a word of it: {', '.join(learned.audit)}."
         )
 
+    def drawn(self, drawn: facts.Drawn) -> None:
+        _heading("9  Facts")
+        out.print(
+            "On the last morning the judge reads from the parish register. When her turn ends, the facts in it are"
+        )
+        out.print(f"kept, each with its source, by a rule and without a model: [bold]{len(drawn.facts)}[/] facts.")
+        out.print("Somebody asks:")
+        out.print(f"  {facts.QUESTION}", markup=False, style="bold")
+        out.print("Four channels rank what she knows, and each adds to the score what its rank is worth:")
+        if drawn.found.degraded is not None:
+            out.print(f"  {drawn.found.degraded}", markup=False, style="red")
+        for hit in drawn.found.hits[: len(facts.HOPS)]:
+            parts = " + ".join(f"{name} {value:.4f}" for name, value in hit.parts.items())
+            out.print(f"  {hit.text}\n    {parts} = {hit.score:.4f}", markup=False, style="yellow")
+        out.print("The entities alone lead from the tenant to the owner: the fact that names her, one link, two links:")
+        for hit in drawn.linked.hits:
+            out.print(f"  {hit.text}", markup=False, style="green")
+        out.print(
+            "The mill is inherited. The fact is updated, and keeps its id. The answer now, and before the update:"
+        )
+        out.print(f"  {drawn.updated.hits[-1].text}", markup=False, style="green")
+        out.print(f"  {drawn.before.hits[-1].text}", markup=False, style="dim")
+
     def _entries(self, lines: list[str], style: str) -> None:
         for line in lines:
             out.print(f"  {line}", markup=False, style=style)
 
     def damage(self, report: VerifyReport) -> None:
-        _heading("9  The past is edited")
+        _heading("10  The past is edited")
         out.print(
             "With SQLite, the third ruling in the ledger was changed: the smith now [red]is guilty[/]. So was a "
             "memory\nof the teacher in a view, and both have correct checksums. `recallog verify`:"
@@ -255,7 +286,7 @@ class _Printer:
         print_verified(report)
 
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None:
-        _heading("10  Delete every view")
+        _heading("11  Delete every view")
         out.print("The ledger was restored; the views were deleted and folded again from offset zero.")
         for digest in after.digests:
             style = "green" if digest.matches else "red"
@@ -292,6 +323,8 @@ class _Silent(_Printer):
     def prompt(self, prompt: ContextView) -> None: ...
     def recall(self, recalled: village.Recalled) -> None: ...
     def learned(self, learned: lesson.Learned) -> None: ...
+
+    def drawn(self, drawn: facts.Drawn) -> None: ...
     def damage(self, report: VerifyReport) -> None: ...
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None: ...
     def ending(self, home: Path, ok: bool) -> None: ...

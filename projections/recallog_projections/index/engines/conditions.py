@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from recallog_projections.index.engines.engine import Filter, Hit, Search, Sparse, StoredPoint
+from recallog_projections.index.engines.engine import Filter, Hit, Search, Sparse, StoredPoint, past_of
 from recallog_projections.index.engines.folder import NAME
 from recallog_schemas.errors import InvariantViolation
 
@@ -44,18 +44,28 @@ class Between:
 
 
 @dataclass(frozen=True, slots=True)
+class NotBetween:
+    """The field is not within the bounds that are not None, or the point does not have it."""
+
+    field: str
+    above: int | None = None
+    at_most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class IdIn:
     """The point's id is one of `ids`. Without ids nothing matches."""
 
     ids: Collection[str]
 
 
-Condition = AnyOf | NoneOf | Between | IdIn
+Required = AnyOf | NoneOf | Between | IdIn
+Condition = Required | NotBetween
 
 
 def conditions(filter: Filter) -> Iterator[Condition]:  # noqa: A002
     """The conditions of `filter`, all of which must hold; the space comes first."""
-    yield AnyOf("space", [filter.space])
+    yield AnyOf("space", spaces(filter))
     yield AnyOf("readers", [*filter.readers])
     if filter.agents is not None:
         yield AnyOf("agent", [*filter.agents])
@@ -71,8 +81,21 @@ def conditions(filter: Filter) -> Iterator[Condition]:  # noqa: A002
         yield Between("at", at_least=filter.since, below=filter.until)
     if filter.offset_until is not None:
         yield Between("offset", at_most=filter.offset_until)
+        yield NotBetween("since", above=filter.offset_until)
+        yield NotBetween("until", at_most=filter.offset_until)
+    if filter.at_until is not None:
+        yield Between("at", at_most=filter.at_until)
+        yield NotBetween("since_at", above=filter.at_until)
+        yield NotBetween("until_at", at_most=filter.at_until)
     if filter.ids is not None:
         yield IdIn(filter.ids)
+
+
+def spaces(filter: Filter) -> list[str]:  # noqa: A002
+    """The spaces of the engine that a filter selects: forms of entries that have ended match in the past alone."""
+    if filter.offset_until is None and filter.at_until is None:
+        return [filter.space]
+    return [filter.space, past_of(filter.space)]
 
 
 def finds_nothing(search: Search) -> bool:

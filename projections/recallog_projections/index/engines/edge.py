@@ -33,13 +33,15 @@ from numpy.typing import NDArray
 from recallog_projections.index.engines.conditions import (
     AnyOf,
     Between,
-    Condition,
     IdIn,
     NoneOf,
+    NotBetween,
+    Required,
     check_name,
     conditions,
     finds_nothing,
     hit,
+    spaces,
     stored,
 )
 from recallog_projections.index.engines.engine import (
@@ -537,13 +539,17 @@ class _Filters:
             if known == filter:
                 return built
         must, should = [], []
+        must_not: list[qdrant.ConditionType] = []
         for condition in conditions(filter):
-            if isinstance(condition, AnyOf) and condition.field == "readers" and condition.values:
+            if isinstance(condition, NotBetween):
+                excluded = qdrant.RangeFloat(gt=condition.above, lte=condition.at_most)
+                must_not.append(qdrant.FieldCondition(condition.field, range=excluded))
+            elif isinstance(condition, AnyOf) and condition.field == "readers" and condition.values:
                 # Equivalent to a list of values, but 10 % faster for vectors and twice as fast for terms.
                 should = [_condition(AnyOf(condition.field, [value])) for value in condition.values]
             else:
                 must.append(_condition(condition))
-        built = qdrant.Filter(must=must, should=should)
+        built = qdrant.Filter(must=must, should=should, must_not=must_not)
         self._built.append((filter, built))
         return built
 
@@ -578,7 +584,7 @@ def _narrowed(shard: qdrant.EdgeShard, searches: Sequence[Search]) -> list[Searc
                 qdrant.QueryRequest(
                     limit=NEAREST_FACTOR * search.limit,
                     query=_nearest(search.dense),
-                    filter=qdrant.Filter(must=[_condition(AnyOf("space", [search.filter.space]))]),
+                    filter=qdrant.Filter(must=[_condition(AnyOf("space", spaces(search.filter)))]),
                 )
             )
     for (number, wanted), points in zip(wide, _query(shard, requests), strict=True):
@@ -619,7 +625,7 @@ def _hits(found: Sequence[qdrant.ScoredPoint], search: Search) -> list[Hit]:
     return [hit(point) for point in found]
 
 
-def _condition(condition: Condition) -> "qdrant.ConditionType":  # defined only in the stubs
+def _condition(condition: Required) -> "qdrant.ConditionType":  # defined only in the stubs
     match condition:
         case AnyOf(field, [value]):  # cheaper than a list of one value
             return qdrant.FieldCondition(field, match=qdrant.MatchValue(value))

@@ -18,9 +18,17 @@ from recallog_schemas.errors import IndexUnavailable
 EVERYBODY = "*"
 """The reader in points that all agents of a space may see. It is not a valid name of an agent."""
 
+_PAST = "-"
+"""No name of a space begins with it."""
+
 KEYWORD_FIELDS = ("space", "readers", "agent", "kind", "session")
-INTEGER_FIELDS = ("offset", "at")
+INTEGER_FIELDS = ("offset", "at", "since", "since_at", "until", "until_at")
 """Fields of the payload that filters use. The engine indexes them, `space` as the tenant."""
+
+
+def past_of(space: str) -> str:
+    """The space in points of what has ended in `space`, so that it is not in the way of queries to the present."""
+    return f"{_PAST}{space}"
 
 
 class Sparse(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -64,7 +72,9 @@ class Filter:
     until: int | None = None
     """at < until."""
     offset_until: int | None = None
-    """offset <= offset_until."""
+    """offset <= offset_until. Entries match in the form that they had at this offset."""
+    at_until: int | None = None
+    """at <= at_until, microseconds since 1970. Entries match in the form that they had then."""
     ids: Collection[str] | None = None
     """Only these points."""
 

@@ -18,9 +18,10 @@ from recallog_projections.breaker import Breaker
 from recallog_projections.index.engines.conditions import (
     AnyOf,
     Between,
-    Condition,
     IdIn,
     NoneOf,
+    NotBetween,
+    Required,
     check_name,
     conditions,
     finds_nothing,
@@ -385,10 +386,18 @@ def _request(search: Search) -> qdrant.QueryRequest:
 
 
 def _filter(filter: Filter) -> qdrant.Filter:  # noqa: A002
-    return qdrant.Filter(must=[_condition(condition) for condition in conditions(filter)])
+    must: list[qdrant.Condition] = []
+    must_not: list[qdrant.Condition] = []
+    for condition in conditions(filter):
+        if isinstance(condition, NotBetween):
+            excluded = qdrant.Range(gt=condition.above, lte=condition.at_most)
+            must_not.append(qdrant.FieldCondition(key=condition.field, range=excluded))
+        else:
+            must.append(_condition(condition))
+    return qdrant.Filter(must=must, must_not=must_not)
 
 
-def _condition(condition: Condition) -> qdrant.FieldCondition | qdrant.HasIdCondition:
+def _condition(condition: Required) -> qdrant.FieldCondition | qdrant.HasIdCondition:
     match condition:
         case AnyOf(field, [value]):
             return qdrant.FieldCondition(key=field, match=qdrant.MatchValue(value=value))

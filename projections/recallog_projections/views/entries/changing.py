@@ -139,6 +139,8 @@ def _updated(row: EntryRow, record: Record) -> EntryRow:
         changed["metadata"] = retaining.stored_metadata(payload["metadata"])
     version = row.version + ("text" in changed and changed["text"] != row.text)
     at = timestamps.micros(record.event.at)
+    if version != row.version or changed.get("type", row.type) != row.type:
+        changed |= {"since": record.offset, "since_at": at}
     return msgspec.structs.replace(row, version=version, updated_at=at, **changed)
 
 
@@ -152,7 +154,16 @@ def _transferred(row: EntryRow, record: Record) -> EntryRow:
     if to == row.owner:
         return row
     at = timestamps.micros(record.event.at)
-    return msgspec.structs.replace(row, owner=to, priority=linking.NORMAL, audience=(), captured=False, updated_at=at)
+    return msgspec.structs.replace(
+        row,
+        owner=to,
+        priority=linking.NORMAL,
+        audience=(),
+        captured=False,
+        updated_at=at,
+        since=record.offset,
+        since_at=at,
+    )
 
 
 _FORMS: Mapping[str, Callable[[EntryRow, Record], EntryRow]] = {

@@ -20,8 +20,8 @@ from recallog_projections.views.entries.tables import (
     EntryId,
     EntryRef,
     EntryRow,
-    Kept,
     Live,
+    Mark,
     Owner,
 )
 from recallog_schemas import Record, timestamps
@@ -109,7 +109,8 @@ def add(rows: Rows, row: EntryRow) -> None:
     if row.subject is not None:
         rows.put(tables.SUBJECTS, EntryId(row.id), space, owner, tables.subject_key(row.subject, row.offset))
     if migration.qualifies(row.text):
-        rows.put(tables.KEPT, Kept(), space, owner, texts.text_key(row.text))
+        rows.put(tables.KEPT, Mark(), space, owner, texts.text_key(row.text))
+    rows.put(tables.OF_TYPE, Mark(), space, owner, tables.type_key(row.type, row.offset))
     _count(rows, row, 1)
     if row.priority == PINNED:
         agent = agent_of(rows, space, owner)
@@ -131,6 +132,7 @@ def remove(rows: Rows, row: EntryRow) -> None:
             rows.put(tables.SOURCES, Dependents(others), space, "", source)
         else:
             rows.delete(tables.SOURCES, space, "", source)
+    rows.delete(tables.OF_TYPE, space, owner, tables.type_key(row.type, row.offset))
     _count(rows, row, -1)
     if row.priority == PINNED:
         agent = agent_of(rows, space, owner)

@@ -130,6 +130,8 @@ def entry_of(record: Record, text: str, fields: Mapping[str, Any], *, shared: bo
         audience=_audience(event),
         shared=shared,
         preseeded=bool(fields.get("preseeded")),
+        since=record.offset,
+        since_at=at,
     )
 
 
@@ -235,7 +237,15 @@ def _duplicate(rows: Rows, row: EntryRow, near: EntryRow, record: Record) -> Ent
 def _merged(near: EntryRow, row: EntryRow, payload: Mapping[str, Any]) -> EntryRow:
     """`near` with the text of `row`, and with those other fields that the event gives."""
     given = {name: getattr(row, name) for name in _MERGED_FIELDS if payload.get(name) is not None}
-    return msgspec.structs.replace(near, text=row.text, version=near.version + 1, updated_at=row.at, **given)
+    return msgspec.structs.replace(
+        near,
+        text=row.text,
+        version=near.version + 1,
+        updated_at=row.at,
+        since=row.since,
+        since_at=row.since_at,
+        **given,
+    )
 
 
 def _cost(event: Event) -> float:

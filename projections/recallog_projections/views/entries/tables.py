@@ -70,6 +70,10 @@ class EntryRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     shared: bool
     """Whether all agents of the space may read it, by the settings of the space when it was retained."""
     preseeded: bool
+    since: int
+    """The offset of the record that gave it this text, owner and type: its form in the semantic index."""
+    since_at: int
+    """When that event happened, in microseconds since 1970."""
     captured: bool = False
     """Whether it is a call of a tool, which its event answers for too."""
 
@@ -96,8 +100,8 @@ class EntryId(msgspec.Struct, frozen=True, array_like=True, gc=False):
     id: str
 
 
-class Kept(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An empty row: its address names the agent and the text."""
+class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An empty row: its address says all."""
 
 
 class Owner(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -176,12 +180,14 @@ READERS = Table("entries.readers", Owner, write_only=True)
 stands for all agents of the space."""
 DIGESTS = Table("entries.digests", EntryId)
 """Live entries by their texts, at (space, owner, `texts.digest_key`)."""
-KEPT = Table("entries.kept", Kept)
+KEPT = Table("entries.kept", Mark)
 """Texts that may stand in working memory (`migration.qualifies`), for which their agent has, or once had, an entry: at
 (space, owner, `texts.text_key`). The rows have no content, and stay when the entry changes or goes: a text that was
 corrected, retracted, given away or forgotten does not come back by itself."""
 TYPES = Table("entries.types", Live)
 """At (space, owner, type)."""
+OF_TYPE = Table("entries.of_type", Mark, write_only=True)
+"""Live entries by type, at (space, owner, `type_key`)."""
 AGENTS = Table("entries.agents", AgentEntries)
 """At (space, agent)."""
 SOURCES = Table("entries.sources", Dependents)
@@ -198,13 +204,19 @@ REFUSALS = Log("entries.refusals", Refusal, limits.LOG_EVENTS_KEPT)
 """By (space, agent of the change). A change without an entry here was applied."""
 
 ALL = (
-    ROWS, ENDED, IDS, READERS, DIGESTS, KEPT, TYPES, AGENTS, SOURCES, SUBJECTS, CAPTURED, AUDIT, ERASURES, REFUSALS,
+    ROWS, ENDED, IDS, READERS, DIGESTS, KEPT, TYPES, OF_TYPE, AGENTS, SOURCES, SUBJECTS, CAPTURED, AUDIT, ERASURES,
+    REFUSALS,
 )  # fmt: skip
 
 
 def key_of(offset: int) -> str:
     """The key of an entry, which sorts like its offset."""
     return f"{offset:020d}"
+
+
+def type_key(type_: str, offset: int) -> str:
+    """The key of an entry of a type; those of one type sort like their offsets."""
+    return f"{type_}/{key_of(offset)}"
 
 
 def subject_key(subject: str, offset: int) -> str:

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from recallog_projections.views.graph.function_words import ARTICLES, FUNCTION_WORDS, TITLES
+from recallog_projections.views.graph.function_words import ACRONYMS, ARTICLES, COMMON_WORDS, FUNCTION_WORDS, TITLES
 from recallog_schemas import limits
 
 VERSION = 1
@@ -18,6 +18,7 @@ rebuilt."""
 
 _PHRASE_WORDS_MAX = 8  # a longer quoted phrase is a sentence, and a longer run a heading in capitals
 _PHRASE_CHARS_MAX = 80
+_LOOK_BACK_CHARS = 8  # for the end of the sentence before
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
@@ -32,9 +33,12 @@ _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'", "`": "'"})
 _QUOTES = ('""', "\u201c\u201d", "\u201e\u201c", "\u201e\u201d", "«»", "「」", "『』", "《》")
 _QUOTED = re.compile("|".join(rf"{pair[0]}([^{pair}\n]+){pair[1]}" for pair in _QUOTES))
 _SPEECH = re.compile("[,;!?\uff0c\u3002\uff01\uff1f\uff1b\uff1a\u3001]")
+_LABEL = re.compile(r"\s*(?:lesson|strategy|info|insight|note):", re.IGNORECASE)  # the type of a migrated text
 _JOINERS = "\u200b\u200c\u200d\u2060\ufeff\u00ad"  # invisible characters within words
 _TRAILING = " \t,.;:\uff0c\u3002"
 _WORD = re.compile(rf"[^\W_{_UNSPACED}]+(?:['\-][^\W_{_UNSPACED}]+)*[+#]*")
+_ASCII_WORD = re.compile(r"[a-z0-9][a-z0-9+#]*")
+_CONTRACTION = re.compile(r"'(?:d|ll|m|re|t|ve)$", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"'s$", re.IGNORECASE)
 _JOINED = re.compile(r"[ \t\u00a0]+|[ \t\u00a0]*&[ \t\u00a0]*")
 _JOINED_ABBREVIATION = re.compile(r"\.[ \t\u00a0]*")
@@ -42,9 +46,11 @@ _JOINED_ABBREVIATION = re.compile(r"\.[ \t\u00a0]*")
 
 def entities(text: str, stated: str | None = None) -> tuple[str, ...]:
     """The keys of the entities of a text, each once: the one that its entry states, then those in quotes, then the
-    others. At most `limits.GRAPH_ENTITIES_MAX`.
+    others. At most `limits.GRAPH_ENTITIES_MAX`, of the first `limits.GRAPH_TEXT_CHARS_MAX` characters.
     """
-    text = unicodedata.normalize("NFC", text).translate(_APOSTROPHES)
+    text = _normal(text[: limits.GRAPH_TEXT_CHARS_MAX])
+    if (label := _LABEL.match(text)) is not None:
+        text = text[label.end() :]
     phrases = [] if stated is None else [stated]
     rest = []
     end = 0
@@ -66,8 +72,8 @@ def possible(query: str) -> tuple[str, ...]:
     These are its words, and up to `_POSSIBLE_WORDS_MAX` in sequence, without those that are function words alone; of
     scripts that write no spaces, all parts of 2 to `_POSSIBLE_LETTERS_MAX` letters.
     """
-    query = unicodedata.normalize("NFC", query)
-    spaced = (key_of(found[0]) for found in _WORD.finditer(query.translate(_APOSTROPHES)))
+    query = _normal(query)
+    spaced = (key_of(found[0]) for found in _WORD.finditer(query))
     words = [word for word in spaced if word][: limits.RECALL_TERMS_MAX]
     keys = [
         " ".join(words[first : first + count])
@@ -96,8 +102,17 @@ def words_of(key: str) -> frozenset[str]:
     return frozenset(key.split(" "))
 
 
+def _normal(text: str) -> str:
+    """`text` with composed letters and straight apostrophes."""
+    if text.isascii() and "`" not in text:
+        return text
+    return unicodedata.normalize("NFC", text).translate(_APOSTROPHES)
+
+
 def _words(name: str) -> list[str]:
     """The words of a name, case-folded. Marks belong to their letters: without them, Hindi has no vowels."""
+    if name.isascii():
+        return _ASCII_WORD.findall(name.lower())
     spaced = "".join(
         letter if letter.isalnum() or letter in "+#" or unicodedata.category(letter)[0] == "M" else " "
         for letter in name.casefold()
@@ -117,40 +132,46 @@ def _is_name(phrase: str) -> bool:
 def _runs(text: str) -> Iterator[str]:
     """The runs of capitalised words of a text without its quoted names."""
     run: list[str] = []
-    end = 0
+    start, end = 0, 0
     for found in _WORD.finditer(text):
         word = found[0]
-        if run and not _continues(run[-1], text, end, found.start()):
-            yield from _name(run)
+        is_capitalised = word.lower() != word and word != "I" and _CONTRACTION.search(word) is None
+        if run and not (is_capitalised and _continues(run[-1], text, end, found.start())):
+            yield from _name(run, text, start)
             run = []
-        end = found.end()
-        if not any(letter.isupper() or letter.istitle() for letter in word):
-            yield from _name(run)
-            run = []
-            continue
-        name = _POSSESSIVE.sub("", word)
-        run.append(name)
-        if name != word:
-            yield from _name(run)
-            run = []
-    yield from _name(run)
+        if is_capitalised:
+            name = _POSSESSIVE.sub("", word)
+            start = start if run else found.start()
+            run.append(name)
+            end = found.end() if name == word else -1
+    yield from _name(run, text, start)
 
 
 def _continues(word: str, text: str, end: int, start: int) -> bool:
-    """Whether the word at `start` belongs to the same run as `word`, which ends at `end`."""
+    """Whether the word at `start` belongs to the same run as `word`, which ends at `end`; -1: it ends the run."""
+    if end < 0:
+        return False
     if _JOINED.fullmatch(text, end, start) is not None:
         return True
     abbreviated = len(word) == 1 or word.lower() in TITLES
     return abbreviated and _JOINED_ABBREVIATION.fullmatch(text, end, start) is not None
 
 
-def _name(run: list[str]) -> Iterator[str]:
-    """The name in a run, which lacks leading function words. AT, US and WHO are names."""
+def _name(run: list[str], text: str, start: int) -> Iterator[str]:
+    """The name in a run, which lacks leading function words."""
     first = next((number for number, word in enumerate(run) if not _leads(word)), len(run))
-    if 0 < len(run) - first <= _PHRASE_WORDS_MAX:
-        yield " ".join(run[first:])
+    name = run[first:]
+    is_common = len(name) == 1 and name[0].lower() in COMMON_WORDS and not name[0].isupper()
+    if 0 < len(name) <= _PHRASE_WORDS_MAX and not (is_common and _begins_sentence(text, start)):
+        yield " ".join(name)
 
 
 def _leads(word: str) -> bool:
-    """Whether it is a function word at the beginning of a sentence."""
-    return word.lower() in FUNCTION_WORDS and (len(word) == 1 or not word.isupper())
+    """Whether it belongs to no name behind it."""
+    lower = word.lower()
+    return lower in ACRONYMS or (lower in FUNCTION_WORDS and (len(word) == 1 or not word.isupper()))
+
+
+def _begins_sentence(text: str, start: int) -> bool:
+    before = text[max(0, start - _LOOK_BACK_CHARS) : start].rstrip(" \t\u00a0")
+    return not before or not (before[-1].isalnum() or before[-1] in ",&")

@@ -24,7 +24,7 @@ TOOL_USAGE = "tool_usage"
 _NEW = Entity(0, (), ())
 _NEVER = -1
 """The offset of the newest common entry of two entities, where it has been left out."""
-_by_offset = attrgetter("offset")
+_by_offset, _by_key = attrgetter("offset"), attrgetter("key")
 
 
 class Graph:
@@ -138,8 +138,10 @@ def _common(facts: Iterable[Fact], others: Iterable[Fact]) -> int:
 
 
 def _bounded(total: int, facts: Sequence[Fact], links: Mapping[str, Link]) -> Entity:
-    strongest = sorted(links.values(), key=lambda link: (-link.count, -link.newest, link.key))
-    return Entity(total, tuple(facts[-limits.GRAPH_FACTS_KEPT :]), tuple(strongest[: limits.GRAPH_LINKS_KEPT]))
+    kept = sorted(links.values(), key=_by_key)
+    while len(kept) > limits.GRAPH_LINKS_KEPT:
+        kept.remove(min(kept, key=lambda link: (link.count, link.newest, link.key)))
+    return Entity(total, tuple(facts[-limits.GRAPH_FACTS_KEPT :]), tuple(kept))
 
 
 def _write(rows: Rows, space: str, graph: str, before: Mapping[str, Entity], after: Mapping[str, Entity]) -> None:
@@ -170,4 +172,4 @@ def _write(rows: Rows, space: str, graph: str, before: Mapping[str, Entity], aft
 
 def _links(key: str, entity: Entity) -> int:
     """The links that are counted at this entity."""
-    return sum(key < link.key for link in entity.links)
+    return len(entity.links) - bisect.bisect(entity.links, key, key=_by_key)

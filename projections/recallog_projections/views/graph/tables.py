@@ -41,8 +41,8 @@ class Entity(msgspec.Struct, frozen=True, array_like=True):
     facts: tuple[Fact, ...]
     """The newest `limits.GRAPH_FACTS_KEPT` of them, in the order of the ledger."""
     links: tuple[Link, ...]
-    """The strongest `limits.GRAPH_LINKS_KEPT` entities that are named together with it, strongest first: by count, then
-    the newest."""
+    """The strongest `limits.GRAPH_LINKS_KEPT` entities that are named together with it, by count and then the newest;
+    in the order of their keys."""
 
 
 class Word(msgspec.Struct, frozen=True, array_like=True, gc=False):
