@@ -19,7 +19,7 @@ from support.entries_oracle import ExpectedEntries
 SHARED_BY_DEFAULT = {"world.observed", "judge.verdict", "user.injected", "run.started", "agent.reflected"}
 BOOKKEEPING = {"agent.configured", "space.configured", "clock.ticked", "reflection.failed", "reaction.done"}
 BOOKKEEPING |= {f"memory.{verb}" for verb in ("updated", "retracted", "archived", "erased", "transferred", "metered")}
-BOOKKEEPING |= {"memory.accessed"}
+BOOKKEEPING |= {f"memory.{verb}" for verb in ("accessed", "consolidated", "outcome_reported", "tier_changed")}
 ENTRIES = {"memory.retained", "experience.recorded"}
 ITEMS = {"item.put", "item.appended", "item.deleted"}
 NEEDS_TEXT = {
