@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recallog.retrieval.formatting import format_context as format_context
     from recallog.retrieval.fusing import fuse as fuse
     from recallog.settings import Settings as Settings
+    from recallog.stream import Stream as Stream
     from recallog.tiers import Tiers as Tiers
     from recallog.version import __version__ as __version__
     from recallog.working import Working as Working
@@ -42,6 +43,7 @@ else:
             "recallog.retrieval.formatting": ["format_context"],
             "recallog.retrieval.fusing": ["fuse"],
             "recallog.settings": ["Settings"],
+            "recallog.stream": ["Stream"],
             "recallog.tiers": ["Tiers"],
             "recallog.version": ["__version__"],
             "recallog.working": ["Working"],

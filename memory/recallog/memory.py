@@ -20,6 +20,7 @@ from recallog.operations.operation import IN_PROCESS, Facade, Operation, Scope, 
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED, Fusion
 from recallog.settings import Settings
+from recallog.stream import Stream
 from recallog.tiers import Tiers
 from recallog.working import Working
 from recallog_projections.tables import Log, LogName, RowKey, Table
@@ -102,6 +103,7 @@ class Memory(Facade):
         "items": Items,
         "working": Working,
         "consensus": Consensus,
+        "stream": Stream,
         "tiers": Tiers,
     }
 
@@ -286,6 +288,11 @@ class Memory(Facade):
     def consensus(self) -> Consensus:
         """What agents agreed on, and who disagreed."""
         return Consensus(self._access)
+
+    @cached_property
+    def stream(self) -> Stream:
+        """The streams of agents: what happened to each of them in particular."""
+        return Stream(self._access, self.long_term.retain)
 
     @cached_property
     def tiers(self) -> Tiers:

@@ -177,3 +177,5 @@ CONSENSUS_SUPERSEDED_MAX = 64  # by one consensus
 CONSENSUS_COMPARED = 1_000  # of the newest consensuses that have a word of a topic, and of those with the most words
 SIMILAR_CONSENSUSES = 5
 INSIGHTS_MAX = 64
+INSIGHTS_KEPT = 64
+STREAM_MEMORIES = 10

@@ -311,6 +311,10 @@ def test_a_captured_call_of_a_tool_answers_once_as_its_event(ask: Ask) -> None:
                 ("first", "agent.spoke"),
                 ("rye", "memory.retained"),
             ]
+            for how in ({"types": ["tool_usage", "event"]}, {"types": ["tool_usage"]}, {"preset": "four_channel"}):
+                again = await found.memory.recall("village", "baker", QUESTION, top_k=20, **how)  # type: ignore[arg-type]
+                calls = [hit.event.kind for hit in again.hits if hit.event.id == "call"]
+                assert calls == (["tool.used"] if "event" in how.get("types", ()) else []), how
 
     ask(work)
 

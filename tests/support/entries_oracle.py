@@ -154,7 +154,8 @@ class ExpectedEntries:
             "tier": setting.get("tier", "fast"),
             "metadata": {"tool": event["payload"]["tool"]},
         }
-        content = content_of(event | {"payload": payload}, shared=shared) | {"captured": True}
+        content = content_of(event | {"payload": payload}, shared=shared)
+        content |= {"captured": True, "since": offset, "since_at": content["at"]}
         entry = ExpectedEntry(event["space"], event["agent"], event["id"], offset, "live", content)
         owners = self.owners(event["space"])
         self.entries[event["space"], entry.id] = entry

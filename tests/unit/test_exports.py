@@ -24,6 +24,7 @@ from recallog.consensus import Consensus
 from recallog.items import Items
 from recallog.long_term import LongTerm
 from recallog.operations.operation import Facade
+from recallog.stream import Stream
 from recallog.tiers import Tiers
 from recallog.working import Working
 from recallog_schemas import views
@@ -50,6 +51,7 @@ PUBLIC = sorted(
         "Position",
         "Progress",
         "Settings",
+        "Stream",
         "Tiers",
         "Working",
         "__version__",
@@ -76,13 +78,15 @@ TESTING = ["ProjectionDriver"]
 PLAIN: dict[type[Facade], set[str]] = {
     Memory: {
         "admin", "catch_up", "catch_up_index", "close", "consensus", "facades", "in_memory", "items", "keep_reacting",
-        "log_entries", "long_term", "open", "operations", "row", "start_index", "tiers", "working",
+        "log_entries", "long_term", "open", "operations", "row", "start_index", "stream", "tiers",
+        "working",
     },
     Admin: {"facades", "known_positions", "ledger_ends", "operations", "partition_of", "records"},
     LongTerm: {"facades", "operations"},
     Items: {"facades", "operations"},
     Working: {"facades", "operations"},
     Consensus: {"facades", "operations"},
+    Stream: {"facades", "operations"},
     Tiers: {"facades", "operations"},
 }  # fmt: skip
 
@@ -191,6 +195,7 @@ def test_the_facades_of_a_memory() -> None:
         "items": Items,
         "working": Working,
         "consensus": Consensus,
+        "stream": Stream,
         "tiers": Tiers,
     }
 

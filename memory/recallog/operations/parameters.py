@@ -527,6 +527,30 @@ DissentLimit = Annotated[
 ]
 MinConfidence = Annotated[float, Field(ge=0, le=1, description="Least confidence.")]
 
+# Stream
+
+StreamQuery = Annotated[
+    str | None,
+    Field(
+        pattern=r"\S", max_length=limits.RECALL_QUERY_CHARS_MAX, description="Words that memories are compared with."
+    ),
+]
+StreamLimit = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="How many memories, the best ones.")]
+InsightsLimit = Annotated[int, Field(ge=1, le=limits.INSIGHTS_KEPT, description="How many insights, the newest ones.")]
+SpanStart = Annotated[
+    datetime | str | None,
+    PlainValidator(_optional(time_of)),
+    Field(description="Beginning of the span; default: that of the stream."),
+    WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
+]
+SpanEnd = Annotated[
+    datetime | str | None,
+    PlainValidator(_optional(time_of)),
+    Field(description="End of the span, which does not belong to it; default: that of the stream."),
+    WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
+]
+StoreSummary = Annotated[bool, Field(description="Keep the summary as an entry of the agent.")]
+
 # Text of a prompt
 
 SceneText = Annotated[str | None, Field(description="Text of the scene; default: the space's scene.")]

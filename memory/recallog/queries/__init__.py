@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from recallog.queries import salient as salient
     from recallog.queries import spaces as spaces
     from recallog.queries import status as status
+    from recallog.queries import stream as stream
     from recallog.queries import tiers as tiers
     from recallog.queries import timeline as timeline
     from recallog.queries import verification as verification
@@ -46,6 +47,7 @@ else:
             "salient",
             "spaces",
             "status",
+            "stream",
             "tiers",
             "timeline",
             "verification",

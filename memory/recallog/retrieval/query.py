@@ -98,7 +98,7 @@ class RecallQuery:
             return [wanted]
         kept = [KIND] if wanted.kinds is None or KIND in wanted.kinds else []
         entries = replace(wanted, kinds=kept, types=self.types)
-        return [replace(wanted, kinds_except=[KIND]), entries] if EVENT in self.types else [entries]
+        return [replace(wanted, kinds_except=[KIND, CAPTURED]), entries] if EVENT in self.types else [entries]
 
     def wants(self, candidate: Candidate) -> bool:
         """Whether a visible memory passes the filters. Memories that do not still count as neighbours."""
@@ -111,7 +111,8 @@ class RecallQuery:
     def wants_entry(self, row: EntryRow) -> bool:
         """Whether an entry passes the filters, those of time travel too."""
         return (
-            (self.kinds is None or KIND in self.kinds)
+            not row.captured  # it is found as its event
+            and (self.kinds is None or KIND in self.kinds)
             and (self.types is None or row.type in self.types)
             and (self.offset_until is None or row.offset <= self.offset_until)
             and (self.at_until is None or row.at <= micros(self.at_until))

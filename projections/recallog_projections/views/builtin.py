@@ -11,6 +11,7 @@ from recallog_projections.views.due import Due
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.episodic import Episodic
 from recallog_projections.views.graph.projection import Graph
+from recallog_projections.views.insights import Insights
 from recallog_projections.views.items import Items
 from recallog_projections.views.outline import OutlineProjection
 from recallog_projections.views.reflection import Reflection
@@ -27,6 +28,7 @@ _BUILTIN = (
     | Salience
     | Reflection
     | Beliefs
+    | Insights
     | Scene
     | Activity
     | OutlineProjection
@@ -49,7 +51,7 @@ def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
     follows entries and items. Settings come last, so that the others apply the settings before the record.
     """
     return [
-        Episodic(log_events), Salience(), Reflection(), Beliefs(), Scene(), Activity(), OutlineProjection(),
+        Episodic(log_events), Salience(), Reflection(), Beliefs(), Insights(), Scene(), Activity(), OutlineProjection(),
         Clock(), ConsensusProjection(), *of_entries(), Graph(), Items(), Due(), SettingsProjection(),
     ]  # fmt: skip
 

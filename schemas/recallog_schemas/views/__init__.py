@@ -93,6 +93,11 @@ if TYPE_CHECKING:
     from recallog_schemas.views.status import IndexStatus as IndexStatus
     from recallog_schemas.views.status import PartitionStatus as PartitionStatus
     from recallog_schemas.views.status import Status as Status
+    from recallog_schemas.views.stream import InsightsView as InsightsView
+    from recallog_schemas.views.stream import StreamHit as StreamHit
+    from recallog_schemas.views.stream import StreamMemory as StreamMemory
+    from recallog_schemas.views.stream import StreamRecall as StreamRecall
+    from recallog_schemas.views.stream import StreamSummary as StreamSummary
     from recallog_schemas.views.tiers import ArchivedEntry as ArchivedEntry
     from recallog_schemas.views.tiers import Consolidation as Consolidation
     from recallog_schemas.views.tiers import TierEntry as TierEntry
@@ -206,6 +211,13 @@ else:
                 "SpaceView",
             ],
             "recallog_schemas.views.status": ["IndexStatus", "PartitionStatus", "Status"],
+            "recallog_schemas.views.stream": [
+                "InsightsView",
+                "StreamHit",
+                "StreamMemory",
+                "StreamRecall",
+                "StreamSummary",
+            ],
             "recallog_schemas.views.tiers": [
                 "ArchivedEntry",
                 "Consolidation",

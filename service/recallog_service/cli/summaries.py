@@ -117,6 +117,10 @@ COMMANDS = {
         "derived",
         "What agents agreed on, and their dissents: `memory.consensus`.",
     ),
+    "stream": (
+        "derived",
+        "What happened to an agent in particular: `memory.stream`.",
+    ),
     "tiers": (
         "derived",
         "Entries that age: `memory.tiers`.",

@@ -9,7 +9,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.entries import tables as entries
-from recallog_projections.views.entries.kinds import RETAINING
+from recallog_projections.views.entries.kinds import CAPTURING, RETAINING
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.entries.tables import EntryRow
 from recallog_projections.views.graph import tables
@@ -32,7 +32,7 @@ class Graph:
 
     name: ClassVar[str] = "graph"
     version: ClassVar[int] = VERSION
-    kinds = Entries.kinds - {"memory.metered"}
+    kinds = Entries.kinds - {"memory.metered", CAPTURING}
     tables = tables.ALL
 
     def needs(self, record: Record) -> Iterable[RowKey]:
