@@ -29,6 +29,7 @@ from benchmarks import (
     remember,
     report,
     resident,
+    tiers,
 )
 from benchmarks.measure import Measure, Setup
 
@@ -49,6 +50,7 @@ SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "index": index.measure,
     "recall": recall.measure,
     "presets": presets.measure,
+    "tiers": tiers.measure,
     "context": context.measure,
 }
 BUILD = Path(__file__).parents[1] / "build"
@@ -59,7 +61,7 @@ def main(
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
 ) -> None:
     """Measure Recallog: append, fold, breakdown, query, operations, remember, agents, due, items, long_term, graph,
-    resident, past, index, recall, presets, context.
+    resident, past, index, recall, presets, tiers, context.
 
     Prints a table and writes build/bench.json. Works in a temporary folder, which it removes.
 

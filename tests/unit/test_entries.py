@@ -722,7 +722,7 @@ def test_the_event_of_an_entry_is_its_current_form(village: Village) -> None:
     assert (shown.turn, shown.session, shown.subject, shown.audience) == (3, "s", "u", None)
     assert shown.at == datetime.fromisoformat(MOMENT)
     assert shown.payload == {
-        "text": "new", "type": "fact", "importance": 0.75, "confidence": 1.0, "priority": "normal", "tier": "fast",
+        "text": "new", "type": "fact", "importance": 0.75, "confidence": 1.0, "priority": "normal",
         "metadata": {"k": [1]},
     }  # fmt: skip
 

@@ -686,6 +686,63 @@ async def gather_twice(memory: Memory) -> list[Consolidation]:
     return made
 
 
+# Finding entries without an index, and reads that count.
+
+
+def test_words_are_compared_without_an_index_and_what_is_shown_counts_as_read(tell: Tell) -> None:
+    async def work(memory: Memory) -> Any:
+        await memory.publish_many(
+            [
+                kept("mill", "slow", text="The mill grinds rye."),
+                kept("oven", "fast", text="The oven is cold."),
+                kept("fact", None, text="The mill grinds rye well."),
+                kept("other", "fast", agent="b", text="The mill is far."),
+            ]
+        )
+        found = await memory.tiers.retrieve(*A, "the mill grinds")
+        assert [(hit.entry.id, hit.score, hit.similarity) for hit in found.hits] == [("mill", 0.6, 1.0)]
+        assert (found.relevance_by, found.now) == ("words", T0)
+        assert (await memory.tiers.retrieve(*A, "nothing like that")).hits == ()
+        await memory.tiers.retrieve(*A, "the mill grinds", as_of="0:3")
+        await memory.publish(outcome("oven"))
+
+        async def check(memory: Memory) -> object:
+            stats = await memory.tiers.stats(*A)
+            assert (stats.lookups, stats.hit_rate) == (2, 0.5)
+            entry = (await memory.tiers.entry(*A, "mill")).found
+            assert entry is not None
+            assert (entry.accesses, entry.accesses_since_move, entry.last_access) == (1, 1, T0)
+            return entry
+
+        return check
+
+    found = tell(work)
+    assert [each.kind for each in found].count("memory.accessed") == 1
+
+
+def test_a_read_just_before_a_plan_counts_for_it(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.publish(kept("mill", "slow", text="The mill grinds rye."))
+        for _ in range(3):
+            await memory.tiers.retrieve(*A, "mill")
+        assert moves(await memory.tiers.consolidate(*A, now=T0)) == {"mill": ("medium", "access")}
+
+    tell(work)
+
+
+def test_the_past_has_the_tiers_of_then(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        before = await memory.publish(kept("e", "slow"))
+        await memory.publish(changed("tier_changed", entry="e", to="fast", at=T0 + HOUR))
+        for as_of in (before, T0 + HOUR / 2):
+            assert (await memory.tiers.stats(*A, as_of=as_of)).tier_counts["slow"] == 1
+            entry = (await memory.tiers.entry(*A, "e", as_of=as_of)).found
+            assert entry is not None
+            assert entry.entry.tier == "slow"
+
+    tell(work)
+
+
 # Reactors.
 
 
@@ -728,6 +785,43 @@ def test_a_plan_is_due_at_once_when_a_tier_has_too_many(tell: Tell) -> None:
     tell(work)
 
 
+def closing(kind: str, at: datetime, **payload: Any) -> Event:
+    trigger = triggers.consolidation_of(*A, 0)
+    closed = event(kind, space="s", agent="a", at=at, payload={"trigger": trigger.id, **payload})
+    return closed.model_copy(update={"id": trigger.answer_id, "causation_id": trigger.id})
+
+
+def test_after_a_failed_plan_the_next_one_is_due_an_interval_later(tell: Tell) -> None:
+    async def work(memory: Memory) -> Any:
+        await memory.publish_many([kept("e", "fast"), closing(triggers.FAILED, T0 + 2 * HOUR, reason="it rained")])
+        stats = await memory.tiers.stats(*A)
+        assert (stats.due_at, stats.planned_at) == (T0 + 3 * HOUR, None)
+
+    tell(work)
+
+
+def test_a_plan_that_a_reactor_has_closed_is_not_continued(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.publish_many([kept(f"f{number}", "fast") for number in range(2)])
+        down = [{"id": "f0", "from": "fast", "to": "medium", "reason": "ttl"}]
+        now = T0 + timedelta(minutes=2)
+        await memory.publish_many([plan({"moves": down}, now, part=1, parts=2), closing(triggers.DONE, now, events=1)])
+        assert (await memory.tiers.stats(*A)).due_at == now + HOUR
+        assert moves(await memory.tiers.consolidate(*A, now=now)) == {"f1": ("medium", "ttl")}
+
+    tell(work)
+
+
+def test_settings_move_the_next_plan(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.publish_many([kept("e", "fast"), configured(consolidate_every=60)])
+        assert (await memory.tiers.stats(*A)).due_at == T0 + timedelta(minutes=1)
+        await memory.publish(event("agent.configured", space="s", agent="a", at=T0, payload={"tiers": None}))
+        assert (await memory.tiers.stats(*A)).due_at == T0 + HOUR
+
+    tell(work)
+
+
 def test_a_reactor_summarises_what_a_plan_has_archived(tell: Tell) -> None:
     async def work(memory: Memory) -> Any:
         await memory.publish(configured(max={"slow": 0}))
@@ -744,7 +838,7 @@ def test_a_reactor_summarises_what_a_plan_has_archived(tell: Tell) -> None:
     tell(work)
 
 
-def test_a_summary_goes_when_one_of_its_sources_is_forgotten(tell: Tell) -> None:
+def test_a_summary_is_made_again_when_one_of_its_sources_is_forgotten(tell: Tell) -> None:
     async def work(memory: Memory) -> None:
         await memory.publish(configured(max={"slow": 0}))
         await memory.publish_many([kept(f"e{number}", "slow") for number in range(3)])
@@ -753,6 +847,15 @@ def test_a_summary_goes_when_one_of_its_sources_is_forgotten(tell: Tell) -> None
         found = (await memory.long_term.get(*A, summary)).entry
         assert found is not None
         assert found.status == "retracted"
+        (pending,) = (await memory.pending("s")).items
+        assert (pending.kind, pending.events) == (triggers.SUMMARY, 2)
+        assert len((await memory.react()).items) == 1
+        (again,) = (await memory.long_term.list(*A)).entries
+        assert (again.sources, again.text) == (("e0", "e2"), "2 memories: What e0 says. · What e2 says.")
+        await memory.long_term.retract(*A, summary)
+        await memory.long_term.forget(*A, ["e0"])
+        assert (await memory.react()).items == ()
+        assert (await memory.long_term.list(*A)).entries == ()
 
     tell(work)
 

@@ -76,6 +76,20 @@ class Plan:
     """Expired entries first, then those beyond a maximum, from the fastest tier to the slowest."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """What holds for the entries of one tier."""
+
+    surprise: float | None
+    """None: its entries are not promoted."""
+    ttl: float
+    """Microseconds."""
+    half_life: float
+    """Hours."""
+    importance: float
+    most: int
+
+
 def plan(entries: Iterable[Aging], now: datetime, settings: TierSettings, *, unfinished: int | None = None) -> Plan:
     """The plan for the entries of one agent at the time `now`.
 
@@ -83,31 +97,41 @@ def plan(entries: Iterable[Aging], now: datetime, settings: TierSettings, *, unf
     are left out, so that the answer is its rest.
     """
     at = timestamps.micros(now)
-    by_tier: dict[str, list[Aging]] = {tier: [] for tier in rules.TIERS}
-    for entry in entries:
-        if unfinished is None or entry.row.plan != unfinished:
-            by_tier[entry.row.tier].append(entry)
-    promoted: list[Move] = []
+    limits_of = {tier: _limits(tier, settings) for tier in rules.TIERS}
+    promoted: dict[str, list[Move]] = {tier: [] for tier in rules.TIERS}
     demoted: dict[str, list[Move]] = {tier: [] for tier in rules.TIERS}
-    expired: list[Archival] = []
     staying: dict[str, list[Aging]] = {tier: [] for tier in rules.TIERS}
-    for tier in reversed(rules.TIERS):
-        for entry in sorted(by_tier[tier], key=lambda each: each.row.offset):
-            row = entry.row
-            if (reason := _promotion(entry, at, settings)) is not None:
-                promoted.append(Move(row.id, tier, rules.FASTER[tier], reason))
-            elif (reason := _end(entry, at, settings)) is None:
-                staying[tier].append(entry)
-            elif tier in rules.SLOWER:
-                demoted[tier].append(Move(row.id, tier, rules.SLOWER[tier], reason))
-            else:
-                expired.append(Archival(row.id, rules.EXPIRED))
-    evicted = [
+    expired: list[Archival] = []
+    for entry in sorted(entries, key=lambda each: each.row.offset):
+        row, tier = entry.row, entry.row.tier
+        if unfinished is not None and row.plan == unfinished:
+            continue
+        is_cooling = row.promoted_at is not None and at - row.promoted_at < _COOLDOWN
+        if (reason := None if is_cooling else _promotion(entry, limits_of[tier], settings)) is not None:
+            promoted[tier].append(Move(row.id, tier, rules.FASTER[tier], reason))
+        elif (reason := None if row.exempt else _end(entry, at, limits_of[tier], is_cooling=is_cooling)) is None:
+            staying[tier].append(entry)
+        elif tier in rules.SLOWER:
+            demoted[tier].append(Move(row.id, tier, rules.SLOWER[tier], reason))
+        else:
+            expired.append(Archival(row.id, rules.EXPIRED))
+    moves = [*(promoted[tier] for tier in reversed(rules.TIERS)), *demoted.values()]
+    evicted = (
         Archival(entry.row.id, rules.TIER_LIMIT)
         for tier in rules.TIERS
-        for entry in _beyond(staying[tier], getattr(settings.max, tier), at, settings)
-    ]
-    return Plan([*promoted, *(move for tier in rules.TIERS for move in demoted[tier])], [*expired, *evicted])
+        for entry in _beyond(staying[tier], at, limits_of[tier])
+    )
+    return Plan([move for of_tier in moves for move in of_tier], [*expired, *evicted])
+
+
+def _limits(tier: str, settings: TierSettings) -> _Limits:
+    return _Limits(
+        getattr(settings.surprise, tier) if tier in rules.FASTER else None,
+        getattr(settings.ttl, tier) * _MICROS,
+        getattr(settings.half_life, tier),
+        rules.IMPORTANCE[tier],
+        getattr(settings.max, tier),
+    )
 
 
 def decayed(row: TierRow, at: int, settings: TierSettings) -> float:
@@ -133,40 +157,37 @@ def payloads(plan: Plan, *, seen: int, now: datetime, ordinal: int, settings: Ti
     return [{**head, "part": number, "constants": constants, **part} for number, part in enumerate(parts, start=1)]
 
 
-def _promotion(entry: Aging, at: int, settings: TierSettings) -> str | None:
+def _promotion(entry: Aging, limits: _Limits, settings: TierSettings) -> str | None:
     """Why an entry is promoted; None if it is not."""
-    row = entry.row
-    if row.tier not in rules.FASTER or _is_cooling(row, at):
+    if limits.surprise is None:
         return None
     if entry.accesses >= settings.promotion_access:
         return rules.BY_ACCESS
-    if row.surprise >= getattr(settings.surprise, row.tier):
+    row = entry.row
+    if row.surprise >= limits.surprise:
         return rules.BY_SURPRISE
-    success = settings.success
-    if row.successes >= success.reports and row.successes / row.reports >= success.rate:
+    if row.successes >= settings.success.reports and row.successes / row.reports >= settings.success.rate:
         return rules.BY_SUCCESS
     return None
 
 
-def _end(entry: Aging, at: int, settings: TierSettings) -> str | None:
+def _end(entry: Aging, at: int, limits: _Limits, *, is_cooling: bool) -> str | None:
     """Why an entry leaves its tier for a slower one or, from the slowest, the memory; None if it does not."""
-    row = entry.row
-    if row.exempt:
-        return None
-    if at - entry.used_at > getattr(settings.ttl, row.tier) * _MICROS:
+    if at - entry.used_at > limits.ttl:
         return rules.BY_TTL
-    if not _is_cooling(row, at) and decayed(row, at, settings) < rules.IMPORTANCE[row.tier]:
+    if not is_cooling and _importance(entry.row, at, limits) < limits.importance:
         return rules.BY_IMPORTANCE
     return None
 
 
-def _is_cooling(row: TierRow, at: int) -> bool:
-    """Whether an entry was promoted within the last 24 hours."""
-    return row.promoted_at is not None and at - row.promoted_at < _COOLDOWN
+def _importance(row: TierRow, at: int, limits: _Limits) -> float:
+    return rules.decayed(row.importance, row.at, at, limits.half_life)
 
 
-def _beyond(staying: Sequence[Aging], most: int, at: int, settings: TierSettings) -> Sequence[Aging]:
+def _beyond(staying: Sequence[Aging], at: int, limits: _Limits) -> Sequence[Aging]:
     """The entries of one tier that are too many: the least important, then least recently read, then older ones."""
-    evictable = (entry for entry in staying if not entry.row.exempt)
-    ranked = sorted(evictable, key=lambda one: (decayed(one.row, at, settings), one.used_at, one.row.offset))
-    return ranked[: max(0, len(staying) - most)]
+    excess = len(staying) - limits.most
+    if excess <= 0:
+        return ()
+    evictable = [entry for entry in staying if not entry.row.exempt]
+    return sorted(evictable, key=lambda one: (_importance(one.row, at, limits), one.used_at, one.row.offset))[:excess]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from recallog.consolidation import plan as planning
 from recallog.consolidation.plan import Aging, Plan
@@ -15,7 +15,8 @@ from recallog.queries.items import own_log
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.subject import of_agent
 from recallog.retrieval import entries as recalled
-from recallog.retrieval.similar import similar_in_tiers
+from recallog.retrieval import in_tiers
+from recallog.retrieval.in_tiers import EntryInTier, Order
 from recallog_projections.index.terms import terms
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import clock, settings, uses
@@ -93,9 +94,11 @@ async def _tier_entry(session: ReadSession, row: EntryRow, now: datetime | None)
 # Entries that answer a question
 
 
-class _Compared(NamedTuple):
-    row: EntryRow
-    similarity: float
+_ORDERS: Mapping[Strategy, Order] = {
+    "weighted": lambda each: (-each.similarity * WEIGHTS[each.tier], -each.row.offset),
+    "fast_first": lambda each: (rules.TIERS.index(each.tier), -each.similarity, -each.row.offset),
+    "comprehensive": lambda each: (-each.similarity, -each.row.offset),
+}
 
 
 async def retrieve(
@@ -115,52 +118,48 @@ async def retrieve(
     wanted = rules.TIERS if tiers is None else tuple(tier for tier in rules.TIERS if tier in tiers)
     snapshot = await _of_agent(reading, space, agent)
     by: Literal["semantic", "words"] = "semantic"
+    order = _ORDERS[strategy]
     try:
         if index is None:
             raise IndexUnavailable("the index is off")
-        found = await similar_in_tiers(
-            reading, index, space, agent, query, tiers=wanted, least=min_similarity, limit=limit
+        found = await in_tiers.similar(
+            reading, index, space, agent, query, tiers=wanted, least=min_similarity, order=order, limit=limit
         )
-        compared = [_Compared(each.row, each.similarity) for each in found]
     except IndexUnavailable:
         by = "words"
-        compared = _by_words(query, await _newest(reading, space, agent))
-    compared = [each for each in compared if each.similarity >= min_similarity]
-    tier_of = await long_term.tiers_of(reading, [each.row for each in compared])
-    hits = [
-        TierHit(
-            entry=long_term.entry_view(reading.partition, row, tier=tier),
-            score=round(similarity * WEIGHTS[tier], _DECIMALS) if strategy == "weighted" else similarity,
-            similarity=similarity,
-        )
-        for row, similarity in compared
-        if (tier := tier_of.get(row.offset)) in wanted
-    ]
-    hits.sort(key=lambda hit: (-hit.score, -hit.entry.position.offset))
-    if strategy == "fast_first":
-        hits.sort(key=lambda hit: rules.TIERS.index(hit.entry.tier or ""))
+        found = await _by_words(reading, space, agent, query)
+        shown = (each for each in found if each.tier in wanted and each.similarity >= min_similarity)
+        found = sorted(shown, key=order)[:limit]
     return TierHits(
         **await of_agent(reading, snapshot, space, agent),
-        hits=tuple(hits[:limit]),
+        hits=tuple(
+            TierHit(
+                entry=long_term.entry_view(reading.partition, row, tier=tier),
+                score=round(similarity * WEIGHTS[tier], _DECIMALS) if strategy == "weighted" else similarity,
+                similarity=similarity,
+            )
+            for row, tier, similarity in found
+        ),
         strategy=strategy,
         relevance_by=by,
         now=now_of(snapshot, space, now),
     )
 
 
-async def _newest(reading: ReadSession, space: str, agent: str) -> list[EntryRow]:
-    """The newest entries with a tier of an agent, and the newest ones of others that it may read."""
+async def _by_words(reading: ReadSession, space: str, agent: str, query: str) -> list[EntryInTier]:
+    """The newest entries with a tier, each with the share of the query's terms that it has."""
     page = await reading.page(tables.ROWS, space, agent, newest_first=True, limit=limits.RECALL_ENTRIES)
     keys = [RowKey(entries.ROWS.name, space, agent, key) for key, _ in page.items]
     snapshot = await reading.snapshot(keys)
     own = [row for key in keys if (row := snapshot.row(entries.ROWS, *key[1:])) is not None]
-    return [*own, *(row for row in await recalled.newest(reading, space, agent) if row.owner != agent)]
-
-
-def _by_words(query: str, rows: Sequence[EntryRow]) -> list[_Compared]:
-    """Entries with the share of the query's terms that each has."""
+    others = [row for row in await recalled.newest(reading, space, agent) if row.owner != agent]
+    tier_of = {row.offset: row.tier for _, row in page.items} | await long_term.tiers_of(reading, others)
     asked = set(terms(query))
-    return [_Compared(row, round(len(asked & set(terms(row.text))) / max(1, len(asked)), _DECIMALS)) for row in rows]
+    return [
+        EntryInTier(row, tier, round(len(asked & set(terms(row.text))) / max(1, len(asked)), _DECIMALS))
+        for row in (*own, *others)
+        if (tier := tier_of.get(row.offset)) is not None
+    ]
 
 
 # Plans

@@ -25,9 +25,9 @@ from recallog_schemas import limits
 _CANDIDATES = 4
 """How many times as many points are searched as entries are wanted: some of them may have changed since."""
 _CANDIDATES_LEAST = 32
-_STORED_ERROR = 0.01
+STORED_ERROR = 0.01
 """By how much a cosine with stored vectors may differ from that of the texts: ten times what 8 bits a number change."""
-_DECIMALS = 6
+DECIMALS = 6
 
 
 class SimilarEntry(NamedTuple):
@@ -53,8 +53,6 @@ class _Asked(NamedTuple):
     """Its vector, perhaps as the index has stored it; None if the model cannot read the text."""
     types: Collection[str] | None
     """The types of the entries; None: all."""
-    tier: str | None = None
-    """The tier of the entries; None: all, and those without one."""
     offset: int | None = None
     """The offset of the entry that has the text: it is not compared with itself."""
 
@@ -100,29 +98,7 @@ async def similar_to_each(
     opened = await index.open(reading.partition)
     compared = _Comparison(reading, opened, space, agent, True, lambda row: True, limit, least)
     vectors = await compared.stored(rows)
-    return await compared.of([_Asked(row.text, vectors[row.offset], [row.type], offset=row.offset) for row in rows])
-
-
-async def similar_in_tiers(
-    reading: ReadSession,
-    index: SemanticIndex,
-    space: str,
-    agent: str,
-    text: str,
-    *,
-    tiers: Sequence[str],
-    least: float,
-    limit: int,
-) -> list[SimilarEntry]:
-    """The `limit` live entries of each of `tiers` that `agent` may read and that are most similar to `text`.
-
-    Those whose similarity is below `least` may be missing. Raises `IndexUnavailable`.
-    """
-    opened = await index.open(reading.partition)
-    vectors = await opened.questions.vectors(opened.embedder, [text])
-    compared = _Comparison(reading, opened, space, agent, False, lambda row: True, limit, least)
-    found = await compared.of([_Asked(text, vectors[text], None, tier) for tier in tiers])
-    return list({each.row.offset: each for of_tier in found for each in of_tier.found}.values())
+    return await compared.of([_Asked(row.text, vectors[row.offset], [row.type], row.offset) for row in rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +154,6 @@ class _Comparison:
                     [self.agent] if self.owned else None,
                     [entry_reading.KIND, entry_reading.CAPTURED],
                     types=asked.types,
-                    tiers=None if asked.tier is None else [asked.tier],
                 ),
                 max(_CANDIDATES * self.limit, _CANDIDATES_LEAST),
                 dense=asked.vector,
@@ -203,8 +178,7 @@ class _Comparison:
         found = []
         for asked, of_text in zip(texts, needs, strict=True):
             known = [row for need in of_text if (row := snapshot.row(tables.ROWS, *need[1:])) is not None]
-            fresh = newest if asked.tier is None else [row for row in newest if row.tier == asked.tier]
-            by_offset = {row.offset: row for row in (*known, *fresh) if self._wants(row, asked)}
+            by_offset = {row.offset: row for row in (*known, *newest) if self._wants(row, asked)}
             found.append(list(by_offset.values()))
         return found
 
@@ -222,9 +196,9 @@ class _Comparison:
         if asked.vector is None:
             return []
         readable = [(row, vector) for row in rows if (vector := stored[row.offset]) is not None]
-        cosines = [_cosine(asked.vector, vector) for _, vector in readable]
+        cosines = [cosine(asked.vector, vector) for _, vector in readable]
         last = sorted(cosines, reverse=True)[: self.limit][-1:]
-        least = max([self.least, *last]) - 2 * _STORED_ERROR
+        least = max([self.least, *last]) - 2 * STORED_ERROR
         return [row for (row, _), cosine in zip(readable, cosines, strict=True) if cosine >= least]
 
     @staticmethod
@@ -236,12 +210,12 @@ class _Comparison:
     ) -> list[SimilarEntry]:
         vector = vectors.get(asked.text)
         found = [
-            SimilarEntry(row, _cosine(vector, other))
+            SimilarEntry(row, cosine(vector, other))
             for row in rows
             if vector is not None and (other := vectors[row.text]) is not None
         ]
         return sorted(found, key=lambda one: (-one.similarity, one.row.offset))[: self.limit]
 
 
-def _cosine(one: Vectors, other: Vectors) -> float:
-    return round(float(np.dot(one.astype(np.float64), other.astype(np.float64))), _DECIMALS)
+def cosine(one: Vectors, other: Vectors) -> float:
+    return round(float(np.dot(one.astype(np.float64), other.astype(np.float64))), DECIMALS)

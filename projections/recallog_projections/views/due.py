@@ -19,6 +19,7 @@ from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import migration, settings
 from recallog_projections.views.entries import tables as entries
 from recallog_projections.views.entries.kinds import PLAN
+from recallog_projections.views.entries.tables import EntryRow
 from recallog_projections.views.entries.texts import text_key
 from recallog_schemas import Event, Record, limits, timestamps, triggers
 from recallog_schemas.triggers import Trigger
@@ -90,6 +91,7 @@ TURNS = Table("due.turns", Turn)
 COUNT = Table("due.count", Count, write_only=True)
 """Agents with a threshold of reflections, at (space, `count_key`, agent)."""
 
+_SUMMARY = "summary"
 _ENDING = "session.ended"
 _TURN = "turn.ended"
 _RETRACTING = frozenset({"memory.erased", "memory.retracted"})
@@ -244,6 +246,9 @@ def _continue_erasure(rows: Rows, record: Record) -> None:
             trigger = _retraction(record, lost)
             work = work_of(record, trigger, event.agent)
             put(rows, msgspec.structs.replace(work, entries=dependents.ids), trigger)
+    for row in _ended(rows):
+        if row.type == _SUMMARY:
+            _summarise_again(rows, record, row)
 
 
 def _retraction(record: Record, lost: str) -> Trigger:
@@ -265,7 +270,8 @@ def _retracted(rows: Rows, record: Record) -> list[str]:
     return found
 
 
-# Summaries: what a plan has archived is summarised, if it was more than one entry.
+# Summaries: what a plan has archived is summarised, if it was more than one entry. When one of them is erased, which
+# retracts the summary, the others are summarised again.
 
 
 def _summarise(rows: Rows, record: Record) -> None:
@@ -277,13 +283,34 @@ def _summarise(rows: Rows, record: Record) -> None:
 def _summaries(rows: Rows, record: Record) -> list[tuple[Trigger, tuple[str, ...]]]:
     """The summaries that the part of a plan makes due: each with the entries that this record has archived."""
     event = record.event
-    ended = {row.id for row, now in rows.written(entries.ROWS) if row is not None and now is None}
+    ended = {row.id for row in _ended(rows)}
     archived = [each["id"] for each in event.payload.get("archived", ()) if each["id"] in ended]
     return [
         (triggers.caused_by(triggers.SUMMARY, event.space, event.agent, str(number), event.id), tuple(ids))
         for number, ids in enumerate(in_equal_parts(list(dict.fromkeys(archived)), limits.ENTRY_SOURCES_MAX))
         if len(ids) > 1
     ]
+
+
+def _summarise_again(rows: Rows, record: Record, summary: EntryRow) -> None:
+    """Make a summary due of what is left of the archived entries of one that an erasure has retracted."""
+    space, left = summary.space, []
+    for id_ in summary.sources:
+        ref = rows.get(entries.IDS, space, "", id_)
+        if ref is not None and ref.status == entries.ARCHIVED and ref.owner == summary.owner:
+            left.append(id_)
+    ref = rows.get(entries.IDS, space, "", summary.id)
+    if len(left) > 1 and ref is not None and ref.status == entries.RETRACTED and ref.of is not None:
+        trigger = triggers.caused_by(triggers.SUMMARY, space, summary.owner, summary.id)
+        work = work_of(record, trigger, summary.owner)
+        put(rows, msgspec.structs.replace(work, entries=tuple(left)), trigger)
+
+
+def _ended(rows: Rows) -> list[EntryRow]:
+    """The entries that the record has archived, retracted or erased."""
+    written = rows.written(entries.ROWS)
+    after = {row.offset for _, row in written if row is not None}
+    return [row for row, _ in written if row is not None and row.offset not in after]
 
 
 def in_equal_parts(ids: Sequence[Item], most: int) -> list[Sequence[Item]]:

@@ -68,8 +68,8 @@ class TierHit(View):
     """What the hits are ranked by: with the strategy "weighted" the similarity times the weight of the tier (FAST 1,
     MEDIUM 0.8, SLOW 0.6, GLACIAL 0.4), else the similarity."""
     similarity: float
-    """The cosine of its text and the question, or where words were compared the share of the question's words that it
-    has."""
+    """The cosine of its text and the question, of a long text that of its best passage. Where words were compared: the
+    share of the question's words that it has."""
 
     def format(self) -> str:
         """Tier, score and labelled text in one line."""

@@ -22,14 +22,14 @@ def may_read(agent: str, row: EntryRow, status: Status = LIVE) -> bool:
 def event_of(row: EntryRow) -> Event:
     """The `memory.retained` event that would retain the entry as it is now, under its present owner.
 
-    Recall, search and the index show it in place of the event in the ledger, whose text may be old or erased.
+    Recall, search and the index show it in place of the event in the ledger, whose text may be old or erased. It names no
+    tier: in which one an entry is says the view of tiers.
     """
     fields = {
         "entity": row.entity,
         "category": row.category,
         "source": row.source,
         "topic": row.topic,
-        "tier": row.tier,
         "red_line": row.red_line or None,
         "metadata": json.loads(row.metadata) if row.metadata else None,
         "sources": list(row.sources) or None,
