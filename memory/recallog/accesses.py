@@ -1,8 +1,9 @@
 """Counts of the reads of entries: collected in the process that asks, and published as `memory.accessed` in batches.
 
-A read counts where a query is about entries: `long_term.lessons`, `recall` and `search` for entries, and the section
-RECALLED of `context`. Nothing counts as of the past, for an agent that has never acted, or where the memory cannot be
-written. A process that ends without closing its memory loses the counts of its last second, and nothing else.
+A read counts where a query is about entries: `long_term.lessons`, `tiers.retrieve`, `recall` and `search` for entries,
+and the section RECALLED of `context`. Nothing counts as of the past, for an agent that has never acted, or where the
+memory cannot be written. A process that ends without closing its memory loses the counts of its last second, and
+nothing else.
 """
 
 import asyncio
@@ -193,10 +194,15 @@ def _of_lessons(arguments: Mapping[str, Any], answer: Any) -> Sequence[str]:
     return [lesson.entry.id for lesson in answer.lessons]
 
 
+def _of_tiers(arguments: Mapping[str, Any], answer: Any) -> Sequence[str]:
+    return [hit.entry.id for hit in answer.hits]
+
+
 _SHOWN: Mapping[str, Callable[[Mapping[str, Any], Any], Sequence[str] | None]] = {
     "recall": _of_recall,
     "search": _of_search,
     "context": _of_context,
     "long_term.lessons": _of_lessons,
+    "tiers.retrieve": _of_tiers,
 }
 """By the qualified name of a query: the ids of the entries that an answer shows; None if it counts nothing."""

@@ -1,4 +1,4 @@
-"""Tiers: how fast entries age, and the plans that move and archive them."""
+"""Tiers: how fast entries age, which of them answer a question, and the plans that move and archive them."""
 
 from typing import TYPE_CHECKING, Unpack
 
@@ -7,9 +7,10 @@ from recallog.access import FacadePart
 from recallog.operations import parameters
 from recallog.operations.operation import Scope, operation
 from recallog.operations.parameters import At
+from recallog_schemas import limits
 
 if TYPE_CHECKING:
-    from recallog_schemas.views import Consolidation, TierEntryFound, TierPressure, TierStats
+    from recallog_schemas.views import Consolidation, TierEntryFound, TierHits, TierPressure, TierStats
 
 
 class Tiers(FacadePart):
@@ -20,7 +21,50 @@ class Tiers(FacadePart):
     end archives it. An entry without a tier does not age. `agent.configured {tiers}` has the thresholds.
     """
 
-    @operation(example="recallog tiers entry village baker e-7", command="tiers entry")
+    @operation(
+        example='recallog tiers retrieve village baker "what does the miller want" --strategy fast_first',
+        command="tiers retrieve",
+        uses_index=True,
+    )
+    async def retrieve(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        query: parameters.RecallQuery,
+        *,
+        tiers: parameters.SomeTiers = None,
+        limit: parameters.RetrievedLimit = limits.RETRIEVED,
+        min_similarity: parameters.RetrievedSimilarity = limits.RETRIEVED_SIMILARITY,
+        strategy: parameters.TierStrategy = "weighted",
+        now: parameters.QueryTime = None,
+        **at: Unpack[At],
+    ) -> "TierHits":
+        """The entries with a tier that an agent may read and that fit a question.
+
+        The strategy "weighted" ranks by the similarity times a weight of the tier, "fast_first" shows what the faster
+        tiers have before the slower ones, and "comprehensive" ranks by similarity alone. What it shows counts as read.
+        While the index is off, starting or down, the words of the newest 1,000 entries are compared instead;
+        `relevance_by` of the answer says which.
+        """
+        index, when = self._access.components.index, parameters.moment(now)
+        return await self._access.of_space(
+            space,
+            lambda reading: queries.tiers.retrieve(
+                reading,
+                index,
+                space,
+                agent,
+                query,
+                tiers=tiers,
+                limit=limit,
+                min_similarity=min_similarity,
+                strategy=strategy,
+                now=when,
+            ),
+            at,
+        )
+
+    @operation(example="recallog tiers entry village baker l-7", command="tiers entry")
     async def entry(
         self,
         space: parameters.Space,

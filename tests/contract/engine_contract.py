@@ -41,7 +41,8 @@ AGENTS = ["baker", "miller", "Zoë 🥖"]
 KINDS = ["agent.spoke", "agent.thought"]
 SESSIONS = ["", "one", "two"]
 TYPES = ["fact", "lesson"]
-"""Points of events have none."""
+TIERS = ["fast", "slow"]
+"""Points of events have neither."""
 
 _spaces = count(1)
 
@@ -107,6 +108,7 @@ def passes(wanted: Filter, point: Point) -> bool:
         and (wanted.kinds is None or payload["kind"] in wanted.kinds)
         and (wanted.kinds_except is None or payload["kind"] not in wanted.kinds_except)
         and (wanted.types is None or payload.get("type") in wanted.types)
+        and (wanted.tiers is None or payload.get("tier") in wanted.tiers)
         and (wanted.session is None or payload["session"] == wanted.session)
         and (wanted.since is None or payload["at"] >= wanted.since)
         and (wanted.until is None or payload["at"] < wanted.until)
@@ -184,7 +186,7 @@ def crowd(space: str, size: int, seed: int) -> list[Point]:
             agent=chance.choice(AGENTS),
             kind=chance.choice(KINDS),
             session=chance.choice(SESSIONS),
-            **chance.choice(({}, *({"type": name} for name in TYPES))),
+            **chance.choice(({}, *({"type": name, "tier": tier} for name in TYPES for tier in TIERS))),
             **form(),
             at=NOON + chance.randrange(10),
             offset=chance.randrange(10),
@@ -205,6 +207,7 @@ def filters(draw: st.DrawFn, space: str, points: Sequence[Point]) -> Filter:
         "kinds": some([*KINDS, "nobody.does"]),
         "kinds_except": some([*KINDS, "nobody.does"]),
         "types": some([*TYPES, "nothing"]),
+        "tiers": some(TIERS),
         "session": st.sampled_from([*SESSIONS, "none"]),
         "since": st.integers(NOON, NOON + 9),
         "until": st.integers(NOON, NOON + 10),
@@ -460,6 +463,7 @@ class EngineContract(ABC):
             {"kinds": ["agent.thought"]},
             {"kinds_except": ["agent.thought"]},
             {"types": ["lesson"]},
+            {"tiers": ["slow"]},
             {"session": ""},
             {"session": "one"},
             {"since": NOON + 4},

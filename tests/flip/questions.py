@@ -117,6 +117,7 @@ QUESTIONS: Sequence[Question] = [
     *_of("long_term.stats", _V, _R),
     *_of("long_term.audit", _V, _O),
     *_of("long_term.erasures", _V, _O),
+    *_of("tiers.retrieve", _V | {"query": "what is counted before it is sold?", "strategy": "fast_first"}),
     *_of("tiers.entry", _V | {"entry_id": "e-027"}, _V | {"entry_id": "e-015", "now": "2026-03-20T00:00:00Z"}),
     *_of("tiers.stats", _V, _O | {"as_of": _MIDDLE}),
     *_of("tiers.pressure", _V),

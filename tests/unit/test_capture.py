@@ -147,6 +147,17 @@ def test_the_entry_has_what_its_event_has_and_what_the_settings_say() -> None:
     ended(work)
 
 
+def test_a_captured_call_ages_in_its_tier() -> None:
+    async def work(memory: Memory) -> None:
+        await memory.publish_many([capturing(), called(id="c-1")])
+        later = START + timedelta(seconds=61)
+        moved = await memory.tiers.consolidate("village", "baker", now=later)
+        assert [(move.id, move.origin, move.to) for move in moved.moves] == [("c-1", "fast", "medium")]
+        assert (await memory.long_term.get("village", "baker", "c-1")).entry.tier == "medium"  # type: ignore[union-attr]
+
+    ended(work)
+
+
 def test_the_defaults_are_those_of_the_document() -> None:
     async def work(memory: Memory) -> None:
         await memory.publish_many([capturing(), called(id="c-1", payload={"result": "x" * 2_000})])

@@ -295,6 +295,22 @@ def test_of_two_that_supersede_one_at_the_same_moment_the_first_in_the_ledger_co
     ended(work)
 
 
+def test_of_two_that_are_recorded_as_successors_at_the_same_moment_both_stand_and_the_first_is_linked() -> None:
+    agreed = {"topic": DESIGN, "conclusion": "c", "confidence": 1, "participating": [], "agreeing": []}
+
+    async def work(memory: Memory) -> None:
+        await record(memory, event_id="c-1")
+        after = agreed | {"supersedes": "c-1"}
+        await memory.publish_many([event("consensus.recorded", id=id_, payload=after) for id_ in ("c-2", "c-3")])
+        assert await links(memory, "c-1") == ((), "c-2")
+        assert await links(memory, "c-2") == (("c-1",), None)
+        assert await links(memory, "c-3") == ((), None)
+        with pytest.raises(Refused, match="the consensus c-1 is superseded already"):
+            await record(memory, supersedes="c-1")
+
+    ended(work)
+
+
 def test_a_raw_event_that_may_not_supersede_changes_nothing() -> None:
     async def work(memory: Memory) -> None:
         await record(memory, event_id="c-1", audience=["miller"])

@@ -70,6 +70,8 @@ ARGUMENTS: Mapping[str, Any] = {
     "order": "newest",
     "type": "lesson",
     "min_confidence": 0.25,
+    "tiers": ["fast", "slow"],
+    "strategy": "fast_first",
     "text": "Sift the flour first.",
     "entity": "flour",
     "category": "baking",

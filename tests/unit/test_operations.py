@@ -636,7 +636,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 ]
             )
             await memory.items.put("village", "baker", "notes", "miller", "owes nine sacks")
-            await memory.long_term.retain("village", "baker", "Sift the flour first.", type="lesson", entry_id="l-7")
+            retain = memory.long_term.retain
+            await retain("village", "baker", "Sift the flour first.", type="lesson", entry_id="l-7", tier="slow")
             await memory.working.set("village", "baker", "Goals", "Close 3 deals")
 
     with one_loop():

@@ -23,7 +23,7 @@ _WHY = {
     consensus.UNKNOWN: "{agent} sees no consensus {unseen}. Find the ids of those that it sees: recallog consensus "
     "find-similar",
     consensus.OWN: "the consensus {id} cannot supersede itself",
-    consensus.ENDED: "{id} or {by} is superseded already: one that holds supersedes another that holds. Find the one "
+    consensus.ENDED: "the consensus {ended} is superseded already, and only two that hold can be linked. Find the one "
     "that holds: recallog consensus find-similar",
     consensus.FULL: f"{{by}} supersedes {limits.CONSENSUS_SUPERSEDED_MAX} already, the most that one may supersede",
 }
@@ -38,7 +38,7 @@ async def record(
     if superseded is not None:
         rows = await _rows(access, space, superseded, event.id)
         if event.id not in rows:
-            as_recorded = ConsensusRow(limits.INTEGER_MAX, (), "", (), b"")
+            as_recorded = ConsensusRow(limits.INTEGER_MAX, (), "", b"")
             _check(agent, superseded, event.id, {event.id: as_recorded, **rows})
     (position,) = await access.append([event])
     return await _found(access, space, agent, event.id, position)
@@ -57,7 +57,7 @@ async def supersede(access: MemoryAccess, space: str, agent: str, id_: str, by: 
         (position,) = await access.append([event])
     found = await _found(access, space, agent, id_, position)
     if found.superseded_by != by:
-        raise Refused(_WHY[consensus.ENDED].format(id=id_, by=by), reason=consensus.ENDED)
+        raise Refused(_WHY[consensus.ENDED].format(ended=id_), reason=consensus.ENDED)
     return found
 
 
@@ -102,7 +102,8 @@ def _check(agent: str, id_: str, by: str, rows: Mapping[str, ConsensusRow]) -> N
     reason = consensus.refusal(agent, rows.get(id_), rows.get(by))
     if reason is not None:
         unseen = _unseen(agent, rows, id_, by)
-        raise Refused(_WHY[reason].format(agent=agent, id=id_, by=by, unseen=unseen), reason=reason)
+        ended = ", ".join(each for each in (id_, by) if each in rows and rows[each].superseded_by is not None)
+        raise Refused(_WHY[reason].format(agent=agent, id=id_, by=by, unseen=unseen, ended=ended), reason=reason)
 
 
 def _unseen(agent: str, rows: Mapping[str, ConsensusRow], *ids: str) -> str:

@@ -489,6 +489,17 @@ ErasuresLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description
 
 # Tiers
 
+SomeTiers = Annotated[
+    Sequence[Tier] | None, Field(description="Only entries of these tiers: fast, medium, slow, glacial; default: all.")
+]
+RetrievedLimit = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="How many entries.")]
+RetrievedSimilarity = Annotated[
+    float, Field(ge=-1, le=1, allow_inf_nan=False, description="Least similarity of an entry.")
+]
+TierStrategy = Annotated[
+    Literal["weighted", "fast_first", "comprehensive"],
+    Field(description="By weighted similarity, the faster tiers first, or by similarity alone."),
+]
 QueryTime = Annotated[
     datetime | str | None,
     PlainValidator(_optional(time_of)),

@@ -1,7 +1,6 @@
 """Consensus: the ones on similar topics, the dissents on a topic, and one by its id, as an agent may see them."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -37,7 +36,7 @@ async def find_similar(
 ) -> ConsensusFound:
     """The consensuses that `agent` may see whose topics are most similar.
 
-    Those on an equal topic are all considered; of others the newest `limits.CONSENSUS_COMPARED` that share a word.
+    Those on an equal topic are all considered; of others, for each word the newest `limits.CONSENSUS_COMPARED`.
     """
 
     async def read(session: ReadSession) -> ConsensusFound:
@@ -46,18 +45,17 @@ async def find_similar(
         def wanted(mention: Mention) -> bool:
             return view.may_read(agent, mention.readers) and mention.confidence >= min_confidence
 
-        hashed, words = view.topic_hash(topic), view.topic_words(topic)[: limits.CONSENSUS_WORDS_MAX]
-        equal = await _mentions(session, view.TOPICS, space, hashed, wanted, limit)
-        similarities = {mention.id: 1.0 for _, mention in equal}
-        if len(equal) < limit:
-            ids = await _with_most_words(session, space, words, wanted)
-            for id_, row in (await rows_of(session, space, ids)).items():
-                similarity = view.similarity(words, row.words)
-                if similarity > SIMILAR_BEYOND:
-                    similarities.setdefault(id_, similarity)
+        hashed, words = view.topic_hash(topic), view.topic_words(topic)
+        found = dict.fromkeys(await _mentions(session, view.TOPICS, space, hashed, wanted, limit), 1.0)
+        for word in words if len(found) < limit else ():
+            owner, most = view.word_owner(word), limits.CONSENSUS_COMPARED
+            for mention in await _mentions(session, view.WORDS, space, owner, wanted, most):
+                found.setdefault(mention, view.similarity(words, mention[1].words))
+        similar = [keyed for keyed, similarity in found.items() if similarity > SIMILAR_BEYOND]
+        ranked = sorted(similar, key=lambda keyed: (found[keyed], keyed[0]), reverse=True)[:limit]
+        similarities = {keyed[1].id: found[keyed] for keyed in ranked}
         rows = await rows_of(session, space, similarities)
-        ranked = sorted(rows, key=lambda id_: (similarities[id_], rows[id_].offset), reverse=True)[:limit]
-        shown = await _shown(session, space, agent, {id_: rows[id_] for id_ in ranked})
+        shown = await _shown(session, space, agent, rows)
         return ConsensusFound(
             **await of_agent(session, snapshot, space, agent),
             topic=topic,
@@ -222,19 +220,6 @@ async def _on_topic(session: ReadSession, space: str, agent: str, hashed: str) -
         return view.may_read(agent, mention.readers)
 
     return (await _mentions(session, view.TOPICS, space, hashed, wanted, None))[::-1]
-
-
-async def _with_most_words(
-    session: ReadSession, space: str, words: Sequence[str], wanted: Callable[[Mention], bool]
-) -> list[str]:
-    """The ids of consensuses with one of the words at least; of too many those with the most words, then newer ones."""
-    shared: Counter[_Keyed] = Counter()
-    for word in words:
-        shared.update(
-            await _mentions(session, view.WORDS, space, view.word_owner(word), wanted, limits.CONSENSUS_COMPARED)
-        )
-    best = sorted(shared, key=lambda keyed: (shared[keyed], keyed[0]), reverse=True)
-    return [mention.id for _, mention in best[: limits.CONSENSUS_COMPARED]]
 
 
 async def _mentions(

@@ -161,8 +161,11 @@ def _all(snapshot: Snapshot, space: str, agent: str) -> Iterator[_Memory]:
     for row in beliefs.BELIEFS.decode_all(snapshot.tail(beliefs.BELIEFS, space, agent).entries):
         event = codec.decode(row.data)
         yield _of_event(row.offset, event, event.text, kinds.kind_of(event.kind).importance)
+    name = agent.encode()
     for log, owner in ((episodic.OWN, agent), (episodic.SHARED, "")):
         for memory in log.decode_all(snapshot.tail(log, space, owner).entries):
+            if log is episodic.SHARED and name not in memory.data and b"\\" not in memory.data:
+                continue  # another agent's: most events need not be decoded
             event = codec.decode(memory.data)
             is_its = log is episodic.OWN or event.agent == agent
             if is_its and kinds.kind_of(event.kind).recalled:

@@ -1,18 +1,22 @@
-"""Tiers: one entry, what a plan would change, and how full the tiers are."""
+"""Tiers: entries that answer a question, one entry, what a plan would change, and how full the tiers are."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from recallog.consolidation import plan as planning
 from recallog.consolidation.plan import Aging, Plan
+from recallog.index.semantic_index import SemanticIndex
 from recallog.queries import long_term
 from recallog.queries.entry_lookup import entries_by_id
 from recallog.queries.items import own_log
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.subject import of_agent
+from recallog.retrieval import entries as recalled
+from recallog.retrieval.similar import similar_in_tiers
+from recallog_projections.index.terms import terms
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import clock, settings, uses
 from recallog_projections.views.entries import tables as entries
@@ -21,18 +25,24 @@ from recallog_projections.views.tiers import rules, scheduling, tables
 from recallog_projections.views.tiers.tables import AgentTiers, Moves
 from recallog_projections.views.uses import AgentUses, UseRow
 from recallog_schemas import limits
+from recallog_schemas.errors import IndexUnavailable
 from recallog_schemas.kinds.payload import Tier
 from recallog_schemas.timestamps import micros, moment_of
 from recallog_schemas.views import (
     TierEntry,
     TierEntryFound,
+    TierHit,
+    TierHits,
     TierLoad,
     TierPressure,
     TierStats,
 )
 
+Strategy = Literal["weighted", "fast_first", "comprehensive"]
 Status = Literal["normal", "elevated", "high", "critical"]
 
+WEIGHTS: Mapping[str, float] = {rules.FAST: 1.0, rules.MEDIUM: 0.8, rules.SLOW: 0.6, rules.GLACIAL: 0.4}
+"""What the strategy "weighted" multiplies a similarity with, by tier."""
 _STATUS: Sequence[tuple[float, Status]] = ((0.5, "normal"), (0.8, "elevated"), (0.9, "high"))
 """The shares below which a tier is so full."""
 _HOUR = timedelta(hours=1)
@@ -78,6 +88,79 @@ async def _tier_entry(session: ReadSession, row: EntryRow, now: datetime | None)
         promoted_at=None if tier.promoted_at is None else moment_of(tier.promoted_at),
         exempt=tier.exempt,
     )
+
+
+# Entries that answer a question
+
+
+class _Compared(NamedTuple):
+    row: EntryRow
+    similarity: float
+
+
+async def retrieve(
+    reading: ReadSession,
+    index: SemanticIndex | None,
+    space: str,
+    agent: str,
+    query: str,
+    *,
+    tiers: Sequence[str] | None,
+    limit: int,
+    min_similarity: float,
+    strategy: Strategy,
+    now: datetime | None,
+) -> TierHits:
+    """The entries with a tier that `agent` may read and that fit `query`, in the order of the strategy."""
+    wanted = rules.TIERS if tiers is None else tuple(tier for tier in rules.TIERS if tier in tiers)
+    snapshot = await _of_agent(reading, space, agent)
+    by: Literal["semantic", "words"] = "semantic"
+    try:
+        if index is None:
+            raise IndexUnavailable("the index is off")
+        found = await similar_in_tiers(
+            reading, index, space, agent, query, tiers=wanted, least=min_similarity, limit=limit
+        )
+        compared = [_Compared(each.row, each.similarity) for each in found]
+    except IndexUnavailable:
+        by = "words"
+        compared = _by_words(query, await _newest(reading, space, agent))
+    compared = [each for each in compared if each.similarity >= min_similarity]
+    tier_of = await long_term.tiers_of(reading, [each.row for each in compared])
+    hits = [
+        TierHit(
+            entry=long_term.entry_view(reading.partition, row, tier=tier),
+            score=round(similarity * WEIGHTS[tier], _DECIMALS) if strategy == "weighted" else similarity,
+            similarity=similarity,
+        )
+        for row, similarity in compared
+        if (tier := tier_of.get(row.offset)) in wanted
+    ]
+    hits.sort(key=lambda hit: (-hit.score, -hit.entry.position.offset))
+    if strategy == "fast_first":
+        hits.sort(key=lambda hit: rules.TIERS.index(hit.entry.tier or ""))
+    return TierHits(
+        **await of_agent(reading, snapshot, space, agent),
+        hits=tuple(hits[:limit]),
+        strategy=strategy,
+        relevance_by=by,
+        now=now_of(snapshot, space, now),
+    )
+
+
+async def _newest(reading: ReadSession, space: str, agent: str) -> list[EntryRow]:
+    """The newest entries with a tier of an agent, and the newest ones of others that it may read."""
+    page = await reading.page(tables.ROWS, space, agent, newest_first=True, limit=limits.RECALL_ENTRIES)
+    keys = [RowKey(entries.ROWS.name, space, agent, key) for key, _ in page.items]
+    snapshot = await reading.snapshot(keys)
+    own = [row for key in keys if (row := snapshot.row(entries.ROWS, *key[1:])) is not None]
+    return [*own, *(row for row in await recalled.newest(reading, space, agent) if row.owner != agent)]
+
+
+def _by_words(query: str, rows: Sequence[EntryRow]) -> list[_Compared]:
+    """Entries with the share of the query's terms that each has."""
+    asked = set(terms(query))
+    return [_Compared(row, round(len(asked & set(terms(row.text))) / max(1, len(asked)), _DECIMALS)) for row in rows]
 
 
 # Plans

@@ -53,6 +53,8 @@ class _Asked(NamedTuple):
     """Its vector, perhaps as the index has stored it; None if the model cannot read the text."""
     types: Collection[str] | None
     """The types of the entries; None: all."""
+    tier: str | None = None
+    """The tier of the entries; None: all, and those without one."""
     offset: int | None = None
     """The offset of the entry that has the text: it is not compared with itself."""
 
@@ -98,7 +100,29 @@ async def similar_to_each(
     opened = await index.open(reading.partition)
     compared = _Comparison(reading, opened, space, agent, True, lambda row: True, limit, least)
     vectors = await compared.stored(rows)
-    return await compared.of([_Asked(row.text, vectors[row.offset], [row.type], row.offset) for row in rows])
+    return await compared.of([_Asked(row.text, vectors[row.offset], [row.type], offset=row.offset) for row in rows])
+
+
+async def similar_in_tiers(
+    reading: ReadSession,
+    index: SemanticIndex,
+    space: str,
+    agent: str,
+    text: str,
+    *,
+    tiers: Sequence[str],
+    least: float,
+    limit: int,
+) -> list[SimilarEntry]:
+    """The `limit` live entries of each of `tiers` that `agent` may read and that are most similar to `text`.
+
+    Those whose similarity is below `least` may be missing. Raises `IndexUnavailable`.
+    """
+    opened = await index.open(reading.partition)
+    vectors = await opened.questions.vectors(opened.embedder, [text])
+    compared = _Comparison(reading, opened, space, agent, False, lambda row: True, limit, least)
+    found = await compared.of([_Asked(text, vectors[text], None, tier) for tier in tiers])
+    return list({each.row.offset: each for of_tier in found for each in of_tier.found}.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +178,7 @@ class _Comparison:
                     [self.agent] if self.owned else None,
                     [entry_reading.KIND, entry_reading.CAPTURED],
                     types=asked.types,
+                    tiers=None if asked.tier is None else [asked.tier],
                 ),
                 max(_CANDIDATES * self.limit, _CANDIDATES_LEAST),
                 dense=asked.vector,
@@ -178,7 +203,8 @@ class _Comparison:
         found = []
         for asked, of_text in zip(texts, needs, strict=True):
             known = [row for need in of_text if (row := snapshot.row(tables.ROWS, *need[1:])) is not None]
-            by_offset = {row.offset: row for row in (*known, *newest) if self._wants(row, asked)}
+            fresh = newest if asked.tier is None else [row for row in newest if row.tier == asked.tier]
+            by_offset = {row.offset: row for row in (*known, *fresh) if self._wants(row, asked)}
             found.append(list(by_offset.values()))
         return found
 

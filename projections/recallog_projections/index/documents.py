@@ -24,10 +24,11 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.entries import reading, tables
-from recallog_projections.views.entries.kinds import RETAINING
+from recallog_projections.views.entries.kinds import PLAN, RETAINING
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.entries.tables import EntryRow
 from recallog_projections.views.settings import SpaceSettings
+from recallog_projections.views.tiers import tables as tiers
 from recallog_schemas import Event, Record, codec, kinds, limits, timestamps
 from recallog_schemas.kinds import Kind
 
@@ -85,6 +86,8 @@ class Document(msgspec.Struct, frozen=True):
     """When that event happened."""
     written: int = -1
     """The offset of the last record that changed the document of an entry."""
+    tier: str = ""
+    """The tier that an entry is in; "" without one, and of an ended form."""
 
     @property
     def last_changed(self) -> int:
@@ -92,7 +95,10 @@ class Document(msgspec.Struct, frozen=True):
         return self.written if self.entry else self.offset
 
 
-_OF_ENTRY = frozenset({"entry", "type", "version", "since", "since_at", "until", "until_at", "written"})
+_OWN_MOVE = "memory.tier_changed"
+_CHANGING = Entries.kinds | {_OWN_MOVE}
+"""The kinds of the events that may change documents of entries."""
+_OF_ENTRY = frozenset({"entry", "type", "version", "since", "since_at", "until", "until_at", "written", "tier"})
 """The fields that documents of events do not have in their payload."""
 
 
@@ -140,7 +146,7 @@ class Index:
     """Fold of every memorable event with a text, whose kind is recalled, and of every live entry into a document.
 
     A document's `before` is text that all its readers may see, so that no vector depends on an event that one of them
-    must not see. It follows the projection of entries, whose rows it reads.
+    must not see. It follows the projections of entries and tiers, whose rows it reads.
     """
 
     name: ClassVar[str] = "index"
@@ -155,12 +161,18 @@ class Index:
         if record.memorable:
             yield RowKey(settings.SPACES.name, record.event.space)
             yield RowKey(SESSIONS.name, record.event.space, record.event.session or "")
-        if record.event.kind in Entries.kinds:
+        if record.event.kind in _CHANGING:
             yield RowKey(OF_ENTRIES.name, record.event.space)
             yield from (RowKey(ENDED.name, record.event.space, "", id_) for id_ in _named(record.event))
 
+    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
+        for id_ in _moved(record.event):
+            ref = rows.get(tables.IDS, record.event.space, "", id_)
+            if ref is not None:
+                yield RowKey(tables.ROWS.name, record.event.space, ref.owner, tables.key_of(ref.offset))
+
     def apply(self, rows: Rows, record: Record) -> None:
-        if record.event.kind in Entries.kinds:
+        if record.event.kind in _CHANGING:
             _apply_entries(rows, record)
         if not record.memorable:
             return
@@ -215,10 +227,22 @@ def _apply_entries(rows: Rows, record: Record) -> None:
         if id_ in erased:
             forms.erase()
         more += forms.more
+    for row in _in_other_tiers(rows):
+        if row.id not in after and clean(row.text):
+            _Forms(rows, record, row.id).put(row, is_new=False)
     if more:
         space = record.event.space
         known = rows.get(OF_ENTRIES, space) or EntryDocuments(0)
         rows.put(OF_ENTRIES, EntryDocuments(known.documents + more), space)
+
+
+def _in_other_tiers(rows: Rows) -> Iterable[EntryRow]:
+    """The live entries that the record has moved to another tier, or given one."""
+    for before, now in rows.written(tiers.ROWS):
+        if now is not None and (before is None or before.tier != now.tier):
+            row = rows.get(tables.ROWS, now.space, now.owner, tables.key_of(now.offset))
+            if row is not None:
+                yield row
 
 
 class _Forms:
@@ -232,7 +256,11 @@ class _Forms:
 
     def put(self, row: EntryRow, *, is_new: bool) -> None:
         """Write the document of the present form."""
-        self._rows.put(DOCUMENTS, _of_entry(row, self._record.offset), "", key=entry_point_id(row))
+        document = _of_entry(row, self._record.offset)
+        if row.tier is not None or self._record.event.kind not in RETAINING:  # else it can have no tier yet
+            tier = self._rows.get(tiers.ROWS, row.space, row.owner, tables.key_of(row.offset))
+            document = document if tier is None else msgspec.structs.replace(document, tier=tier.tier)
+        self._rows.put(DOCUMENTS, document, "", key=entry_point_id(row))
         self.more += is_new
 
     def end(self, row: EntryRow) -> None:
@@ -263,9 +291,18 @@ class _Forms:
             self._rows.delete(ENDED, *self._address)
 
 
+def _moved(event: Event) -> Iterable[str]:
+    """The ids of the entries that an event may move to another tier."""
+    if event.kind == PLAN:
+        return [each["id"] for each in event.payload.get("moves", ())]
+    return [event.payload["entry"]] if event.kind == _OWN_MOVE else ()
+
+
 def _named(event: Event) -> Iterable[str]:
     """The ids of the entries that an event may change, without those that are made from them."""
     payload = event.payload
+    if event.kind == PLAN:
+        return [each["id"] for each in payload.get("archived", ())]
     if event.kind in RETAINING:
         return [nearest["id"]] if (nearest := payload.get("nearest")) is not None else []
     return payload.get("entries") or ([payload["entry"]] if "entry" in payload else [])

@@ -39,8 +39,6 @@ class ConsensusRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     readers: tuple[str, ...]
     """The agents that see it; () stands for all agents of the space."""
     topic_hash: str
-    words: tuple[str, ...]
-    """The distinct words of its topic, sorted, at most `limits.CONSENSUS_WORDS_MAX`."""
     data: bytes
     """Its event in the ledger."""
     supersedes: tuple[str, ...] = ()
@@ -54,6 +52,8 @@ class Mention(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     id: str
     readers: tuple[str, ...]
+    words: tuple[str, ...]
+    """The words of its topic, as `topic_words` has them."""
     confidence: float
     has_early: bool
     """Whether dissents that precede it name it: they are listed under `named_owner`."""
@@ -121,14 +121,14 @@ class ConsensusProjection:
             _supersede(rows, record, payload["consensus"], payload["by"])
 
 
-def topic_words(topic: str) -> list[str]:
-    """The distinct words of a topic in lower case, sorted."""
-    return sorted(words_of(topic))
+def topic_words(topic: str) -> tuple[str, ...]:
+    """The words by which a topic is compared: its distinct words in lower case, the first 64 in their order."""
+    return tuple(sorted(words_of(topic))[: limits.CONSENSUS_WORDS_MAX])
 
 
 def topic_hash(topic: str) -> str:
     """16 hex digits (SHA-256) of the sorted distinct words of a topic: the same for any order and case of the words."""
-    return hashlib.sha256(" ".join(topic_words(topic)).encode()).hexdigest()[:16]
+    return hashlib.sha256(" ".join(sorted(words_of(topic))).encode()).hexdigest()[:16]
 
 
 def similarity(one: Sequence[str], other: Sequence[str]) -> float:
@@ -191,11 +191,10 @@ def may_read(agent: str, readers: Sequence[str]) -> bool:
 def _record(rows: Rows, record: Record) -> None:
     event = record.event
     space, id_, topic = event.space, event.id, event.payload["topic"]
-    words = tuple(topic_words(topic)[: limits.CONSENSUS_WORDS_MAX])
-    readers, hashed = _readers(rows, record), topic_hash(topic)
-    rows.put(ROWS, ConsensusRow(record.offset, readers, hashed, words, record.data), *row_key(space, id_)[1:])
+    readers, hashed, words = _readers(rows, record), topic_hash(topic), topic_words(topic)
+    rows.put(ROWS, ConsensusRow(record.offset, readers, hashed, record.data), *row_key(space, id_)[1:])
     has_early = rows.get(NAMED, space, "", id_) is not None
-    mention = Mention(id_, readers, float(event.payload["confidence"]), has_early)
+    mention = Mention(id_, readers, words, float(event.payload["confidence"]), has_early)
     rows.put(TOPICS, mention, space, hashed, key_of(record.offset))
     for word in words:
         rows.put(WORDS, mention, space, word_owner(word), key_of(record.offset))

@@ -102,6 +102,8 @@ if TYPE_CHECKING:
     from recallog_schemas.views.tiers import Consolidation as Consolidation
     from recallog_schemas.views.tiers import TierEntry as TierEntry
     from recallog_schemas.views.tiers import TierEntryFound as TierEntryFound
+    from recallog_schemas.views.tiers import TierHit as TierHit
+    from recallog_schemas.views.tiers import TierHits as TierHits
     from recallog_schemas.views.tiers import TierLoad as TierLoad
     from recallog_schemas.views.tiers import TierMove as TierMove
     from recallog_schemas.views.tiers import TierPressure as TierPressure
@@ -223,6 +225,8 @@ else:
                 "Consolidation",
                 "TierEntry",
                 "TierEntryFound",
+                "TierHit",
+                "TierHits",
                 "TierLoad",
                 "TierMove",
                 "TierPressure",

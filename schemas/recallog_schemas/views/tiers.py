@@ -59,6 +59,40 @@ class TierEntryFound(OfAgent):
         return "(nothing)" if self.found is None else View.format(self.found)
 
 
+class TierHit(View):
+    """One entry that answers a question."""
+
+    entry: EntryView
+    """The entry; `tier` is the one that it is in."""
+    score: float
+    """What the hits are ranked by: with the strategy "weighted" the similarity times the weight of the tier (FAST 1,
+    MEDIUM 0.8, SLOW 0.6, GLACIAL 0.4), else the similarity."""
+    similarity: float
+    """The cosine of its text and the question, or where words were compared the share of the question's words that it
+    has."""
+
+    def format(self) -> str:
+        """Tier, score and labelled text in one line."""
+        return f"{self.entry.tier} {self.score:.3f} {self.entry.labelled}"
+
+
+class TierHits(OfAgent):
+    """The entries with a tier that answer a question."""
+
+    hits: tuple[TierHit, ...]
+    """The entries, in the order of the strategy."""
+    strategy: Literal["weighted", "fast_first", "comprehensive"]
+    """How they are ordered."""
+    relevance_by: Literal["semantic", "words"]
+    """Whether meanings were compared, or, where the index could not answer, words."""
+    now: datetime | None
+    """The time of the question, in UTC. None: the space has no events."""
+
+    def format(self) -> str:
+        """One line for each entry; `(nothing)` if there are none."""
+        return "\n".join(hit.format() for hit in self.hits) or "(nothing)"
+
+
 class TierMove(View):
     """One entry that a plan has moved."""
 

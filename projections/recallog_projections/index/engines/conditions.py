@@ -75,6 +75,8 @@ def conditions(filter: Filter) -> Iterator[Condition]:  # noqa: A002
         yield NoneOf("kind", [*filter.kinds_except])
     if filter.types is not None:
         yield AnyOf("type", [*filter.types])
+    if filter.tiers is not None:
+        yield AnyOf("tier", [*filter.tiers])
     if filter.session is not None:
         yield AnyOf("session", [filter.session])
     if filter.since is not None or filter.until is not None:

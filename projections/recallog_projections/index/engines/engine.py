@@ -66,6 +66,8 @@ class Filter:
     """Matches points of other kinds."""
     types: Collection[str] | None = None
     """Matches entries of these types."""
+    tiers: Collection[str] | None = None
+    """Matches entries that are in one of these tiers."""
     session: str | None = None
     since: int | None = None
     """at >= since, microseconds since 1970."""

@@ -1,0 +1,124 @@
+"""`memory.tiers.retrieve` where an index measures how similar entries are, with chosen cosines."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recallog import Event, Memory
+from recallog.settings import Settings
+from recallog_schemas.views import TierHits
+from support.events import event, run
+from support.toy_embedder import ChosenVectors
+
+SPACE, AGENT = "s", "a"
+QUERY = "What does the miller want?"
+COSINES = {"a": 0.60, "b": 0.90, "c": 0.70, "d": 1.0, "e": 0.29, "f": 0.30}
+TIERS = {"a": "fast", "b": "slow", "c": "medium", "d": "glacial", "e": "fast", "f": "fast"}
+TEXTS = {id_: f"What {id_} says of the mill." for id_ in COSINES}
+VECTORS = {QUERY: [1.0]} | {
+    TEXTS[id_]: [cosine, *([0.0] * number), math.sqrt(1 - cosine**2)]
+    for number, (id_, cosine) in enumerate(COSINES.items())
+}
+VECTORS |= {"Nothing to do with it.": [0.0] * 8 + [1.0], "Without a tier.": [1.0]}
+
+
+def kept(id_: str, agent: str = AGENT, **payload: Any) -> Event:
+    given = {"text": TEXTS.get(id_, id_), "tier": TIERS.get(id_), **payload}
+    return event("memory.retained", space=SPACE, agent=agent, id=id_, payload=given)
+
+
+def found(hits: TierHits) -> list[tuple[str, float]]:
+    return [(hit.entry.id, hit.score) for hit in hits.hits]
+
+
+def a_memory(folder: Path) -> Memory:
+    return Memory.open(Settings.valid(home=folder, index="embedded"), embedder=ChosenVectors(VECTORS))
+
+
+@pytest.mark.parametrize("indexed", [True, False], ids=["indexed", "behind"])
+def test_the_strategies(tmp_path: Path, indexed: bool) -> None:
+    async def check(memory: Memory) -> None:
+        retrieve = memory.tiers.retrieve
+        weighted = await retrieve(SPACE, AGENT, QUERY)
+        assert weighted.relevance_by == "semantic"
+        assert found(weighted) == [("a", 0.6), ("c", 0.56), ("b", 0.54), ("d", 0.4), ("f", 0.3)]
+        assert [hit.entry.tier for hit in weighted.hits] == ["fast", "medium", "slow", "glacial", "fast"]
+        for limit, expected in ((2, "af"), (4, "afcb"), (6, "afcbd")):
+            hits = await retrieve(SPACE, AGENT, QUERY, strategy="fast_first", limit=limit)
+            assert [id_ for id_, _ in found(hits)] == [*expected]
+        comprehensive = await retrieve(SPACE, AGENT, QUERY, strategy="comprehensive", limit=10)
+        assert found(comprehensive) == [("d", 1.0), ("b", 0.9), ("c", 0.7), ("a", 0.6), ("f", 0.3)]
+        slower = await retrieve(SPACE, AGENT, QUERY, tiers=["slow", "glacial"])
+        assert found(slower) == [("b", 0.54), ("d", 0.4)]
+        assert [id_ for id_, _ in found(await retrieve(SPACE, AGENT, QUERY, min_similarity=0.7))] == ["c", "b", "d"]
+        assert found(await retrieve(SPACE, AGENT, "Nothing to do with it.")) == []
+
+    async def work() -> None:
+        async with a_memory(tmp_path) as memory:
+            await memory.publish(kept("first", text="Without a tier.", tier=None))
+            await memory.catch_up_index()
+            await memory.publish_many([kept(id_) for id_ in COSINES])
+            if indexed:
+                await memory.catch_up_index()
+            await check(memory)
+            assert (await memory.admin.rebuild("views")).ok
+            await memory.admin.rebuild(what="index")
+            await check(memory)
+            assert (await memory.admin.verify()).clean
+
+    run(work())
+
+
+def test_an_entry_is_found_in_the_tier_that_it_has_moved_to(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_memory(tmp_path) as memory:
+            await memory.publish_many([kept(id_) for id_ in COSINES])
+            await memory.publish(kept("none", text="Without a tier.", tier=None))
+            await memory.catch_up_index()
+            for id_, to in (("d", "fast"), ("a", "glacial"), ("none", "slow")):
+                moved = event("memory.tier_changed", space=SPACE, agent=AGENT, payload={"entry": id_, "to": to})
+                await memory.publish(moved)
+            await memory.publish(event("memory.archived", space=SPACE, agent=AGENT, payload={"entry": "b"}))
+            for _ in range(2):
+                hits = await memory.tiers.retrieve(SPACE, AGENT, QUERY)
+                scores = dict(found(hits))
+                assert scores.pop("none", 0.6) == 0.6  # the index may not know yet that it has a tier
+                assert scores == {"d": 1.0, "c": 0.56, "f": 0.3, "a": 0.24}
+                await memory.catch_up_index()
+            assert dict(found(await memory.tiers.retrieve(SPACE, AGENT, QUERY, tiers=["fast"]))) == {"d": 1.0, "f": 0.3}
+            assert (await memory.admin.verify()).clean
+
+    run(work())
+
+
+def test_a_plan_moves_and_removes_what_the_index_finds(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_memory(tmp_path) as memory:
+            limits = {"max": {"glacial": 0, "slow": 0}}
+            await memory.publish(event("agent.configured", space=SPACE, agent=AGENT, payload={"tiers": limits}))
+            await memory.publish_many([kept(id_, importance=1) for id_ in COSINES])
+            at = (await memory.tiers.stats(SPACE, AGENT)).now
+            await memory.catch_up_index()
+            made = await memory.tiers.consolidate(SPACE, AGENT, now=at)
+            assert sorted(each.id for each in made.archived) == ["b", "d"]
+            await memory.catch_up_index()
+            assert [id_ for id_, _ in found(await memory.tiers.retrieve(SPACE, AGENT, QUERY))] == ["a", "c", "f"]
+            assert (await memory.admin.verify()).clean
+
+    run(work())
+
+
+def test_agents_find_what_they_may_read(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_memory(tmp_path) as memory:
+            shared = event(
+                "memory.retained", space=SPACE, agent="b", id="c", payload={"text": TEXTS["c"], "tier": "fast"}
+            )
+            await memory.publish_many([kept("a", agent="b"), shared.model_copy(update={"audience": [AGENT]})])
+            await memory.catch_up_index()
+            assert found(await memory.tiers.retrieve(SPACE, AGENT, QUERY)) == [("c", 0.7)]
+            assert found(await memory.tiers.retrieve(SPACE, "b", QUERY)) == [("c", 0.7), ("a", 0.6)]
+
+    run(work())
