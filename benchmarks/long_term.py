@@ -3,6 +3,8 @@
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
+from statistics import quantiles
 
 from benchmarks.measure import Goal, Measure, Setup, percentiles, without_garbage_collection
 from benchmarks.workload import batches
@@ -11,6 +13,10 @@ from recallog import Event, Memory, Settings
 _SPACE, _AGENT = "town", "keeper"
 _GOAL = Goal("≤", 3.0)
 _APPENDED_AT_ONCE = 1_000
+_COMPARED_GOAL = Goal("≤", 40.0)
+_WHO = ("miller", "smith", "ferryman", "widow", "sexton", "carter", "cooper", "innkeeper", "tanner", "bailiff")
+_WHAT = ("sold", "lost", "counted", "borrowed", "paid for", "hid", "weighed", "found", "promised", "sent away")
+_WHERE = ("at the bridge", "near the oven", "on the market", "behind the church", "by the river", "in the cellar")
 _TYPES = ("fact", "lesson", "note", "strategy")
 
 
@@ -47,11 +53,41 @@ async def measure(setup: Setup) -> list[Measure]:
                 setup.size(500, 100),
             )
             measures += percentiles("long term: retain, durable and visible", retained)
-        return measures
+    return [*measures, *await _compared(setup)]
 
 
-def _entries(count: int) -> Iterator[Event]:
-    for number in range(count):
+async def _compared(setup: Setup) -> list[Measure]:
+    """Retaining where the index, which a process of its own serves, measures how similar the text is to others."""
+    entries, rng = setup.size(10_000, 1_000), random.Random(11)
+    settings = Settings(home=setup.folder / "compared", index="embedded", index_idle_seconds=0)
+    async with Memory.open(settings) as memory:
+        setup.report(f"long term: indexing {entries:,} facts of one agent")
+        for batch in batches(_facts(entries, rng), _APPENDED_AT_ONCE):
+            await memory.publish_many(batch)
+        await memory.catch_up_index()
+        setup.report("long term: retain, compared")
+        with without_garbage_collection():
+            texts = (_fact(rng, entries + number) for number in count())
+            await memory.long_term.retain(_SPACE, _AGENT, next(texts))
+            taken = await _taken(lambda: memory.long_term.retain(_SPACE, _AGENT, next(texts)), setup.size(300, 60))
+    cuts = quantiles(taken, n=100)
+    name = f"long term: retain, compared with {entries:,} facts"
+    return [Measure(f"{name} p50", cuts[49] * 1e3, "ms"), Measure(f"{name} p95", cuts[94] * 1e3, "ms", _COMPARED_GOAL)]
+
+
+def _facts(number_of_facts: int, rng: random.Random) -> Iterator[Event]:
+    for number in range(number_of_facts):
+        payload = {"text": _fact(rng, number), "type": "fact"}
+        yield Event(id=f"f-{number}", space=_SPACE, agent=_AGENT, kind="memory.retained", payload=payload)
+
+
+def _fact(rng: random.Random, number: int) -> str:
+    who, what, where = (rng.choice(words) for words in (_WHO, _WHAT, _WHERE))
+    return f"The {who} {what} {rng.randrange(2, 90)} sacks {where} in week {number}."
+
+
+def _entries(number_of_entries: int) -> Iterator[Event]:
+    for number in range(number_of_entries):
         payload = {"text": f"Thought {number} about the mill and its {number % 97} sacks.", "type": _TYPES[number % 4]}
         yield Event(id=f"e-{number}", space=_SPACE, agent=_AGENT, kind="memory.retained", payload=payload)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from recallog_projections.tables import RowKey
 from recallog_schemas import Event, limits, timestamps
-from recallog_schemas.errors import RecallogError
+from recallog_schemas.errors import RecallogError, StorageReadOnly
 
 if TYPE_CHECKING:
     from recallog.reading.read_session import ReadSession
@@ -61,12 +61,14 @@ class AccessCounter:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_loop: asyncio.AbstractEventLoop | None = None
         self._flushes: set[asyncio.Task[None]] = set()
+        self._is_read_only = False
+        """Whether the ledger cannot be written: nothing more is counted then."""
 
     def answered(self, operation: str, arguments: Mapping[str, Any], answer: Any) -> None:
         """Count what the answer to a query shows. `operation` is its qualified name."""
         shown = _SHOWN.get(operation)
         ids = None if shown is None or arguments.get("as_of") is not None else shown(arguments, answer)
-        if ids is not None:
+        if ids is not None and not self._is_read_only:
             self.counted(arguments["space"], arguments["agent"], ids, getattr(answer, "now", None))
 
     def counted(self, space: str, agent: str, ids: Sequence[str], now: datetime | None = None) -> None:
@@ -97,6 +99,7 @@ class AccessCounter:
             if events:
                 await self._append(events)
         except RecallogError as error:
+            self._is_read_only = isinstance(error, StorageReadOnly)
             _log.debug("reads of entries were not counted: %s", error)
 
     async def close(self) -> None:

@@ -102,6 +102,7 @@ class LoopMemory:
             payload["text"],
             type=payload["type"],
             subject=event.subject,
+            audience=event.audience,
             based_on=payload["sources"],
             cost=payload["cost"],
         )

@@ -34,7 +34,7 @@ OF_THE_VIEWS = {"spaces", "agents", "sessions", "pending", "pending_total", "unr
 
 
 def memory_in(home: Path) -> Memory:
-    settings = Settings(home=home, index="off", lock_wait_seconds=1.0, deadline_seconds=0.3)
+    settings = Settings(home=home, index="off", lock_wait_seconds=1.0, deadline_seconds=0.3, count_accesses=False)
     return Memory.open(settings, projections=[Topics()])
 
 

@@ -237,6 +237,20 @@ def test_entries_are_found_by_the_entities_that_the_query_names_and_two_links_fu
         run(without_index())
 
 
+def test_filters_leave_what_an_entity_has_beyond_the_first_entries() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            lesson = retained("Beta pays late.", id="lesson", type="lesson")
+            await memory.publish_many([*(retained(f"Alpha sold {n} sacks to Beta.") for n in range(50)), lesson])
+            found = await memory.recall(
+                *A, "Alpha", preset="four_channel", channels=["entity"], types=["lesson"], top_k=1
+            )
+            assert [hit.event.id for hit in found.hits] == ["lesson"]
+            assert found.considered == 1
+
+    run(work())
+
+
 def test_uses_that_are_counted_lift_an_entry(tmp_path: Path) -> None:
     async def work(found: World) -> None:
         await found.publish(*entries())

@@ -201,11 +201,13 @@ class FailingLedger(MemoryLedger):
 
     failure: Exception | None = None
     hangs = False
+    failed = 0
 
     async def append(self, events: Sequence[Event]) -> list[Position]:
         if self.hangs:
             await asyncio.sleep(3_600)
         if self.failure is not None:
+            self.failed += 1
             raise self.failure
         return await super().append(events)
 
@@ -221,6 +223,7 @@ def test_a_ledger_that_cannot_be_written_fails_no_query_and_no_close(failure: Ex
             await asyncio.sleep(1.01)
             assert (await memory.long_term.lessons(*A, "dough")).lessons
         assert len(ledger.values()) == len(LESSONS)
+        assert ledger.failed == (1 if isinstance(failure, StorageReadOnly) else 2)
 
     run_in_virtual_time(whole())
 

@@ -106,6 +106,32 @@ def test_the_facts_of_a_turn_become_entries_of_its_agent_with_their_sources() ->
     run(work())
 
 
+def test_in_a_space_that_shares_its_entries_a_fact_is_shared_only_if_everybody_could_see_its_sources() -> None:
+    async def work() -> None:
+        stub = StubExtractor("Acme Corp prefers React.")
+        async with Memory.in_memory(extractor=stub) as memory:
+            shared = {"shared_kinds": ["world.observed", "memory.retained"]}
+            await memory.publish_many([event("space.configured", payload=shared), configured()])
+            world = event("world.observed", agent="world", session="x1", payload={"text": "Rain."})
+            await memory.publish_many([world, ended()])
+            await memory.react()
+            for number, private in enumerate(
+                (
+                    spoke("to me", "user", audience=(AGENT,)),
+                    spoke("mine"),
+                    event("agent.thought", session="x1", agent=AGENT, payload={"text": "hm"}),
+                )
+            ):
+                stub.found = [Fact(f"The private fact {number} is known.")]
+                await memory.publish_many([world.model_copy(update={"id": f"w{number}"}), private, ended()])
+                await memory.react()
+            assert len(await facts_of(memory)) == 4
+            seen = (await memory.recall(SPACE, "user", "fact React", preset="four_channel")).hits
+            assert [hit.text for hit in seen] == ["Acme Corp prefers React."]
+
+    run(work())
+
+
 @pytest.mark.parametrize(
     "replies",
     [[status(500)] * 3, [completion("I found nothing.")] * 3, [completion('{"facts": "none"}')] * 3],

@@ -49,10 +49,16 @@ class Extraction(Reactor):
 
     def _event(self, trigger: DueTrigger, fact: Fact, seen: Mapping[str, Event]) -> Event | None:
         """The event of a fact, about the person that its sources are about; None if they are about several: to forget
-        one of them could not reach it."""
-        subjects = {seen[id_].subject for id_ in fact.sources} - {None}
+        one of them could not reach it.
+
+        Also where the space shares its entries, it is for the agent alone, unless everybody could see its sources.
+        """
+        sources = [seen[id_] for id_ in fact.sources]
+        subjects = {source.subject for source in sources} - {None}
         if len(subjects) > 1:
             return None
+        # What others say without an audience is seen because it is shared.
+        public = all(source.audience is None and source.agent != trigger.agent for source in sources)
         at: dict[str, Any] = {} if trigger.at is None else {"at": trigger.at}
         return Event(
             space=trigger.space,
@@ -61,6 +67,7 @@ class Extraction(Reactor):
             turn=trigger.turn,
             session=trigger.session,
             subject=next(iter(subjects), None),
+            audience=None if public and sources else (trigger.agent,),
             payload=payload_of(fact, self._extractor) | {"sources": list(fact.sources), "cost": 0},
             **at,
         )

@@ -59,20 +59,19 @@ async def newest_of_type(reading: ReadSession, space: str, agent: str, entry_typ
 
     async def read(session: ReadSession) -> list[EntryRow]:
         own = await page_of(session, space, agent, entry_type, None, limits.RECALL_ENTRIES)
-        return [*(row for _, row in own.items), *await _newest(session, space, agent)]
+        return [*(row for _, row in own.items), *await _newest(session, space, agent, limits.RECALL_ENTRIES)]
 
     found = {row.offset: row for row in await reading.steady(read) if row.type == entry_type}
     return [row for row in found.values() if entry_reading.may_read(agent, row)]
 
 
-async def newest(reading: ReadSession, space: str, agent: str) -> Sequence[EntryRow]:
-    """The newest live entries that `agent` may read, in ledger order: at most `limits.RECALL_ENTRIES`."""
-    found = await reading.steady(lambda session: _newest(session, space, agent))
+async def newest(reading: ReadSession, space: str, agent: str, most: int = limits.RECALL_ENTRIES) -> Sequence[EntryRow]:
+    """The newest live entries that `agent` may read, at most `most`, in ledger order."""
+    found = await reading.steady(lambda session: _newest(session, space, agent, most))
     return [row for row in found if entry_reading.may_read(agent, row)]
 
 
-async def _newest(session: ReadSession, space: str, agent: str) -> list[EntryRow]:
-    most = limits.RECALL_ENTRIES
+async def _newest(session: ReadSession, space: str, agent: str, most: int) -> list[EntryRow]:
     own = await session.page(tables.ROWS, space, agent, newest_first=True, limit=most)
     found = {row.offset: row for _, row in own.items}
     needs = []

@@ -139,7 +139,9 @@ async def _rankings(
     newest = await _newest(session, query) if TEMPORAL in query.weights else []
     linked: Sequence[tuple[int, str, float]] = ()
     if ENTITY in query.weights:
-        linked = await by_entities.ranked(session, query.space, query.agent, query.text, limit=_depth(query))
+        # The filters of the query may leave few of them.
+        limit = limits.RECALL_ENTRIES if query.is_filtered else _depth(query)
+        linked = await by_entities.ranked(session, query.space, query.agent, query.text, limit=limit)
     indexed = await searching
     # A past may also have entries that the index does not have any more.
     same = (

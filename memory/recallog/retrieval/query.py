@@ -66,6 +66,13 @@ class RecallQuery:
             **more,
         )
 
+    @property
+    def is_filtered(self) -> bool:
+        """Whether only some of the visible memories may answer."""
+        return any(
+            each is not None for each in (self.author, self.kinds, self.session, self.since, self.until, self.types)
+        )
+
     def visible(self) -> Filter:
         """The engine's filter for the memories that the agent may see."""
         return Filter(

@@ -173,8 +173,8 @@ class _Comparison:
         snapshot = await self.reading.snapshot(need for of_text in needs for need in of_text)
         newest: Sequence[EntryRow] = ()
         if self.index.checkpoint != snapshot.processed:
-            rows = await entries.newest(self.reading, self.space, self.agent)
-            newest = [row for row in rows if row.offset > self.index.checkpoint][-limits.SIMILAR_ENTRIES :]
+            rows = await entries.newest(self.reading, self.space, self.agent, limits.SIMILAR_ENTRIES)
+            newest = [row for row in rows if row.offset > self.index.checkpoint]
         found = []
         for asked, of_text in zip(texts, needs, strict=True):
             known = [row for need in of_text if (row := snapshot.row(tables.ROWS, *need[1:])) is not None]
