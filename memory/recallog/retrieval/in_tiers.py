@@ -105,7 +105,9 @@ async def _candidates(
         newest = await entries.newest(reading, space, agent)
         rows += [row for row in newest if row.offset > index.checkpoint][-limits.SIMILAR_ENTRIES :]
     rows = [row for row in rows if entry_reading.may_read(agent, row)]
-    in_tiers = await reading.snapshot(RowKey(tier_tables.ROWS.name, *_key(space, row.owner, row.offset)) for row in rows)
+    in_tiers = await reading.snapshot(
+        RowKey(tier_tables.ROWS.name, *_key(space, row.owner, row.offset)) for row in rows
+    )
     found = []
     for row in {row.offset: row for row in rows}.values():
         tier = in_tiers.row(tier_tables.ROWS, *_key(space, row.owner, row.offset))

@@ -21,7 +21,7 @@ EVERYBODY = "*"
 _PAST = "-"
 """No name of a space begins with it."""
 
-KEYWORD_FIELDS = ("space", "readers", "agent", "kind", "session")
+KEYWORD_FIELDS = ("space", "readers", "agent", "kind", "session", "tier")
 INTEGER_FIELDS = ("offset", "at", "since", "since_at", "until", "until_at")
 """Fields of the payload that filters use. The engine indexes them, `space` as the tenant."""
 

@@ -22,8 +22,8 @@ def may_read(agent: str, row: EntryRow, status: Status = LIVE) -> bool:
 def event_of(row: EntryRow) -> Event:
     """The `memory.retained` event that would retain the entry as it is now, under its present owner.
 
-    Recall, search and the index show it in place of the event in the ledger, whose text may be old or erased. It names no
-    tier: in which one an entry is says the view of tiers.
+    Recall, search and the index show it in place of the event in the ledger, whose text may be old or erased. It names
+    no tier: the view of tiers has the present one.
     """
     fields = {
         "entity": row.entity,
