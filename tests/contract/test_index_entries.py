@@ -167,6 +167,31 @@ def test_an_entry_changes_nothing_in_the_documents_of_events(tmp_path: Path) -> 
     in_a_village(tmp_path, work)
 
 
+def test_a_captured_call_is_a_document_of_its_event_and_one_of_its_entry_until_it_is_forgotten(tmp_path: Path) -> None:
+    setting = event("agent.configured", payload={"capture": {"enabled": True}})
+    call = event("tool.used", id="call", payload={"tool": "water", "result": "The rye is watered."})
+
+    async def kinds(found: Village) -> list[str]:
+        assert await found.differences() == []
+        of_call = (point.payload["kind"] for point in (await found.points()).values())
+        return sorted(kind for kind in of_call if kind != "agent.spoke")
+
+    async def work(found: Village) -> None:
+        await published(found, setting, call)
+        assert await kinds(found) == ["tool.captured", "tool.used"]
+        assert await entries(found) == {"call": ("water: The rye is watered.", ["baker"], 1)}
+        before = await found.points()
+        await found.memory.admin.rebuild(what="index")
+        assert_same(await found.points(), before)
+        await published(found, changed("transferred", entries=["call"], to="miller"))
+        present = [point.payload["kind"] for point in await present_forms(found)]
+        assert present == ["memory.retained"]
+        await published(found, changed("erased", "miller", entries=["call"]))
+        assert await kinds(found) == ["tool.used"]
+
+    in_a_village(tmp_path, work)
+
+
 def test_a_rebuild_gives_the_same_points_without_the_model(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         await published(

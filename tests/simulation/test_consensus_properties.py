@@ -62,7 +62,7 @@ def _payload(rng: random.Random, kind: str, number: int) -> dict[str, Any]:
         return {"shared_kinds": rng.choice((None, [], ["dissent.recorded"], ["consensus.recorded", "agent.spoke"]))}
     if kind == "consensus.superseded":
         return {"consensus": some_id(), "by": some_id()}
-    confidence = rng.choice((0, 1, 0.5, 0.25, 0.5000001))
+    confidence = rng.choice((0, -0.0, 1, 0.5, 0.25, 0.5000001))
     if kind == "consensus.recorded":
         agreed = {"conclusion": "so be it", "confidence": confidence, "participating": [], "agreeing": []}
         superseding = {"supersedes": some_id()} if rng.random() < 0.3 else {}
