@@ -381,10 +381,14 @@ class Memory(Facade):
     ) -> "Reaction | None":
         """Answer one trigger, as the agents of a cluster do; None if it is not due any more, or stays due.
 
-        It stays due if no reactor answers triggers of its kind, or if its reactor leaves it. Raises `ModelMisconfigured`
-        and errors of storage; it then stays due too.
+        It stays due if no reactor answers triggers of its kind, if its reactor leaves it, and if this raises an error,
+        such as `ModelMisconfigured` and those of storage.
         """
         return await self._own_reactor().answer_due(space, agent, trigger)
+
+    def answers_by_rule(self, kind: str) -> bool:
+        """Whether triggers of a kind are answered by a rule alone, without asking a model."""
+        return self._own_reactor().answers_by_rule(kind)
 
     @checked
     async def tick(self, now: parameters.PresentTime) -> int:

@@ -115,7 +115,9 @@ async def running(ledger: Ledger, *events: Event, space: str | None = None) -> A
         await memory.publish_many(events)
         recorded = RecordedMemory(memory)
         reactors = [ReflectionReactor(memory, Extractive())]
-        task = asyncio.create_task(ReactorLoop(recorded, ledger, Answers(recorded, ledger, reactors), nullcontext).run(space, at_once))
+        task = asyncio.create_task(
+            ReactorLoop(recorded, ledger, Answers(recorded, ledger, reactors), nullcontext).run(space, at_once)
+        )
         try:
             yield recorded
         finally:

@@ -31,7 +31,8 @@ async def standing(reading: ReadSession, space: str, trigger: str) -> Work | Non
 
 async def still_due(reading: ReadSession, asked: Sequence[tuple[str, str]]) -> set[str]:
     """The ids, of triggers that were due, of those that still are; each is given with its space."""
-    recurring, others = [], []
+    recurring: list[tuple[str, str]] = []
+    others: list[tuple[str, str]] = []
     for space, id_ in asked:
         parsed = triggers.parse(id_)
         if parsed is not None:

@@ -147,16 +147,23 @@ class ReactorLoop:
     async def tick(self, now: datetime) -> int:
         """Write a `clock.ticked` to each space in which work has fallen due by `now` and no event has happened since.
 
-        Its id follows from what is due, so that two processes write one. Returns the number of these spaces.
+        Its id follows from what is due, so that two processes write one. Returns the number of these spaces. Raises
+        `LockTimeout` while another process reacts.
         """
         until = timestamps.micros(now)
         since = until - round(HISTORY_SECONDS * 1_000_000)
-        partitions = range(await self._ledger.partitions())
-        silent = chain.from_iterable(await gathered(lambda each: self._memory.silent(each, since, until), partitions))
-        by_space = {due.space: due for due in silent}
-        if by_space:
-            await self._memory.publish([_tick(due, now) for due in by_space.values()])
-        return len(by_space)
+        async with self._lock():
+            partitions = range(await self._ledger.partitions())
+            silent = await gathered(lambda each: self._memory.silent(each, since, until), partitions)
+            by_space = {due.space: due for due in chain.from_iterable(silent)}
+            if by_space:
+                await self._memory.publish([_tick(due, now) for due in by_space.values()])
+            return len(by_space)
+
+    def answers_by_rule(self, kind: str) -> bool:
+        """Whether triggers of a kind are answered by a rule alone."""
+        reactor = self._answers.reactor_of(kind)
+        return reactor is not None and reactor.pure
 
     async def _ends(self, space: str | None) -> dict[int, int]:
         """The end of each partition; with a `space`, of its partition only."""
@@ -239,8 +246,7 @@ class ReactorLoop:
             return None
 
     def _is_pure(self, trigger: DueTrigger) -> bool:
-        reactor = self._answers.reactor_of(trigger.kind)
-        return reactor is not None and reactor.pure
+        return self.answers_by_rule(trigger.kind)
 
     async def _work(self, scope: "_Scope", end: int, skip_loops: bool) -> AsyncIterator[list[DueTrigger]]:
         """The triggers that events before the offset `end` made due, a few at a time: answers may make others due."""
