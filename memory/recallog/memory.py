@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         KindsView,
         PendingView,
         Published,
+        Reaction,
         ReactionsView,
         RecallView,
         ReflectionView,
@@ -373,6 +374,28 @@ class Memory(Facade):
         `on_error` is called with each error and returns the seconds to wait before the next try, or raises to end it.
         """
         await self._own_reactor().run(space, on_error)
+
+    @checked
+    async def answer_due(
+        self, space: parameters.Space, agent: parameters.Agent, trigger: parameters.TriggerId
+    ) -> "Reaction | None":
+        """Answer one trigger, as the agents of a cluster do; None if it is not due any more, or stays due.
+
+        It stays due if no reactor answers triggers of its kind, if its reactor leaves it, and if this raises an error,
+        such as `ModelMisconfigured` and those of storage.
+        """
+        return await self._own_reactor().answer_due(space, agent, trigger)
+
+    def answers_by_rule(self, kind: str) -> bool:
+        """Whether triggers of a kind are answered by a rule alone, without asking a model."""
+        return self._own_reactor().answers_by_rule(kind)
+
+    @checked
+    async def tick(self, now: parameters.PresentTime) -> int:
+        """Write `clock.ticked` at the time `now` to each space in which work has fallen due by then and no event has
+        happened since, and answer their number. A space without events for 30 days is left alone.
+        """
+        return await self._own_reactor().tick(parameters.present(now))
 
     # Consumers
 

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from recallog.commands import tiers
 from recallog.queries import due, event_lookup, turns
+from recallog.reactors.answering import Answers
 from recallog.reactors.consolidation import Consolidation, Summaries
 from recallog.reactors.extraction import Extraction
 from recallog.reactors.loop import DueWork, ReactorLoop
 from recallog.reactors.migration import Migration
+from recallog.reactors.pace import Pace
 from recallog.reactors.reflection import ReflectionMemory, ReflectionReactor
 from recallog.reactors.retraction import Retraction
-from recallog_projections.views.due import Scheduled
-from recallog_schemas import Event, Position
+from recallog_projections.views.due import Scheduled, Work
+from recallog_schemas import Event, Position, limits
 from recallog_schemas.views import PendingTrigger, Remembered
 
 if TYPE_CHECKING:
@@ -53,7 +55,15 @@ def loop_of(
         Consolidation(tiers.Tiers(access)),
         ReflectionReactor(memory, reflector),
     ]
-    return ReactorLoop(loop_memory, components.ledger, reactors, components.reactors_lock)
+    settings = access.settings
+    answers = Answers(
+        loop_memory,
+        components.ledger,
+        reactors,
+        Pace(None if settings is None else settings.reactor_models_per_second),
+        limits.REACTION_SECONDS if settings is None else settings.reactor_deadline_seconds,
+    )
+    return ReactorLoop(loop_memory, components.ledger, answers, components.reactors_lock)
 
 
 class LoopMemory:
@@ -75,6 +85,12 @@ class LoopMemory:
     async def work(self, partition: int, after: str | None) -> DueWork:
         page = await self._access.router.of_partition(partition, partial(due.work, after=after))
         return DueWork([row for _, row in page.items], None if page.last else page.items[-1][0])
+
+    async def standing(self, space: str, trigger: str) -> Work | None:
+        return await self._access.of_space(space, lambda reading: due.standing(reading, space, trigger), {})
+
+    async def silent(self, partition: int, since: int, until: int) -> Sequence[Scheduled]:
+        return await self._access.router.of_partition(partition, partial(due.silent, since=since, until=until))
 
     async def known(self, space: str, ids: Sequence[str]) -> Collection[str]:
         ledger = self._access.components.ledger

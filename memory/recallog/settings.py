@@ -81,6 +81,13 @@ class Settings(BaseSettings):
     """The address at which a worker serves `/health` and `/metrics`."""
     worker_port: int = Field(default=6066, ge=1, le=65535)
     """The port at which a worker serves `/health` and `/metrics`."""
+    reactor_at_once: int = Field(default=8, ge=1, le=1_000)
+    """How many triggers a process answers at the same time, of those whose reactors do not follow a rule alone."""
+    reactor_models_per_second: float | None = Field(default=None, gt=0)
+    """How many triggers a second a process gives to reactors that do not follow a rule alone, such as those that ask a
+    model; a fraction is allowed. Default: no limit."""
+    reactor_deadline_seconds: float = Field(default=limits.REACTION_SECONDS, gt=0)
+    """How long a reactor may take for an answer, with all repeats. Then the trigger is closed as failed."""
     lock_wait_seconds: float = Field(default=limits.LOCK_WAIT_SECONDS, gt=0)
     """How long to wait for a lock that another process holds. A question waits for one no longer than
     `deadline_seconds`, if that is less: it then folds in memory what the views lack."""

@@ -109,6 +109,7 @@ REFLECTOR_TEXT_CHARS_MAX = 2_000  # per text in a prompt: 20 events of 256 KiB e
 REFLECTOR_REPLY_BYTES_MAX = 1024 * 1024
 REFLECTOR_REASON_CHARS_MAX = 500
 REFLECTOR_WAIT_SECONDS_MAX = 60.0
+REACTION_SECONDS = 300.0  # for the answer of any reactor
 BELIEF_CHARS_MAX = 2_000
 
 # Facts: what one extraction reads and writes, and the hits that one answer of `reflect` rests on.

@@ -36,6 +36,9 @@ FAILED = "reaction.failed"
 CLOSINGS = frozenset({DONE, FAILED})
 """The kinds of events that close any other trigger."""
 
+RECURRING = frozenset({REFLECTION, CONSOLIDATION})
+"""The kinds that an agent has again and again, numbered; any other trigger is made due by one event."""
+
 _BY_ORDINAL = re.compile(r"((?:reflection|consolidation)\.due)/([0-9a-f]{32})/(0|[1-9][0-9]{0,17})")
 _BY_CAUSE = re.compile(r"((?!(?:reflection|consolidation)\.)[a-z][a-z_]{0,31}\.due)/([0-9a-f]{32})/([0-9a-f]{32})")
 _PART = re.compile(r"(.*)/answer/([1-9][0-9]{0,8})", re.DOTALL)

@@ -1,14 +1,35 @@
 """The metrics of a worker process, for Prometheus."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from recallog_projections.stores.store import Outcome
+from recallog_service.reacting.handler import ANSWERED, FAILED
 from recallog_streams.live import LiveProjector
 from recallog_streams.partition_task import State
 from recallog_streams.projector import ProcessedBatch
 
+
+class Exposed(Protocol):
+    """What the metrics show of a role of the worker."""
+
+    @property
+    def lives(self) -> Sequence[tuple[str, LiveProjector]]:
+        """Its live projectors, each with the name of its views."""
+
+    @property
+    def unanswered(self) -> Mapping[int, int]:
+        """By partition: how many triggers that it has published are not answered yet."""
+
+    @property
+    def answering(self) -> int:
+        """How many triggers it is answering."""
+
+
+# From an answer by a rule to one of a slow model after repeats.
+_REACTION_SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 # From a batch of one record to a full batch of large ones.
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
@@ -39,6 +60,30 @@ class Metrics:
             registry=self._registry,
         )
         self._states = Gauge("recallog_partitions", "Partitions by state.", ["views", "state"], registry=self._registry)
+        self._published = Counter(
+            "recallog_triggers_published", "Messages that a trigger is due.", ["repeated"], registry=self._registry
+        )
+        self._unanswered = Gauge(
+            "recallog_triggers_unanswered",
+            "Triggers that were published and are not answered yet.",
+            ["partition"],
+            registry=self._registry,
+        )
+        self._reactions = Counter(
+            "recallog_reactions",
+            "Messages that agents handled, by outcome.",
+            ["kind", "outcome"],
+            registry=self._registry,
+        )
+        self._reaction_seconds = Histogram(
+            "recallog_reaction_seconds",
+            "Seconds from taking a message to the published answer.",
+            ["kind"],
+            buckets=_REACTION_SECONDS,
+            registry=self._registry,
+        )
+        self._answering = Gauge("recallog_reactions_now", "Triggers that are being answered.", registry=self._registry)
+        self._ticks = Counter("recallog_ticks", "Silent spaces in which time was passed.", registry=self._registry)
 
     def processed(self, processed: ProcessedBatch) -> None:
         """A batch was committed, or refused."""
@@ -48,11 +93,28 @@ class Metrics:
         if processed.outcome is Outcome.APPLIED:
             self._events.labels(processed.partition).inc(processed.records)
 
-    def expose(self, projectors: Sequence[tuple[str, LiveProjector]]) -> bytes:
+    def published(self, messages: int, repeated: bool) -> None:
+        """Messages that triggers are due were sent, for the first time or again."""
+        self._published.labels("yes" if repeated else "no").inc(messages)
+
+    def reacted(self, kind: str, outcome: str, seconds: float) -> None:
+        """An agent has handled a message. `outcome` is one of those of `reacting.handler`."""
+        self._reactions.labels(kind, outcome).inc()
+        if outcome in (ANSWERED, FAILED):
+            self._reaction_seconds.labels(kind).observe(seconds)
+
+    def ticked(self, spaces: int) -> None:
+        """Time was passed in silent spaces."""
+        self._ticks.inc(spaces)
+
+    def expose(self, roles: Sequence[Exposed]) -> bytes:
         """The metrics in Prometheus' text format. Lag and dead letters cover the partitions assigned to this worker."""
-        for gauge in (self._lag, self._dead_letters, self._states):
+        for gauge in (self._lag, self._dead_letters, self._states, self._unanswered):
             gauge.clear()
-        for views, live in projectors:
+        self._answering.set(sum(role.answering for role in roles))
+        for partition, unanswered in (item for role in roles for item in role.unanswered.items()):
+            self._unanswered.labels(partition).set(unanswered)
+        for views, live in (each for role in roles for each in role.lives):
             for state in State:
                 self._states.labels(views, state.value).set(sum(task.state is state for task in live.tasks))
             for task in live.tasks:

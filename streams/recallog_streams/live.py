@@ -1,4 +1,4 @@
-"""The loop of a worker: it keeps the views of the assigned partitions up to date.
+"""The loop of a worker: it keeps views, or the index, of the assigned partitions up to date.
 
 Two tasks run concurrently. Rounds poll batches, fold and commit them, and build the views of partitions that are not
 live; only rounds change a live partition. Checks verify once a second that ledger and store are unchanged: a store that
@@ -7,12 +7,11 @@ was flushed or restored from an older copy must be detected even while no events
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable, Sequence
-from contextlib import suppress
-from itertools import groupby
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import chain, groupby
+from typing import Protocol, TypeVar
 
-from recallog_projections.stores.store import Checkpoint
+from recallog_projections.stores.store import Checkpoint, Generation, Store
 from recallog_projections.tables import RowKey
 from recallog_schemas import limits
 from recallog_schemas.errors import (
@@ -25,7 +24,7 @@ from recallog_schemas.errors import (
 )
 from recallog_streams import dead_letters, generations
 from recallog_streams.concurrency import ended
-from recallog_streams.ledgers.ledger import Batch, Manifest
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest
 from recallog_streams.ledgers.record_source import RecordSource
 from recallog_streams.partition_task import PartitionTask, State, backoff
 from recallog_streams.projector import Projector
@@ -50,15 +49,49 @@ class LedgerReplaced(LedgerMismatch):
     """Another ledger has replaced the one that was opened. The process must open the ledger again."""
 
 
+class LiveViews(Protocol):
+    """What a live projector maintains."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger from which it is computed."""
+
+    @property
+    def rows(self) -> Store:
+        """The store of its checkpoints."""
+
+    async def projector(self, partition: int) -> Projector:
+        """The projector that maintains a partition, from its next preparation on."""
+
+
+class ProjectedViews:
+    """Views that one projector maintains in all partitions."""
+
+    def __init__(self, projector: Projector) -> None:
+        self._projector = projector
+        self.ledger = projector.ledger
+        self.rows = projector.store
+
+    async def projector(self, partition: int) -> Projector:
+        return self._projector
+
+
 class LiveProjector:
     """Keeps the views of the partitions that `source` assigns up to date until `stop` is called."""
 
-    def __init__(self, projector: Projector, source: RecordSource) -> None:
-        self._projector = projector
+    def __init__(
+        self, views: LiveViews, source: RecordSource, *, building_at_once: int = limits.PARTITIONS_AT_ONCE
+    ) -> None:
+        """`building_at_once` is how many partitions are built, or caught up, at the same time."""
+        self._committed: Callable[[Batch], None] = lambda batch: None
+        self._ledger = views.ledger
+        self._views = views
+        self._identity = Projector(views.ledger, views.rows, [])
+        """Knows to which ledger the views belong."""
         self._source = source
         self._tasks: dict[int, PartitionTask] = {}
         self._stopping = StopSignal()
-        self._building = asyncio.Semaphore(limits.PARTITIONS_AT_ONCE)
+        self._building = asyncio.Semaphore(building_at_once)
         self._opened: Manifest | None = None
         self._problem = "not started"
         self._fatal: Exception | None = None
@@ -66,6 +99,10 @@ class LiveProjector:
         """The mismatch found by the last check."""
         self._suspect: set[int] = set()
         """Live partitions whose views the last check found missing or older than their task's checkpoint."""
+
+    def on_commit(self, committed: Callable[[Batch], None]) -> None:
+        """Call `committed` with each batch that the views of a live partition contain from now on."""
+        self._committed = committed
 
     @property
     def tasks(self) -> Sequence[PartitionTask]:
@@ -105,8 +142,8 @@ class LiveProjector:
         self._stopping.set()
 
     async def _join(self) -> None:
-        await self._projector.ledger.open()
-        self._opened = self._opened or await self._projector.ledger.manifest()
+        await self._ledger.open()
+        self._opened = self._opened or await self._ledger.manifest()
         await self._source.start()
         self._report("")
 
@@ -184,17 +221,20 @@ class LiveProjector:
         return True
 
     async def _check_manifest(self) -> None:
-        manifest = await _with_timeout("the ledger", self._projector.ledger.manifest())
+        manifest = await _with_timeout("the ledger", self._ledger.manifest())
         if manifest != self._opened:
             raise LedgerReplaced(f"another ledger has replaced the one that was opened: {manifest}")
 
     async def _process(self, task: PartitionTask, batches: Iterable[Batch]) -> None:
         """Fold batches of one live partition."""
-        for batch in batches:
+        projector = task.projector
+        if projector is None:
+            return
+        for batch in chain.from_iterable(map(projector.parts, batches)):
             if task.state is not State.LIVE or task.generation is None:
                 return
             try:
-                checkpoint = await self._projector.process(task.generation, batch, task.checkpoint)
+                checkpoint = await projector.process(task.generation, batch, task.checkpoint)
             except Rebuilding:
                 self._prepare(task)  # a cutover replaced the generation, or the store lost it
             except InvariantViolation:
@@ -207,6 +247,7 @@ class LiveProjector:
                     return
                 task.checkpoint, task.failures = checkpoint, 0
                 task.progress(checkpoint.offset + 1, batch.next)
+                self._committed(batch)
 
     def _prepare(self, task: PartitionTask) -> None:
         task.state = State.BUILDING
@@ -217,10 +258,11 @@ class LiveProjector:
         try:
             async with self._building:
                 await self._check_manifest()
-                self._projector.invalidate()
                 while True:
-                    generation = await generations.current(self._projector, task.partition, task.progress)
-                    checkpoint = await self._projector.store.checkpoint(generation)
+                    task.projector = projector = await self._views.projector(task.partition)
+                    projector.invalidate()
+                    generation = await generations.current(projector, task.partition, task.progress)
+                    checkpoint = await projector.store.checkpoint(generation)
                     if checkpoint is not None:
                         break
         except ViewsTooNew as error:
@@ -262,28 +304,35 @@ class LiveProjector:
 
     async def _check(self) -> None:
         """Check that the ledger is the same and that the views are there; update the tasks' ends and dead letters."""
-        ledger = self._projector.ledger
         await self._check_manifest()
-        await _with_timeout("the store of the views", self._projector.verify_ledger_identity(0, Checkpoint()))
-        ends = await _with_timeout("the ledger", ledger.ends())
+        await _with_timeout("the store of the views", self._identity.verify_ledger_identity(0, Checkpoint()))
+        ends = await _with_timeout("the ledger", self._ledger.ends())
         for task in [*self._tasks.values()]:
             task.end = max(task.end, ends[task.partition])
-            generation, known = task.generation, task.checkpoint
-            if task.state is not State.LIVE or generation is None or known is None:
+            generation, known, projector = task.generation, task.checkpoint, task.projector
+            if task.state is not State.LIVE or generation is None or known is None or projector is None:
                 continue
             if not task.garbage_collected:
-                await self._projector.store.collect_garbage(task.partition)
+                await projector.store.collect_garbage(task.partition)
                 task.garbage_collected = True
-            need = RowKey(dead_letters.COUNT.name, "")
-            reading = self._projector.store.read(task.partition, [need], generation=generation)
-            with suppress(Rebuilding):
-                snapshot = await _with_timeout("the store of the views", reading)
-                row = snapshot.rows[0]
-                task.dead_letters = dead_letters.COUNT.decode(row).total if row else 0
-                if snapshot.checkpoint.offset >= known.offset:
-                    continue
-            if task.generation is generation:
+            if not await self._is_there(projector, task, generation, known) and task.generation is generation:
                 self._suspect.add(task.partition)
+
+    async def _is_there(
+        self, projector: Projector, task: PartitionTask, generation: Generation, known: Checkpoint
+    ) -> bool:
+        """Whether a live generation is as far as `known`; updates the task's dead letters."""
+        need = RowKey(dead_letters.COUNT.name, "")
+        reading = projector.store.read(task.partition, [need], generation=generation)
+        try:
+            snapshot = await _with_timeout("the store of the views", reading)
+        except Rebuilding:
+            return False
+        row = snapshot.rows[0]
+        task.dead_letters = dead_letters.COUNT.decode(row).total if row else 0
+        # A collection of the index may be lost although its rows are there.
+        stored = await _with_timeout("the store of the views", projector.store.checkpoint(generation))
+        return stored is not None and min(stored.offset, snapshot.checkpoint.offset) >= known.offset
 
     def _report(self, problem: str) -> None:
         if problem and problem != self._problem:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from recallog_projections.stores.store import Checkpoint, Generation
+from recallog_streams.projector import Projector
 
 BACKOFF_SECONDS_MIN = 0.1
 BACKOFF_SECONDS_MAX = 5.0
@@ -30,6 +31,8 @@ class PartitionTask:
     partition: int
     state: State = State.BUILDING
     why: str = ""
+    projector: Projector | None = None
+    """What maintains it, since it was last prepared."""
     generation: Generation | None = None
     checkpoint: Checkpoint | None = None
     processed: int | None = None
@@ -40,6 +43,8 @@ class PartitionTask:
     """The number of its dead letters at the last check."""
     garbage_collected: bool = False
     """Whether replaced generations are deleted; the process that replaced one may have died before it did so."""
+    lives: int = 0
+    """How often it has become live. In between, another worker may have had the partition."""
     failures: int = 0
     again_at: float = 0.0
     """When a failed or idle task is tried again, in the event loop's time."""
@@ -56,7 +61,7 @@ class PartitionTask:
 
     def live(self, generation: Generation, checkpoint: Checkpoint) -> None:
         """Record that `generation` has caught up to `checkpoint`."""
-        self.state, self.why, self.garbage_collected = State.LIVE, "", False
+        self.state, self.why, self.garbage_collected, self.lives = State.LIVE, "", False, self.lives + 1
         self.generation, self.checkpoint, self.processed = generation, checkpoint, checkpoint.offset + 1
 
 

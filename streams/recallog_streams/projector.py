@@ -109,9 +109,12 @@ class Projector:
             batches = self.ledger.read(generation.partition, checkpoint.offset + 1, until, space=self._space)
             async with aclosing(batches):  # type: ignore[type-var]
                 async for batch in batches:
-                    parts = parts_of(batch, self._batch_records, self._batch_bytes)
-                    if not await self._process_all(generation, parts, until, progress):
+                    if not await self._process_all(generation, self.parts(batch), until, progress):
                         break
+
+    def parts(self, batch: Batch) -> Sequence[Batch]:
+        """`batch` in parts, each of which is one commit."""
+        return parts_of(batch, self._batch_records, self._batch_bytes)
 
     async def _process_all(
         self, generation: Generation, batches: Sequence[Batch], until: int, progress: Progress | None

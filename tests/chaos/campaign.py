@@ -7,6 +7,7 @@ from typing import Literal
 
 REDIS = "redis"
 KAFKA = "kafka"
+MODEL = "model"
 SESSION_SECONDS = 10.0
 """The session timeout of the consumer group, after which a silent worker loses its partitions."""
 
@@ -36,7 +37,7 @@ class Campaign:
 
     seed: int
     kills: int = 100
-    """kill -9 of workers, Redis and the broker; those of producers and rebuilds are additional."""
+    """kill -9 of workers, Redis and the broker; those of producers, the model and rebuilds are additional."""
     events: int = 200_000
     spaces: int = 200
     pauses: int = 10
@@ -125,6 +126,8 @@ class Campaign:
             yield Action(self._gap(rng), "stop", (target,), rng.uniform(*_STOPPED_SECONDS))
         for _ in range(max(1, self.kills // 15)):
             yield Action(self._gap(rng), "kill", (rng.choice(self.producer_names),), self._down(rng, ()))
+        for _ in range(max(2, self.kills // 8)):
+            yield Action(self._gap(rng), "kill", (MODEL,), self._down(rng, (MODEL,)))
         for number in range(max(2, self.kills // 5)):
             yield Action(self._gap(rng), "rebuild", (), rng.uniform(1.5, 9.0) if number % 2 == 0 else 0.0)
 

@@ -6,6 +6,7 @@ counted         each event counts once by space, agent and kind, even if it was 
 remembered      each log ascends and contains an event once, as in the topic; each event to remember is in a log
 dead_lettered   the dead letters are exactly the planted contradictions
 folded          every view equals the oracle's fold of the partition's records
+answered        what agents have written are answers to triggers, one for each; no other event was not published
 """
 
 import json
@@ -60,6 +61,10 @@ class Partition:
             found.setdefault((fields["space"], fields["id"]), First(record.offset, record.value, fields))
         return found
 
+    def is_answer(self, first: First) -> bool:
+        """Whether agents have written it: it has no number."""
+        return NUMBER not in first.fields["payload"]
+
     @property
     def planted(self) -> list[int]:
         """The offsets of the contradictions."""
@@ -78,6 +83,8 @@ class Facts:
     """Records that repeat an earlier one, sent on purpose or because the first outcome was unknown."""
     dead_letters: int
     spaces: int
+    answers: int
+    """Answers of agents that count."""
 
 
 def check(evidence: Evidence, events_by_space: Mapping[str, int]) -> tuple[Facts, list[str]]:
@@ -86,7 +93,14 @@ def check(evidence: Evidence, events_by_space: Mapping[str, int]) -> tuple[Facts
         Partition(number, records, evidence.dumps[number]) for number, records in sorted(evidence.topic.items())
     ]
     findings = [*_some("acknowledged", acknowledged_events_exist(evidence, partitions, events_by_space))]
-    checks: tuple[Callable[[Partition], Iterator[str]], ...] = (in_order, counted, remembered, dead_lettered, folded)
+    checks: tuple[Callable[[Partition], Iterator[str]], ...] = (
+        in_order,
+        counted,
+        remembered,
+        dead_lettered,
+        folded,
+        answered,
+    )
     for partition in partitions:
         for one in checks:
             findings += _some(f"{one.__name__}, partition {partition.number}", one(partition))
@@ -94,7 +108,8 @@ def check(evidence: Evidence, events_by_space: Mapping[str, int]) -> tuple[Facts
     values = [record.value for partition in partitions for record in partition.records]
     letters = sum(len(part.dump.rows[dead_letters.TABLE.name]) for part in partitions)
     spaces = len({space for space, _ in firsts})
-    return Facts(len(values), len(firsts), len(values) - len(set(values)), letters, spaces), findings
+    answers = sum(part.is_answer(first) for part in partitions for first in part.first.values())
+    return Facts(len(values), len(firsts), len(values) - len(set(values)), letters, spaces, answers), findings
 
 
 def _some(name: str, findings: Iterator[str]) -> Iterator[str]:
@@ -129,7 +144,9 @@ def acknowledged_events_exist(
             yield f"never acknowledged: {len(missing):,} events of {space}, the first is number {missing[0]}"
     known = {(one.space, one.id) for one in evidence.acknowledged}
     for part in partitions:
-        yield from (f"never published: {space} {id_}" for space, id_ in part.first if (space, id_) not in known)
+        for (space, id_), first in part.first.items():
+            if (space, id_) not in known and not part.is_answer(first):
+                yield f"never published: {space} {id_}"
 
 
 def in_order(partition: Partition) -> Iterator[str]:
@@ -142,6 +159,8 @@ def in_order(partition: Partition) -> Iterator[str]:
         if record.key != fields["space"].encode():
             yield f"the record at {offset} has the key {record.key!r}"
     for (space, id_), first in partition.first.items():
+        if partition.is_answer(first):
+            continue
         number = first.fields["payload"][NUMBER]
         if number <= newest.get(space, -1):
             yield f"{space} {id_} at {first.offset} is number {number} and comes after {newest[space]}"
@@ -193,6 +212,18 @@ def dead_lettered(partition: Partition) -> Iterator[str]:
     letters, planted = {dead_letters.TABLE.decode(data).offset for data in rows}, set(partition.planted)
     yield from (f"the record at {offset} is a dead letter" for offset in sorted(letters - planted))
     yield from (f"the contradiction at {offset} is not a dead letter" for offset in sorted(planted - letters))
+
+
+def answered(partition: Partition) -> Iterator[str]:
+    """Each event that agents have written answers a trigger of its agent, under the id that follows from it."""
+    for (space, id_), first in partition.first.items():
+        if partition.is_answer(first):
+            cause, agent = first.fields.get("causation_id") or "", first.fields["agent"]
+            ordinal = cause.rpartition("/")[2]
+            if not ordinal.isdecimal() or cause != oracle.trigger_of(space, agent, int(ordinal)):
+                yield f"{space} {id_} at {first.offset} answers {cause!r}, which is no trigger of {agent}"
+            elif not id_.startswith(f"{cause}/answer"):
+                yield f"{space} {id_} at {first.offset} does not have the id of an answer to {cause}"
 
 
 def folded(partition: Partition) -> Iterator[str]:

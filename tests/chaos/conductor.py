@@ -13,9 +13,9 @@ from typing import Any
 from deploy.local import LocalKafka, LocalRedis, LocalServer, LocalServerError
 
 from chaos import history, reader
-from chaos.campaign import KAFKA, REDIS, Action, Campaign
+from chaos.campaign import KAFKA, MODEL, REDIS, Action, Campaign
 from chaos.monitor import HealthMonitor, HealthSamples
-from chaos.processes import Task, Worker, module
+from chaos.processes import Model, Task, Worker, module
 from chaos.producer import Pace, history_of, pace_of
 from chaos.rebuilds import Rebuilds
 
@@ -35,7 +35,7 @@ class Counts:
     """The actions so far, and their outcomes."""
 
     kills: Counter[str] = field(default_factory=Counter)
-    """By kind: worker, redis, kafka, producer."""
+    """By kind: worker, redis, kafka, producer, model."""
     both_down: int = 0
     pauses: int = 0
     stops: Counter[str] = field(default_factory=Counter)
@@ -46,11 +46,11 @@ class Counts:
     @property
     def service_kills(self) -> int:
         """Kills of workers, Redis and the broker."""
-        return sum(count for kind, count in self.kills.items() if kind != "producer")
+        return sum(count for kind, count in self.kills.items() if kind not in ("producer", MODEL))
 
 
 class Conductor:
-    """Owns all processes except the broker and Redis, which it also kills and restarts."""
+    """Owns all processes except the broker, Redis and the model, which it also kills and restarts."""
 
     def __init__(
         self,
@@ -58,16 +58,23 @@ class Conductor:
         folder: Path,
         kafka: LocalKafka,
         redis: LocalRedis,
+        model: Model,
         show: Callable[[Counts, HealthSamples], None],
     ) -> None:
         self.campaign = campaign
         self.counts = Counts()
         ledger = f"kafka://{kafka.bootstrap}/{TOPIC}?partitions={campaign.partitions}&replication=1"
         self.settings = {"RECALLOG_LEDGER": ledger, "RECALLOG_VIEWS": redis.url}
-        self.workers = {name: Worker(folder / name, self.settings) for name in campaign.worker_names}
+        of_workers = {
+            **self.settings,
+            "RECALLOG_REFLECTOR": f"http://{model.address}",
+            "RECALLOG_REFLECTOR_MODEL": "small",
+            "RECALLOG_REFLECTOR_TIMEOUT_SECONDS": "5",
+        }
+        self.workers = {name: Worker(folder / name, of_workers) for name in campaign.worker_names}
         self.rebuilds = Rebuilds(folder, self.settings, self.counts.findings)
         self.monitor = HealthMonitor(self.workers)
-        self._servers: Mapping[str, LocalServer] = {**self.workers, REDIS: redis, KAFKA: kafka}
+        self._servers: Mapping[str, LocalServer] = {**self.workers, REDIS: redis, KAFKA: kafka, MODEL: model}
         self._folder = folder
         self._journal = history.Writer(folder / "journal.jsonl")
         self._show = show

@@ -51,6 +51,26 @@ class Worker(LocalServer):
             return None
 
 
+class Model(LocalServer):
+    """The endpoint of a model, which the workers' reactors ask."""
+
+    name: ClassVar[str] = "model"
+
+    def _command(self) -> list[str]:
+        return [*_with({}), *module("chaos.model", self.ports["server"])]
+
+    @contextmanager
+    def _prober(self) -> Iterator[Callable[[], bool]]:
+        yield self._answers
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://{self.address}/", timeout=_ANSWER_SECONDS):
+                return True
+        except OSError:
+            return False
+
+
 def _document(answer: IO[bytes]) -> dict[str, Any] | None:
     try:
         found: dict[str, Any] = json.load(answer)

@@ -145,4 +145,5 @@ def _named(facts: Facts) -> dict[str, int]:
         "duplicates in the topic": facts.duplicates,
         "dead letters": facts.dead_letters,
         "spaces": facts.spaces,
+        "answers of agents": facts.answers,
     }

@@ -17,12 +17,13 @@ from chaos.campaign import Campaign
 from chaos.check import Facts, check
 from chaos.conductor import TOPIC, Conductor
 from chaos.evidence import Dump, Evidence
-from chaos.processes import Task, recallog
+from chaos.processes import Model, Task, recallog
 from chaos.producer import history_of
 from chaos.rebalances import rebalances
 from chaos.report import Report, Show
 from recallog import Memory, Settings
 from recallog_projections.stores.redis import RedisStore
+from recallog_schemas import triggers
 from recallog_schemas.errors import RecallogError
 
 CATCH_UP_SECONDS_MAX = 180.0
@@ -30,6 +31,7 @@ _GROUPS = "recallog."
 """The prefix of the names of the workers' consumer groups."""
 COMMAND_SECONDS_MAX = 300.0
 _FINDING_CHARS_MAX = 400
+_SHOWN_MAX = 5
 
 
 class Failed(Exception):
@@ -38,6 +40,15 @@ class Failed(Exception):
 
 def run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, show: Show) -> Report:
     """Execute the campaign on `kafka` and `redis`, both new and running, and check the result."""
+    model = Model(folder / "model")
+    try:
+        model.start()
+        return _run(campaign, folder, kafka, redis, model, show)
+    finally:
+        model.kill()
+
+
+def _run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, model: Model, show: Show) -> Report:
     seconds: dict[str, float] = {}
     findings: list[str] = []
     facts: Facts | None = None
@@ -52,11 +63,11 @@ def run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, 
         finally:
             seconds[phase] = time.monotonic() - began
 
-    with Conductor(campaign, folder, kafka, redis, show.update) as conductor:
+    with Conductor(campaign, folder, kafka, redis, model, show.update) as conductor:
         try:
             with timed("chaos"):
                 conductor.run()
-            with timed("waiting for the views"):
+            with timed("waiting for the views and for answers"):
                 asyncio.run(_caught_up(conductor))
             with timed("checking the history"):
                 facts, wrong = check(
@@ -90,7 +101,7 @@ def run(campaign: Campaign, folder: Path, kafka: LocalKafka, redis: LocalRedis, 
 
 
 async def _caught_up(conductor: Conductor) -> None:
-    """Wait until the views have processed every partition to its end and every worker is healthy."""
+    """Wait until every trigger is answered, the views have processed all partitions, and every worker is healthy."""
     settings = Settings(ledger=conductor.settings["RECALLOG_LEDGER"], views=conductor.settings["RECALLOG_VIEWS"])
     deadline = time.monotonic() + CATCH_UP_SECONDS_MAX
     behind: object = "unknown"
@@ -101,13 +112,26 @@ async def _caught_up(conductor: Conductor) -> None:
             except RecallogError as error:
                 behind = error
             else:
-                behind = {row.partition: row.lag for row in status.partitions if row.lag or row.generation is None}
+                lags = {row.partition: row.lag for row in status.partitions if row.lag or row.generation is None}
                 problems = {name: _problems(worker.health()) for name, worker in conductor.workers.items()}
-                if not behind and not any(problems.values()):
+                unanswered = await _unanswered(memory)
+                if not lags and not unanswered and not any(problems.values()):
                     return
-                behind = {"lag by partition": behind, **problems}
+                behind = {"lag by partition": lags, "unanswered": unanswered[:_SHOWN_MAX], **problems}
             await asyncio.to_thread(conductor.tick)
-    raise Failed(f"after {CATCH_UP_SECONDS_MAX:g} s without chaos the views are not at the ledger's end: {behind}")
+    raise Failed(f"after {CATCH_UP_SECONDS_MAX:g} s without chaos the views are behind or triggers open: {behind}")
+
+
+async def _unanswered(memory: Memory) -> list[str]:
+    """The ids of the triggers that are due, except reflections on nothing but reflections, which agents leave."""
+    found = []
+    for trigger in await memory.pending():
+        if trigger.kind == triggers.REFLECTION:
+            due = await memory.reflection(trigger.space, trigger.agent)
+            if not due.due or all(shown.event.kind == "agent.reflected" for shown in due.on):
+                continue
+        found.append(trigger.trigger)
+    return found
 
 
 def _problems(health: Mapping[str, Any] | None) -> object:

@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -47,12 +47,20 @@ def wait_until(condition: Callable[[], Any], what: str, seconds: float = SECONDS
 class Worker:
     """A worker process, or another program that behaves like one (`program`: arguments for Python)."""
 
-    def __init__(self, settings: Settings, folder: Path, program: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        folder: Path,
+        program: Sequence[str] | None = None,
+        only: str = "views",
+        given: Mapping[str, str] | None = None,
+    ) -> None:
         self.port = free_port()
         self.log = folder / f"worker-{self.port}.log"
         command = [sys.executable, *(program or ("-m", "recallog_service", "worker"))]
-        command += [] if program else ["--port", str(self.port)]
+        command += [] if program else ["--port", str(self.port), "--only", only]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("RECALLOG_")}
+        environment |= dict(given or {})
         environment |= {"RECALLOG_LEDGER": str(settings.ledger), "RECALLOG_VIEWS": str(settings.views)}
         environment |= {"RECALLOG_WORKER_PORT": str(self.port), "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tests'}"}
         with self.log.open("wb") as log:
@@ -144,8 +152,9 @@ class Cluster:
         )
         self.workers: list[Worker] = []
 
-    def worker(self, program: Sequence[str] | None = None) -> Worker:
-        self.workers.append(Worker(self.settings, self.folder, program))
+    def worker(self, program: Sequence[str] | None = None, *, only: str = "views", **environment: str) -> Worker:
+        """A worker in the role of views, or in those that `only` names."""
+        self.workers.append(Worker(self.settings, self.folder, program, only, environment))
         return self.workers[-1]
 
     def live_worker(self) -> Worker:

@@ -376,9 +376,13 @@ class Expected:
 
 
 def tool_text(
-    tool: str, arguments: dict[str, Any] | None = None, result: str | None = None, ok: bool | None = None
+    tool: str,
+    arguments: dict[str, Any] | None = None,
+    result: str | None = None,
+    ok: bool | None = None,
+    **_more: Any,
 ) -> str:
-    """The text of a call of a tool with a short name and string arguments."""
+    """The text of a call of a tool with a short name and string arguments; other fields of its payload are no part."""
     given = ", ".join(f"{name}={value}" for name, value in (arguments or {}).items()).removeprefix("command=")
     said = result.strip() if result else ""
     if ok is False:

@@ -14,7 +14,7 @@ from recallog_projections.views import builtin, episodic
 from recallog_schemas.errors import Rebuilding, StorageUnavailable
 from recallog_streams import generations
 from recallog_streams.ledgers.memory import MemoryLedger
-from recallog_streams.live import CHECK_SECONDS, LiveProjector
+from recallog_streams.live import CHECK_SECONDS, LiveProjector, ProjectedViews
 from recallog_streams.partition_task import BACKOFF_SECONDS_MAX
 from recallog_streams.projector import Projector
 from support.folding import check_views, remembered
@@ -68,7 +68,7 @@ class WorkerWorld:
             fails=self.fails,
             is_stale=lambda: self.lively and self.rng.random() < self.stale,
         )
-        live = LiveProjector(self.projector(), feed)
+        live = LiveProjector(ProjectedViews(self.projector()), feed)
         self.workers[asyncio.create_task(live.run())] = (live, feed)
 
     def rebalance(self) -> None:

@@ -26,7 +26,7 @@ def paths(command: Any, *path: str) -> Iterator[tuple[str, ...]]:
 
 
 COMMANDS = sorted(path for _, command in summarize.commands() for path in paths(command))
-SILENT = {("export",), ("worker",), ("indexer",)}
+SILENT = {("export",), ("worker",)}
 """Those whose output is no answer."""
 
 
@@ -73,7 +73,7 @@ def failed(result: Result, code: int, says: str) -> None:
 
 
 BY_HAND = {
-    "copy", "demo", "eval locomo", "export", "indexer", "ingest", "publish", "react", "schema export", "tail", "watch",
+    "copy", "demo", "eval locomo", "export", "ingest", "publish", "react", "schema export", "tail", "watch",
     "worker",
 }  # fmt: skip
 

@@ -73,12 +73,12 @@ def test_the_worker_waits_for_healthy_services_and_has_time_to_stop() -> None:
     assert worker["stop_grace_period"] == "40s"
 
 
-def test_the_indexer_uses_the_ledger_of_the_worker_but_not_its_health_check() -> None:
+def test_the_indexer_is_a_worker_on_the_same_ledger() -> None:
     indexer, worker = SERVICES["indexer"], SERVICES["worker"]
-    assert indexer["command"] == ["indexer"]
+    assert indexer["command"] == ["worker", "--only", "index"]
     assert indexer["depends_on"] == worker["depends_on"] | {"qdrant": {"condition": "service_healthy"}}
     assert indexer["environment"] == worker["environment"] | {"RECALLOG_INDEX": "http://qdrant:6333"}
-    assert indexer["healthcheck"] == {"disable": True}
+    assert indexer["stop_grace_period"] == worker["stop_grace_period"]
 
 
 def test_the_image_runs_the_command_without_root_and_checks_the_worker_s_health() -> None:

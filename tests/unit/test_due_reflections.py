@@ -10,6 +10,7 @@ from recallog import Memory
 from recallog.composition import assemble
 from recallog.reacting import LoopMemory
 from recallog.reactors import loop
+from recallog.reactors.answering import Answers
 from recallog.reactors.extractive import Extractive
 from recallog.reactors.loop import ReactorLoop
 from recallog.reactors.reflection import ReflectionReactor
@@ -114,7 +115,9 @@ async def running(ledger: Ledger, *events: Event, space: str | None = None) -> A
         await memory.publish_many(events)
         recorded = RecordedMemory(memory)
         reactors = [ReflectionReactor(memory, Extractive())]
-        task = asyncio.create_task(ReactorLoop(recorded, ledger, reactors, nullcontext).run(space, at_once))
+        task = asyncio.create_task(
+            ReactorLoop(recorded, ledger, Answers(recorded, ledger, reactors), nullcontext).run(space, at_once)
+        )
         try:
             yield recorded
         finally:

@@ -77,9 +77,9 @@ TESTING = ["ProjectionDriver"]
 # What a facade has beside its operations: plain methods, for callbacks, streams and a user's own rows.
 PLAIN: dict[type[Facade], set[str]] = {
     Memory: {
-        "admin", "catch_up", "catch_up_index", "close", "consensus", "facades", "in_memory", "items", "keep_reacting",
-        "log_entries", "long_term", "open", "operations", "row", "start_index", "stream", "tiers",
-        "working",
+        "admin", "answer_due", "answers_by_rule", "catch_up", "catch_up_index", "close", "consensus", "facades",
+        "in_memory", "items", "keep_reacting", "log_entries", "long_term", "open", "operations", "row", "start_index",
+        "stream", "tick", "tiers", "working",
     },
     Admin: {"facades", "known_positions", "ledger_ends", "operations", "partition_of", "records"},
     LongTerm: {"facades", "operations"},

@@ -27,6 +27,7 @@ from recallog_streams.live import (
     POLL_SECONDS,
     LedgerReplaced,
     LiveProjector,
+    ProjectedViews,
 )
 from recallog_streams.partition_task import BACKOFF_SECONDS_MAX, PartitionTask, State
 from recallog_streams.projector import Projector
@@ -128,7 +129,7 @@ class World:
         self.ledger = ADifferentLedger()
         self.store = AStore()
         self.feed = InMemoryGroup(self.ledger, assigned=assigned)
-        self.live = LiveProjector(self.projector(activity), self.feed)
+        self.live = LiveProjector(ProjectedViews(self.projector(activity)), self.feed)
 
     def projector(self, activity: Activity | None = None, store: Store | None = None) -> Projector:
         ours: list[Projection] = [
@@ -254,7 +255,7 @@ async def test_a_stale_batch_is_discarded_and_the_partition_continues() -> None:
     world = World()
     stale = iter([True, False] * 10)
     world.feed = InMemoryGroup(world.ledger, is_stale=lambda: next(stale, False))
-    world.live = LiveProjector(world.projector(), world.feed)
+    world.live = LiveProjector(ProjectedViews(world.projector()), world.feed)
     async with running(world):
         for _ in range(4):
             world.say(7)
@@ -359,7 +360,7 @@ async def test_after_the_cutover_of_newer_code_it_is_idle_and_healthy() -> None:
 async def test_newer_code_builds_beside_the_old_and_cuts_over() -> None:
     world = World()
     old = await generations.current(world.projector(), 0)
-    world.live = LiveProjector(world.projector(NewerActivity()), world.feed)
+    world.live = LiveProjector(ProjectedViews(world.projector(NewerActivity())), world.feed)
     async with running(world):
         await world.check()
         assert world.tasks.generation != old
@@ -434,7 +435,7 @@ async def test_views_that_have_processed_other_records_are_refused() -> None:
     other = World()
     other.store, other.ledger.name = world.store, world.ledger.name
     world.store.committed.clear()
-    other.live = LiveProjector(other.projector(), other.feed)
+    other.live = LiveProjector(ProjectedViews(other.projector()), other.feed)
     other.say(10)
     async with running(other):
         assert other.tasks.state is State.FAILED
@@ -496,7 +497,7 @@ async def test_a_failed_record_source_is_closed_and_joined_again() -> None:
     world = World()
     failures = iter([False] * 4 + [True] * 5)
     world.feed = InMemoryGroup(world.ledger, fails=lambda: next(failures, False))
-    world.live = LiveProjector(world.projector(), world.feed)
+    world.live = LiveProjector(ProjectedViews(world.projector()), world.feed)
     async with running(world):
         await asyncio.sleep(30)
         assert world.feed.starts == 2

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from recallog import Event, Memory
 from recallog.composition import assemble
 from recallog.reacting import LoopMemory
+from recallog.reactors.answering import Answers
 from recallog.reactors.loop import ReactorLoop
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_projections.stores.memory import MemoryStore
@@ -80,7 +81,8 @@ async def with_a_due_trigger(memory: Memory) -> str:
 
 async def reacted(memory: Memory, *reactors: Reactor) -> list[Reaction]:
     ledger = memory._components.ledger
-    return await ReactorLoop(LoopMemory(memory, memory._access), ledger, reactors, nullcontext).react()
+    loop_memory = LoopMemory(memory, memory._access)
+    return await ReactorLoop(loop_memory, ledger, Answers(loop_memory, ledger, reactors), nullcontext).react()
 
 
 def test_the_answers_have_the_ids_of_the_trigger_and_the_last_one_closes_it() -> None:

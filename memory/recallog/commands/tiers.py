@@ -8,7 +8,7 @@ from recallog.access import MemoryAccess
 from recallog.operations.parameters import At
 from recallog.queries.tiers import Planned
 from recallog.reactors import consolidation
-from recallog.reactors.loop import answer_of, of_work
+from recallog.reactors.answering import answer_of, of_work
 from recallog.reading.read_session import ReadSession
 from recallog_projections.tables import LogName
 from recallog_projections.views import due

@@ -27,7 +27,7 @@ from recallog_projections.index.embedders.registry import GIVEN
 from recallog_projections.index.engines.engine import Engine
 from recallog_projections.index.store import IndexStore, MadeWith, collection_of, damage, made_with
 from recallog_projections.projection import Projection
-from recallog_projections.stores.store import Generation, Pointer, Store
+from recallog_projections.stores.store import Checkpoint, Generation, Pointer, Store
 from recallog_projections.views import builtin
 from recallog_projections.views.settings import SettingsProjection
 from recallog_schemas import limits
@@ -41,7 +41,7 @@ from recallog_schemas.errors import (
     StorageCorrupt,
 )
 from recallog_streams import generations
-from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.ledgers.ledger import Batch, Ledger
 from recallog_streams.partition_task import backoff
 from recallog_streams.progress import Progress
 from recallog_streams.projector import Projector
@@ -318,7 +318,7 @@ class Indexer:
             store = IndexStore(self.rows, self.engine, embedder, token_vectors=made.token_vectors)
             index = Index(msgspec.structs.asdict(made))
             projections: list[Projection] = [*builtin.of_entries(), index, SettingsProjection()]
-            projector = Projector(
+            projector = IndexProjector(
                 self.ledger,
                 store,
                 projections,
@@ -327,6 +327,20 @@ class Indexer:
             )
             self._views[made] = ProjectionGroup(INDEX, store, projections, projector, CatchUpOnRead(projector))
         return self._views[made]
+
+
+class IndexProjector(Projector):
+    """A projector whose embedder or engine may be a user's: what it raises is an `IndexUnavailable`."""
+
+    async def process(
+        self, generation: Generation, batch: Batch, checkpoint: Checkpoint | None = None
+    ) -> Checkpoint | None:
+        try:
+            return await super().process(generation, batch, checkpoint)
+        except RecallogError:
+            raise
+        except Exception as error:
+            raise IndexUnavailable(f"{type(error).__name__}: {error}") from error
 
 
 def check_model(embedder: Embedder, made: MadeWith) -> None:

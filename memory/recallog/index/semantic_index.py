@@ -113,7 +113,11 @@ class SemanticIndex(ABC):
             if idle_seconds > seconds or problem:
                 raise ViewsBehind(
                     f"the index of partition {partition} has stopped at {processed:,}, before {offset:,}"
-                    + (f": {problem}" if problem else ". Is an indexer running? Start one: recallog indexer")
+                    + (
+                        f": {problem}"
+                        if problem
+                        else ". Does a worker maintain it? Start one: recallog worker --only index"
+                    )
                 )
             await asyncio.sleep(_POLL_SECONDS)
 

@@ -195,6 +195,7 @@ Agent = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the agen
 Reader = Annotated[str | None, Field(pattern=NAME_PATTERN, description="Only the beliefs that this agent may see.")]
 OneSpace = Annotated[str | None, Field(pattern=NAME_PATTERN, description="Only this space; default: all.")]
 EventId = Annotated[str, Field(description="Id of the event.")]
+TriggerId = Annotated[str, Field(description="Id of the trigger.")]
 EventIds = Annotated[
     Sequence[str], Field(max_length=limits.ENTRIES_IDS_MAX, description="Ids of events, in the order of the answer.")
 ]
@@ -301,6 +302,9 @@ Now = Annotated[
     PlainValidator(_optional(time_of)),
     Field(description='Time of the question, for "yesterday"; default: that of --as-of or of the newest memory.'),
     WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
+]
+PresentTime = Annotated[
+    datetime | str, PlainValidator(time_of), Field(description="The present time."), WithJsonSchema(_A_TIME)
 ]
 
 FirstPosition = Annotated[
@@ -862,6 +866,11 @@ def headed(given: Sequence[Mapping[str, str] | str]) -> Sequence[tuple[str, str]
 def moment(given: datetime | str | None) -> datetime | None:
     """A validated time: no longer a text."""
     return cast("datetime | None", given)
+
+
+def present(given: datetime | str) -> datetime:
+    """A validated time: no longer a text."""
+    return cast("datetime", given)
 
 
 def past_moment(given: Position | datetime | str | None) -> AsOf | None:

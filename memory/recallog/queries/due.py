@@ -7,7 +7,7 @@ from recallog.reading.read_session import Page, ReadSession
 from recallog_projections.tables import RowKey
 from recallog_projections.views import clock, due
 from recallog_projections.views.due import Scheduled, Work
-from recallog_schemas import limits
+from recallog_schemas import limits, triggers
 from recallog_schemas.views import PendingTrigger
 
 WORK_AT_ONCE = 64
@@ -17,6 +17,48 @@ WORK_AT_ONCE = 64
 async def work(reading: ReadSession, after: str | None = None) -> Page[Work]:
     """The triggers of a partition that one event each made due, in the order of these events, behind a key."""
     return await reading.page(due.NOW, "", after=after, limit=WORK_AT_ONCE)
+
+
+async def standing(reading: ReadSession, space: str, trigger: str) -> Work | None:
+    """The row of `due.now` of a trigger; None if it is not due, or not any more."""
+    snapshot = await reading.snapshot([RowKey(due.STANDING.name, space, "", trigger)])
+    row = snapshot.row(due.STANDING, space, "", trigger)
+    if row is None:
+        return None
+    snapshot = await reading.snapshot([RowKey(due.NOW.name, "", "", row.key)])
+    return snapshot.row(due.NOW, "", "", row.key)
+
+
+async def still_due(reading: ReadSession, asked: Sequence[tuple[str, str]]) -> set[str]:
+    """The ids, of triggers that were due, of those that still are; each is given with its space."""
+    recurring: list[tuple[str, str]] = []
+    others: list[tuple[str, str]] = []
+    for space, id_ in asked:
+        parsed = triggers.parse(id_)
+        if parsed is not None:
+            (recurring if parsed.kind in triggers.RECURRING else others).append((space, id_))
+    keys = [RowKey(due.STANDING.name, space, "", id_) for space, id_ in others]
+    snapshot = await reading.snapshot(keys)
+    found = {id_ for space, id_ in others if snapshot.row(due.STANDING, space, "", id_) is not None}
+    spaces = sorted({space for space, _ in recurring})
+    if spaces:
+        found |= {row.trigger for row in await scheduled(reading, spaces)}
+        found |= {row.trigger for row in await due_reflections(reading, spaces)}
+    return found & {id_ for _, id_ in asked}
+
+
+async def silent(reading: ReadSession, since: int, until: int) -> list[Scheduled]:
+    """The triggers of a partition that fall due from `since` to `until`, later than the time of their space."""
+    found: list[Scheduled] = []
+    after, last = due.before(since), False
+    while not last:
+        page = await reading.page(due.AT, "", after=after, limit=limits.SCAN_ITEMS)
+        rows = [row for _, row in page.items if row.at <= until]
+        last = page.last or len(rows) < len(page.items)
+        after = page.items[-1][0] if page.items else after
+        times_of = await _times(reading, [row.space for row in rows])
+        found += [row for row in rows if row.space in times_of and times_of[row.space] < row.at]
+    return found
 
 
 async def scheduled(reading: ReadSession, spaces: Sequence[str] | None = None) -> list[Scheduled]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from recallog.reactors import answering as answering
     from recallog.reactors import endpoint as endpoint
     from recallog.reactors import extraction as extraction
     from recallog.reactors import extractive as extractive
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from recallog.reactors import heuristic as heuristic
     from recallog.reactors import loop as loop
     from recallog.reactors import migration as migration
+    from recallog.reactors import pace as pace
     from recallog.reactors import reactor as reactor
     from recallog.reactors import reflection as reflection
     from recallog.reactors import reflector as reflector
@@ -26,6 +28,7 @@ else:
         __name__,
         {},
         submodules=[
+            "answering",
             "endpoint",
             "extraction",
             "extractive",
@@ -33,6 +36,7 @@ else:
             "heuristic",
             "loop",
             "migration",
+            "pace",
             "reactor",
             "reflection",
             "reflector",

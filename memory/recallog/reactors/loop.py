@@ -1,33 +1,25 @@
-"""The loop that runs reactors: it finds the triggers that are due, publishes the answers, and closes the triggers.
+"""The loop that runs reactors in one process: it finds the triggers that are due, and has them answered.
 
-The ids of answers follow from the id of their trigger. After a crash between the answer and the append, the reactor is
-therefore asked again, but only one answer counts. The same holds for two processes that answer at the same time.
+On a cluster, workers find them and agents answer (see `recallog_service.reacting`). Both have the same `Answers`.
 """
 
 import asyncio
 import logging
-import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
-from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog.reactors.answering import AnswerMemory, Answers, of_work
+from recallog.reactors.reactor import DueTrigger
 from recallog_projections.views.due import Scheduled, Work
-from recallog_schemas import Event, Position, codec, limits, timestamps, triggers
-from recallog_schemas.errors import (
-    IdConflict,
-    InvalidEvent,
-    InvariantViolation,
-    LockTimeout,
-    ModelFailed,
-    ModelMisconfigured,
-    RecallogError,
-)
+from recallog_schemas import Event, codec, timestamps, triggers
+from recallog_schemas.errors import InvalidEvent, LockTimeout, ModelMisconfigured, RecallogError
 from recallog_schemas.views import PendingTrigger, Reaction
 from recallog_streams.concurrency import ended, gathered
-from recallog_streams.ledgers.ledger import Ledger, record_at
+from recallog_streams.ledgers.ledger import Ledger
 
 POLL_SECONDS = 0.5
 """How often `ReactorLoop.run` checks whether other processes have published."""
@@ -39,8 +31,12 @@ CHANGED_RECORDS_MAX = 1_000
 start, all spaces of the partition are looked at."""
 RETRY_SECONDS = 10.0
 """How long the loop in the background pauses after an error of a reactor or of a store."""
-_PARTS_AT_ONCE = 64
-"""How many answers of an interrupted reaction are looked for at a time."""
+TICK = "clock.ticked"
+CLOCK = "clock"
+"""The agent of the ticks that the memory writes."""
+HISTORY_SECONDS = 30 * 86_400.0
+"""A space whose work fell due longer ago than this, and which has no event since, is history, for example an imported
+or a simulated one. Its time does not pass by itself: a tick would age it by years."""
 
 _log = logging.getLogger("recallog.reactor")
 
@@ -57,7 +53,7 @@ class DueWork(NamedTuple):
     """Where the next ones begin; None after the last ones."""
 
 
-class ReactorMemory(Protocol):
+class ReactorMemory(AnswerMemory, Protocol):
     """What the loop needs of a memory."""
 
     async def catch_up(self, partition: int) -> None:
@@ -72,27 +68,26 @@ class ReactorMemory(Protocol):
     async def work(self, partition: int, after: str | None) -> DueWork:
         """The next of the other triggers that are due in a partition, from the first one or behind `after`."""
 
-    async def known(self, space: str, ids: Sequence[str]) -> Collection[str]:
-        """Those of the ids that events of the space have."""
+    async def standing(self, space: str, trigger: str) -> Work | None:
+        """The row of one of the other triggers; None if it is not due, or not any more."""
 
-    async def publish(self, events: Sequence[Event]) -> Sequence[Position]:
-        """Write events, all or none, and return their positions once they are durable. Raises `IdConflict`."""
+    async def silent(self, partition: int, since: int, until: int) -> Sequence[Scheduled]:
+        """The triggers of a partition that fall due from `since` to `until`, later than the time of their space."""
 
 
 class ReactorLoop:
-    """Answers the triggers of one memory. `lock` ensures that only one process does so at a time."""
+    """Finds the triggers of one memory, which `answers` answers. `lock` ensures that one process does so at a time."""
 
     def __init__(
         self,
         memory: ReactorMemory,
         ledger: Ledger,
-        reactors: Sequence[Reactor],
+        answers: Answers,
         lock: Callable[[], AbstractAsyncContextManager[Any]],
     ) -> None:
         self._memory = memory
         self._ledger = ledger
-        self._reactors = reactors
-        self._by_kind = {kind: reactor for reactor in reactors for kind in reactor.kinds}
+        self._answers = answers
         self._lock = lock
 
     async def react(
@@ -132,6 +127,43 @@ class ReactorLoop:
                 await asyncio.sleep(on_error(error))
             with suppress(TimeoutError):
                 await asyncio.wait_for(published.wait(), POLL_SECONDS)
+
+    async def answer_due(self, space: str, agent: str, id_: str) -> Reaction | None:
+        """Answer one trigger; None if it is not due any more, if no reactor answers it, or if its reactor leaves it.
+
+        The caller ensures that this process does not answer it twice at the same time.
+        """
+        parsed = triggers.parse(id_)
+        if parsed is None or self._answers.reactor_of(parsed.kind) is None:
+            return None
+        await self._ledger.open()
+        # A trigger that was answered may still be due in views that are behind.
+        await self._memory.catch_up(self._ledger.partition_of(space))
+        if parsed.kind in triggers.RECURRING:  # whose reactors find out by its number
+            return await self._answers.answer(DueTrigger(id_, parsed.kind, space, agent, skip_loops=True))
+        work = await self._memory.standing(space, id_)
+        return None if work is None else await self._answers.answer(of_work(work, skip_loops=True))
+
+    async def tick(self, now: datetime) -> int:
+        """Write a `clock.ticked` to each space in which work has fallen due by `now` and no event has happened since.
+
+        Its id follows from what is due, so that two processes write one. Returns the number of these spaces. Raises
+        `LockTimeout` while another process reacts.
+        """
+        until = timestamps.micros(now)
+        since = until - round(HISTORY_SECONDS * 1_000_000)
+        async with self._lock():
+            partitions = range(await self._ledger.partitions())
+            silent = await gathered(lambda each: self._memory.silent(each, since, until), partitions)
+            by_space = {due.space: due for due in chain.from_iterable(silent)}
+            if by_space:
+                await self._memory.publish([_tick(due, now) for due in by_space.values()])
+            return len(by_space)
+
+    def answers_by_rule(self, kind: str) -> bool:
+        """Whether triggers of a kind are answered by a rule alone."""
+        reactor = self._answers.reactor_of(kind)
+        return reactor is not None and reactor.pure
 
     async def _ends(self, space: str | None) -> dict[int, int]:
         """The end of each partition; with a `space`, of its partition only."""
@@ -208,14 +240,13 @@ class ReactorLoop:
         if trigger.kind in misconfigured:
             return None
         try:
-            return await self._answer(trigger)
+            return await self._answers.answer(trigger)
         except ModelMisconfigured as error:
             misconfigured[trigger.kind] = error
             return None
 
     def _is_pure(self, trigger: DueTrigger) -> bool:
-        reactor = self._by_kind.get(trigger.kind)
-        return reactor is not None and reactor.pure
+        return self.answers_by_rule(trigger.kind)
 
     async def _work(self, scope: "_Scope", end: int, skip_loops: bool) -> AsyncIterator[list[DueTrigger]]:
         """The triggers that events before the offset `end` made due, a few at a time: answers may make others due."""
@@ -229,71 +260,9 @@ class ReactorLoop:
             if after is None or len(rows) < len(work.rows):
                 return
 
-    async def _answer(self, trigger: DueTrigger) -> Reaction | None:
-        """The published answer; None for a trigger that no reactor answers, or that its reactor leaves."""
-        reactor = self._by_kind.get(trigger.kind)
-        parsed = triggers.parse(trigger.id)
-        if reactor is None or parsed is None:
-            return None
-        written = 0 if reactor.pure else await self._written(trigger.space, parsed)
-        try:
-            events = [] if written else await reactor.answer(trigger)
-            if events is None:
-                return None
-            answer = answer_of(trigger, parsed, reactor, events, written)
-        except (InvalidEvent, ModelFailed) as error:
-            answer = [_failed(trigger, parsed, reactor, str(error))]
-        except RecallogError:
-            raise
-        except Exception as error:  # noqa: BLE001 - code of users: what it cannot answer must not stop the others
-            answer = [_failed(trigger, parsed, reactor, f"{type(error).__name__}: {error}")]
-        try:
-            position = await self._publish(answer)
-        except InvalidEvent as error:  # an event that is too large
-            position = await self._publish([_failed(trigger, parsed, reactor, str(error))])
-        # If another process answered first, the position is that of its answer, which is the one that counts.
-        data = await record_at(self._ledger, position.partition, position.offset)
-        reaction = Reaction.of(codec.decode(data), position) if data is not None else None
-        if reaction is None:
-            raise InvariantViolation(f"the record at {position} is not the answer that was published")
-        return reaction
-
-    async def _written(self, space: str, trigger: triggers.Trigger) -> int:
-        """How many answers of the trigger an interrupted reaction has written."""
-        count, size = 0, 1
-        while True:
-            ids = [trigger.part_id(count + number) for number in range(1, size + 1)]
-            known = await self._memory.known(space, ids)
-            missing = next((number for number, id_ in enumerate(ids) if id_ not in known), None)
-            if missing is not None:
-                return count + missing
-            count, size = count + size, _PARTS_AT_ONCE
-
-    async def _publish(self, answer: Sequence[Event]) -> Position:
-        """Write an answer; the position of its last event, which closes the trigger."""
-        position = None
-        for start in range(0, len(answer), limits.APPEND_EVENTS_MAX):
-            part = answer[start : start + limits.APPEND_EVENTS_MAX]
-            try:
-                position = (await self._memory.publish(part))[-1]
-            except IdConflict:
-                position = [await self._publish_under_free_id(event) for event in part][-1]
-        if position is None:
-            raise InvariantViolation("an answer has no events")
-        return position
-
-    async def _publish_under_free_id(self, event: Event) -> Position:
-        """Write an event, under another id if a foreign event has its own: its causation_id still names the trigger."""
-        try:
-            (position,) = await self._memory.publish([event])
-        except IdConflict:
-            free = event.model_copy(update={"id": f"{event.id}/{secrets.token_hex(8)}"})
-            (position,) = await self._memory.publish([free])
-        return position
-
     async def close(self) -> None:
-        for reactor in self._reactors:
-            await reactor.close()
+        """Close the reactors."""
+        await self._answers.close()
 
 
 class _Scope(NamedTuple):
@@ -303,76 +272,19 @@ class _Scope(NamedTuple):
     spaces: Sequence[str] | None
 
 
+def _tick(due: Scheduled, now: datetime) -> Event:
+    return Event(
+        id=f"{TICK}/{due.trigger}/{due.at}",
+        space=due.space,
+        agent=CLOCK,
+        kind=TICK,
+        at=now,
+        payload={},
+    )
+
+
 def _only(space: str | None) -> Sequence[str] | None:
     return None if space is None else (space,)
-
-
-def of_work(work: Work, *, skip_loops: bool) -> DueTrigger:
-    """The trigger in a row of `due.now`."""
-    return DueTrigger(
-        work.trigger,
-        work.kind,
-        work.space,
-        work.agent,
-        skip_loops,
-        work.cause,
-        timestamps.moment_of(work.at),
-        work.turn,
-        work.session,
-        work.texts,
-        work.entries,
-        work.since,
-        work.offset,
-    )
-
-
-def answer_of(
-    trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor, events: Sequence[Event], written: int
-) -> list[Event]:
-    """The events of an answer with their ids, the closing one last; `written` of them are in the ledger already."""
-    closes = bool(events) and events[-1].id == parsed.answer_id
-    parts = [
-        _of_trigger(event, trigger, reactor, parsed.part_id(number))
-        for number, event in enumerate(events[:-1] if closes else events, start=1)
-    ]
-    if closes:
-        return [*parts, events[-1]]
-    done = {"trigger": trigger.id, "events": written or len(parts)}
-    return [*parts, _closing(trigger, parsed, reactor, triggers.DONE, done)]
-
-
-def _of_trigger(event: Event, trigger: DueTrigger, reactor: Reactor, id_: str) -> Event:
-    if (event.space, event.agent) != (trigger.space, trigger.agent):
-        raise InvalidEvent(
-            f"an answer for {trigger.agent!r} in {trigger.space!r} cannot be an event of {event.agent!r} in "
-            f"{event.space!r}",
-            path="agent",
-            rule="answer",
-        )
-    update: dict[str, Any] = {"id": id_, "causation_id": trigger.id}
-    if reactor.pure:
-        update |= {"at": trigger.at or event.at, "turn": trigger.turn, "session": trigger.session}
-    return event.model_copy(update=update)
-
-
-def _closing(
-    trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor, kind: str, payload: dict[str, Any]
-) -> Event:
-    closing = Event(
-        space=trigger.space,
-        agent=trigger.agent,
-        kind=kind,
-        turn=trigger.turn,
-        session=trigger.session,
-        payload=payload,
-    )
-    return _of_trigger(closing, trigger, reactor, parsed.answer_id)
-
-
-def _failed(trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor, reason: str) -> Event:
-    kind = "reflection.failed" if trigger.kind == triggers.REFLECTION else triggers.FAILED
-    said = reason.encode("utf-8", "replace").decode()[: limits.REFLECTOR_REASON_CHARS_MAX]
-    return _closing(trigger, parsed, reactor, kind, {"trigger": trigger.id, "reason": said})
 
 
 class Background:

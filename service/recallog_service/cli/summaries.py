@@ -147,11 +147,7 @@ COMMANDS = {
     ),
     "worker": (
         "workers",
-        "Maintain the views of a cluster until SIGTERM. Any number of workers share the partitions.",
-    ),
-    "indexer": (
-        "workers",
-        "Maintain the index of a cluster on a Qdrant server until SIGTERM. Any number of indexers share the partitions.",
+        "Maintain the views of a cluster and answer its triggers until SIGTERM. Workers share the partitions.",
     ),
     "eval": (
         "evaluating",

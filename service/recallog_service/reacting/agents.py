@@ -1,0 +1,125 @@
+"""The agents: a Faust app that consumes the topic of triggers.
+
+It is an app of its own inside the worker. If Faust's clients fail, for example while the cluster is away, this app is
+replaced, and the views, `/health` and `/metrics` of the worker go on.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import faust
+
+from recallog_service.reacting.handler import Handler
+from recallog_streams.ledgers.kafka.address import KafkaAddress
+from recallog_streams.ledgers.kafka.doorbells import decoded
+from recallog_streams.ledgers.kafka.group import HEARTBEAT_SECONDS, SESSION_SECONDS
+from recallog_streams.stop_signal import StopSignal
+
+BY_RULE_AT_ONCE = 4
+"""How many triggers are answered at the same time whose reactors follow a rule."""
+START_SECONDS = 30.0
+STOP_SECONDS = 10.0
+"""How long the app may take to start, and to stop. It takes longer only if the cluster is unreachable."""
+_CHECK_SECONDS = 0.2
+_SASL = "SASL"
+
+_log = logging.getLogger("recallog.reactor")
+
+
+Started = Callable[[], None]
+"""Called once the agents consume."""
+
+
+class AgentsFailed(Exception):
+    """The clients of the agents have failed; the text says how."""
+
+
+class _Agents(faust.App):
+    def _create_directories(self) -> None:
+        """Creates none: a worker writes no files."""
+
+
+class _WithoutProducer(faust.app.base.BootStrategy):
+    """Agents publish through the ledger, and nothing else."""
+
+    enable_kafka_producer = False
+    enable_web = False
+
+
+_Agents.BootStrategy = _WithoutProducer
+
+
+def app_of(
+    address: KafkaAddress, group: str, topic: str, handler: Handler, by_rule: Callable[[str], bool], at_once: int
+) -> faust.App:
+    """The app whose agents handle the messages of `topic` as members of a consumer group.
+
+    There are two agents, so that what follows by a rule does not wait for models: one for the kinds of triggers for
+    which `by_rule` is true, and one, which handles `at_once` messages at the same time, for all others.
+    """
+    app = _Agents(
+        group,
+        broker=[f"kafka://{server}" for server in address.servers],
+        broker_credentials=_credentials(address),
+        broker_session_timeout=SESSION_SECONDS,
+        broker_heartbeat_interval=HEARTBEAT_SECONDS,
+        # What was sent before the group existed is sent again.
+        consumer_auto_offset_reset="latest",
+        store="memory://",
+        web_enabled=False,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        # A rebalance does not wait for a model: another process may ask it again, and one answer counts.
+        stream_wait_empty=False,
+        stream_ack_cancelled_tasks=False,
+    )
+    messages = app.topic(topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
+
+    def handling(rule: bool) -> Callable[[Any], Any]:
+        async def handle(stream: Any) -> None:
+            async for data in stream:
+                message = decoded(data)
+                kind = "" if message is None else message.trigger.partition("/")[0]
+                if by_rule(kind) == rule:
+                    await handler.handle(data)
+
+        return handle
+
+    app.agent(messages, name="by_rule", concurrency=BY_RULE_AT_ONCE)(handling(True))
+    app.agent(messages, name="others", concurrency=at_once)(handling(False))
+    return app
+
+
+async def run(app: faust.App, stopping: StopSignal, started: Started) -> None:
+    """Run an app until `stopping` is set. Raises `AgentsFailed`."""
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            await app.start()
+        started()
+        while not stopping and not app.crashed:
+            await stopping.pause(_CHECK_SECONDS)
+        if app.crashed:
+            raise AgentsFailed(f"the agents have failed: {app.crash_reason!r}")
+    except AgentsFailed:
+        raise
+    except Exception as error:
+        raise AgentsFailed(f"the agents cannot start: {error!r}") from error
+    finally:
+        with suppress(Exception):
+            async with asyncio.timeout(STOP_SECONDS):
+                await app.stop()
+
+
+def _credentials(address: KafkaAddress) -> Any:
+    context = address.connection().get("ssl_context")
+    if address.security_protocol.startswith(_SASL):
+        return faust.SASLCredentials(
+            username=address.username,
+            password=address.password,
+            mechanism=address.sasl_mechanism,
+            ssl_context=context,
+        )
+    return None if context is None else faust.SSLCredentials(context)

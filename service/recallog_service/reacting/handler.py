@@ -1,0 +1,122 @@
+"""The handler: what an agent does with one message of the topic of triggers."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from recallog_schemas import triggers
+from recallog_schemas.errors import ModelMisconfigured, RecallogError
+from recallog_schemas.views import Reaction
+from recallog_schemas.views.reflection import FAILURES
+from recallog_streams.ledgers.kafka.doorbells import decoded
+from recallog_streams.partition_task import backoff
+from recallog_streams.stop_signal import StopSignal
+
+TRIES = 5
+"""How often a trigger is tried that ledger or views do not let through. Then it waits until it is sent again."""
+REST_SECONDS = 30.0
+"""How long no trigger of a kind is tried whose model is misconfigured."""
+
+ANSWERED = "answered"
+FAILED = "failed"
+"""The trigger was closed as failed."""
+LEFT = "left"
+"""It was answered before, or it stays due."""
+REPEATED = "repeated"
+"""This process was answering it already."""
+POSTPONED = "postponed"
+"""It could not be tried, or a service was unavailable: it will be sent again."""
+
+_log = logging.getLogger("recallog.reactor")
+
+
+class Answering(Protocol):
+    """What a handler needs of a memory."""
+
+    async def answer_due(self, space: str, agent: str, trigger: str) -> Reaction | None:
+        """See `Memory.answer_due`."""
+
+
+Observe = Callable[[str, str, float], None]
+"""Called with (kind of the trigger, outcome, seconds)."""
+
+
+class Handler:
+    """Answers the triggers that messages name."""
+
+    def __init__(self, memory: Answering, stopping: StopSignal, observe: Observe) -> None:
+        self._memory = memory
+        self._stopping = stopping
+        self._observe = observe
+        self._answering: set[str] = set()
+        """The triggers that this process is answering now."""
+        self._rests_until: dict[str, float] = {}
+        """By kind whose model is misconfigured."""
+        self._problems: dict[str, str] = {}
+        """By kind: why its triggers are not answered."""
+
+    @property
+    def problems(self) -> list[str]:
+        """Why triggers are not answered, one sentence for each kind."""
+        return [f"{kind}: {problem}" for kind, problem in sorted(self._problems.items())]
+
+    @property
+    def answering(self) -> int:
+        """How many triggers are being answered."""
+        return len(self._answering)
+
+    async def handle(self, data: bytes) -> None:
+        """Answer the trigger of one message. Raises nothing: a message that cannot be handled is not worth an agent."""
+        message = decoded(data)
+        parsed = None if message is None else triggers.parse(message.trigger)
+        if message is None or parsed is None:
+            _log.warning("a message that names no trigger is skipped")
+            return
+        if message.trigger in self._answering:
+            self._observe(parsed.kind, REPEATED, 0.0)
+            return
+        began = _now()
+        self._answering.add(message.trigger)
+        try:
+            outcome = await self._outcome(parsed.kind, message.space, message.agent, message.trigger)
+        finally:
+            self._answering.discard(message.trigger)
+        self._observe(parsed.kind, outcome, _now() - began)
+
+    async def _outcome(self, kind: str, space: str, agent: str, trigger: str) -> str:
+        if _now() < self._rests_until.get(kind, 0.0):
+            return POSTPONED
+        for failures in range(1, TRIES + 1):
+            if self._stopping:
+                break
+            try:
+                reaction = await self._memory.answer_due(space, agent, trigger)
+            except ModelMisconfigured as error:
+                self._report(kind, str(error))
+                self._rests_until[kind] = _now() + REST_SECONDS
+                return POSTPONED
+            except RecallogError as error:
+                self._report(kind, str(error))
+                if not error.retryable:
+                    return POSTPONED
+                await self._stopping.pause(backoff(failures))
+            except Exception as error:  # noqa: BLE001 - a defect must not end the agent
+                self._report(kind, f"{type(error).__name__}: {error}")
+                _log.exception("the trigger %s is not answered", trigger)
+                return POSTPONED
+            else:
+                self._problems.pop(kind, None)
+                if reaction is None:
+                    return LEFT
+                return FAILED if reaction.kind in FAILURES else ANSWERED
+        return POSTPONED
+
+    def _report(self, kind: str, problem: str) -> None:
+        if self._problems.get(kind) != problem:
+            _log.warning("%s is not answered: %s", kind, problem)
+        self._problems[kind] = problem
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,305 @@
+"""The roles of a worker process: what it maintains or answers, each a service that is supervised by Faust.
+
+A role waits while Kafka or Redis is unreachable. If another ledger has replaced the one that was opened, it reports
+that, and continues with the new one once the old views are deleted. Any other error of views crashes the worker.
+"""
+
+import asyncio
+import hashlib
+import logging
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import mode
+
+from recallog import Memory, Settings
+from recallog.components import Components
+from recallog.composition import address_of, compose
+from recallog.index.live_index import LiveIndex
+from recallog.index.semantic_index import IndexInProcess
+from recallog.reading.projection_group import INDEX, ProjectionGroup
+from recallog.reading.query_router import QueryRouter
+from recallog_projections.projection import Projection
+from recallog_schemas import limits
+from recallog_schemas.errors import LedgerMismatch, LockTimeout, RecallogError, SettingsError
+from recallog_service.metrics import Metrics
+from recallog_service.reacting import agents
+from recallog_service.reacting.agents import AgentsFailed
+from recallog_service.reacting.handler import Handler
+from recallog_service.reacting.publisher import TriggerPublisher
+from recallog_streams.collector import collect_rarely
+from recallog_streams.concurrency import ended
+from recallog_streams.ledgers.kafka.doorbells import TriggerTopic, name_of
+from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
+from recallog_streams.live import LedgerReplaced, LiveProjector, ProjectedViews
+from recallog_streams.partition_task import backoff
+from recallog_streams.stop_signal import StopSignal
+
+DRAIN_SECONDS = 30.0
+"""How long a worker that is stopping may take to commit its last batch."""
+
+DEADLINE_SECONDS = 10.0
+"""How long a worker waits at least for an answer: it has nobody who waits, and an answer that comes late saves work."""
+
+TICK_SECONDS = 10.0
+"""How often silent spaces are looked for in which work has fallen due."""
+
+_log = logging.getLogger("recallog.worker")
+
+
+class Role(mode.Service):
+    """One role of a worker process. It runs until the process stops."""
+
+    def __init__(self, settings: Settings, projections: Sequence[Projection], metrics: Metrics) -> None:
+        super().__init__()
+        self.settings = settings.model_copy(
+            update={"deadline_seconds": max(DEADLINE_SECONDS, settings.deadline_seconds)}
+        )
+        self.projections = projections
+        self.metrics = metrics
+        self.stopping = StopSignal()
+        self.why = "not started"
+        """Why the role cannot work, in one sentence; "" if it can."""
+        self.lives: Sequence[tuple[str, LiveProjector]] = ()
+        """The live projectors of this role, each with the name of its views."""
+        self._running: asyncio.Task[None] | None = None
+
+    @property
+    def problems(self) -> list[str]:
+        """Why this role makes no progress, one sentence per problem; empty if it does."""
+        return [self.why] if self.why else []
+
+    @property
+    def unanswered(self) -> Mapping[int, int]:
+        """By partition: how many triggers that this role has published are not answered yet."""
+        return {}
+
+    @property
+    def answering(self) -> int:
+        """How many triggers this role is answering."""
+        return 0
+
+    @abstractmethod
+    async def work(self) -> None:
+        """Work until `stopping` is set. An error ends the process."""
+
+    def stop_work(self) -> None:
+        """Ask the work to end."""
+        self.stopping.set()
+
+    async def on_start(self) -> None:
+        collect_rarely()
+        self._running = asyncio.create_task(self.work(), name=f"recallog-{type(self).__name__.lower()}")
+        self.add_future(self._watch(self._running))
+
+    async def _watch(self, running: "asyncio.Task[None]") -> None:
+        await asyncio.wait([running])
+        if not running.cancelled() and (error := running.exception()) is not None:
+            _log.critical("this worker ends: %s", error, exc_info=error)
+            await self.crash(error)
+
+    async def on_stop(self) -> None:
+        self.stop_work()
+        if self._running is not None:
+            await asyncio.wait([self._running], timeout=DRAIN_SECONDS)
+            self._running.cancel()
+
+
+class Maintaining(Role):
+    """Maintains what live projectors build, in the partitions that are assigned to this process."""
+
+    @abstractmethod
+    def projectors(self, components: Components) -> Sequence[tuple[str, LiveProjector]]:
+        """The live projectors of built components, each with the name of its views."""
+
+    @asynccontextmanager
+    async def beside(self, components: Components) -> AsyncIterator[Sequence["asyncio.Task[None]"]]:
+        """Tasks that run beside the projectors; none by default."""
+        yield ()
+
+    @property
+    def problems(self) -> list[str]:
+        return super().problems + [f"{name}: {problem}" for name, live in self.lives for problem in live.problems]
+
+    async def work(self) -> None:
+        failures = 0
+        while not self.stopping:
+            components = compose(self.settings, self.projections, processed=self.metrics.processed)
+            try:
+                await self._maintain(components)
+            except LedgerMismatch as error:
+                if not failures and not isinstance(error, LedgerReplaced):
+                    raise  # the settings name a ledger that these views were never built from
+                failures += 1
+                self.why = f"{error}. The worker waits until the views are deleted"
+                _log.warning("%s", self.why)
+                await self.stopping.pause(backoff(failures))
+            finally:
+                await components.close()
+
+    async def _maintain(self, components: Components) -> None:
+        """Maintain everything until the worker stops. If one projector fails, all stop."""
+        self.lives = self.projectors(components)
+        self.why = ""
+        async with self.beside(components) as others:
+            running = [asyncio.create_task(live.run()) for _, live in self.lives]
+            try:
+                await asyncio.gather(*running, *others)
+            finally:
+                for _, live in self.lives:
+                    live.stop()
+                await asyncio.gather(*running, return_exceptions=True)
+
+    def stop_work(self) -> None:
+        super().stop_work()
+        for _, live in self.lives:
+            live.stop()
+
+
+class Projecting(Maintaining):
+    """Maintains the views, and publishes the triggers that are due in them."""
+
+    def __init__(self, settings: Settings, projections: Sequence[Projection], metrics: Metrics) -> None:
+        super().__init__(settings, projections, metrics)
+        self._publisher: TriggerPublisher | None = None
+
+    @property
+    def label(self) -> str:
+        """The name of the service in logs."""
+        return "projector of the views"
+
+    @property
+    def problems(self) -> list[str]:
+        of_triggers = [] if self._publisher is None or not self._publisher.problem else [self._publisher.problem]
+        return super().problems + of_triggers
+
+    @property
+    def unanswered(self) -> Mapping[int, int]:
+        return {} if self._publisher is None else self._publisher.unanswered
+
+    def projectors(self, components: Components) -> Sequence[tuple[str, LiveProjector]]:
+        address = address_of(self.settings.ledger or "")
+
+        def live_of(views: ProjectionGroup) -> LiveProjector:
+            group = group_of(self.settings, views.name, views.builder.fold.code)
+            return LiveProjector(ProjectedViews(views.builder), ConsumerGroupSource(address, group))
+
+        return [(views.name, live_of(views)) for views in components.groups()]
+
+    @asynccontextmanager
+    async def beside(self, components: Components) -> AsyncIterator[Sequence["asyncio.Task[None]"]]:
+        topic = TriggerTopic(address_of(self.settings.ledger or ""), components.ledger.partitions)
+        router = QueryRouter(components.ledger, components.views, None)
+        _, built_in = self.lives[0]
+        self._publisher = TriggerPublisher(router, built_in, topic, self.metrics.published)
+        publishing = asyncio.create_task(self._publisher.run(self.stopping), name="recallog-triggers")
+        try:
+            yield (publishing,)
+        finally:
+            await ended(publishing)
+            await topic.close()
+
+
+class Indexing(Maintaining):
+    """Maintains the index on a Qdrant server."""
+
+    @property
+    def label(self) -> str:
+        """The name of the service in logs."""
+        return "projector of the index"
+
+    def projectors(self, components: Components) -> Sequence[tuple[str, LiveProjector]]:
+        if not isinstance(components.index, IndexInProcess):
+            raise SettingsError("a worker maintains the index on a Qdrant server: set RECALLOG_INDEX=http://host:6333")
+        index = LiveIndex(components.index.indexer)
+        source = ConsumerGroupSource(
+            address_of(self.settings.ledger or ""),
+            group_of(self.settings, INDEX, index.code),
+            batch_records=limits.INDEX_BATCH_RECORDS,
+        )
+        # One at a time: a model uses all cores for one batch.
+        return [(INDEX, LiveProjector(index, source, building_at_once=1))]
+
+
+class Reacting(Role):
+    """Answers triggers with reactors, as Faust agents, and lets time pass in silent spaces."""
+
+    def __init__(self, settings: Settings, projections: Sequence[Projection], metrics: Metrics) -> None:
+        super().__init__(settings, projections, metrics)
+        self._handler: Handler | None = None
+
+    @property
+    def label(self) -> str:
+        """The name of the service in logs."""
+        return "agents of the reactors"
+
+    @property
+    def problems(self) -> list[str]:
+        return super().problems + ([] if self._handler is None else self._handler.problems)
+
+    @property
+    def answering(self) -> int:
+        return 0 if self._handler is None else self._handler.answering
+
+    async def work(self) -> None:
+        failures = 0
+
+        def started() -> None:
+            nonlocal failures
+            failures, self.why = 0, ""
+
+        while not self.stopping:
+            memory = Memory.open(self.settings, projections=self.projections)
+            try:
+                await self._answer(memory, started)
+            except (RecallogError, AgentsFailed) as error:
+                failures += 1
+                self.why = str(error)
+                _log.warning("%s", self.why)
+                await self.stopping.pause(backoff(failures))
+            finally:
+                await memory.close()
+
+    async def _answer(self, memory: Memory, started: "agents.Started") -> None:
+        """Answer triggers until the worker stops, or until the clients of the agents fail."""
+        address = address_of(self.settings.ledger or "")
+        components = compose(self.settings, self.projections)
+        topic = TriggerTopic(address, components.ledger.partitions)
+        try:
+            await topic.create()
+        finally:
+            await topic.close()
+            await components.close()
+        group = group_of(self.settings, "reactors", components.views.builder.fold.code)
+        self._handler = Handler(memory, self.stopping, self.metrics.reacted)
+        app = agents.app_of(
+            address, group, name_of(address), self._handler, memory.answers_by_rule, self.settings.reactor_at_once
+        )
+        ticking = asyncio.create_task(self._tick(memory), name="recallog-ticks")
+        try:
+            await agents.run(app, self.stopping, started)
+        finally:
+            await ended(ticking)
+
+    async def _tick(self, memory: Memory) -> None:
+        while True:
+            try:
+                self.metrics.ticked(await memory.tick(datetime.now(UTC)))
+            except LockTimeout:
+                pass  # another process does it
+            except RecallogError as error:
+                _log.warning("silent spaces are not looked at: %s", error)
+            await asyncio.sleep(TICK_SECONDS)
+
+
+def group_of(settings: Settings, name: str, code: str) -> str:
+    """The consumer group that shares the partitions among workers.
+
+    Its name contains a digest of the code and the store. Workers of a new version therefore build their generation
+    while the old ones continue until the cutover, and two stores, which hold two copies of the views, have two groups.
+    """
+    store = (settings.views or "").rpartition("@")[2]
+    digest = hashlib.blake2b(f"{code} {store}".encode(), digest_size=6).hexdigest()
+    return f"recallog.{name}.{digest}"

@@ -1,0 +1,125 @@
+"""The topic of triggers: short messages that say that a trigger is due, for the agents that answer it.
+
+They are neither events nor history, and are kept for an hour: what is due stands in the views. Like the ledger's topic,
+this one has the space as its key, and as many partitions, so that one agent process at a time has the triggers of a
+space.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import msgspec
+from aiokafka import AIOKafkaProducer
+from aiokafka import errors as kafka
+
+from recallog_schemas.errors import StorageUnavailable
+from recallog_streams.ledgers.kafka.address import KafkaAddress
+from recallog_streams.ledgers.kafka.aiokafka_internals import Client, end_without_flushing, key_hash
+from recallog_streams.ledgers.kafka.connection import Connection
+from recallog_streams.ledgers.kafka.topic import describe
+
+SEND_SECONDS: Final = 10.0
+"""How long messages may take to be written. They are sent again later."""
+_KEPT_SECONDS: Final = 3_600
+_EVENTS: Final = ".events"
+
+
+class Doorbell(msgspec.Struct, frozen=True):
+    """A trigger is due."""
+
+    space: str
+    agent: str
+    trigger: str
+    """Its id."""
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Doorbell).decode
+
+
+def decoded(data: bytes) -> Doorbell | None:
+    """The message; None if it is not one."""
+    try:
+        return _decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def name_of(address: KafkaAddress) -> str:
+    """The name of the topic of triggers beside a ledger's: `recallog.triggers` beside `recallog.events`."""
+    return f"{address.topic.removesuffix(_EVENTS)}.triggers"
+
+
+class TriggerTopic:
+    """Writes to the topic of triggers beside the ledger at `address`, and has as many partitions."""
+
+    def __init__(self, address: KafkaAddress, partitions: Callable[[], Awaitable[int]]) -> None:
+        """`partitions` answers how many partitions the ledger has."""
+        self.name = name_of(address)
+        self._address = address
+        self._partitions = partitions
+        self._connection = Connection(address, SEND_SECONDS)
+        self._producer: AIOKafkaProducer | None = None
+
+    async def create(self) -> None:
+        """Create the topic unless it exists. Raises `StorageUnavailable`."""
+        partitions = await self._partitions()
+        await self._connection.ask("looking for the topic of triggers", lambda client: self._ready(client, partitions))
+
+    async def _ready(self, client: Client, partitions: int) -> None:
+        topic = await describe(client, self.name)
+        if topic is None:
+            settings = {"cleanup.policy": "delete", "retention.ms": str(_KEPT_SECONDS * 1_000)}
+            timeout_ms = round(SEND_SECONDS * 1_000 / 3)
+            error, message = await client.create(self.name, partitions, self._address.replication, settings, timeout_ms)
+            # Another process may have created it meanwhile.
+            if error not in (kafka.NoError, kafka.TopicAlreadyExistsError):
+                raise error(f"creating the topic {self.name}: {message}")
+            raise kafka.LeaderNotAvailableError  # repeated until the topic exists
+        if topic.leaderless:
+            raise kafka.LeaderNotAvailableError(f"{topic.leaderless} of {topic.partitions} partitions have no leader")
+
+    async def send(self, messages: Sequence[Doorbell]) -> None:
+        """Write messages; return once they are written. Raises `StorageUnavailable`: some may be written then."""
+        futures: list[asyncio.Future[object]] = []
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                producer, partitions = await self._started(), await self._partitions()
+                for message in messages:
+                    key = message.space.encode()
+                    partition = key_hash(key) % partitions
+                    futures.append(await producer.send(self.name, _encode(message), key, partition))
+                await asyncio.gather(*futures)
+        except (kafka.KafkaError, OSError) as error:  # TimeoutError is an OSError
+            await self._end_producer()
+            raise StorageUnavailable(
+                f"triggers cannot be written to {self.name} ({error!r}). Is Kafka running?"
+            ) from error
+        finally:
+            for future in futures:
+                if future.done() and not future.cancelled():
+                    future.exception()  # retrieved, or asyncio logs it
+                future.cancel()
+
+    async def _started(self) -> AIOKafkaProducer:
+        if self._producer is None:
+            await self.create()
+            producer = AIOKafkaProducer(linger_ms=2, **self._address.connection())
+            try:
+                await producer.start()
+            except BaseException:
+                await end_without_flushing(producer)
+                raise
+            self._producer = producer
+        return self._producer
+
+    async def _end_producer(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await end_without_flushing(producer)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._end_producer()
+        await self._connection.close()

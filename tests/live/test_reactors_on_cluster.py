@@ -1,0 +1,165 @@
+"""Reactors on a cluster: triggers of all kinds are answered once, whoever dies; a rebuild triggers nothing."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from live.conftest import NewKafka, NewRedis
+from live.support import Cluster, wait_until
+from recallog import Event, Memory
+from recallog_schemas import codec, triggers
+from recallog_streams.ledgers.kafka.group import SESSION_SECONDS
+from support.chat_server import ChatServer
+from support.events import event
+
+ROLES = "views,reactors"
+SPACES = [f"space-{number}" for number in range(12)]
+CLOSING = triggers.ANSWERS | triggers.CLOSINGS
+
+
+@pytest.fixture
+def cluster(kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(kafka, topic, own_redis().url, tmp_path) as cluster:
+        yield cluster
+
+
+def making_due(space: str) -> list[Event]:
+    """Events after which four triggers are due: a reflection, a migration, an extraction and a retraction."""
+
+    def retained(id_: str, *sources: str) -> Event:
+        return event(
+            "memory.retained", space=space, id=id_, payload={"text": f"About {id_}.", "sources": list(sources)}
+        )
+
+    def configured(**settings: object) -> Event:
+        return event("agent.configured", space=space, payload=settings)
+
+    note = {"namespace": ["working"], "key": "notes", "value": "LESSON: Bread burns after forty minutes."}
+    return [
+        configured(reflection_threshold=3, extract_facts=True),
+        *(event("world.observed", space=space, agent="narrator") for _ in range(3)),
+        event("item.put", space=space, payload=note),
+        event("agent.spoke", space=space, session="s-1", payload={"text": "My favourite flour is rye."}),
+        event("turn.ended", space=space, session="s-1", payload={}),
+        event("session.ended", space=space, session="s-1", payload={}),
+        retained("e-1"),
+        retained("e-2", "e-1"),
+        retained("e-3", "e-2"),
+        event("memory.erased", space=space, payload={"entries": ["e-1"]}),
+    ]
+
+
+def all_events(cluster: Cluster) -> list[Event]:
+    async def read(memory: Memory) -> list[Event]:
+        return [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
+
+    return cluster.ask(read)
+
+
+def pending(cluster: Cluster) -> set[str]:
+    async def ask(memory: Memory) -> set[str]:
+        await memory.catch_up()
+        return {trigger.trigger for trigger in await memory.pending()}
+
+    return cluster.ask(ask)
+
+
+def until_answered(cluster: Cluster) -> None:
+    wait_until(lambda: not pending(cluster), "every trigger is answered")
+
+
+def closed(cluster: Cluster) -> Counter[str]:
+    """How often each trigger was closed, by the kind of the trigger."""
+    ids = {(each.space, each.id): each for each in all_events(cluster) if each.kind in CLOSING}
+    return Counter(str(each.causation_id).partition("/")[0] for each in ids.values())
+
+
+def test_triggers_of_all_kinds_are_answered_and_a_rebuild_triggers_nothing(cluster: Cluster) -> None:
+    worker = cluster.worker(only=ROLES)
+    worker.wait_until_live()
+    cluster.publish([each for space in SPACES for each in making_due(space)])
+    until_answered(cluster)
+    expected = dict.fromkeys(
+        (triggers.REFLECTION, triggers.MIGRATION, triggers.EXTRACTION, triggers.RETRACTION), len(SPACES)
+    )
+    assert dict(closed(cluster)) == expected
+
+    records = len(all_events(cluster))
+    sent = worker.metrics()['recallog_triggers_published_total{repeated="no"}']
+    cluster.ask(lambda memory: memory.admin.rebuild())
+    cluster.publish([event(space="another")])
+    until_answered(cluster)
+    assert len(all_events(cluster)) == records + 1
+    metrics = worker.metrics()
+    assert metrics['recallog_triggers_published_total{repeated="no"}'] == sent
+    answered = {name: value for name, value in metrics.items() if name.startswith("recallog_reactions_total")}
+    assert sum(value for name, value in answered.items() if '"answered"' in name) == 4 * len(SPACES)
+    assert worker.terminate() == 0
+
+
+def test_an_agent_that_dies_after_the_model_s_answer_costs_a_repeat_and_no_second_answer(cluster: Cluster) -> None:
+    asked = threading.Event()
+    with ChatServer() as server:
+        model = {"RECALLOG_REFLECTOR": server.url, "RECALLOG_REFLECTOR_MODEL": "small"}
+        first = cluster.worker(only=ROLES, **model)
+        first.wait_until_live()
+        wants = [event("agent.configured", space=space, payload={"reflection_threshold": 2}) for space in SPACES]
+        seen = [event("world.observed", space=space, agent="narrator") for space in SPACES for _ in range(2)]
+        cluster.publish([*wants, *seen])
+        wait_until(lambda: len(server.requests) >= 3, "the model was asked")
+        asked.set()
+        first.kill()
+        second = cluster.worker(only=ROLES, **model)
+        second.wait_until_live(seconds=SESSION_SECONDS * 4)
+        until_answered(cluster)
+    events = [each for each in all_events(cluster) if each.kind in CLOSING]
+    counted = {each.id for each in events}
+    assert len(counted) == len(SPACES)
+
+    async def beliefs(memory: Memory) -> list[int]:
+        return [len((await memory.beliefs(space, "baker")).beliefs) for space in SPACES]
+
+    assert cluster.ask(beliefs) == [1] * len(SPACES)
+
+
+def test_time_passes_in_a_silent_space_and_not_in_one_of_the_past(cluster: Cluster) -> None:
+    hours = timedelta(hours=1)
+    now = datetime.now(UTC)
+
+    def kept(space: str, at: datetime) -> Event:
+        payload = {"text": "Bread burns after forty minutes.", "tier": "fast"}
+        return event("memory.retained", space=space, at=at, payload=payload)
+
+    cluster.worker(only=ROLES).wait_until_live()
+    cluster.publish([kept("silent", now - 3 * hours), kept("past", now - 24 * 90 * hours), kept("new", now)])
+
+    def ticked() -> list[str]:
+        return [each.space for each in all_events(cluster) if each.kind == "clock.ticked"]
+
+    wait_until(ticked, "time has passed")
+    until_answered(cluster)
+    assert ticked() == ["silent"]
+    assert [each.space for each in all_events(cluster) if each.kind == "memory.consolidated"] == ["silent"]
+
+
+def test_agents_survive_an_outage_of_kafka_and_redis(
+    own_kafka: NewKafka, topic: str, own_redis: NewRedis, tmp_path: Path
+) -> None:
+    kafka, redis = own_kafka(), own_redis()
+    with Cluster(kafka.bootstrap, topic, redis.url, tmp_path) as cluster:
+        worker = cluster.worker(only=ROLES)
+        worker.wait_until_live()
+        cluster.publish(making_due("village"))
+        for server in (kafka, redis):
+            server.kill()
+            worker.wait_until(lambda health: not health["healthy"], f"/health is red without {server.name}")
+            server.start()
+            worker.wait_until_live()
+        cluster.publish(making_due("castle"))
+        until_answered(cluster)
+        assert sum(closed(cluster).values()) == 8
+        assert worker.terminate() == 0

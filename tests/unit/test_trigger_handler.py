@@ -1,0 +1,148 @@
+"""The handler of agents: what becomes of a message, of errors, and of repeats."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import pytest
+
+from recallog_schemas import Position, triggers
+from recallog_schemas.errors import ModelMisconfigured, RecallogError, StorageCorrupt, StorageUnavailable
+from recallog_schemas.views import Reaction
+from recallog_service.reacting.handler import (
+    ANSWERED,
+    FAILED,
+    LEFT,
+    POSTPONED,
+    REPEATED,
+    REST_SECONDS,
+    TRIES,
+    Handler,
+)
+from recallog_streams.ledgers.kafka.doorbells import Doorbell
+from recallog_streams.stop_signal import StopSignal
+from support.events import event
+from support.virtual_time import run_in_virtual_time
+
+TRIGGER = triggers.caused_by(triggers.RETRACTION, "village", "baker", "e-1")
+OTHER = triggers.caused_by(triggers.EXTRACTION, "village", "baker", "e-1")
+
+
+def message(trigger: triggers.Trigger = TRIGGER) -> bytes:
+    return msgspec.json.encode(Doorbell("village", "baker", trigger.id))
+
+
+def reaction(kind: str) -> Reaction:
+    closing = event(kind, id=TRIGGER.answer_id, causation_id=TRIGGER.id, payload=payload_of(kind))
+    found = Reaction.of(closing, Position(0, 7))
+    assert found is not None
+    return found
+
+
+def payload_of(kind: str) -> dict[str, object]:
+    more: dict[str, object] = {"events": 1} if kind == triggers.DONE else {"reason": "no"}
+    return {"trigger": TRIGGER.id, **more}
+
+
+class Answering:
+    """A memory whose answers are scripted."""
+
+    def __init__(self, *answers: Reaction | Exception | None, seconds: float = 0.0) -> None:
+        self.answers = list(answers)
+        self.seconds = seconds
+        self.asked: list[str] = []
+
+    async def answer_due(self, space: str, agent: str, trigger: str) -> Reaction | None:
+        assert (space, agent) == ("village", "baker")
+        self.asked.append(trigger)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        await asyncio.sleep(self.seconds)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+Work = Callable[[Handler], Awaitable[None]]
+
+
+def handled(memory: Answering, work: Work) -> list[str]:
+    """The outcomes that `work` brings about."""
+    outcomes: list[str] = []
+
+    async def run() -> None:
+        await work(Handler(memory, StopSignal(), lambda kind, outcome, seconds: outcomes.append(outcome)))
+
+    run_in_virtual_time(run())
+    return outcomes
+
+
+async def one(handler: Handler) -> None:
+    await handler.handle(message())
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [(reaction(triggers.DONE), ANSWERED), (reaction(triggers.FAILED), FAILED), (None, LEFT)],
+)
+def test_the_outcome_is_that_of_the_answer(answer: Reaction | None, outcome: str) -> None:
+    assert handled(Answering(answer), one) == [outcome]
+
+
+def test_a_trigger_that_is_being_answered_is_not_answered_again() -> None:
+    async def twice(handler: Handler) -> None:
+        await asyncio.gather(*(handler.handle(message()) for _ in range(3)))
+        assert handler.answering == 0
+        await handler.handle(message())
+
+    memory = Answering(reaction(triggers.DONE), seconds=1.0)
+    assert sorted(handled(memory, twice)) == sorted([REPEATED, REPEATED, ANSWERED, ANSWERED])
+    assert len(memory.asked) == 2
+
+
+def test_a_service_that_is_away_is_tried_again_and_then_the_trigger_waits_for_its_repeat() -> None:
+    async def reported(handler: Handler) -> None:
+        await one(handler)
+        assert handler.problems == ["retraction.due: Redis is away"]
+        await one(handler)
+        assert handler.problems == []
+
+    away = StorageUnavailable("Redis is away")
+    memory = Answering(*[away] * (TRIES + 2), reaction(triggers.DONE))
+    assert handled(memory, reported) == [POSTPONED, ANSWERED]
+    assert len(memory.asked) == TRIES + 3
+
+
+@pytest.mark.parametrize("error", [StorageCorrupt("damaged"), RuntimeError("a defect")])
+def test_an_error_that_a_repeat_does_not_help_ends_no_agent(error: RecallogError) -> None:
+    memory = Answering(error, reaction(triggers.DONE))
+
+    async def work(handler: Handler) -> None:
+        await one(handler)
+        assert len(handler.problems) == 1
+        await one(handler)
+
+    assert handled(memory, work) == [POSTPONED, ANSWERED]
+    assert len(memory.asked) == 2
+
+
+def test_a_misconfigured_model_rests_its_kind_alone() -> None:
+    memory = Answering(ModelMisconfigured("no such model"), reaction(triggers.DONE))
+
+    async def work(handler: Handler) -> None:
+        await one(handler)
+        await one(handler)
+        await handler.handle(message(OTHER))
+        assert handler.problems == ["retraction.due: no such model"]
+        await asyncio.sleep(REST_SECONDS + 1)
+        await one(handler)
+        assert handler.problems == []
+
+    assert handled(memory, work) == [POSTPONED, POSTPONED, ANSWERED, ANSWERED]
+    assert memory.asked == [TRIGGER.id, OTHER.id, TRIGGER.id]
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"[]", b"{}", msgspec.json.encode(Doorbell("a", "b", "no trigger"))])
+def test_what_names_no_trigger_is_skipped(data: bytes) -> None:
+    memory = Answering(reaction(triggers.DONE))
+    assert handled(memory, lambda handler: handler.handle(data)) == []
+    assert memory.asked == []

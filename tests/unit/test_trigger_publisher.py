@@ -1,0 +1,195 @@
+"""The publisher of triggers: what it sends, again and when, and what it never sends."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from recallog import Event
+from recallog.queries import due
+from recallog.reading.projection_group import BUILT_IN, ProjectionGroup
+from recallog.reading.query_router import QueryRouter
+from recallog.reading.view_access import WaitForWorkers
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.views import builtin
+from recallog_schemas import triggers
+from recallog_schemas.errors import StorageUnavailable
+from recallog_service.reacting.publisher import AGAIN_SECONDS, AGAIN_SECONDS_MAX, TriggerPublisher
+from recallog_streams import generations
+from recallog_streams.concurrency import ended
+from recallog_streams.ledgers.kafka.doorbells import Doorbell
+from recallog_streams.ledgers.memory import MemoryLedger
+from recallog_streams.live import LiveProjector, ProjectedViews
+from recallog_streams.projector import Projector
+from recallog_streams.stop_signal import StopSignal
+from support.events import event
+from support.group_in_memory import InMemoryGroup
+from support.virtual_time import run_in_virtual_time
+
+SPACE = "village"
+
+
+class Topic:
+    """Takes messages, or refuses them."""
+
+    def __init__(self) -> None:
+        self.sent: list[Doorbell] = []
+        self.away = False
+
+    async def send(self, messages: Sequence[Doorbell]) -> None:
+        await asyncio.sleep(0.001)
+        if self.away:
+            raise StorageUnavailable("the broker is away")
+        self.sent += messages
+
+
+class World:
+    """One worker, its publisher, and a topic."""
+
+    def __init__(self) -> None:
+        self.ledger = MemoryLedger(unique_ids=False)
+        self.store = MemoryStore()
+        self.projections = builtin.projections()
+        self.live = LiveProjector(ProjectedViews(self.projector()), InMemoryGroup(self.ledger, assigned=True))
+        views = ProjectionGroup(
+            BUILT_IN, self.store, self.projections, self.projector(), WaitForWorkers(self.projector(), 10.0)
+        )
+        self.router = QueryRouter(self.ledger, views, None)
+        self.topic = Topic()
+        self.counts: dict[bool, int] = {False: 0, True: 0}
+        self.publisher = TriggerPublisher(self.router, self.live, self.topic, self.count)  # type: ignore[arg-type]
+
+    def projector(self) -> Projector:
+        return Projector(self.ledger, self.store, self.projections)
+
+    def count(self, messages: int, repeated: bool) -> None:
+        self.counts[repeated] += messages
+
+    async def due(self) -> set[str]:
+        return {row.trigger for row in await self.router.of_partition(0, due.pending_triggers)}
+
+    @property
+    def names(self) -> list[str]:
+        return [message.trigger for message in self.topic.sent]
+
+
+def in_world(work: Callable[[World], Awaitable[None]], *before: Event) -> None:
+    """Run `work` beside a worker in virtual time, on a ledger that begins with some events."""
+
+    async def run() -> None:
+        world = World()
+        await world.ledger.append(before)
+        stopping = StopSignal()
+        tasks = [asyncio.create_task(world.live.run()), asyncio.create_task(world.publisher.run(stopping))]
+        try:
+            await work(world)
+            for task in tasks:
+                if task.done():
+                    task.result()
+        finally:
+            await ended(*tasks)
+
+    run_in_virtual_time(run())
+
+
+def erasing(name: str) -> list[Event]:
+    """Events after which a retraction is due: an entry that was made from one made from an erased one."""
+    first, second, third = (f"{name}-{number}" for number in (1, 2, 3))
+    return [
+        event("memory.retained", id=first, payload={"text": f"About {first}."}),
+        event("memory.retained", id=second, payload={"text": f"About {second}.", "sources": [first]}),
+        event("memory.retained", id=third, payload={"text": f"About {third}.", "sources": [second]}),
+        event("memory.erased", payload={"entries": [first]}),
+    ]
+
+
+def answer_to(id_: str) -> Event:
+    trigger = triggers.parse(id_)
+    assert trigger is not None
+    return event("reaction.done", id=trigger.answer_id, causation_id=id_, payload={"trigger": id_, "events": 0})
+
+
+def test_each_trigger_is_sent_once_and_not_again_after_its_answer() -> None:
+    async def work(world: World) -> None:
+        for number in range(5):
+            await world.ledger.append(erasing(f"e{number}"))
+            await asyncio.sleep(1.0)
+        assert len(world.names) == 5
+        assert set(world.names) == await world.due()
+        assert world.publisher.unanswered == {0: 5}
+        await world.ledger.append([answer_to(id_) for id_ in world.names])
+        await asyncio.sleep(AGAIN_SECONDS_MAX)
+        assert len(world.names) == 5
+        assert world.publisher.unanswered == {0: 0}
+        assert world.counts == {False: 5, True: 0}
+
+    in_world(work)
+
+
+def test_what_was_due_before_is_sent_and_plans_and_reflections_too() -> None:
+    async def work(world: World) -> None:
+        await asyncio.sleep(1.0)
+        assert len(world.names) == 1
+        wants = event("agent.configured", agent="baker", payload={"reflection_threshold": 2})
+        await world.ledger.append([wants, *(event("world.observed", agent="narrator") for _ in range(2))])
+        await asyncio.sleep(1.0)
+        kinds = [id_.partition("/")[0] for id_ in world.names]
+        assert kinds == [triggers.RETRACTION, triggers.REFLECTION]
+        assert set(world.names) == await world.due()
+
+    in_world(work, *erasing("e"))
+
+
+def test_an_unanswered_trigger_is_sent_again_after_longer_and_longer_pauses() -> None:
+    async def work(world: World) -> None:
+        await asyncio.sleep(AGAIN_SECONDS - 2.0)
+        assert len(world.names) == 1
+        for sent, seconds in ((2, 10), (3, 20), (4, 40), (5, 80)):
+            await asyncio.sleep(seconds)
+            assert len(world.names) == sent
+        assert set(world.names) == await world.due()
+        assert world.counts == {False: 1, True: 4}
+
+    in_world(work, *erasing("e"))
+
+
+def test_a_trigger_that_is_not_due_any_more_is_forgotten_without_its_answer() -> None:
+    async def work(world: World) -> None:
+        await asyncio.sleep(1.0)
+        assert [id_.partition("/")[0] for id_ in world.names] == [triggers.REFLECTION]
+        await world.ledger.append([event("agent.configured", agent="baker", payload={"reflection_threshold": 50})])
+        await asyncio.sleep(AGAIN_SECONDS_MAX)
+        assert await world.due() == set()
+        assert len(world.names) == 1
+        assert world.publisher.unanswered == {0: 0}
+
+    wants = event("agent.configured", agent="baker", payload={"reflection_threshold": 2})
+    in_world(work, wants, *(event("world.observed", agent="narrator") for _ in range(2)))
+
+
+def test_a_rebuild_sends_nothing_but_again_what_is_still_due() -> None:
+    async def work(world: World) -> None:
+        await asyncio.sleep(1.0)
+        answered, open_ = world.names
+        await world.ledger.append([answer_to(answered)])
+        await asyncio.sleep(1.0)
+        await generations.rebuild(world.projector(), 0)
+        await world.ledger.append([event()])  # the worker notices the cutover
+        await asyncio.sleep(5.0)
+        assert world.names == [answered, open_, open_]
+
+    in_world(work, *erasing("a"), *erasing("b"))
+
+
+def test_while_the_topic_cannot_be_written_nothing_is_lost() -> None:
+    async def work(world: World) -> None:
+        world.topic.away = True
+        await world.ledger.append(erasing("e"))
+        await asyncio.sleep(30.0)
+        assert "the broker is away" in world.publisher.problem
+        assert world.names == []
+        world.topic.away = False
+        await asyncio.sleep(6.0)
+        assert set(world.names) == await world.due()
+        assert len(world.names) == 1
+        assert world.publisher.problem == ""
+
+    in_world(work)
