@@ -7,6 +7,7 @@ from typing import Any
 
 from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.projection_group import ProjectionGroup
+from recallog_projections.views import due
 from recallog_schemas import limits
 from recallog_streams.ledgers.ledger import Ledger
 
@@ -33,6 +34,10 @@ class Components:
     def groups(self) -> list[ProjectionGroup]:
         """The built-in views, then those of the user's projections."""
         return [self.views, *self.own]
+
+    def due_groups(self) -> list[ProjectionGroup]:
+        """Those that make triggers due: the built-in views, and the user's projections that have a method `due`."""
+        return [group for group in self.groups() if any(due.NOW in each.tables for each in group.projections)]
 
     async def close(self) -> None:
         """Close files and connections."""

@@ -1,6 +1,6 @@
 """What a user implements or builds to extend Recallog: ports, their messages, and adapters to build on.
 
-See docs/extending.md. `ProjectionDriver`, which tests a projection, is in `recallog.testing`.
+See docs/extending.md. What tests a projection or a reactor is in `recallog.testing`.
 """
 
 from typing import TYPE_CHECKING
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from recallog.reactors.extractor import Fact as Fact
     from recallog.reactors.extractor import FactExtractor as FactExtractor
     from recallog.reactors.extractor import Utterance as Utterance
+    from recallog.reactors.reactor import DueTrigger as DueTrigger
+    from recallog.reactors.reactor import Reactor as Reactor
     from recallog.reactors.reflector import Evidence as Evidence
     from recallog.reactors.reflector import ReflectionAnswer as ReflectionAnswer
     from recallog.reactors.reflector import ReflectionRequest as ReflectionRequest
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from recallog_projections.tables import RowKey as RowKey
     from recallog_projections.tables import Table as Table
     from recallog_projections.tables import Tail as Tail
+    from recallog_projections.views.own_due import Due as Due
     from recallog_schemas.event import Record as Record
     from recallog_streams.ledgers.ledger import Batch as Batch
     from recallog_streams.ledgers.ledger import Ledger as Ledger
@@ -69,6 +72,7 @@ else:
             "recallog.components": ["Components", "Lock"],
             "recallog.composition": ["assemble"],
             "recallog.reactors.extractor": ["ExtractionRequest", "Fact", "FactExtractor", "Utterance"],
+            "recallog.reactors.reactor": ["DueTrigger", "Reactor"],
             "recallog.reactors.reflector": ["Evidence", "ReflectionAnswer", "ReflectionRequest", "Reflector"],
             "recallog.reactors.synthesizer": ["Synthesizer"],
             "recallog.retrieval.memory_index": ["MemoryIndex"],
@@ -101,6 +105,7 @@ else:
                 "outcome_of",
             ],
             "recallog_projections.tables": ["Log", "LogName", "RowKey", "Table", "Tail"],
+            "recallog_projections.views.own_due": ["Due"],
             "recallog_schemas.event": ["Record"],
             "recallog_streams.ledgers.ledger": ["Batch", "Ledger", "Manifest", "encode_events", "check_repeat"],
             "recallog_streams.ledgers.memory": ["MemoryLedger"],

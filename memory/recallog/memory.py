@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from recallog.queries.salient import SalienceQuery
     from recallog.reactors.extractor import FactExtractor
     from recallog.reactors.loop import Background, ReactorLoop
+    from recallog.reactors.reactor import Reactor
     from recallog.reactors.reflector import Reflector
     from recallog.reactors.synthesizer import Synthesizer
     from recallog.reading.projection_group import ProjectionGroup
@@ -113,7 +114,7 @@ class Memory(Facade):
         components: "Components | Callable[[], Components]",
         *,
         progress: Progress | None = None,
-        reactors: bool = False,
+        reactors: "bool | Sequence[Reactor]" = False,
         reflector: "Reflector | None" = None,
         extractor: "FactExtractor | None" = None,
         synthesizer: "Synthesizer | None" = None,
@@ -128,13 +129,15 @@ class Memory(Facade):
         of `open`. The memory closes the components when it is closed.
         """
         _check_index(index)
+        _check_reactors(reactors)
         self._access = MemoryAccess(components, progress, self._wake_reactor, count_accesses=count_accesses)
         self._index = index
         self._reranker = reranker
         self._reflector = reflector
         self._given_extractor = extractor
         self._given_synthesizer = synthesizer
-        self._reactors = reactors
+        self._own_reactors: Sequence[Reactor] = () if isinstance(reactors, bool) else tuple(reactors)
+        self._in_background = reactors is not False
         self._reactor: ReactorLoop | None = None
         self._background: Background | None = None
 
@@ -145,7 +148,7 @@ class Memory(Facade):
         *,
         projections: "Sequence[Projection]" = (),
         progress: Progress | None = None,
-        reactors: bool = False,
+        reactors: "bool | Sequence[Reactor]" = False,
         reflector: "Reflector | None" = None,
         extractor: "FactExtractor | None" = None,
         synthesizer: "Synthesizer | None" = None,
@@ -160,9 +163,12 @@ class Memory(Facade):
         `./.recallog`).
 
         `projections` are projections of your own, each in a separate store; read them with `row` and `log_entries`.
-        `progress` is called with (done, total) while a query has to build the views first. With `reactors`, and inside
-        `async with`, triggers that fall due are answered in the background, reflections by `reflector` (default: the
-        one that `RECALLOG_REFLECTOR` names, else the offline one). `extractor` draws facts from turns and for
+        `progress` is called with (done, total) while a query has to build the views first.
+
+        `reactors` are reactors of your own: they answer the triggers of their kinds, and the built-in ones all others.
+        With a list, also an empty one, or True, and inside `async with`, triggers that fall due are answered in the
+        background; otherwise `react` answers them. Reflections are written by `reflector` (default: the one that
+        `RECALLOG_REFLECTOR` names, else the offline one). `extractor` draws facts from turns and for
         `long_term.extract_facts`, and `synthesizer` answers `long_term.reflect` (defaults: `RECALLOG_EXTRACTOR` and
         `RECALLOG_SYNTHESIZER`, else offline ones). `reranker` scores the best hits of `recall` again, each together
         with the query; there is none by default.
@@ -199,7 +205,7 @@ class Memory(Facade):
         cls,
         *,
         projections: "Sequence[Projection]" = (),
-        reactors: bool = False,
+        reactors: "bool | Sequence[Reactor]" = False,
         reflector: "Reflector | None" = None,
         extractor: "FactExtractor | None" = None,
         synthesizer: "Synthesizer | None" = None,
@@ -227,7 +233,7 @@ class Memory(Facade):
 
     async def __aenter__(self) -> Self:
         self._access.check_open()
-        if self._reactors:
+        if self._in_background:
             self._background = reactors.loop.Background(self._own_reactor())
         return self
 
@@ -359,8 +365,11 @@ class Memory(Facade):
         of these answers. Agents that only see each other's reflections would never stop: a call in a loop needs
         `skip_reflection_loops`.
 
-        Raises `ModelMisconfigured` once all other triggers are answered, and `LockTimeout` while another process
-        reacts. `progress` is called with triggers (answered, to answer).
+        Reactors that ask a model answer several agents at a time (`RECALLOG_REACTOR_AT_ONCE`), and an answer that takes
+        longer than `RECALLOG_REACTOR_DEADLINE_SECONDS` has failed.
+
+        Raises `ModelMisconfigured`, and any error of storage, once all other triggers are answered, and `LockTimeout`
+        while another process reacts. `progress` is called with triggers (answered, to answer).
         """
         answered = await self._own_reactor().react(space, progress, skip_reflection_loops=skip_reflection_loops)
         return views.ReactionsView(items=tuple(answered))
@@ -756,14 +765,16 @@ class Memory(Facade):
     async def pending(
         self, space: parameters.OneSpace = None, *, partition: parameters.Partition = None
     ) -> "PendingView":
-        """The triggers that are due in one space, in all spaces of one partition, or in all, by space and agent."""
-        found = (
-            await self._access.router.of_all(queries.due.pending_triggers, only=partition)
-            if space is None
-            else await self._access.router.of_space(
-                space, lambda reading: queries.due.pending_triggers(reading, [space])
-            )
-        )
+        """The triggers that are due in one space, in all spaces of one partition, or in all, by space and agent.
+
+        `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or tries of this
+        process have failed. What other processes have tried is not known here.
+        """
+        access = self._access
+        found = await queries.due.of_memory(access.components, access.router, access.log_events, space, partition)
+        if found:
+            loop = self._own_reactor()
+            found = [each.model_copy(update={"why": loop.why(each.trigger, each.kind)}) for each in found]
         return views.PendingView(items=tuple(sorted(found, key=lambda trigger: (trigger.space, trigger.agent))))
 
     @operation(example="recallog spaces --json")
@@ -866,7 +877,9 @@ class Memory(Facade):
         if self._reactor is None:
             from recallog import reacting
 
-            self._reactor = reacting.loop_of(self, self._access, self._own_reflector(), self._extractor)
+            self._reactor = reacting.loop_of(
+                self, self._access, self._own_reflector, lambda: self._extractor, self._own_reactors
+            )
         return self._reactor
 
     def _own_reflector(self) -> "Reflector":
@@ -939,6 +952,27 @@ def _check_given(projections: object, progress: object = None, embedder: object 
         if not isinstance(embedder, Embedder):
             message = "embedder: should be an object of a class that inherits from recallog.extending.Embedder"
             raise InvalidArgument(message, path="embedder", rule="is_instance_of")
+
+
+def _check_reactors(given: object) -> None:
+    """Raise `InvalidArgument` for what cannot be reactors, and for two that answer the same kind."""
+    if isinstance(given, bool):
+        return
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        message = "reactors: should be True, False or a list of reactors"
+        raise InvalidArgument(message, path="reactors", rule="sequence_type")
+    from recallog.reactors.reactor import Reactor
+
+    answered = dict[str, int]()
+    for index, each in enumerate(given):
+        path = f"reactors.{index}"
+        if not isinstance(each, Reactor):
+            message = f"{path}: should be an object of a class that inherits from recallog.extending.Reactor"
+            raise InvalidArgument(message, path=path, rule="is_instance_of")
+        for kind in each.kinds:
+            if answered.setdefault(kind, index) != index:
+                message = f"{path}: reactors.{answered[kind]} answers {kind} too; each kind of triggers has one reactor"
+                raise InvalidArgument(message, path=path, rule="unique")
 
 
 def _check_index(index: object) -> None:

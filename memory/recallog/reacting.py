@@ -1,7 +1,7 @@
 """The reactor loop of one memory: its access to the views and the ledger, and the reactors that are built in."""
 
-from collections.abc import Collection, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 from recallog.commands import tiers
@@ -11,11 +11,13 @@ from recallog.reactors.consolidation import Consolidation, Summaries
 from recallog.reactors.extraction import Extraction
 from recallog.reactors.loop import DueWork, ReactorLoop
 from recallog.reactors.migration import Migration
+from recallog.reactors.misconfigured import Misconfigured
 from recallog.reactors.pace import Pace
 from recallog.reactors.reflection import ReflectionMemory, ReflectionReactor
 from recallog.reactors.retraction import Retraction
 from recallog_projections.views.due import Scheduled, Work
 from recallog_schemas import Event, Position, limits
+from recallog_schemas.errors import ModelMisconfigured
 from recallog_schemas.views import PendingTrigger, Remembered
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from recallog.reactors.extractor import FactExtractor
     from recallog.reactors.reactor import DueTrigger, Reactor
     from recallog.reactors.reflector import Reflector
+    from recallog.reading.projection_group import ProjectionGroup
 
 
 _WRITTEN = frozenset({"stored", "updated"})
@@ -43,19 +46,29 @@ class ReactingMemory(ReflectionMemory, Protocol):
 
 
 def loop_of(
-    memory: ReactingMemory, access: "MemoryAccess", reflector: "Reflector", extractor: "FactExtractor"
+    memory: ReactingMemory,
+    access: "MemoryAccess",
+    reflector: "Callable[[], Reflector]",
+    extractor: "Callable[[], FactExtractor]",
+    own: "Sequence[Reactor]" = (),
 ) -> ReactorLoop:
-    """The loop that answers the triggers of `memory`; `reflector` writes beliefs, and `extractor` draws facts."""
-    loop_memory, components = LoopMemory(memory, access), access.components
+    """The loop that answers the triggers of `memory`: `own` reactors answer theirs, and the built-in ones all others.
+
+    `reflector` makes what writes beliefs, and `extractor` what draws facts. If they raise `ModelMisconfigured`, their
+    triggers stay due, and others are answered.
+    """
+    loop_memory, components, settings = LoopMemory(memory, access), access.components, access.settings
     reactors: list[Reactor] = [
+        *own,
         Migration(),
         Retraction(),
         Summaries(tiers.Tiers(access)),
-        Extraction(loop_memory, extractor),
+        _unless_misconfigured(Extraction.kinds, lambda: Extraction(loop_memory, extractor())),
         Consolidation(tiers.Tiers(access)),
-        ReflectionReactor(memory, reflector),
+        _unless_misconfigured(ReflectionReactor.kinds, lambda: ReflectionReactor(memory, reflector())),
     ]
-    settings = access.settings
+    for reactor in own:
+        reactor.attach(memory)
     answers = Answers(
         loop_memory,
         components.ledger,
@@ -63,7 +76,15 @@ def loop_of(
         Pace(None if settings is None else settings.reactor_models_per_second),
         limits.REACTION_SECONDS if settings is None else settings.reactor_deadline_seconds,
     )
-    return ReactorLoop(loop_memory, components.ledger, answers, components.reactors_lock)
+    at_once = limits.REACTIONS_AT_ONCE if settings is None else settings.reactor_at_once
+    return ReactorLoop(loop_memory, components.ledger, answers, components.reactors_lock, at_once)
+
+
+def _unless_misconfigured(kinds: frozenset[str], make: "Callable[[], Reactor]") -> "Reactor":
+    try:
+        return make()
+    except ModelMisconfigured as error:
+        return Misconfigured(kinds, error)
 
 
 class LoopMemory:
@@ -72,6 +93,14 @@ class LoopMemory:
     def __init__(self, memory: ReactingMemory, access: "MemoryAccess") -> None:
         self._memory = memory
         self._access = access
+
+    @property
+    def due_groups(self) -> int:
+        return len(self._groups)
+
+    @cached_property
+    def _groups(self) -> "list[ProjectionGroup]":
+        return self._access.components.due_groups()
 
     async def catch_up(self, partition: int) -> None:
         await self._memory.catch_up(own=False, partition=partition)
@@ -82,12 +111,26 @@ class LoopMemory:
     async def scheduled(self, partition: int, spaces: Sequence[str] | None) -> Sequence[Scheduled]:
         return await self._access.router.of_partition(partition, partial(due.scheduled, spaces=spaces))
 
-    async def work(self, partition: int, after: str | None) -> DueWork:
-        page = await self._access.router.of_partition(partition, partial(due.work, after=after))
-        return DueWork([row for _, row in page.items], None if page.last else page.items[-1][0])
+    async def work(self, partition: int, group: int, after: str | None) -> DueWork:
+        views = self._groups[group]
+        if group and after is None:
+            await self._catch_up(views, partition)
+        page = await self._access.router.of_partition(partition, partial(due.work, after=after), views)
+        return DueWork(page.items, page.last)
+
+    async def _catch_up(self, views: "ProjectionGroup", partition: int) -> None:
+        end = (await self._access.components.ledger.ends())[partition]
+        if end:
+            await views.access.catch_up(partition, Position(partition, end - 1), self._access.progress)
 
     async def standing(self, space: str, trigger: str) -> Work | None:
-        return await self._access.of_space(space, lambda reading: due.standing(reading, space, trigger), {})
+        for views in self._groups:
+            found = await self._access.router.of_space(
+                space, lambda reading: due.standing(reading, space, trigger), views=views
+            )
+            if found is not None:
+                return found
+        return None
 
     async def silent(self, partition: int, since: int, until: int) -> Sequence[Scheduled]:
         return await self._access.router.of_partition(partition, partial(due.silent, since=since, until=until))

@@ -1,24 +1,41 @@
-"""Test a projection of your own without any service, files or event loop.
+"""Test a projection or a reactor of your own without any service or files.
 
 ```python
 driver = ProjectionDriver(MyProjection())
 driver.given(Event(space="village", agent="baker", kind="agent.spoke", turn=1, payload={"text": "Bread!"}))
 assert driver.row(MY_TABLE, "village", "baker") == MyRow(...)
 ```
+
+```python
+driver = ReactorDriver(MyReactor(), projections=[MyProjection()])
+driver.given(Event(space="village", agent="baker", kind="agent.spoke", turn=1, payload={"text": "Bread!"}))
+assert [event.text for event in driver.answer()] == [...]
+driver.check()
+```
 """
 
-from collections.abc import Coroutine
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import nullcontext, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
+from recallog import Memory, reacting
+from recallog.composition import assemble
+from recallog.reactors.answering import Answers
+from recallog.reactors.loop import ReactorLoop
+from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation, StoredRow
 from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import builtin
-from recallog_schemas import Event, Position, limits
-from recallog_schemas.errors import InvariantViolation, ProjectionError
+from recallog_schemas import Event, Position, codec, limits, triggers
+from recallog_schemas.errors import InvalidEvent, InvariantViolation, ProjectionError
+from recallog_schemas.views import PendingTrigger
 from recallog_streams import dead_letters
 from recallog_streams.dead_letters import DeadLetterRow
 from recallog_streams.ledgers.memory import MemoryLedger
@@ -27,7 +44,10 @@ from recallog_streams.projector import Projector
 Result = TypeVar("Result")
 Row = TypeVar("Row", bound=msgspec.Struct)
 
-__all__ = ["ProjectionDriver"]
+__all__ = ["ProjectionDriver", "ReactorDriver"]
+
+_ROUNDS_MAX = 100
+"""How often `ReactorDriver.check` lets a reactor answer what its own answers make due."""
 
 
 class ProjectionDriver:
@@ -105,6 +125,179 @@ class ProjectionDriver:
             chunk = _finish(projector.store.scan(generation, table.name, limit=limits.AS_OF_RECORDS_MAX))
             rows[table.name] = list(chunk.items)
         return rows
+
+
+class ReactorDriver:
+    """A memory in this process whose triggers one reactor answers, one call at a time.
+
+    `projections` make triggers of your own due, as with `Memory.open`. The built-in reactors do not answer. Each method
+    runs an event loop until it is done, so it cannot be called inside one.
+    """
+
+    def __init__(
+        self,
+        reactor: Reactor,
+        *,
+        projections: Sequence[Projection] = (),
+        unique_ids: bool = True,
+        deadline_seconds: float = limits.REACTION_SECONDS,
+    ) -> None:
+        """Without `unique_ids` the ledger may store an event twice, as Kafka does."""
+        self.reactor = reactor
+        self.ledger = _CrashingLedger(unique_ids=unique_ids)
+        self._projections = projections
+        self._deadline_seconds = deadline_seconds
+        self._answered: list[DueTrigger] = []
+
+    def given(self, *events: Event) -> list[Position]:
+        """Append events, and return their positions."""
+        return list(self._run(self.reactor, lambda memory, _: memory.publish_many(events)))
+
+    def events(self) -> list[Event]:
+        """All events of the ledger in order, each id once."""
+        found: dict[tuple[str, str], Event] = {}
+        for data in self.ledger.values():
+            with suppress(InvalidEvent):
+                event = codec.decode(data)
+                found.setdefault((event.space, event.id), event)
+        return list(found.values())
+
+    def triggers(self) -> list[DueTrigger]:
+        """The triggers that are due and that the reactor answers, as it gets them."""
+        found = self._run(self.reactor, lambda _, loop: loop.due())
+        return [trigger for trigger in found if trigger.kind in self.reactor.kinds]
+
+    def pending(self) -> list[PendingTrigger]:
+        """All triggers that are due, also those of kinds that the reactor does not answer."""
+        return list(self._run(self.reactor, lambda memory, _: memory.pending()))
+
+    def answer(self, *, crash_after: int | None = None) -> list[Event]:
+        """Let the reactor answer what is due, and return the events that were written, the closing ones included.
+
+        With `crash_after` the process ends when so many of these events are written. The next call is a new process.
+        """
+        before = len(self.events())
+        recorded = _Recorded(self.reactor)
+        self.ledger.fails_after = crash_after
+        with suppress(_Crashed):
+            self._run(recorded, lambda _, loop: loop.react())
+        self.ledger.fails_after = None
+        self._answered = recorded.triggers
+        return self.events()[before:]
+
+    def repeat(self) -> list[Event]:
+        """Answer the triggers of the last `answer` again, as a process does that does not know that they are closed.
+
+        Returns the new events that count. There are none if the reactor gives the same answer again.
+        """
+        before = len(self.events())
+        for trigger in self._answered:
+            self._run(self.reactor, partial(_answered_again, trigger))
+        return self.events()[before:]
+
+    def check(self) -> None:
+        """Raise `ProjectionError` if a process that ends at any moment of an answer changes what comes of it.
+
+        What is due is answered until nothing is, and again from the beginning with a crash behind each of the events.
+        Each trigger must be closed once then. The events of a reactor that is `pure` must be the same; the answer of
+        any other one may end where the crash was.
+        """
+        given = self.ledger.values()
+        expected = self._until_nothing_is_due()
+        for crash_after in range(len(expected)):
+            self.ledger.reset(given)
+            found = [*self.answer(crash_after=crash_after), *self.repeat(), *self._until_nothing_is_due()]
+            closings = Counter(event.causation_id for event in found if triggers.named_by(event) is not None)
+            twice = [id_ for id_, count in closings.items() if count > 1]
+            if twice:
+                raise ProjectionError(f"after a crash behind {crash_after} events {twice[0]} is closed twice")
+            if self.reactor.pure and _content(found) != _content(expected):
+                raise ProjectionError(
+                    f"after a crash behind {crash_after} events the answers differ, but the reactor is pure: does it "
+                    "use a clock, randomness, or what has changed since the trigger was due?"
+                )
+
+    def _until_nothing_is_due(self) -> list[Event]:
+        found: list[Event] = []
+        for _ in range(_ROUNDS_MAX):
+            written = self.answer()
+            if not written:
+                return found
+            found += written
+        raise ProjectionError(f"after {_ROUNDS_MAX} rounds the answers still make something due")
+
+    def _run(self, reactor: Reactor, work: Callable[[Memory, ReactorLoop], Awaitable[Result]]) -> Result:
+        """The result of `work` in a new process: its views are built from the ledger."""
+
+        async def in_new_process() -> Result:
+            components = assemble(self.ledger, lambda namespace: MemoryStore(), own=self._projections)
+            memory = Memory(components, reactors=[_Recorded(reactor)], count_accesses=False)
+            try:
+                loop_memory = reacting.LoopMemory(memory, memory._access)
+                reactor.attach(memory)
+                answers = Answers(loop_memory, self.ledger, [reactor], deadline_seconds=self._deadline_seconds)
+                return await work(memory, ReactorLoop(loop_memory, self.ledger, answers, nullcontext))
+            finally:
+                await memory.close()
+
+        return asyncio.run(in_new_process())
+
+
+async def _answered_again(trigger: DueTrigger, memory: Memory, loop: ReactorLoop) -> None:
+    await loop.answers.answer(trigger)
+
+
+def _content(events: Sequence[Event]) -> list[tuple[Any, ...]]:
+    """The events, each once, as they must be after a repeat."""
+    told = {(e.space, e.id): (e.id, e.kind, e.at, e.turn, e.session, e.payload) for e in events}
+    return [told[key] for key in sorted(told)]
+
+
+class _Recorded(Reactor):
+    """Records the triggers that it gives to another reactor, which stays open."""
+
+    immediate = True
+
+    def __init__(self, reactor: Reactor) -> None:
+        self.kinds = reactor.kinds  # type: ignore[misc]
+        self.pure = reactor.pure  # type: ignore[misc]
+        self.triggers: list[DueTrigger] = []
+        self._reactor = reactor
+
+    def attach(self, memory: Any) -> None:
+        self._reactor.attach(memory)
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
+        self.triggers.append(trigger)
+        return await self._reactor.answer(trigger)
+
+
+class _Crashed(BaseException):
+    """The process has ended. Not an `Exception`: nothing goes on after it."""
+
+
+class _CrashingLedger(MemoryLedger):
+    """A ledger whose process ends behind some of the next events."""
+
+    fails_after: int | None = None
+
+    async def append(self, events: Sequence[Event]) -> list[Position]:
+        if self.fails_after is None:
+            return await super().append(events)
+        room, self.fails_after = self.fails_after, max(0, self.fails_after - len(events))
+        positions = await super().append(events[:room])
+        if room < len(events):
+            raise _Crashed
+        return positions
+
+    def reset(self, values: Sequence[bytes]) -> None:
+        """Have only these records."""
+        self._values, self._offsets = [], {}
+        for data in values:
+            try:
+                _finish(super().append([codec.decode(data)]))
+            except InvalidEvent:
+                self.append_bytes(data)
 
 
 def _finish(coroutine: Coroutine[Any, Any, Result]) -> Result:

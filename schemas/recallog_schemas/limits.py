@@ -110,6 +110,9 @@ REFLECTOR_REPLY_BYTES_MAX = 1024 * 1024
 REFLECTOR_REASON_CHARS_MAX = 500
 REFLECTOR_WAIT_SECONDS_MAX = 60.0
 REACTION_SECONDS = 300.0  # for the answer of any reactor
+REACTIONS_AT_ONCE = 8  # of one reactor that asks a model
+DATED_REFLECTIONS = 100  # of those that are due, `pending` shows since when
+REACTION_FAILURES_KEPT = 10_000  # triggers that a process could not answer, with the reason
 BELIEF_CHARS_MAX = 2_000
 
 # Facts: what one extraction reads and writes, and the hits that one answer of `reflect` rests on.

@@ -36,6 +36,8 @@ FAILED = "reaction.failed"
 CLOSINGS = frozenset({DONE, FAILED})
 """The kinds of events that close any other trigger."""
 
+KINDS = frozenset({REFLECTION, MIGRATION, RETRACTION, CONSOLIDATION, SUMMARY, EXTRACTION})
+"""The kinds of triggers that the built-in views make due."""
 RECURRING = frozenset({REFLECTION, CONSOLIDATION})
 """The kinds that an agent has again and again, numbered; any other trigger is made due by one event."""
 

@@ -63,16 +63,18 @@ PUBLIC = sorted(
 )
 
 EXTENDING = [
-    "Batch", "Changes", "Checkpoint", "Chunk", "Components", "Embedder", "Embedding", "Engine", "Evidence",
+    "Batch", "Changes", "Checkpoint", "Chunk", "Components", "Due", "DueTrigger", "Embedder", "Embedding",
+    "Engine", "Evidence",
     "ExtractionRequest", "Fact", "FactExtractor", "Filter", "Generation", "Hit", "Ledger", "Lock", "Log",
     "LogName", "Manifest", "MemoryIndex", "MemoryLedger", "MemoryStore", "Outcome", "Passage", "Point", "Pointer",
-    "Projection", "ReadResult", "Record", "ReflectionAnswer", "ReflectionRequest", "Reflector", "Reranker", "RowKey",
-    "Rows", "Search", "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow", "Synthesizer",
+    "Projection", "Reactor", "ReadResult", "Record", "ReflectionAnswer", "ReflectionRequest", "Reflector", "Reranker",
+    "RowKey", "Rows", "Search", "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow",
+    "Synthesizer",
     "Table", "Tail", "Utterance", "Vectors", "assemble", "check_repeat", "encode_events", "is_beyond",
     "ordinal_key", "outcome_of",
 ]  # fmt: skip
 
-TESTING = ["ProjectionDriver"]
+TESTING = ["ProjectionDriver", "ReactorDriver"]
 
 # What a facade has beside its operations: plain methods, for callbacks, streams and a user's own rows.
 PLAIN: dict[type[Facade], set[str]] = {

@@ -64,7 +64,7 @@ def test_a_turn_that_ends_is_due_for_an_agent_that_is_set_to_it_alone() -> None:
             await memory.publish_many([ended(), ended("miller"), configured(), ended("miller"), ended(turn=7)])
             (pending,) = await memory.pending()
             assert (pending.kind, pending.agent, pending.events) == ("extraction.due", AGENT, 1)
-            assert pending.format() == f"{SPACE}  {AGENT}  extraction.due  1 turn"
+            assert pending.format().startswith(f"{SPACE}  {AGENT}  extraction.due  1 turn  since ")
             (reaction,) = await memory.react()
             assert (reaction.kind, reaction.text) == ("reaction.done", "0 events")
             assert not await memory.pending()

@@ -306,6 +306,8 @@ def test_a_trigger_that_was_answered_meanwhile_is_not_answered_again(tmp_path: P
             class Helpful(Scripted):
                 """While the baker's answer is computed, another process answers for the miller."""
 
+                immediate = True
+
                 async def reflect(self, question: ReflectionRequest) -> ReflectionAnswer:
                     miller = await other.reflection(SPACE, "miller")
                     if miller.due:

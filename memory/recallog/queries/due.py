@@ -1,14 +1,20 @@
 """Queries about due work: the triggers that no answer has closed yet."""
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from functools import partial
 
+from recallog.components import Components
 from recallog.queries import reflections
+from recallog.reading.query_router import QueryRouter
 from recallog.reading.read_session import Page, ReadSession
 from recallog_projections.tables import RowKey
 from recallog_projections.views import clock, due
 from recallog_projections.views.due import Scheduled, Work
-from recallog_schemas import limits, triggers
+from recallog_schemas import codec, limits, timestamps, triggers
 from recallog_schemas.views import PendingTrigger
+from recallog_streams.concurrency import gathered
+from recallog_streams.ledgers.ledger import Ledger, record_at
 
 WORK_AT_ONCE = 64
 """Rows of `due.now` that one read returns: a row may have 128 KiB of texts."""
@@ -97,8 +103,20 @@ async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> 
         yield reflection
     for row in await scheduled(reading, spaces):
         yield PendingTrigger(
-            space=row.space, agent=row.agent, kind=row.kind, trigger=row.trigger, events=1, threshold=None
+            space=row.space,
+            agent=row.agent,
+            kind=row.kind,
+            trigger=row.trigger,
+            events=1,
+            threshold=None,
+            since=timestamps.moment_of(row.at),
         )
+    async for trigger in pending_work(reading, spaces):
+        yield trigger
+
+
+async def pending_work(reading: ReadSession, spaces: Sequence[str] | None = None) -> AsyncIterator[PendingTrigger]:
+    """The pending triggers that one event each made due, in the order of these events."""
     after = None
     while True:
         page = await work(reading, after)
@@ -112,6 +130,7 @@ async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> 
                     trigger=each.trigger,
                     events=len(each.texts) + len(each.entries) or 1,
                     threshold=None,
+                    since=timestamps.moment_of(each.at),
                 )
         if page.last:
             return
@@ -120,6 +139,41 @@ async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> 
 async def pending_triggers(reading: ReadSession, spaces: Sequence[str] | None = None) -> list[PendingTrigger]:
     """The pending triggers of some spaces, or of all of a partition."""
     return [trigger async for trigger in pending(reading, spaces)]
+
+
+async def own_triggers(reading: ReadSession, spaces: Sequence[str] | None = None) -> list[PendingTrigger]:
+    """The pending triggers of a user's projection, whose views are read."""
+    return [trigger async for trigger in pending_work(reading, spaces)]
+
+
+async def of_memory(
+    components: Components, router: QueryRouter, log_events: int, space: str | None, partition: int | None
+) -> list[PendingTrigger]:
+    """The pending triggers of one space, one partition or all, those of users' projections last, with their times."""
+    found: list[PendingTrigger] = []
+    for views in components.due_groups():
+        query = pending_triggers if views is components.views else own_triggers
+        found += (
+            await router.of_all(query, only=partition, views=views)
+            if space is None
+            else await router.of_space(space, partial(query, spaces=[space]), views=views)
+        )
+    undated = [each for each in found if each.kind == triggers.REFLECTION][: limits.DATED_REFLECTIONS]
+    times = await gathered(partial(_time_of, components.ledger, router, log_events), undated)
+    time_of = {each.trigger: time for each, time in zip(undated, times, strict=True)}
+    return [each.model_copy(update={"since": time_of.get(each.trigger, each.since)}) for each in found]
+
+
+async def _time_of(ledger: Ledger, router: QueryRouter, log_events: int, trigger: PendingTrigger) -> datetime | None:
+    """When a reflection fell due; None if the views have dropped the event that made it due."""
+    view = await router.of_space(
+        trigger.space,
+        lambda reading: reflections.reflection_of(reading, trigger.space, trigger.agent, log_events),
+    )
+    if view.since is None:
+        return None
+    data = await record_at(ledger, view.since.partition, view.since.offset)
+    return None if data is None else codec.decode(data).at
 
 
 async def due_reflections(reading: ReadSession, spaces: Sequence[str] | None = None) -> list[PendingTrigger]:

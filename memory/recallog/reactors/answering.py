@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
+from recallog.reactors.misconfigured import Misconfigured
 from recallog.reactors.pace import Pace
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_projections.views.due import Work
@@ -18,6 +19,7 @@ from recallog_schemas.errors import (
     InvalidEvent,
     InvariantViolation,
     ModelFailed,
+    ModelMisconfigured,
     RecallogError,
 )
 from recallog_schemas.views import Reaction
@@ -55,9 +57,15 @@ class Answers:
         self._memory = memory
         self._ledger = ledger
         self._reactors = reactors
-        self._by_kind = {kind: reactor for reactor in reactors for kind in reactor.kinds}
+        # Of two reactors for one kind the first one answers: a user's stands before the one that is built in.
+        self._by_kind = {kind: reactor for reactor in reversed(reactors) for kind in reactor.kinds}
         self._pace = pace or Pace(None)
         self._deadline_seconds = deadline_seconds
+
+    @property
+    def misconfigured(self) -> list[ModelMisconfigured]:
+        """What is wrong with the settings of reactors that cannot answer until they change."""
+        return [each.error for each in self._reactors if isinstance(each, Misconfigured)]
 
     def reactor_of(self, kind: str) -> Reactor | None:
         """The reactor that answers triggers of a kind; None if there is none."""
@@ -126,7 +134,7 @@ class Answers:
         return position
 
     async def _asked(self, reactor: Reactor, trigger: DueTrigger) -> Sequence[Event] | None:
-        if not reactor.pure:
+        if not reactor.pure and not reactor.immediate:
             await self._pace.turn()
         try:
             async with asyncio.timeout(self._deadline_seconds) as deadline:

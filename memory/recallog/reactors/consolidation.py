@@ -51,6 +51,7 @@ class Consolidation(Reactor):
     """Answers `consolidation.due` with the parts of a plan, at least one: a plan that changes nothing is one too."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({triggers.CONSOLIDATION})
+    immediate = True
 
     def __init__(self, memory: TierMemory) -> None:
         self._memory = memory

@@ -36,6 +36,7 @@ class Extraction(Reactor):
         self._memory = memory
         self._extractor = extractor
         self._sleep = sleep
+        self.immediate = extractor.immediate
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
         turn = await self._memory.turn(trigger)

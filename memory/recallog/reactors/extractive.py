@@ -4,6 +4,7 @@ The belief consists of quotes, and the same request always has the same answer.
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from recallog.reactors.asking import one_line
 from recallog.reactors.reflector import Evidence, ReflectionAnswer, ReflectionRequest, Reflector
@@ -15,6 +16,8 @@ QUOTE_CHARS_MAX = 160
 
 class Extractive(Reflector):
     """Quotes the `QUOTES_MAX` most important events, oldest first. Of equally important events the newer are chosen."""
+
+    immediate: ClassVar[bool] = True
 
     async def reflect(self, request: ReflectionRequest) -> ReflectionAnswer:
         chosen = _most_important(request.evidence)

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import ClassVar
 
 from recallog.reactors.asking import Sleep, one_line, repeated
 from recallog_schemas import limits
@@ -59,6 +60,9 @@ class Fact:
 
 class FactExtractor(ABC):
     """Draws facts from texts. Implement it for a model or a rule of your own; `ask` calls it."""
+
+    immediate: ClassVar[bool] = False
+    """Whether it answers at once, without a model or a server: agents are then answered one after another."""
 
     @property
     @abstractmethod

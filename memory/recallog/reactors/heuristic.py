@@ -74,6 +74,7 @@ class HeuristicExtractor(FactExtractor):
     """Recognises facts by the tables `english_cues` and `chinese_cues`. What tools answered is left out."""
 
     name: ClassVar[str] = f"heuristic-{VERSION}"
+    immediate: ClassVar[bool] = True
 
     async def extract(self, request: ExtractionRequest) -> Sequence[Fact]:
         names = _names(request)

@@ -7,15 +7,18 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import datetime
-from itertools import chain
+from itertools import chain, product
 from typing import Any, NamedTuple, Protocol
 
 from recallog.reactors.answering import AnswerMemory, Answers, of_work
+from recallog.reactors.failures import Failures
+from recallog.reactors.lanes import Lanes
+from recallog.reactors.misconfigured import Misconfigured
 from recallog.reactors.reactor import DueTrigger
 from recallog_projections.views.due import Scheduled, Work
-from recallog_schemas import Event, codec, timestamps, triggers
+from recallog_schemas import Event, codec, limits, timestamps, triggers
 from recallog_schemas.errors import InvalidEvent, LockTimeout, ModelMisconfigured, RecallogError
 from recallog_schemas.views import PendingTrigger, Reaction
 from recallog_streams.concurrency import ended, gathered
@@ -30,7 +33,11 @@ CHANGED_RECORDS_MAX = 1_000
 """Up to this many new records of a partition are decoded to learn which spaces have changed. After more, and at the
 start, all spaces of the partition are looked at."""
 RETRY_SECONDS = 10.0
-"""How long the loop in the background pauses after an error of a reactor or of a store."""
+"""How long the loop in the background pauses after an error of a store, and how long a trigger waits after an error of
+its reactor; twice as long after each further one."""
+_WAITING_MAX = 1_000
+"""How many triggers wait in memory, of each reactor that takes time. The others are read again when half of them are
+answered."""
 TICK = "clock.ticked"
 CLOCK = "clock"
 """The agent of the ticks that the memory writes."""
@@ -47,14 +54,18 @@ Progress = Callable[[int, int], None]
 class DueWork(NamedTuple):
     """Some of the triggers that one event each made due in a partition."""
 
-    rows: Sequence[Work]
-    """In the order of these events."""
-    after: str | None
-    """Where the next ones begin; None after the last ones."""
+    items: Sequence[tuple[str, Work]]
+    """Each behind its key, in the order of these events."""
+    last: bool
+    """Whether there are no further ones."""
 
 
 class ReactorMemory(AnswerMemory, Protocol):
     """What the loop needs of a memory."""
+
+    @property
+    def due_groups(self) -> int:
+        """How many groups of projections make triggers due: the built-in views, and projections of the user's."""
 
     async def catch_up(self, partition: int) -> None:
         """Wait until the built-in views of one partition have processed what the ledger holds now."""
@@ -65,8 +76,11 @@ class ReactorMemory(AnswerMemory, Protocol):
     async def scheduled(self, partition: int, spaces: Sequence[str] | None) -> Sequence[Scheduled]:
         """The triggers of a partition whose time has come; with `spaces`, only in these spaces of it."""
 
-    async def work(self, partition: int, after: str | None) -> DueWork:
-        """The next of the other triggers that are due in a partition, from the first one or behind `after`."""
+    async def work(self, partition: int, group: int, after: str | None) -> DueWork:
+        """The next of the other triggers that are due in a partition, from the first one or behind the key `after`.
+
+        `group` is the number of a group: 0 for the built-in views. What it reads has processed the whole ledger.
+        """
 
     async def standing(self, space: str, trigger: str) -> Work | None:
         """The row of one of the other triggers; None if it is not due, or not any more."""
@@ -84,18 +98,78 @@ class ReactorLoop:
         ledger: Ledger,
         answers: Answers,
         lock: Callable[[], AbstractAsyncContextManager[Any]],
+        at_once: int = limits.REACTIONS_AT_ONCE,
     ) -> None:
+        """At most `at_once` triggers are answered at a time for each reactor that is not immediate."""
+        self.answers = answers
         self._memory = memory
         self._ledger = ledger
-        self._answers = answers
         self._lock = lock
+        self._at_once = at_once
+        self._in_process = asyncio.Lock()
+        self._failures = Failures()
 
     async def react(
         self, space: str | None = None, progress: Progress | None = None, *, skip_reflection_loops: bool = False
     ) -> list[Reaction]:
         """Answer the triggers that are pending now, each once, and return the answers. See `Memory.react`."""
         scopes = [_Scope(partition, _only(space)) for partition in await self._ends(space)]
-        return await self._react(scopes, progress, skip_reflection_loops)
+        async with self._alone():
+            call = _Call(progress)
+            lanes = Lanes(lambda trigger: self._answer_in(call, trigger), self._at_once)
+            try:
+                async for found, further in self._due(scopes, {}, call.failed, skip_loops=skip_reflection_loops):
+                    call.found(found, further)
+                    for trigger in found:
+                        reactor = self.answers.reactor_of(trigger.kind)
+                        if reactor is None or reactor.pure or reactor.immediate:
+                            await self._answer_in(call, trigger)
+                        else:
+                            await lanes.below(_WAITING_MAX)
+                            lanes.add(reactor, trigger)
+                await lanes.below(1)
+            finally:
+                await lanes.cancel()
+            for misconfigured in self.answers.misconfigured:
+                call.failed(misconfigured)
+            return call.reactions()
+
+    async def _answer_in(self, call: "_Call", trigger: DueTrigger) -> None:
+        if call.is_misconfigured(trigger.kind):
+            call.answered(trigger, None)
+            return
+        try:
+            reaction = await self.answers.answer(trigger)
+        except RecallogError as error:
+            self._failures.failed(trigger, error, RETRY_SECONDS)
+            call.failed(error, trigger.kind)
+            call.answered(trigger, None)
+        else:
+            self._failures.answered(trigger)
+            call.answered(trigger, reaction)
+
+    async def due(self) -> list[DueTrigger]:
+        """The triggers that are due now, as their reactors get them."""
+
+        def failed(error: RecallogError) -> None:
+            raise error
+
+        scopes = [_Scope(partition, None) for partition in await self._ends(None)]
+        return [each async for found, _ in self._due(scopes, {}, failed, skip_loops=False) for each in found]
+
+    def why(self, trigger: str, kind: str) -> str | None:
+        """Why a trigger is not answered, as far as this process knows; None: it is to be answered."""
+        reactor = self.answers.reactor_of(kind)
+        if reactor is None:
+            return "no reactor answers it"
+        if isinstance(reactor, Misconfigured):
+            return f"misconfigured: {reactor.error}"
+        failure = self._failures.of(trigger, kind)
+        if failure is None:
+            return None
+        if isinstance(failure.error, ModelMisconfigured):
+            return f"misconfigured: {failure.error}"
+        return f"failed {failure.count} {'time' if failure.count == 1 else 'times'}: {failure.error}"
 
     async def run(
         self, space: str | None, on_error: Callable[[RecallogError], float], published: asyncio.Event | None = None
@@ -103,30 +177,26 @@ class ReactorLoop:
         """Answer triggers as they become pending, in one space or in all, until cancelled.
 
         The first pass checks all spaces, further passes only spaces that have new events. `published` is set after each
-        append of this process; every `POLL_SECONDS` the ledger is checked for appends of others. `on_error` is called
-        with each error and returns the seconds to wait before the next try, or raises to end the run.
+        append of this process; every `POLL_SECONDS` the ledger is checked for appends of others. Answers that take time
+        are given beside the passes, which go on. `on_error` is called with each error and returns the seconds to wait
+        before the next try, or raises to end the run.
         """
-        published = published or asyncio.Event()
-        looked_at: dict[int, int] = {}
-        while True:
-            published.clear()
-            began = time.monotonic()
-            try:
-                ends = await self._ends(space)
-                if ends != looked_at:
-                    scopes = [
-                        scope
-                        for partition, end in ends.items()
-                        if (scope := await self._changed(space, partition, looked_at.get(partition, 0), end))
-                    ]
-                    if scopes:
-                        await self._react(scopes, None, skip_loops=True)
-                    looked_at = ends  # as they were before: events since then, such as the answers, need another look
-                    await asyncio.sleep(max(REST_SECONDS, time.monotonic() - began))
-            except RecallogError as error:
-                await asyncio.sleep(on_error(error))
-            with suppress(TimeoutError):
-                await asyncio.wait_for(published.wait(), POLL_SECONDS)
+        run = _Run(self, space, published or asyncio.Event())
+        try:
+            while True:
+                run.published.clear()
+                began = time.monotonic()
+                try:
+                    run.report(on_error)
+                    if await run.look():
+                        await asyncio.sleep(max(REST_SECONDS, time.monotonic() - began))
+                except RecallogError as error:
+                    await run.release()
+                    await asyncio.sleep(on_error(error))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(run.published.wait(), POLL_SECONDS)
+        finally:
+            await run.close()
 
     async def answer_due(self, space: str, agent: str, id_: str) -> Reaction | None:
         """Answer one trigger; None if it is not due any more, if no reactor answers it, or if its reactor leaves it.
@@ -134,15 +204,15 @@ class ReactorLoop:
         The caller ensures that this process does not answer it twice at the same time.
         """
         parsed = triggers.parse(id_)
-        if parsed is None or self._answers.reactor_of(parsed.kind) is None:
+        if parsed is None or self.answers.reactor_of(parsed.kind) is None:
             return None
         await self._ledger.open()
         # A trigger that was answered may still be due in views that are behind.
         await self._memory.catch_up(self._ledger.partition_of(space))
         if parsed.kind in triggers.RECURRING:  # whose reactors find out by its number
-            return await self._answers.answer(DueTrigger(id_, parsed.kind, space, agent, skip_loops=True))
+            return await self.answers.answer(DueTrigger(id_, parsed.kind, space, agent, skip_loops=True))
         work = await self._memory.standing(space, id_)
-        return None if work is None else await self._answers.answer(of_work(work, skip_loops=True))
+        return None if work is None else await self.answers.answer(of_work(work, skip_loops=True))
 
     async def tick(self, now: datetime) -> int:
         """Write a `clock.ticked` to each space in which work has fallen due by `now` and no event has happened since.
@@ -162,7 +232,7 @@ class ReactorLoop:
 
     def answers_by_rule(self, kind: str) -> bool:
         """Whether triggers of a kind are answered by a rule alone."""
-        reactor = self._answers.reactor_of(kind)
+        reactor = self.answers.reactor_of(kind)
         return reactor is not None and reactor.pure
 
     async def _ends(self, space: str | None) -> dict[int, int]:
@@ -187,34 +257,64 @@ class ReactorLoop:
                     changed.add(codec.decode(data).space)
         return _Scope(partition, sorted(changed)) if changed else None
 
-    async def _react(self, scopes: "Sequence[_Scope]", progress: Progress | None, skip_loops: bool) -> list[Reaction]:
-        async with self._lock():
-            ends = await self._ledger.ends()
-            # A trigger that was answered may still be due in views that are behind.
-            await gathered(self._memory.catch_up, [scope.partition for scope in scopes])
-            recurring = await self._recurring(scopes, skip_loops)
-            misconfigured: dict[str, ModelMisconfigured] = {}
-            reactions, answered = [], 0
-            # A model may take long, and what follows by a rule, such as the rest of an erasure, does not wait for it.
-            left: list[_Scope] = []
-            for by_rule in (True, False):
-                for scope in scopes if by_rule else left:
-                    async for found_due in self._work(scope, ends[scope.partition], skip_loops):
-                        triggers_due = [each for each in found_due if self._is_pure(each) == by_rule]
-                        if by_rule and len(triggers_due) < len(found_due) and scope not in left:
-                            left.append(scope)
-                        for number, trigger in enumerate(triggers_due, start=1):
-                            reactions.append(await self._answer_unless(misconfigured, trigger))
-                            if progress is not None:
-                                progress(answered + number, answered + len(triggers_due) + len(recurring))
-                        answered += len(triggers_due)
-            for number, trigger in enumerate(recurring, start=1):
-                reactions.append(await self._answer_unless(misconfigured, trigger))
-                if progress is not None:
-                    progress(answered + number, answered + len(recurring))
-            for error in misconfigured.values():
-                raise error
-            return [reaction for reaction in reactions if reaction is not None]
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Raises `LockTimeout` while this process or another one answers triggers."""
+        try:
+            async with asyncio.timeout(limits.LOCK_WAIT_SECONDS):
+                await self._in_process.acquire()
+        except TimeoutError:
+            raise LockTimeout(
+                "this process is answering triggers already; pending shows which are left. Try again later"
+            ) from None
+        try:
+            async with self._lock():
+                yield
+        finally:
+            self._in_process.release()
+
+    async def _due(
+        self,
+        scopes: "Sequence[_Scope]",
+        read_to: "_ReadTo",
+        failed: Callable[[RecallogError], None],
+        *,
+        skip_loops: bool,
+    ) -> AsyncIterator[tuple[list[DueTrigger], int]]:
+        """The triggers that are due, a few at a time, and how many will follow at least.
+
+        What follows by a rule comes first: a model may take long, and the rest of an erasure does not wait for it. Then
+        the other ones that one event made due, plans, and reflections. `read_to` has the keys to begin behind, and gets
+        those that were read. `failed` is called with the error of views of a user's projection; the others go on.
+        """
+        ends = await self._ledger.ends()
+        # A trigger that was answered may still be due in views that are behind.
+        await gathered(self._memory.catch_up, [scope.partition for scope in scopes])
+        recurring = await self._recurring(scopes, skip_loops)
+        begin = dict(read_to)
+        left: list[tuple[_Scope, int]] = []
+        for scope, group in product(scopes, range(self._memory.due_groups)):
+            try:
+                async for key, found in self._work(scope, group, ends, begin, skip_loops):
+                    by_rule = [each for each in found if self._is_pure(each)]
+                    if len(by_rule) < len(found) and (scope, group) not in left:
+                        left.append((scope, group))
+                    yield by_rule, len(recurring)
+                    read_to[scope.partition, group] = key
+            except RecallogError as error:
+                if group == 0:
+                    raise
+                failed(error)
+        for scope, group in left:
+            async for _, found in self._work(scope, group, ends, begin, skip_loops):
+                yield [each for each in found if not self._is_pure(each)], len(recurring)
+        yield recurring, 0
+
+    async def _answer_unless_closed(self, trigger: DueTrigger) -> None:
+        """Answer a trigger that was found a while ago. The reactors of numbered ones find out by the number."""
+        recheck = trigger.kind not in triggers.RECURRING and not self._is_pure(trigger)
+        if not recheck or await self._memory.standing(trigger.space, trigger.id) is not None:
+            await self.answers.answer(trigger)
 
     async def _recurring(self, scopes: "Sequence[_Scope]", skip_loops: bool) -> list[DueTrigger]:
         """The triggers that agents have again and again: plans, then reflections, each by space and agent."""
@@ -230,39 +330,28 @@ class ReactorLoop:
         ]
         return [DueTrigger(due.trigger, due.kind, due.space, due.agent, skip_loops) for due in found]
 
-    async def _answer_unless(
-        self, misconfigured: dict[str, ModelMisconfigured], trigger: DueTrigger
-    ) -> Reaction | None:
-        """The published answer; None if the model for this kind of trigger is misconfigured.
-
-        That is for an operator to correct. Other kinds are answered all the same.
-        """
-        if trigger.kind in misconfigured:
-            return None
-        try:
-            return await self._answers.answer(trigger)
-        except ModelMisconfigured as error:
-            misconfigured[trigger.kind] = error
-            return None
-
     def _is_pure(self, trigger: DueTrigger) -> bool:
         return self.answers_by_rule(trigger.kind)
 
-    async def _work(self, scope: "_Scope", end: int, skip_loops: bool) -> AsyncIterator[list[DueTrigger]]:
-        """The triggers that events before the offset `end` made due, a few at a time: answers may make others due."""
-        after = None
+    async def _work(
+        self, scope: "_Scope", group: int, ends: Sequence[int], begin: "_ReadTo", skip_loops: bool
+    ) -> AsyncIterator[tuple[str, list[DueTrigger]]]:
+        """The triggers that events before the end made due, a few at a time behind the last one's key: answers may make
+        others due."""
+        after = begin.get((scope.partition, group))
         while True:
-            work = await self._memory.work(scope.partition, after)
-            rows = [row for row in work.rows if row.offset < end]
-            ours = [row for row in rows if scope.spaces is None or row.space in scope.spaces]
-            yield [of_work(row, skip_loops=skip_loops) for row in ours]
-            after = work.after
-            if after is None or len(rows) < len(work.rows):
+            work = await self._memory.work(scope.partition, group, after)
+            items = [(key, row) for key, row in work.items if row.offset < ends[scope.partition]]
+            if items:
+                after = items[-1][0]
+                ours = [row for _, row in items if scope.spaces is None or row.space in scope.spaces]
+                yield after, [of_work(row, skip_loops=skip_loops) for row in ours]
+            if work.last or len(items) < len(work.items):
                 return
 
     async def close(self) -> None:
         """Close the reactors."""
-        await self._answers.close()
+        await self.answers.close()
 
 
 class _Scope(NamedTuple):
@@ -270,6 +359,145 @@ class _Scope(NamedTuple):
 
     partition: int
     spaces: Sequence[str] | None
+
+
+_ReadTo = dict[tuple[int, int], str]
+"""The last key of `due.now` that was read, by partition and group."""
+
+
+class _Call:
+    """What one call of `react` has answered, in the order in which the triggers were found."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._reactions: dict[str, Reaction | None] = {}
+        self._errors: list[RecallogError] = []
+        self._misconfigured = set[str]()
+        self._answered = self._to_answer = 0
+
+    def found(self, triggers_due: Sequence[DueTrigger], further: int) -> None:
+        self._reactions |= dict.fromkeys((each.id for each in triggers_due), None)
+        self._to_answer = len(self._reactions) + further
+
+    def answered(self, trigger: DueTrigger, reaction: Reaction | None) -> None:
+        self._reactions[trigger.id] = reaction
+        self._answered += 1
+        if self._progress is not None:
+            self._progress(self._answered, self._to_answer)
+
+    def failed(self, error: RecallogError, kind: str | None = None) -> None:
+        """A trigger stays due. That a model is misconfigured is for an operator to correct: its kind is left."""
+        if kind is not None and isinstance(error, ModelMisconfigured):
+            self._misconfigured.add(kind)
+        self._errors.append(error)
+
+    def is_misconfigured(self, kind: str) -> bool:
+        return kind in self._misconfigured
+
+    def reactions(self) -> list[Reaction]:
+        """The answers. Raises the first error."""
+        for error in self._errors:
+            raise error
+        return [reaction for reaction in self._reactions.values() if reaction is not None]
+
+
+class _Run:
+    """The state of `ReactorLoop.run` between its passes."""
+
+    def __init__(self, loop: ReactorLoop, space: str | None, published: asyncio.Event) -> None:
+        self.published = published
+        self._loop = loop
+        self._space = space
+        self._lanes = Lanes(self._answer, loop._at_once)
+        self._failed: list[tuple[DueTrigger | None, RecallogError]] = []
+        self._looked_at: dict[int, int] = {}
+        self._read_to: _ReadTo = {}
+        self._left_out = False
+        """Whether a reactor had too many triggers that wait: some are to be read again."""
+        self._held = AsyncExitStack()
+        self._holds = False
+
+    def report(self, on_error: Callable[[RecallogError], float]) -> None:
+        """Call `on_error` with the errors since the last call, equal ones once."""
+        self._lanes.check()
+        failed, self._failed = self._failed, []
+        waits: dict[tuple[type[RecallogError], str], float] = {}
+        for trigger, error in failed:
+            same = type(error), str(error)
+            if same not in waits:
+                waits[same] = on_error(error)
+            if trigger is not None:
+                self._loop._failures.failed(trigger, error, waits[same])
+
+    async def look(self) -> bool:
+        """Have answered what is due where something has changed; whether it has."""
+        if not len(self._lanes):
+            await self.release()
+            self._read_to = {}
+        if self._left_out and len(self._lanes) < _WAITING_MAX // 2:
+            self._left_out, self._read_to, self._looked_at = False, {}, {}
+        if self._loop._failures.take_passed():
+            self._read_to, self._looked_at = {}, {}
+        ends = await self._loop._ends(self._space)
+        if ends == self._looked_at:
+            return False
+        scopes = [
+            scope
+            for partition, end in ends.items()
+            if (scope := await self._loop._changed(self._space, partition, self._looked_at.get(partition, 0), end))
+        ]
+        if scopes:
+            await self._hold()
+            read_to = dict(self._read_to)
+            async for found, _ in self._loop._due(scopes, read_to, self._views_failed, skip_loops=True):
+                for trigger in found:
+                    await self._take(trigger)
+            self._read_to = read_to
+            if not len(self._lanes):
+                await self.release()
+        self._looked_at = ends  # as they were before: events since then, such as the answers, need another look
+        return True
+
+    def _views_failed(self, error: RecallogError) -> None:
+        self._failed.append((None, error))
+
+    async def _take(self, trigger: DueTrigger) -> None:
+        reactor = self._loop.answers.reactor_of(trigger.kind)
+        if reactor is None or trigger.id in self._lanes or self._loop._failures.waits(trigger):
+            return
+        if reactor.pure or reactor.immediate:
+            await self._answer(trigger)
+        elif self._lanes.of_reactor(reactor) < _WAITING_MAX:
+            self._lanes.add(reactor, trigger)
+        else:
+            self._left_out = True
+
+    async def _answer(self, trigger: DueTrigger) -> None:
+        try:
+            await self._loop._answer_unless_closed(trigger)
+        except RecallogError as error:
+            self._failed.append((trigger, error))
+            self.published.set()
+        else:
+            self._loop._failures.answered(trigger)
+
+    async def _hold(self) -> None:
+        """Hold the lock, which is held as long as triggers are being answered."""
+        if not self._holds:
+            await self._held.enter_async_context(self._loop._alone())
+            self._holds = True
+
+    async def release(self) -> None:
+        """Let others react, unless triggers are being answered."""
+        if self._holds and not len(self._lanes):
+            self._holds = False
+            await self._held.aclose()
+
+    async def close(self) -> None:
+        """Cancel what is being answered, and release the lock."""
+        await self._lanes.cancel()
+        self._holds = False
+        await self._held.aclose()
 
 
 def _tick(due: Scheduled, now: datetime) -> Event:

@@ -1,6 +1,6 @@
 """The reactor port: from a trigger that is due to the events that answer it.
 
-A reactor asks a model, or applies a rule, and returns events. It writes nothing itself: `loop.ReactorLoop` gives the
+A reactor asks a model, or applies a rule, and returns events. It writes nothing itself: `answering.Answers` gives the
 events their ids, publishes them, and closes the trigger.
 """
 
@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from recallog_schemas import Event
 
@@ -19,7 +19,7 @@ class DueTrigger:
 
     id: str
     kind: str
-    """For example `reflection.due`, see `recallog_schemas.triggers`."""
+    """For example `reflection.due`, see `recallog_schemas.triggers`, or a name of a user's projection."""
     space: str
     agent: str
     """The agent that is to answer: all events of the answer are its own."""
@@ -34,9 +34,11 @@ class DueTrigger:
     session: str | None = None
     """The session of that event."""
     texts: Sequence[tuple[str, str]] = ()
-    """Of a migration: the texts to keep, each with the path where it stands in working memory."""
+    """Of a migration: the texts to keep, each with the path where it stands in working memory. Of a trigger of a user's
+    projection: what it names."""
     entries: Sequence[str] = ()
-    """Of a retraction: the ids of the entries that name a retracted one as a source."""
+    """Of a retraction: the ids of the entries that name a retracted one as a source. Of a summary: those of the
+    archived entries. Of a trigger of a user's projection: what it names."""
     since: int = -1
     """Of an extraction: the offset at which the agent's turn before ended in the session; -1 if it is the first one."""
     offset: int = -1
@@ -52,6 +54,12 @@ class Reactor(ABC):
     """Whether the answer follows from the trigger alone. Such a reactor is asked again after a crash, and its events
     take the time, the turn and the session of the trigger's cause. The answer of any other reactor that was interrupted
     is closed with the events that were written, so that no model is asked twice."""
+    immediate: bool = False
+    """Whether it answers at once, without waiting for a model or a server. Such triggers are answered one after another
+    in their order, and the others beside them, several at a time."""
+
+    def attach(self, memory: Any) -> None:  # noqa: B027 - many reactors need no memory
+        """Called once, before the first trigger, with the `recallog.Memory` whose triggers it answers."""
 
     @abstractmethod
     async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
@@ -60,9 +68,11 @@ class Reactor(ABC):
         Their ids and causes are set when they are published. A last event whose id is that of the trigger's answer
         closes the trigger; otherwise a `reaction.done` is added, which does.
 
-        After any other exception than a `RecallogError`, after an `InvalidEvent`, and after a `ModelFailed`, the
-        trigger is closed with `reaction.failed`. It stays due after a further `RecallogError`, which ends the look.
-        A `ModelMisconfigured` is raised once the other reactors have answered.
+        After any other exception than a `RecallogError`, after an `InvalidEvent`, after a `ModelFailed`, and after the
+        deadline (`RECALLOG_REACTOR_DEADLINE_SECONDS`), the trigger is closed with `reaction.failed`. After a further
+        `RecallogError` it stays due and is tried again later; after a `ModelMisconfigured` all triggers of its kind
+        wait. Other triggers are answered meanwhile. It may be called again for the same trigger, and several calls may
+        run at the same time, each for another agent.
         """
 
     async def close(self) -> None:  # noqa: B027 - most reactors have nothing to close

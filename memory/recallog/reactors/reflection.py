@@ -38,6 +38,7 @@ class ReflectionReactor(Reactor):
         self._memory = memory
         self._reflector = reflector
         self._sleep = sleep
+        self.immediate = reflector.immediate
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
         due = await self._memory.reflection(trigger.space, trigger.agent)

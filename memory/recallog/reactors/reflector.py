@@ -8,6 +8,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from recallog.reactors.asking import Sleep, one_line, repeated
 from recallog_schemas import limits
@@ -57,6 +58,9 @@ class ReflectionAnswer:
 
 class Reflector(ABC):
     """Makes beliefs. Implement it for a model or a rule of your own; `ask` calls it."""
+
+    immediate: ClassVar[bool] = False
+    """Whether it answers at once, without a model or a server: agents are then answered one after another."""
 
     @abstractmethod
     async def reflect(self, request: ReflectionRequest) -> ReflectionAnswer:

@@ -95,7 +95,11 @@ class QueryRouter:
         raise InvariantViolation("the last try neither answered nor raised")
 
     async def of_all(
-        self, query: Callable[[ReadSession], Awaitable[list[Result]]], *, only: int | None = None
+        self,
+        query: Callable[[ReadSession], Awaitable[list[Result]]],
+        *,
+        only: int | None = None,
+        views: ProjectionGroup | None = None,
     ) -> list[Result]:
         """The results of all partitions, in their order, or of the partition `only`; several are read at once.
 
@@ -105,7 +109,7 @@ class QueryRouter:
         if only is not None:
             positions.check_partition(len(partitions), only, "partition")
             partitions = [only]
-        answers = await gathered(lambda partition: self.of_partition(partition, query), partitions)
+        answers = await gathered(lambda partition: self.of_partition(partition, query, views), partitions)
         return [item for answer in answers for item in answer]
 
     async def _travel(self, space: str, as_of: AsOf) -> ReadSession:

@@ -1,6 +1,7 @@
 """The list of the built-in projections."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from recallog_projections.projection import Projection
 from recallog_projections.views.activity import Activity
@@ -14,6 +15,7 @@ from recallog_projections.views.graph.projection import Graph
 from recallog_projections.views.insights import Insights
 from recallog_projections.views.items import Items
 from recallog_projections.views.outline import OutlineProjection
+from recallog_projections.views.own_due import NamesDue, OwnDue
 from recallog_projections.views.reflection import Reflection
 from recallog_projections.views.salience import Salience
 from recallog_projections.views.scene import Scene
@@ -67,5 +69,8 @@ def all_builtin(projections: Sequence[Projection]) -> bool:
 
 
 def with_settings(projection: Projection) -> list[Projection]:
-    """A user's projection together with the settings, which it may read to determine visibility."""
-    return [projection, SettingsProjection()]
+    """A user's projection together with what it makes due, if it has a method `due`, and with the settings, which it
+    may read to determine visibility."""
+    names_due = callable(getattr(projection, "due", None))
+    due: list[Projection] = [OwnDue(projection, cast(NamesDue, projection))] if names_due else []
+    return [projection, *due, SettingsProjection()]

@@ -116,8 +116,7 @@ class Due:
             return (_turn_key(event), RowKey(settings.AGENTS.name, event.space, event.agent))
         if event.kind == PLAN:
             return ()
-        trigger = triggers.named_by(event)
-        return () if trigger is None else (RowKey(STANDING.name, event.space, "", trigger.id),)
+        return closing_needs(record)
 
     def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
         event = record.event
@@ -137,10 +136,7 @@ class Due:
             if _extracts(rows, event):
                 yield RowKey(STANDING.name, event.space, "", _extraction(event).id)
             return
-        trigger = triggers.named_by(event)
-        standing = rows.get(STANDING, event.space, "", trigger.id) if trigger is not None else None
-        if standing is not None:
-            yield RowKey(NOW.name, "", "", standing.key)
+        yield from closed_needs(rows, record)
 
     def apply(self, rows: Rows, record: Record) -> None:
         if not record.reached:
@@ -154,7 +150,7 @@ class Due:
         elif record.event.kind == PLAN:
             _summarise(rows, record)
         else:
-            _close(rows, record)
+            close(rows, record)
 
 
 def now_key(offset: int, space: str, trigger: Trigger, agent: str, part: int = 0) -> str:
@@ -197,14 +193,27 @@ def work_of(record: Record, trigger: Trigger, agent: str) -> Work:
     return Work(trigger.kind, event.space, agent, trigger.id, record.offset, event.id, at, event.turn, event.session)
 
 
-def _close(rows: Rows, record: Record) -> None:
+def closing_needs(record: Record) -> Iterable[RowKey]:
+    """The rows that say whether the trigger stands that the event closes."""
+    trigger = triggers.named_by(record.event)
+    return () if trigger is None else (RowKey(STANDING.name, record.event.space, "", trigger.id),)
+
+
+def closed_needs(rows: Rows, record: Record) -> Iterable[RowKey]:
+    """The row of the trigger that the event closes."""
+    for need in closing_needs(record):
+        standing = rows.get(STANDING, *need[1:])
+        if standing is not None:
+            yield RowKey(NOW.name, "", "", standing.key)
+
+
+def close(rows: Rows, record: Record) -> None:
     """Delete the row of the trigger that the event closes."""
-    event = record.event
-    trigger = triggers.named_by(event)
-    standing = rows.get(STANDING, event.space, "", trigger.id) if trigger is not None else None
-    if trigger is not None and standing is not None:
-        rows.delete(NOW, "", "", standing.key)
-        rows.delete(STANDING, event.space, "", trigger.id)
+    for need in closing_needs(record):
+        standing = rows.get(STANDING, *need[1:])
+        if standing is not None:
+            rows.delete(NOW, "", "", standing.key)
+            rows.delete(STANDING, *need[1:])
 
 
 # Migration: when a session ends, what its agents want to keep of their working memory becomes entries.

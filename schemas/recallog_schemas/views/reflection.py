@@ -1,6 +1,7 @@
 """Beliefs, due reflections, and the answers of a reactor."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Self
 
 from recallog_schemas import triggers
@@ -123,7 +124,7 @@ class PendingTrigger(View):
     """What is due: reflection.due, migration.due (a session ended, whose working memory holds what its agent wants to
     keep), retraction.due (an erasure reaches what was made from its dependents), extraction.due (a turn ended, from
     which facts are extracted), consolidation.due (entries with a tier are to be moved or archived), or summary.due
-    (such entries were archived)."""
+    (such entries were archived); or a name of a projection of your own."""
     trigger: str
     """The id of the trigger."""
     events: int
@@ -131,17 +132,25 @@ class PendingTrigger(View):
     entries, turns or plans that the answer is about."""
     threshold: int | None
     """The number of events that makes a reflection due; None for other kinds."""
+    since: datetime | None = None
+    """Since when it is due: the time of the event, or of the plan, that made it due. None for a reflection if the views
+    have dropped that event, and for those after the first 100."""
+    why: str | None = None
+    """Why it is not answered, as far as this process knows: no reactor answers it, its model is misconfigured, or it
+    has failed; None if a reactor is to answer it."""
 
     def format(self) -> str:
-        """Space, agent, kind and numbers in one line."""
-        return f"{self.space}  {self.agent}  {self.kind}  {self.amount}"
+        """Space, agent, kind and numbers in one line; since when it is due, and why it is not answered."""
+        since = "" if self.since is None else f"  since {self.since:%Y-%m-%d %H:%M:%S}"
+        why = "" if self.why is None else f"  ({one_line(self.why)})"
+        return f"{self.space}  {self.agent}  {self.kind}  {self.amount}{since}{why}"
 
     @property
     def amount(self) -> str:
         """What the trigger is about, as a number."""
         if self.threshold is not None:
             return f"{self.events:,} of {self.threshold:,} events"
-        one, more = _AMOUNTS.get(self.kind, ("entry", "entries"))
+        one, more = _AMOUNTS.get(self.kind, ("entry", "entries") if self.kind in triggers.KINDS else ("item", "items"))
         return f"{self.events:,} {one if self.events == 1 else more}"
 
 

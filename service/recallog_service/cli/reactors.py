@@ -1,7 +1,8 @@
 """`react`: answers due triggers, once or as they fall due."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 import typer
@@ -11,8 +12,9 @@ from recallog import Memory, ReactionsView, Settings
 from recallog.following.entries import entries_of, follow
 from recallog.reactors.loop import POLL_SECONDS, RETRY_SECONDS
 from recallog_schemas.errors import LockTimeout, RecallogError
-from recallog_schemas.views import Reaction
+from recallog_schemas.views import PendingTrigger, Reaction
 from recallog_schemas.views.reflection import FAILURES
+from recallog_service import loading
 from recallog_service.cli import console, terminal, unknown_names
 from recallog_service.cli.control_characters import harmless
 from recallog_service.cli.rendering import print_based_on
@@ -42,6 +44,14 @@ def react_command(
         str | None,
         typer.Option(envvar="RECALLOG_REFLECTOR_MODEL", help="Name of the model, if the reflector is a URL."),
     ] = None,
+    reactors: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE:NAME", help="Reactors of your own, in Python. May be repeated."),
+    ] = None,
+    projections: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE:NAME", help="Projections of your own that make triggers due. May be repeated."),
+    ] = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
@@ -56,6 +66,10 @@ def react_command(
     including private thoughts, are sent to that host, which must support OpenAI's
     chat completions. The API key is read from RECALLOG_REFLECTOR_API_KEY.
 
+    Reactors of your own answer the triggers of their kinds, in place of the
+    built-in ones. MODULE:NAME is a class, a function without arguments, an object,
+    or a list of these; the module may be in the working directory.
+
     The exit code is 1 if a reflection failed (the failure is recorded as its
     answer), and 3 if the reflector's settings are wrong or another process is
     reacting. With --follow the command continues after failures.
@@ -68,41 +82,56 @@ def react_command(
                 await memory.pending(space)
         return terminal.settings(home, reflector=reflector, reflector_model=model)
 
-    async def work() -> ReactionsView:
-        async with Memory.open(await ready()) as memory:
+    def opened(settings: Settings) -> Memory:
+        return Memory.open(
+            settings, reactors=loading.reactors(reactors or ()), projections=loading.projections(projections or ())
+        )
+
+    async def work() -> tuple[ReactionsView, Sequence[PendingTrigger]]:
+        async with _closed(opened(await ready())) as memory:
             with terminal.bar("reacting", "triggers") as advance:
                 reactions = await memory.react(space, progress=advance)
             if space is not None and not reactions:
                 await unknown_names.refuse_unknown(memory, {"space": space})
-            return reactions
+            return reactions, () if reactions else tuple(await memory.pending(space))
 
     async def follow_triggers() -> None:
         await terminal.until_it_exists(home)
-        await _follow(await ready(), space, as_json)
+        settings = await ready()
+        async with _closed(opened(settings)) as memory:
+            await _follow(memory, settings, space, as_json)
 
     if follow_due:
         terminal.run_until_stopped(follow_triggers, as_json=as_json)
         return
-    reactions = terminal.run(work, as_json=as_json)
+    reactions, left = terminal.run(work, as_json=as_json)
     if as_json:
         terminal.print_json(reactions)
     elif not reactions:
-        console.out.print("no trigger is due")
+        console.out.print("no trigger was answered; due:" if left else "no trigger is due")
+        for trigger in left:
+            terminal.print_lines(trigger.format())
     for reaction in () if as_json else reactions:
         _print_reaction(reaction)
     raise typer.Exit(0 if reactions.ok else 1)
 
 
-async def _follow(settings: Settings, space: str | None, as_json: bool) -> None:
+@asynccontextmanager
+async def _closed(memory: Memory) -> AsyncIterator[Memory]:
+    """A memory that is closed at the end, and that answers nothing in the background: the command does."""
+    try:
+        yield memory
+    finally:
+        await memory.close()
+
+
+async def _follow(memory: Memory, settings: Settings, space: str | None, as_json: bool) -> None:
     """Answer what falls due and print new answers of the ledger, until cancelled or until a permanent error."""
-    async with Memory.open(settings) as memory:
-        begins = dict(enumerate(await memory.admin.ledger_ends()))
-        where = "all spaces" if space is None else space
-        reflector = "offline" if settings.reflector == "extractive" else f"with {settings.reflector_model}"
-        terminal.note(f"answering due reflections in {where}, {reflector}; Ctrl-C ends the command")
-        await _until_first_ends(
-            _show_answers(memory, begins, space, as_json), memory.keep_reacting(space, _ReportErrors())
-        )
+    begins = dict(enumerate(await memory.admin.ledger_ends()))
+    where = "all spaces" if space is None else space
+    reflector = "offline" if settings.reflector == "extractive" else f"with {settings.reflector_model}"
+    terminal.note(f"answering due reflections in {where}, {reflector}; Ctrl-C ends the command")
+    await _until_first_ends(_show_answers(memory, begins, space, as_json), memory.keep_reacting(space, _ReportErrors()))
 
 
 async def _until_first_ends(*works: Coroutine[Any, Any, None]) -> None:

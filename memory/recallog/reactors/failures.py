@@ -1,0 +1,62 @@
+"""Failures of this process: triggers that could not be answered and stay due, and when they are tried again."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from recallog.reactors.reactor import DueTrigger
+from recallog_schemas import limits
+from recallog_schemas.errors import ModelMisconfigured, RecallogError
+
+_WAIT_SECONDS_MAX = 600.0
+"""The longest wait before the next try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a trigger could not be answered."""
+
+    count: int
+    """How many tries have failed in a row."""
+    error: RecallogError
+    """The last one's error."""
+    again_at: float
+    """When it is tried again, on the clock of `Failures`."""
+
+
+class Failures:
+    """The failures of triggers, and of all triggers of a kind whose model is misconfigured."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._by_id: dict[str, Failure] = {}
+        self._looked_at = float("-inf")
+
+    def failed(self, trigger: DueTrigger, error: RecallogError, wait_seconds: float) -> None:
+        """A try has failed. The next one is in `wait_seconds`, twice as late after each further failure."""
+        id_ = trigger.kind if isinstance(error, ModelMisconfigured) else trigger.id
+        before = self._by_id.pop(id_, None)
+        count = 1 if before is None else before.count + 1
+        again_at = self._clock() + min(wait_seconds * 2.0 ** min(count - 1, 30), _WAIT_SECONDS_MAX)
+        self._by_id[id_] = Failure(count, error, again_at)
+        while len(self._by_id) > limits.REACTION_FAILURES_KEPT:
+            del self._by_id[next(iter(self._by_id))]
+
+    def answered(self, trigger: DueTrigger) -> None:
+        """The trigger was answered, or left by its reactor."""
+        self._by_id.pop(trigger.id, None)
+        self._by_id.pop(trigger.kind, None)
+
+    def waits(self, trigger: DueTrigger) -> bool:
+        """Whether the next try is later."""
+        now = self._clock()
+        return any(found.again_at > now for id_ in (trigger.id, trigger.kind) if (found := self._by_id.get(id_)))
+
+    def of(self, trigger: str, kind: str) -> Failure | None:
+        """The failure of a trigger, or of its kind."""
+        return self._by_id.get(trigger) or self._by_id.get(kind)
+
+    def take_passed(self) -> bool:
+        """Whether the time of a next try has passed since the last call."""
+        before, self._looked_at = self._looked_at, self._clock()
+        return any(before < failure.again_at <= self._looked_at for failure in self._by_id.values())

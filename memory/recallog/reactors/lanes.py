@@ -1,0 +1,107 @@
+"""Lanes: triggers whose answers take time, several at a time, and one after another for each agent."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+
+from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog_streams.concurrency import ended
+
+_Lane = tuple[Reactor, str, str]
+"""Reactor, space and agent."""
+
+
+class Lanes:
+    """Runs `answer` for triggers: at most `at_once` for each reactor, and for each of its agents one at a time.
+
+    So a model that is slow or away delays neither the other reactors nor, unless that many are asked, the other agents.
+    Agents take turns.
+    """
+
+    def __init__(self, answer: Callable[[DueTrigger], Awaitable[None]], at_once: int) -> None:
+        """What `answer` raises is raised by `below` and `check`; nothing is started after it."""
+        self._answer = answer
+        self._at_once = at_once
+        self._ids = set[str]()
+        self._lanes = dict[_Lane, deque[DueTrigger]]()
+        """A lane is there as long as one of its triggers runs or waits."""
+        self._ready = dict[Reactor, deque[_Lane]]()
+        self._tasks = dict[asyncio.Task[None], Reactor]()
+        self._of_reactor = Counter[Reactor]()
+        """How many triggers of each run or wait."""
+        self._changed = asyncio.Event()
+        self._error: BaseException | None = None
+
+    def __len__(self) -> int:
+        """How many triggers run or wait."""
+        return len(self._ids)
+
+    def __contains__(self, id_: str) -> bool:
+        """Whether the trigger with this id runs or waits."""
+        return id_ in self._ids
+
+    def of_reactor(self, reactor: Reactor) -> int:
+        """How many triggers of a reactor run or wait."""
+        return self._of_reactor[reactor]
+
+    def add(self, reactor: Reactor, trigger: DueTrigger) -> None:
+        """Have a trigger answered, unless it runs or waits already."""
+        if trigger.id in self._ids:
+            return
+        self._ids.add(trigger.id)
+        self._of_reactor[reactor] += 1
+        lane = reactor, trigger.space, trigger.agent
+        if lane in self._lanes:
+            self._lanes[lane].append(trigger)
+            return
+        self._lanes[lane] = deque([trigger])
+        self._ready.setdefault(reactor, deque()).append(lane)
+        self._start(reactor)
+
+    def _start(self, reactor: Reactor) -> None:
+        ready = self._ready[reactor]
+        running = sum(each is reactor for each in self._tasks.values())
+        for _ in range(min(len(ready), self._at_once - running)):
+            lane = ready.popleft()
+            task = asyncio.create_task(self._answer_next(lane), name="recallog-reaction")
+            self._tasks[task] = reactor
+
+    async def _answer_next(self, lane: _Lane) -> None:
+        trigger = self._lanes[lane].popleft()
+        try:
+            await self._answer(trigger)
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            self._error = self._error or error
+        finally:
+            self._ids.discard(trigger.id)
+            self._of_reactor[lane[0]] -= 1
+            self._finish(lane)
+
+    def _finish(self, lane: _Lane) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._tasks.pop(task, None)
+        if self._lanes[lane]:
+            self._ready[lane[0]].append(lane)
+        else:
+            del self._lanes[lane]
+        if self._error is None:
+            self._start(lane[0])
+        self._changed.set()
+
+    def check(self) -> None:
+        """Raise the first error, if there was one."""
+        if self._error is not None:
+            raise self._error
+
+    async def below(self, count: int) -> None:
+        """Wait until fewer than `count` triggers run or wait."""
+        while len(self) >= count and self._error is None:
+            self._changed.clear()
+            await self._changed.wait()
+        self.check()
+
+    async def cancel(self) -> None:
+        """Drop what waits, cancel what runs, and wait for its end."""
+        self._error = self._error or asyncio.CancelledError()  # nothing is started any more
+        await ended(*self._tasks)

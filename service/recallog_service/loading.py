@@ -1,0 +1,55 @@
+"""Objects of a user's own that an option names: `--reactors module:name`."""
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from recallog.extending import Projection, Reactor
+from recallog_schemas.errors import SettingsError
+
+
+def reactors(names: Sequence[str]) -> list[Reactor]:
+    """The reactors that `names` lead to, each `module:name`. See `_loaded`."""
+    return [each for name in names for each in _loaded("--reactors", name, "reactor", _is_reactor)]
+
+
+def projections(names: Sequence[str]) -> list[Projection]:
+    """The projections that `names` lead to, each `module:name`. See `_loaded`."""
+    return [each for name in names for each in _loaded("--projections", name, "projection", _is_projection)]
+
+
+def _loaded(option: str, spec: str, what: str, is_one: Callable[[object], bool]) -> Sequence[Any]:
+    """What `spec` names: a class or a function, which is called without arguments, an object, or a list of these.
+
+    The module is also looked for in the working directory. Raises `SettingsError`.
+    """
+    module, _, name = spec.partition(":")
+    if not module or not name:
+        raise SettingsError(f"{option} {spec}: should be module:name, for example village.reactors:greeter")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found: Any = importlib.import_module(module)
+        for attribute in name.split("."):
+            found = getattr(found, attribute)
+        made = [_made(each, is_one) for each in (found if isinstance(found, list | tuple) else [found])]
+    except Exception as error:  # code of users may raise anything
+        raise SettingsError(f"{option} {spec}: {type(error).__name__}: {error}") from error
+    flat = [each for one in made for each in (one if isinstance(one, list | tuple) else [one])]
+    for each in flat:
+        if not is_one(each):
+            raise SettingsError(f"{option} {spec}: {each!r} is no {what}")
+    return flat
+
+
+def _made(found: Any, is_one: Callable[[object], bool]) -> Any:
+    return found() if isinstance(found, type) or (callable(found) and not is_one(found)) else found
+
+
+def _is_reactor(found: object) -> bool:
+    return isinstance(found, Reactor)
+
+
+def _is_projection(found: object) -> bool:
+    return not isinstance(found, type) and callable(getattr(found, "apply", None))

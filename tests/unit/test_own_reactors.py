@@ -1,0 +1,614 @@
+"""Reactors of users' own: in place of built-in ones, for triggers of their projections, and beside slow and failing
+ones."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from recallog import Event, Memory, Settings
+from recallog.composition import assemble
+from recallog.extending import Due, DueTrigger, Reactor, Record, ReflectionAnswer, ReflectionRequest, Reflector, Rows
+from recallog.reactors import loop
+from recallog.reactors.failures import Failures
+from recallog.reactors.lanes import Lanes
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.tables import RowKey
+from recallog_schemas import codec, triggers
+from recallog_schemas.errors import InvalidArgument, ModelFailed, ModelMisconfigured, StorageUnavailable
+from recallog_streams.ledgers.memory import MemoryLedger
+from support.cli import Result, recallog
+from support.events import event, run
+
+SPACE = "village"
+T0 = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+class Promises:
+    """What an agent promises is to be kept."""
+
+    name: ClassVar[str] = "promises"
+    version: ClassVar[int] = 1
+    kinds: ClassVar[frozenset[str]] = frozenset({"agent.spoke"})
+    tables = ()
+    kind: ClassVar[str] = "promise.due"
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        return ()
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        """Keeps no rows."""
+
+    def due(self, rows: Rows, record: Record) -> Iterable[Due]:
+        for number, sentence in enumerate(record.event.text.split(".")):
+            if "promise" in sentence:
+                yield Due(self.kind, record.event.agent, part=str(number), texts=(("said", sentence.strip()),))
+
+
+class Keeping(Reactor):
+    """Thinks of what was promised."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"promise.due"})
+
+    def __init__(self) -> None:
+        self.asked: list[DueTrigger] = []
+        self.memory: Memory | None = None
+        self.closed = 0
+
+    def attach(self, memory: Memory) -> None:
+        self.memory = memory
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
+        self.asked.append(trigger)
+        return [thought(trigger, text) for _, text in trigger.texts]
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+def thought(trigger: DueTrigger, text: str) -> Event:
+    return event("agent.thought", space=trigger.space, agent=trigger.agent, payload={"text": text})
+
+
+def said(text: str, **fields: Any) -> Event:
+    return event(payload={"text": text}, **fields)
+
+
+async def all_events(memory: Memory) -> list[Event]:
+    return [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
+
+
+@asynccontextmanager
+async def opened(memory: Memory) -> AsyncIterator[Memory]:
+    """A memory that answers nothing in the background."""
+    try:
+        yield memory
+    finally:
+        await memory.close()
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 20.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not await condition():
+            await asyncio.sleep(0.01)
+
+
+# Triggers of a projection.
+
+
+@pytest.mark.parametrize("unique_ids", [True, False])
+def test_what_a_projection_makes_due_is_answered_once_and_closed(unique_ids: bool) -> None:
+    async def work() -> None:
+        components = assemble(MemoryLedger(unique_ids=unique_ids), lambda namespace: MemoryStore(), own=[Promises()])
+        async with opened(Memory(components, reactors=[reactor := Keeping()])) as memory:
+            promise = said("I promise bread. Hm. I promise cake", session="x1", turn=3, at=T0)
+            await memory.publish_many([promise, promise, said("Bread!")])
+            pending = await memory.pending()
+            assert [(due.kind, due.agent, due.events, due.since, due.why) for due in pending] == [
+                ("promise.due", "baker", 1, T0, None)
+            ] * 2
+            assert [reaction.text for reaction in await memory.react()] == ["1 event", "1 event"]
+            assert [trigger.texts for trigger in reactor.asked] == [
+                (("said", "I promise bread"),), (("said", "I promise cake"),),
+            ]  # fmt: skip
+            (asked, _) = reactor.asked
+            assert (asked.cause, asked.at, asked.turn, asked.session) == (promise.id, T0, 3, "x1")
+            assert reactor.memory is memory
+            assert not await memory.pending()
+            before = await all_events(memory)
+            assert [each.text for each in before if each.kind == "agent.thought"] == [
+                "I promise bread", "I promise cake",
+            ]  # fmt: skip
+            await memory.admin.rebuild()
+            assert not await memory.pending()
+            assert not await memory.react()
+            assert await all_events(memory) == before
+            assert (await memory.admin.verify()).ok
+
+    run(work())
+
+
+def test_a_trigger_without_a_reactor_stays_due_and_pending_says_why() -> None:
+    async def work() -> None:
+        async with Memory.in_memory(projections=[Promises()]) as memory:
+            await memory.publish(said("I promise bread", at=T0))
+            assert not await memory.react()
+            (due,) = await memory.pending(SPACE)
+            assert due.why == "no reactor answers it"
+            assert due.format() == (
+                "village  baker  promise.due  1 item  since 2026-03-01 00:00:00  (no reactor answers it)"
+            )
+            assert not await memory.pending("town")
+
+    run(work())
+
+
+@pytest.mark.parametrize("kind", ["summary.due", "reflection.due", "promise", "Promise.due"])
+def test_a_projection_cannot_make_something_due_that_is_not_its_own(kind: str) -> None:
+    class Wrong(Promises):
+        pass
+
+    Wrong.kind = kind  # type: ignore[misc]
+
+    async def work() -> None:
+        async with Memory.in_memory(projections=[Wrong()]) as memory:
+            await memory.publish(said("I promise bread"))
+            assert not await memory.pending()
+            (letter,) = await memory.admin.dead_letters()
+            assert "cannot name a trigger of your own" in letter.detail
+
+    run(work())
+
+
+def test_a_projection_that_is_added_later_makes_due_what_happened_before(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await memory.publish(said("I promise bread"))
+        for answers in (1, 0):
+            async with opened(Memory.open(tmp_path, projections=[Promises()], reactors=[Keeping()])) as memory:
+                assert len(await memory.react()) == answers
+
+    run(work())
+
+
+def test_views_of_a_projection_that_cannot_be_read_do_not_stop_the_built_in_triggers() -> None:
+    class Away(MemoryStore):
+        async def pointer(self, partition: int) -> Any:
+            raise StorageUnavailable("it is away")
+
+        read = scan = read_current = pointer  # type: ignore[assignment]
+
+    async def work() -> None:
+        ledger = MemoryLedger()
+        components = assemble(
+            ledger, lambda namespace: Away() if namespace == "promises" else MemoryStore(), own=[Promises()]
+        )
+        async with opened(Memory(components, reactors=[Keeping()])) as memory:
+            await memory.publish_many([*turn_with_a_note(), said("I promise bread")])
+            with suppress(StorageUnavailable):
+                await memory.react()
+            assert [each.kind for each in await all_events(memory)].count("reaction.done") >= 1
+
+    run(work())
+
+
+# Reactors in place of built-in ones.
+
+
+def turn_with_a_note(agent: str = "baker", session: str = "x1") -> list[Event]:
+    note = {"namespace": ["session", session], "key": "k", "value": "NOTE: flour is low"}
+    return [
+        event("item.put", agent=agent, payload=note),
+        event("session.ended", agent=agent, session=session, payload={}),
+    ]
+
+
+class Dropping(Keeping):
+    """Keeps no notes."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({triggers.MIGRATION})
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
+        self.asked.append(trigger)
+        return []
+
+
+def test_a_reactor_of_ones_own_stands_in_place_of_the_built_in_one() -> None:
+    async def work() -> None:
+        async with opened(Memory.in_memory(reactors=[reactor := Dropping()])) as memory:
+            await memory.publish_many(turn_with_a_note())
+            (reaction,) = await memory.react()
+            assert (reaction.kind, reaction.text) == ("reaction.done", "0 events")
+            assert [trigger.kind for trigger in reactor.asked] == ["migration.due"]
+            assert not (await memory.long_term.list(SPACE, "baker")).entries
+        assert reactor.closed == 1
+
+    run(work())
+
+
+def test_reactors_answer_in_the_background_of_an_open_memory() -> None:
+    async def work() -> None:
+        async with Memory.in_memory(projections=[Promises()], reactors=[Keeping()]) as memory:
+            await memory.publish(said("I promise bread"))
+
+            async def answered() -> bool:
+                return "agent.thought" in [each.kind for each in await all_events(memory)]
+
+            await until(answered)
+
+    run(work())
+
+
+class Other(Keeping):
+    """Answers the same kind."""
+
+
+@pytest.mark.parametrize(
+    ("reactors", "path"),
+    [
+        ("Keeping", "reactors"),
+        (7, "reactors"),
+        ([Keeping], "reactors.0"),
+        ([Keeping(), "x"], "reactors.1"),
+        ([Keeping(), Other()], "reactors.1"),
+    ],
+)
+def test_what_is_no_reactor_is_refused(reactors: Any, path: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        Memory.in_memory(reactors=reactors)
+    assert refused.value.path == path
+
+
+# Slow and failing ones.
+
+
+class Waiting(Reflector):
+    """Never answers for the slow agents."""
+
+    def __init__(self, *slow: str) -> None:
+        self.slow = slow
+        self.asked: list[str] = []
+
+    async def reflect(self, request: ReflectionRequest) -> ReflectionAnswer:
+        self.asked.append(request.agent)
+        if request.agent in self.slow:
+            await asyncio.Event().wait()
+        return ReflectionAnswer("So it is.", [each.id for each in request.evidence])
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+def reflecting(*agents: str) -> list[Event]:
+    return [
+        each
+        for agent in agents
+        for each in (
+            event("agent.configured", agent=agent, payload={"reflection_threshold": 1}),
+            event("world.observed", agent="narrator", audience=(agent,)),
+        )
+    ]
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "POLL_SECONDS", 0.01)
+
+
+@pytest.mark.usefixtures("often")
+def test_a_slow_model_delays_neither_rules_nor_the_reflections_of_other_agents() -> None:
+    async def work() -> None:
+        reflector = Waiting("baker")
+        async with Memory.in_memory(reactors=True, reflector=reflector) as memory:
+            await memory.publish_many(reflecting("baker", "miller"))
+
+            async def believes() -> bool:
+                return bool((await memory.beliefs(SPACE, "miller")).beliefs)
+
+            await until(believes)
+            await memory.publish_many(turn_with_a_note("smith"))
+
+            async def keeps() -> bool:
+                return bool((await memory.long_term.list(SPACE, "smith")).entries)
+
+            await until(keeps)
+            await memory.publish_many(reflecting("smith"))
+
+            async def reflects() -> bool:
+                return bool((await memory.beliefs(SPACE, "smith")).beliefs)
+
+            await until(reflects)
+            assert reflector.asked.count("baker") == 1
+            assert "baker" in [due.agent for due in await memory.pending()]
+
+    run(work())
+
+
+def test_an_answer_that_takes_longer_than_the_deadline_has_failed(tmp_path: Path) -> None:
+    async def work() -> None:
+        settings = Settings(home=tmp_path, reactor_deadline_seconds=0.2)
+        async with Memory.open(settings, reflector=Waiting("baker")) as memory:
+            await memory.publish_many(reflecting("baker", "miller"))
+            reactions = await memory.react()
+            assert [(each.agent, each.kind) for each in reactions] == [
+                ("baker", "reflection.failed"), ("miller", "agent.reflected"),
+            ]  # fmt: skip
+            assert reactions[0].text == "no answer within 0.2 s"
+
+    run(work())
+
+
+class Failing(Keeping):
+    """Fails for some agents, so many times."""
+
+    def __init__(self, error: Exception, *agents: str, times: int = 1_000) -> None:
+        super().__init__()
+        self.error, self.agents, self.times = error, agents, times
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
+        if trigger.agent in self.agents and self.times > 0:
+            self.times -= 1
+            raise self.error
+        return await super().answer(trigger)
+
+
+def test_one_failure_stops_no_others_and_pending_counts_the_tries() -> None:
+    async def work() -> None:
+        reactor = Failing(StorageUnavailable("it is away"), "baker")
+        async with opened(Memory.in_memory(projections=[Promises()], reactors=[reactor])) as memory:
+            await memory.publish_many([said("I promise", agent=agent) for agent in ("baker", "miller", "smith")])
+            for tries in ("1 time", "2 times"):
+                with pytest.raises(StorageUnavailable):
+                    await memory.react()
+                (due,) = await memory.pending()
+                assert (due.agent, due.why) == ("baker", f"failed {tries}: it is away")
+            assert sorted(trigger.agent for trigger in reactor.asked) == ["miller", "smith"]
+            reactor.times = 0
+            assert len(await memory.react()) == 1
+            assert not await memory.pending()
+
+    run(work())
+
+
+@pytest.mark.usefixtures("often")
+def test_in_the_background_a_trigger_that_failed_is_tried_again_and_others_are_answered(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(loop, "RETRY_SECONDS", 0.05)
+
+    async def work() -> None:
+        reactor = Failing(StorageUnavailable("it is away"), "baker", times=2)
+        async with Memory.in_memory(projections=[Promises()], reactors=[reactor]) as memory:
+            await memory.publish_many([said("I promise", agent=agent) for agent in ("baker", "miller")])
+
+            async def done() -> bool:
+                return not await memory.pending()
+
+            await until(done)
+            assert [trigger.agent for trigger in reactor.asked] == ["miller", "baker"]
+            assert caplog.text.count("it is away") == 2
+
+    run(work())
+
+
+def test_a_misconfigured_model_stops_its_own_kind_only() -> None:
+    async def work() -> None:
+        reactor = Failing(ModelMisconfigured("no key"), "baker", "miller")
+        async with opened(Memory.in_memory(projections=[Promises()], reactors=[reactor])) as memory:
+            promises = [said("I promise", agent=agent) for agent in ("baker", "miller")]
+            await memory.publish_many([*promises, *turn_with_a_note("smith")])
+            with pytest.raises(ModelMisconfigured):
+                await memory.react()
+            assert {(due.kind, due.why) for due in await memory.pending()} == {("promise.due", "misconfigured: no key")}
+            assert (await memory.long_term.list(SPACE, "smith")).entries
+
+    run(work())
+
+
+def test_a_model_that_cannot_be_made_stops_its_own_kind_only(tmp_path: Path) -> None:
+    """The loop was not built at all, and erasures waited for the name of a model."""
+
+    async def work() -> None:
+        async with Memory.open(Settings(home=tmp_path, reflector="http://127.0.0.1:1")) as memory:
+            await memory.publish_many([*reflecting("baker"), *turn_with_a_note("smith")])
+            with pytest.raises(ModelMisconfigured, match="RECALLOG_REFLECTOR_MODEL"):
+                await memory.react()
+            assert (await memory.long_term.list(SPACE, "smith")).entries
+            (due,) = await memory.pending()
+            assert due.why is not None
+            assert due.why.startswith("misconfigured: the reflector is an endpoint")
+
+    run(work())
+
+
+def test_what_an_own_reactor_cannot_answer_is_closed_with_the_reason() -> None:
+    async def work() -> None:
+        for error, reason in ((ModelFailed("no words", retryable=False), "no words"), (KeyError("x"), "KeyError: 'x'")):
+            reactor = Failing(error, "baker")
+            async with opened(Memory.in_memory(projections=[Promises()], reactors=[reactor])) as memory:
+                await memory.publish(said("I promise"))
+                (reaction,) = await memory.react()
+                assert (reaction.kind, reaction.text) == ("reaction.failed", reason)
+                assert not await memory.pending()
+
+    run(work())
+
+
+def test_since_when_a_reflection_is_due() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.publish(event("agent.configured", payload={"reflection_threshold": 2}, at=T0))
+            for minute in range(1, 50):
+                await memory.publish(event("world.observed", agent="narrator", at=T0.replace(minute=minute)))
+            (due,) = await memory.pending()
+            assert due.since == T0.replace(minute=2)
+
+    run(work())
+
+
+# Lanes and failures.
+
+
+def trigger_of(agent: str, number: int = 0) -> DueTrigger:
+    return DueTrigger(f"{agent}-{number}", "promise.due", SPACE, agent)
+
+
+def test_of_a_reactor_so_many_run_at_a_time_and_of_an_agent_one() -> None:
+    async def work() -> None:
+        running: list[str] = []
+        most, order = 0, []
+
+        async def answer(trigger: DueTrigger) -> None:
+            nonlocal most
+            assert trigger.agent not in running
+            running.append(trigger.agent)
+            most = max(most, len(running))
+            await asyncio.sleep(0)
+            running.remove(trigger.agent)
+            order.append(trigger.id)
+
+        lanes, reactor = Lanes(answer, 3), Keeping()
+        for agent in range(5):
+            for number in range(4):
+                lanes.add(reactor, trigger_of(str(agent), number))
+        lanes.add(reactor, trigger_of("0"))
+        assert (len(lanes), lanes.of_reactor(reactor), "0-0" in lanes) == (20, 20, True)
+        await lanes.below(1)
+        assert most == 3
+        assert len(order) == 20
+        for agent in range(5):
+            assert [each for each in order if each.startswith(f"{agent}-")] == [f"{agent}-{n}" for n in range(4)]
+        assert (len(lanes), lanes.of_reactor(reactor)) == (0, 0)
+
+    run(work())
+
+
+def test_a_reactor_whose_triggers_all_hang_leaves_the_others_their_places() -> None:
+    async def work() -> None:
+        answered: list[str] = []
+
+        async def answer(trigger: DueTrigger) -> None:
+            if trigger.agent.startswith("slow"):
+                await asyncio.Event().wait()
+            answered.append(trigger.agent)
+
+        lanes = Lanes(answer, 2)
+        hanging, quick = Keeping(), Keeping()
+        for number in range(5):
+            lanes.add(hanging, trigger_of(f"slow-{number}"))
+        lanes.add(quick, trigger_of("quick"))
+        await lanes.below(6)
+        assert answered == ["quick"]
+        await lanes.cancel()
+
+    run(work())
+
+
+def test_an_unexpected_error_ends_the_lanes() -> None:
+    async def work() -> None:
+        async def answer(trigger: DueTrigger) -> None:
+            raise ZeroDivisionError
+
+        lanes = Lanes(answer, 1)
+        for number in range(3):
+            lanes.add(Keeping(), trigger_of("baker", number))
+        with pytest.raises(ZeroDivisionError):
+            await lanes.below(1)
+        await lanes.cancel()
+
+    run(work())
+
+
+def test_each_further_failure_doubles_the_wait() -> None:
+    now = 100.0
+    failures, trigger = Failures(lambda: now), trigger_of("baker")
+    for wait in (10, 20, 40, 80, 160, 320, 600, 600):
+        failures.failed(trigger, StorageUnavailable("away"), 10.0)
+        now += wait - 1
+        assert (failures.waits(trigger), failures.take_passed()) == (True, False)
+        now += 1
+        assert (failures.waits(trigger), failures.take_passed(), failures.take_passed()) == (False, True, False)
+    assert not failures.waits(trigger_of("miller"))
+    failures.answered(trigger)
+    assert failures.of(trigger.id, trigger.kind) is None
+    failures.failed(trigger, ModelMisconfigured("no key"), 10.0)
+    assert failures.waits(trigger_of("miller"))
+
+
+# The command.
+
+
+def clean(result: Result) -> Result:
+    assert result.code == 0, result
+    return result
+
+
+MODULE = """
+from recallog import Event
+from recallog.extending import Due, Reactor
+
+class Promises:
+    name, version, tables, kinds = "promises", 1, (), frozenset({"agent.spoke"})
+
+    def needs(self, record):
+        return ()
+
+    def apply(self, rows, record):
+        pass
+
+    def due(self, rows, record):
+        yield Due("promise.due", record.event.agent)
+
+class Keeping(Reactor):
+    kinds = frozenset({"promise.due"})
+
+    async def answer(self, trigger):
+        return [Event(space=trigger.space, agent=trigger.agent, kind="agent.thought", payload={"text": "I keep it."})]
+
+def several():
+    return [Keeping()]
+
+both = [Keeping, Keeping()]
+nothing = 7
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "own_promises.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(__import__("sys").modules, "own_promises", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["Keeping", "several"])
+def test_react_with_reactors_and_projections_of_ones_own(module: Path, name: str) -> None:
+    clean(recallog("publish", "village", "baker", "agent.spoke", "I promise bread", "--home", module))
+    react = ["react", "--home", module, "--projections", "own_promises:Promises"]
+    without = clean(recallog(*react)).out
+    assert without.startswith("no trigger was answered; due:\nvillage  baker  promise.due  1 item  since ")
+    assert "(no reactor answers it)" in without
+    assert "reaction.done  1 event" in clean(recallog(*react, "--reactors", f"own_promises:{name}")).out
+    assert clean(recallog(*react, "--reactors", f"own_promises:{name}")).out == "no trigger is due\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("own_promises", "should be module:name"),
+        ("own_promises:missing", "AttributeError"),
+        ("no_such_module:x", "ModuleNotFoundError"),
+        ("own_promises:nothing", "7 is no reactor"),
+        ("own_promises:both", "reactors.0 answers promise.due too"),
+    ],
+)
+def test_what_names_no_reactor_is_refused(module: Path, name: str, problem: str) -> None:
+    clean(recallog("publish", "village", "baker", "agent.spoke", "I promise bread", "--home", module))
+    result = recallog("react", "--home", module, "--reactors", name)
+    assert result.code != 0
+    assert problem in result.err.replace("\n", " ")
