@@ -282,8 +282,8 @@ class _Printer:
     def aged(self, aged: days.Aged) -> None:
         _heading("10  Days pass")
         out.print(
-            "That evening the widow notes what may matter, and for how long: in the tiers fast, slow and glacial.\nEach "
-            "day a plan moves what was used to a faster tier, and what was not to a slower one. On the first "
+            "That evening the widow notes what may matter, and for how long: in the tiers fast, slow and glacial.\n"
+            "Each day a plan moves what was used to a faster tier, and what was not to a slower one. On the first "
             f"{days.ASKED_UNTIL} days she asks:"
         )
         out.print(f"  {days.QUESTION}\n", markup=False, style="bold")
