@@ -2,7 +2,7 @@
 
 import asyncio
 import multiprocessing
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,37 +10,15 @@ import pytest
 
 from recallog import IdConflict, InvalidArgument, Memory, Refused
 from recallog.access import MemoryAccess
-from recallog.composition import assemble
 from recallog.settings import Settings
-from recallog_projections.stores.memory import MemoryStore
-from recallog_schemas import Event, Position, codec, limits
-from recallog_streams.ledgers.memory import MemoryLedger
+from recallog_schemas import Event, limits
 from support.cli import recallog
 from support.events import event, run
+from support.twice import events_of, once, twice
 
 A = ("s", "a")
 B = ("s", "b")
 Check = Callable[[Memory], Awaitable[object]]
-
-
-class TwiceLedger(MemoryLedger):
-    """A ledger to which each event is delivered twice, as by a producer that did not hear of its success."""
-
-    def __init__(self) -> None:
-        super().__init__(unique_ids=False)
-
-    async def append(self, events: Sequence[Event]) -> list[Position]:
-        positions = await super().append(events)
-        await super().append(events)
-        return positions
-
-
-def once() -> Memory:
-    return Memory.in_memory()
-
-
-def twice() -> Memory:
-    return Memory(assemble(TwiceLedger(), lambda _: MemoryStore()))
 
 
 @pytest.fixture(params=[once, twice], ids=["once", "delivered twice"])
@@ -63,12 +41,6 @@ def tell(request: pytest.FixtureRequest) -> Callable[[Callable[[Memory], Awaitab
         return run(whole())
 
     return told
-
-
-async def events_of(memory: Memory) -> list[Event]:
-    """The events of the ledger, each once."""
-    found = [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
-    return list({each.id: each for each in found}.values())
 
 
 async def told(memory: Memory, agent: str = "a", **options: Any) -> list[tuple[str, str]]:

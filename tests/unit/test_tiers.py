@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 
 from recallog import Memory
-from recallog.composition import assemble
-from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views.tiers import rules
-from recallog_schemas import Event, Position, codec, triggers
+from recallog_schemas import Event, Position, triggers
 from recallog_schemas.views import Consolidation
-from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
+from support.twice import events_of, once, twice
 
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -21,26 +19,6 @@ DAY = timedelta(days=1)
 A = ("s", "a")
 Work = Callable[[Memory], Awaitable[Callable[[Memory], Awaitable[object]] | None]]
 Tell = Callable[[Work], list[Event]]
-
-
-class TwiceLedger(MemoryLedger):
-    """A ledger to which each event is delivered twice, as by a producer that did not hear of its success."""
-
-    def __init__(self) -> None:
-        super().__init__(unique_ids=False)
-
-    async def append(self, events: Sequence[Event]) -> list[Position]:
-        positions = await super().append(events)
-        await super().append(events)
-        return positions
-
-
-def once() -> Memory:
-    return Memory.in_memory()
-
-
-def twice() -> Memory:
-    return Memory(assemble(TwiceLedger(), lambda _: MemoryStore()))
 
 
 @pytest.fixture(params=[once, twice], ids=["once", "delivered twice"])
@@ -63,12 +41,6 @@ def tell(request: pytest.FixtureRequest) -> Tell:
         return run(whole())
 
     return told
-
-
-async def events_of(memory: Memory) -> list[Event]:
-    """The events of the ledger, each once."""
-    found = [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
-    return list({each.id: each for each in found}.values())
 
 
 def kept(id_: str, tier: str | None, at: datetime = T0, *, agent: str = "a", **payload: Any) -> Event:
