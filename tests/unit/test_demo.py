@@ -10,7 +10,7 @@ from recallog_projections.views.settings import SpaceSettings
 from recallog_projections.views.visibility import sees
 from recallog_schemas import codec
 from recallog_schemas.errors import RecallogError
-from recallog_service.demo import facts, lesson, village
+from recallog_service.demo import days, facts, lesson, village
 from support.cli import recallog, spawn
 from support.events import event, run
 
@@ -41,6 +41,8 @@ def test_the_demo_runs_twice_in_one_folder_and_all_its_claims_hold(tmp_path: Pat
         assert tuple(seen["facts_drawn"]) == facts.FACTS
         assert tuple(seen["facts_over_two_hops"]) == facts.HOPS
         assert seen["facts_after_update"] == [*facts.HOPS[:2], facts.UPDATED]
+        assert [day["finger"] for day in seen["days"]] == days.PASSED["finger"].split()
+        assert seen["days_summaries"] == [days.SUMMARY]
         assert seen["changes_found_in_ledger"] == [f"0:0 to 0:{len(village.recording()) - 1}"]
         assert seen["digest_before"] == seen["digest_after_rebuild"]
     assert (tmp_path / ".recallog" / "demo" / "ledger.db").exists()
@@ -68,6 +70,11 @@ def test_it_continues_by_words_if_the_index_cannot_start(tmp_path: Path) -> None
 def test_the_lesson_is_in_the_prompts_between_its_learning_and_its_erasure(tmp_path: Path) -> None:
     learned = run(lesson.learn_and_forget(tmp_path))
     assert learned.as_expected, learned
+
+
+def test_notes_age_by_their_use_and_their_tier(tmp_path: Path) -> None:
+    aged = run(days.let_days_pass(tmp_path))
+    assert aged.as_expected, aged
 
 
 def test_an_index_that_was_left_behind_is_removed_before_the_next_run(tmp_path: Path) -> None:

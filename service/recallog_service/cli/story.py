@@ -17,7 +17,7 @@ from recallog_service.cli import terminal
 from recallog_service.cli.console import out
 from recallog_service.cli.rendering import print_verified
 from recallog_service.cli.terminal import Json
-from recallog_service.demo import facts, lesson, village
+from recallog_service.demo import days, facts, lesson, village
 
 
 def register(app: typer.Typer) -> None:
@@ -71,6 +71,9 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="recallog-demo-") as folder:
             drawn = await facts.draw_and_follow(Path(folder))
         printer.drawn(drawn)
+        with tempfile.TemporaryDirectory(prefix="recallog-demo-") as folder:
+            aged = await days.let_days_pass(Path(folder))
+        printer.aged(aged)
         before, kept = await memory.admin.verify(), await memory.admin.digest()
         damaged = await village.corrupt_and_verify(home, memory)
         printer.damage(damaged)
@@ -90,6 +93,7 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
         and recalled.as_expected
         and learned.as_expected
         and drawn.as_expected
+        and aged.as_expected
         and [finding.problem for finding in damaged.ledger] == ["changed"]
         and any(address.startswith(f"episodic.own / {village.SPACE} / {village.KNOWER}") for address in found)
         and rebuilt.clean
@@ -122,6 +126,8 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
         "facts_question": facts.QUESTION,
         "facts_over_two_hops": [hit.text for hit in drawn.linked.hits],
         "facts_after_update": [hit.text for hit in drawn.updated.hits],
+        "days": aged.days,
+        "days_summaries": aged.summaries,
         "changes_found_in_ledger": [f"{finding.first} to {finding.last}" for finding in damaged.ledger],
         "damage_found_at": found,
         "digest_before": before.digest,
@@ -273,12 +279,32 @@ class _Printer:
         out.print(f"  {drawn.updated.hits[-1].text}", markup=False, style="green")
         out.print(f"  {drawn.before.hits[-1].text}", markup=False, style="dim")
 
+    def aged(self, aged: days.Aged) -> None:
+        _heading("10  Days pass")
+        out.print(
+            "That evening the widow notes what may matter, and for how long: in the tiers fast, slow and glacial.\n"
+            "Each day a plan moves what was used to a faster tier, and what was not to a slower one. On the first "
+            f"{days.ASKED_UNTIL} days she asks:"
+        )
+        out.print(f"  {days.QUESTION}\n", markup=False, style="bold")
+        table = Table(box=None, padding=(0, 1))
+        table.add_column("")
+        for number in range(1, days.DAYS + 1):
+            table.add_column(f"day {number}", style="dim")
+        for id_, (text, _, _) in days.NOTED.items():
+            table.add_row(text, *(day[id_] for day in aged.days))
+        out.print(table)
+        out.print("\nWhat was archived is left in one line:")
+        self._entries(aged.summaries, "green")
+        same = "[green]the same[/]" if aged.same_after_rebuild else "[red]DIFFERENT[/]"
+        out.print(f"The views are built again from the ledger: the tiers are {same}, and no plan is made again.")
+
     def _entries(self, lines: list[str], style: str) -> None:
         for line in lines:
             out.print(f"  {line}", markup=False, style=style)
 
     def damage(self, report: VerifyReport) -> None:
-        _heading("10  The past is edited")
+        _heading("11  The past is edited")
         out.print(
             "With SQLite, the third ruling in the ledger was changed: the smith now [red]is guilty[/]. So was a "
             "memory\nof the teacher in a view, and both have correct checksums. `recallog verify`:"
@@ -286,7 +312,7 @@ class _Printer:
         print_verified(report)
 
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None:
-        _heading("11  Delete every view")
+        _heading("12  Delete every view")
         out.print("The ledger was restored; the views were deleted and folded again from offset zero.")
         for digest in after.digests:
             style = "green" if digest.matches else "red"
@@ -325,6 +351,7 @@ class _Silent(_Printer):
     def learned(self, learned: lesson.Learned) -> None: ...
 
     def drawn(self, drawn: facts.Drawn) -> None: ...
+    def aged(self, aged: days.Aged) -> None: ...
     def damage(self, report: VerifyReport) -> None: ...
     def rebuilt(self, before: VerifyReport, after: VerifyReport) -> None: ...
     def ending(self, home: Path, ok: bool) -> None: ...
