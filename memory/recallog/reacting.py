@@ -124,7 +124,9 @@ class LoopMemory:
             await views.access.catch_up(partition, Position(partition, end - 1), self._access.progress)
 
     async def standing(self, space: str, trigger: str) -> Work | None:
-        for views in self._groups:
+        for number, views in enumerate(self._groups):
+            if number:
+                await self._catch_up(views, self._access.components.ledger.partition_of(space))
             found = await self._access.router.of_space(
                 space, lambda reading: due.standing(reading, space, trigger), views=views
             )

@@ -8,9 +8,11 @@ import asyncio
 import hashlib
 import logging
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import mode
 
@@ -19,6 +21,7 @@ from recallog.components import Components
 from recallog.composition import address_of, compose
 from recallog.index.live_index import LiveIndex
 from recallog.index.semantic_index import IndexInProcess
+from recallog.reactors.reactor import Reactor
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.query_router import QueryRouter
 from recallog_projections.projection import Projection
@@ -49,15 +52,23 @@ TICK_SECONDS = 10.0
 _log = logging.getLogger("recallog.worker")
 
 
+class Own(NamedTuple):
+    """What a user adds to a worker."""
+
+    projections: Sequence[Projection] = ()
+    reactors: Callable[[], Sequence[Reactor]] = tuple
+    """Makes the reactors: they are closed and made again where the connection to Kafka is."""
+
+
 class Role(mode.Service):
     """One role of a worker process. It runs until the process stops."""
 
-    def __init__(self, settings: Settings, projections: Sequence[Projection], metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, own: Own, metrics: Metrics) -> None:
         super().__init__()
         self.settings = settings.model_copy(
             update={"deadline_seconds": max(DEADLINE_SECONDS, settings.deadline_seconds)}
         )
-        self.projections = projections
+        self.own = own
         self.metrics = metrics
         self.stopping = StopSignal()
         self.why = "not started"
@@ -126,7 +137,7 @@ class Maintaining(Role):
     async def work(self) -> None:
         failures = 0
         while not self.stopping:
-            components = compose(self.settings, self.projections, processed=self.metrics.processed)
+            components = compose(self.settings, self.own.projections, processed=self.metrics.processed)
             try:
                 await self._maintain(components)
             except LedgerMismatch as error:
@@ -161,9 +172,9 @@ class Maintaining(Role):
 class Projecting(Maintaining):
     """Maintains the views, and publishes the triggers that are due in them."""
 
-    def __init__(self, settings: Settings, projections: Sequence[Projection], metrics: Metrics) -> None:
-        super().__init__(settings, projections, metrics)
-        self._publisher: TriggerPublisher | None = None
+    def __init__(self, settings: Settings, own: Own, metrics: Metrics) -> None:
+        super().__init__(settings, own, metrics)
+        self._publishers: Sequence[TriggerPublisher] = ()
 
     @property
     def label(self) -> str:
@@ -172,12 +183,15 @@ class Projecting(Maintaining):
 
     @property
     def problems(self) -> list[str]:
-        of_triggers = [] if self._publisher is None or not self._publisher.problem else [self._publisher.problem]
-        return super().problems + of_triggers
+        of_triggers = dict.fromkeys(publisher.problem for publisher in self._publishers if publisher.problem)
+        return [*super().problems, *of_triggers]
 
     @property
     def unanswered(self) -> Mapping[int, int]:
-        return {} if self._publisher is None else self._publisher.unanswered
+        found = Counter[int]()
+        for publisher in self._publishers:
+            found.update(publisher.unanswered)
+        return found
 
     def projectors(self, components: Components) -> Sequence[tuple[str, LiveProjector]]:
         address = address_of(self.settings.ledger or "")
@@ -191,14 +205,25 @@ class Projecting(Maintaining):
     @asynccontextmanager
     async def beside(self, components: Components) -> AsyncIterator[Sequence["asyncio.Task[None]"]]:
         topic = TriggerTopic(address_of(self.settings.ledger or ""), components.ledger.partitions)
-        router = QueryRouter(components.ledger, components.views, None)
-        _, built_in = self.lives[0]
-        self._publisher = TriggerPublisher(router, built_in, topic, self.metrics.published)
-        publishing = asyncio.create_task(self._publisher.run(self.stopping), name="recallog-triggers")
+        lives = dict(self.lives)
+        self._publishers = [
+            TriggerPublisher(
+                QueryRouter(components.ledger, views, None),
+                lives[views.name],
+                topic,
+                self.metrics.published,
+                recurring=views is components.views,
+            )
+            for views in components.due_groups()
+        ]
+        publishing = [
+            asyncio.create_task(publisher.run(self.stopping), name="recallog-triggers")
+            for publisher in self._publishers
+        ]
         try:
-            yield (publishing,)
+            yield publishing
         finally:
-            await ended(publishing)
+            await ended(*publishing)
             await topic.close()
 
 
@@ -226,8 +251,8 @@ class Indexing(Maintaining):
 class Reacting(Role):
     """Answers triggers with reactors, as Faust agents, and lets time pass in silent spaces."""
 
-    def __init__(self, settings: Settings, projections: Sequence[Projection], metrics: Metrics) -> None:
-        super().__init__(settings, projections, metrics)
+    def __init__(self, settings: Settings, own: Own, metrics: Metrics) -> None:
+        super().__init__(settings, own, metrics)
         self._handler: Handler | None = None
 
     @property
@@ -251,7 +276,8 @@ class Reacting(Role):
             failures, self.why = 0, ""
 
         while not self.stopping:
-            memory = Memory.open(self.settings, projections=self.projections)
+            # Not entered by `async with`: the agents answer, and nothing else in the background.
+            memory = Memory.open(self.settings, projections=self.own.projections, reactors=self.own.reactors())
             try:
                 await self._answer(memory, started)
             except (RecallogError, AgentsFailed) as error:
@@ -265,7 +291,7 @@ class Reacting(Role):
     async def _answer(self, memory: Memory, started: "agents.Started") -> None:
         """Answer triggers until the worker stops, or until the clients of the agents fail."""
         address = address_of(self.settings.ledger or "")
-        components = compose(self.settings, self.projections)
+        components = compose(self.settings, self.own.projections)
         topic = TriggerTopic(address, components.ledger.partitions)
         try:
             await topic.create()

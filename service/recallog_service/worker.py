@@ -8,7 +8,7 @@ with what it has written; reactors are Faust agents. Start it with `recallog wor
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import faust
@@ -18,10 +18,11 @@ from faust.web import Request, Response, View
 
 from recallog import Settings
 from recallog.composition import address_of
+from recallog.reactors.reactor import Reactor
 from recallog_projections.projection import Projection
 from recallog_schemas.errors import SettingsError
 from recallog_service.metrics import Metrics
-from recallog_service.roles import Indexing, Projecting, Reacting, Role
+from recallog_service.roles import Indexing, Own, Projecting, Reacting, Role
 
 ROLES: Mapping[str, type[Role]] = {"views": Projecting, "index": Indexing, "reactors": Reacting}
 """By name: what a worker can do."""
@@ -42,8 +43,14 @@ class App(faust.App):
         """Creates none: a worker writes no files, and may lack permission to write to its working directory."""
 
 
-def build(settings: Settings, projections: Sequence[Projection] = (), only: Sequence[str] = ()) -> faust.App:
-    """The app of one worker process. It also maintains the views of your own `projections`.
+def build(
+    settings: Settings,
+    projections: Sequence[Projection] = (),
+    only: Sequence[str] = (),
+    reactors: Callable[[], Sequence[Reactor]] = tuple,
+) -> faust.App:
+    """The app of one worker process. It also maintains the views of your own `projections`, and answers triggers with
+    your own reactors, which `reactors` makes.
 
     `only` names its roles; by default it has all of `ROLES`, the index if the settings name one. Raises
     `SettingsError`.
@@ -69,7 +76,7 @@ def build(settings: Settings, projections: Sequence[Projection] = (), only: Sequ
     # report that once.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     metrics = Metrics()
-    roles = {name: ROLES[name](settings, projections, metrics) for name in names}
+    roles = {name: ROLES[name](settings, Own(projections, reactors), metrics) for name in names}
     for role in roles.values():
         app.service(role)  # type: ignore[arg-type]  # takes an instance as well
 

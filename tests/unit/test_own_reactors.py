@@ -18,8 +18,8 @@ from recallog.reactors.failures import Failures
 from recallog.reactors.lanes import Lanes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.tables import RowKey
-from recallog_schemas import codec, triggers
-from recallog_schemas.errors import InvalidArgument, ModelFailed, ModelMisconfigured, StorageUnavailable
+from recallog_schemas import codec, limits, triggers
+from recallog_schemas.errors import InvalidArgument, LockTimeout, ModelFailed, ModelMisconfigured, StorageUnavailable
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.cli import Result, recallog
 from support.events import event, run
@@ -324,6 +324,72 @@ def test_a_slow_model_delays_neither_rules_nor_the_reflections_of_other_agents()
             await until(reflects)
             assert reflector.asked.count("baker") == 1
             assert "baker" in [due.agent for due in await memory.pending()]
+
+    run(work())
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("in_background", [True, False])
+def test_a_backlog_that_does_not_fit_in_memory_is_answered_all_the_same(
+    in_background: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "_WAITING_MAX", 4)
+
+    class Slow(Keeping):
+        async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
+            await asyncio.sleep(0)
+            return await super().answer(trigger)
+
+    async def work() -> None:
+        memory = Memory.in_memory(projections=[Promises()], reactors=[reactor := Slow()])
+        await memory.publish_many([said("I promise", agent=f"agent-{number}") for number in range(150)])
+
+        async def done() -> bool:
+            return not await memory.pending()
+
+        async with memory if in_background else opened(memory):
+            if not in_background:
+                assert len(await memory.react()) == 150
+            await until(done)
+            assert sorted(trigger.agent for trigger in reactor.asked) == sorted(f"agent-{n}" for n in range(150))
+
+    run(work())
+
+
+@pytest.mark.usefixtures("often")
+def test_a_call_of_react_beside_the_background_asks_nobody_twice() -> None:
+    class Slow(Keeping):
+        async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
+            events = await super().answer(trigger)
+            await asyncio.sleep(0.02)
+            return events
+
+    async def work() -> None:
+        async with Memory.in_memory(projections=[Promises()], reactors=[reactor := Slow()]) as memory:
+            for number in range(5):
+                await memory.publish_many([said("I promise", agent=f"agent-{number}-{each}") for each in range(3)])
+                await asyncio.sleep(0.01)
+                await memory.react()
+            assert not await memory.pending()
+            assert len(reactor.asked) == len({trigger.id for trigger in reactor.asked}) == 15
+
+    run(work())
+
+
+def test_a_process_that_is_reacting_already_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LOCK_WAIT_SECONDS", 0.05)
+
+    class Nested(Keeping):
+        async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
+            assert self.memory is not None
+            with pytest.raises(LockTimeout, match="this process is answering triggers already"):
+                await self.memory.react()
+            return await super().answer(trigger)
+
+    async def work() -> None:
+        async with opened(Memory.in_memory(projections=[Promises()], reactors=[Nested()])) as memory:
+            await memory.publish(said("I promise"))
+            assert [reaction.kind for reaction in await memory.react()] == ["reaction.done"]
 
     run(work())
 

@@ -1,9 +1,11 @@
 """The publisher of triggers: what it sends, again and when, and what it never sends."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import ClassVar
 
 from recallog import Event
+from recallog.extending import Due, Projection, Record, RowKey, Rows
 from recallog.queries import due
 from recallog.reading.projection_group import BUILT_IN, ProjectionGroup
 from recallog.reading.query_router import QueryRouter
@@ -44,10 +46,11 @@ class Topic:
 class World:
     """One worker, its publisher, and a topic."""
 
-    def __init__(self) -> None:
+    def __init__(self, own: Projection | None = None) -> None:
+        """With `own`, the views are those of a projection of the user's."""
         self.ledger = MemoryLedger(unique_ids=False)
         self.store = MemoryStore()
-        self.projections = builtin.projections()
+        self.projections = builtin.projections() if own is None else builtin.with_settings(own)
         self.live = LiveProjector(ProjectedViews(self.projector()), InMemoryGroup(self.ledger, assigned=True))
         views = ProjectionGroup(
             BUILT_IN, self.store, self.projections, self.projector(), WaitForWorkers(self.projector(), 10.0)
@@ -55,7 +58,13 @@ class World:
         self.router = QueryRouter(self.ledger, views, None)
         self.topic = Topic()
         self.counts: dict[bool, int] = {False: 0, True: 0}
-        self.publisher = TriggerPublisher(self.router, self.live, self.topic, self.count)  # type: ignore[arg-type]
+        self.publisher = TriggerPublisher(
+            self.router,
+            self.live,
+            self.topic,
+            self.count,
+            recurring=own is None,  # type: ignore[arg-type]
+        )
 
     def projector(self) -> Projector:
         return Projector(self.ledger, self.store, self.projections)
@@ -64,18 +73,19 @@ class World:
         self.counts[repeated] += messages
 
     async def due(self) -> set[str]:
-        return {row.trigger for row in await self.router.of_partition(0, due.pending_triggers)}
+        query = due.pending_triggers if len(self.projections) > 3 else due.own_triggers
+        return {row.trigger for row in await self.router.of_partition(0, query)}
 
     @property
     def names(self) -> list[str]:
         return [message.trigger for message in self.topic.sent]
 
 
-def in_world(work: Callable[[World], Awaitable[None]], *before: Event) -> None:
+def in_world(work: Callable[[World], Awaitable[None]], *before: Event, own: Projection | None = None) -> None:
     """Run `work` beside a worker in virtual time, on a ledger that begins with some events."""
 
     async def run() -> None:
-        world = World()
+        world = World(own)
         await world.ledger.append(before)
         stopping = StopSignal()
         tasks = [asyncio.create_task(world.live.run()), asyncio.create_task(world.publisher.run(stopping))]
@@ -193,3 +203,39 @@ def test_while_the_topic_cannot_be_written_nothing_is_lost() -> None:
         assert world.publisher.problem == ""
 
     in_world(work)
+
+
+class Promises:
+    """What is said is to be kept."""
+
+    name: ClassVar[str] = "promises"
+    version: ClassVar[int] = 1
+    kinds: ClassVar[frozenset[str]] = frozenset({"agent.spoke"})
+    tables = ()
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        return ()
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        """Keeps no rows."""
+
+    def due(self, rows: Rows, record: Record) -> Iterable[Due]:
+        yield Due("promise.due", record.event.agent)
+
+
+def test_what_a_user_s_projection_makes_due_is_sent_again_until_it_is_answered() -> None:
+    async def work(world: World) -> None:
+        await world.ledger.append([event(), event()])
+        await asyncio.sleep(1.0)
+        assert len(world.names) == 2
+        assert set(world.names) == await world.due()
+        await world.ledger.append([answer_to(world.names[0])])
+        await asyncio.sleep(AGAIN_SECONDS)
+        assert world.names == [*world.names[:2], world.names[1]]
+        assert await world.due() == {world.names[1]}
+        await world.ledger.append([answer_to(world.names[1])])
+        await asyncio.sleep(AGAIN_SECONDS_MAX)
+        assert len(world.names) == 3
+        assert not await world.due()
+
+    in_world(work, own=Promises())

@@ -292,22 +292,23 @@ class ReactorLoop:
         await gathered(self._memory.catch_up, [scope.partition for scope in scopes])
         recurring = await self._recurring(scopes, skip_loops)
         begin = dict(read_to)
-        left: list[tuple[_Scope, int]] = []
-        for scope, group in product(scopes, range(self._memory.due_groups)):
-            try:
-                async for key, found in self._work(scope, group, ends, begin, skip_loops):
-                    by_rule = [each for each in found if self._is_pure(each)]
-                    if len(by_rule) < len(found) and (scope, group) not in left:
-                        left.append((scope, group))
-                    yield by_rule, len(recurring)
-                    read_to[scope.partition, group] = key
-            except RecallogError as error:
-                if group == 0:
-                    raise
-                failed(error)
-        for scope, group in left:
-            async for _, found in self._work(scope, group, ends, begin, skip_loops):
-                yield [each for each in found if not self._is_pure(each)], len(recurring)
+        left = list(product(scopes, range(self._memory.due_groups)))
+        for by_rule in (True, False):
+            looked_at, left = left, []
+            for scope, group in looked_at:
+                others = False
+                try:
+                    async for key, found in self._work(scope, group, ends, begin, skip_loops):
+                        wanted = [each for each in found if self._is_pure(each) == by_rule]
+                        others |= len(wanted) < len(found)
+                        yield wanted, len(recurring)
+                        read_to[scope.partition, group] = key
+                except RecallogError as error:
+                    if group == 0:
+                        raise
+                    failed(error)
+                if by_rule and others:
+                    left.append((scope, group))
         yield recurring, 0
 
     async def _answer_unless_closed(self, trigger: DueTrigger) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from recallog_schemas.errors import SettingsError
+from recallog_service import loading
 from recallog_service.cli import terminal
 
 
@@ -28,6 +29,14 @@ def worker_command(
             metavar="ROLES", help="Only these of views, index and reactors, separated by commas.", show_default="all"
         ),
     ] = "",
+    reactors: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE:NAME", help="Reactors of your own, in Python. May be repeated."),
+    ] = None,
+    projections: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE:NAME", help="Projections of your own. May be repeated."),
+    ] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Maintain the views of a cluster and answer its triggers until SIGTERM. Workers share the partitions.
@@ -37,7 +46,9 @@ def worker_command(
     partitions, and nothing is lost, counted or answered twice.
 
     Triggers are answered as `react` does. With the URL of a model in RECALLOG_REFLECTOR
-    or RECALLOG_EXTRACTOR, events of the agents are sent to that host.
+    or RECALLOG_EXTRACTOR, events of the agents are sent to that host. MODULE:NAME is
+    a class, a function without arguments, an object, or a list of these; all workers
+    need the same projections.
     """
     try:
         import faust
@@ -49,7 +60,13 @@ def worker_command(
 
     async def built() -> faust.App:
         roles = [name.strip() for name in only.split(",") if name.strip()]
-        return build(terminal.settings(None, worker_port=port, worker_host=host), only=roles)
+        loading.reactors(reactors or ())  # what is wrong with them is said before the worker starts
+        return build(
+            terminal.settings(None, worker_port=port, worker_host=host),
+            loading.projections(projections or ()),
+            roles,
+            lambda: loading.reactors(reactors or ()),
+        )
 
     app = terminal.run(built)
     if log_level.lower() == "debug":

@@ -80,13 +80,23 @@ class _Watched:
 
 
 class TriggerPublisher:
-    """Publishes the triggers of the built-in views that `live` maintains."""
+    """Publishes the triggers of one group of views: of the built-in ones, or of a user's projection."""
 
     def __init__(
-        self, router: QueryRouter, live: LiveProjector, topic: TriggerTopic, published: Callable[[int, bool], None]
+        self,
+        router: QueryRouter,
+        live: LiveProjector,
+        topic: TriggerTopic,
+        published: Callable[[int, bool], None],
+        *,
+        recurring: bool = True,
     ) -> None:
-        """`published` is called with how many messages were sent, and whether they repeat earlier ones."""
+        """`live` maintains the views that `router` reads; `recurring`: they have plans and reflections too.
+
+        `published` is called with how many messages were sent, and whether they repeat earlier ones.
+        """
         self._router = router
+        self._recurring = recurring
         self._live = live
         self._topic = topic
         self._published = published
@@ -165,7 +175,7 @@ class TriggerPublisher:
         spaces, watched.spaces = watched.spaces, set()
         try:
             await self._publish_work(partition, watched)
-            if spaces is None or spaces:
+            if self._recurring and (spaces is None or spaces):
                 await self._publish_recurring(partition, watched, None if spaces is None else sorted(spaces))
             await self._repeat(partition, watched)
         except BaseException:
