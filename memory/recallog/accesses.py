@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from recallog.retrieval.channels import EVENT
 from recallog_projections.tables import RowKey
 from recallog_schemas import Event, limits, timestamps
 from recallog_schemas.errors import RecallogError, StorageReadOnly
@@ -23,11 +24,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _log = logging.getLogger("recallog.accesses")
-
-_ENTRY = "memory.retained"
-"""The kind of hits that are entries."""
-_OF_EVENTS = "event"
-"""The word that stands for events among the types that `recall` searches."""
 
 
 class _OfSpace(Protocol):
@@ -171,18 +167,16 @@ def _events_of(space: str, agent: str, reads: _Reads, now: datetime | None) -> l
 
 
 def _of_recall(arguments: Mapping[str, Any], answer: Any) -> Sequence[str] | None:
-    """The entries among the hits of a query for entries; None if it was about events, or about everything."""
-    types = arguments.get("types")
-    if arguments.get("preset") is None and (types is None or set(types) <= {_OF_EVENTS}):
-        return None
-    return [hit.event.id for hit in answer.hits if hit.event.kind == _ENTRY]
+    return [hit.event.id for hit in answer.hits if hit.is_entry] if _asks_for_entries(arguments) else None
 
 
 def _of_search(arguments: Mapping[str, Any], answer: Any) -> Sequence[str] | None:
-    types = arguments.get("types")
-    if arguments.get("preset") is None and (types is None or set(types) <= {_OF_EVENTS}):
-        return None
-    return [hit.id for hit in answer.hits if hit.kind == _ENTRY]
+    return [hit.id for hit in answer.hits if hit.is_entry] if _asks_for_entries(arguments) else None
+
+
+def _asks_for_entries(arguments: Mapping[str, Any]) -> bool:
+    """Whether a query is for entries, and not for events or for everything."""
+    return arguments.get("preset") is not None or not {EVENT}.issuperset(arguments.get("types") or ())
 
 
 def _of_context(arguments: Mapping[str, Any], answer: Any) -> Sequence[str] | None:

@@ -82,7 +82,8 @@ class Settings(BaseSettings):
     worker_port: int = Field(default=6066, ge=1, le=65535)
     """The port at which a worker serves `/health` and `/metrics`."""
     reactor_at_once: int = Field(default=limits.REACTIONS_AT_ONCE, ge=1, le=1_000)
-    """How many triggers a process answers at the same time, for each reactor that does not follow a rule alone."""
+    """How many triggers a process answers at the same time, of those whose reactors do not follow a rule alone: a
+    worker of all its reactors together, any other process of each reactor."""
     reactor_models_per_second: float | None = Field(default=None, gt=0)
     """How many triggers a second a process gives to reactors that do not follow a rule alone, such as those that ask a
     model; a fraction is allowed. Default: no limit."""

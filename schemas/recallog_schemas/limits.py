@@ -51,8 +51,7 @@ OUTLINE_PARTICIPANTS = 256  # of a space, the earliest: one row, which every rec
 DEAD_LETTER_DETAIL_CHARS_MAX = 500
 PROJECTION_RERUNS_MAX = 1_000  # rows that one record may read beyond those that its projections declared
 
-# Entries: what an agent keeps on purpose. The similarities and the pins are those of the memory model, sections 1.3 and
-# 1.5: a nearest text beyond its similarity is a duplicate.
+# Entries: what an agent keeps on purpose. A nearest text beyond its similarity is a duplicate.
 SIMILARITY_OF_FACTS = 0.92
 SIMILARITY_OF_ENTRIES = 0.85
 ENTRY_PINS_MAX = 5  # of an agent
@@ -155,7 +154,7 @@ AROUND_EVENTS = 3
 AROUND_EVENTS_MAX = 50
 ENTRIES_IDS_MAX = 200
 
-# Entries and items. The numbers are those of the memory model, sections 1.3 to 1.5.
+# Entries and items.
 ENTRY_TYPE_CHARS_MAX = 64
 ENTRY_SOURCES_MAX = 64
 SOURCE_CHARS_MAX = 1_000

@@ -380,6 +380,8 @@ def test_a_blank_query_finds_nothing(tmp_path: Path) -> None:
         ({"preset": "four_channel", "channels": ["structure"]}, "channels.0"),
         ({"preset": "four_channel", "vector_weight": 0.5}, "vector_weight"),
         ({"vector_weight": 0.5}, "vector_weight"),
+        ({"types": []}, "types"),
+        ({"channels": []}, "channels"),
         ({"preset": "hybrid", "recency_weight": 0.5}, "recency_weight"),
         ({"preset": "hybrid", "vector_weight": 1.5}, "vector_weight"),
         ({"preset": "hybrid", "types": ["fact", "event"]}, "types"),

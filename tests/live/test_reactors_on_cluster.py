@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from live.conftest import NewKafka, NewRedis
-from live.support import Cluster, wait_until
+from live.support import PARTITIONS, Cluster, wait_until
 from recallog import Event, Memory
 from recallog_schemas import codec, triggers
 from recallog_streams.ledgers.kafka.group import SESSION_SECONDS
@@ -163,3 +163,23 @@ def test_agents_survive_an_outage_of_kafka_and_redis(
         until_answered(cluster)
         assert sum(closed(cluster).values()) == 8
         assert worker.terminate() == 0
+
+
+def test_workers_answer_with_reactors_of_ones_own_what_a_projection_makes_due(cluster: Cluster) -> None:
+    own = ("--reactors", "support.own_promises:Keeping", "--projections", "support.own_promises:Promises")
+    worker = cluster.worker(("-m", "recallog_service", "worker", "--only", ROLES, *own))
+    worker.wait_until_live(2 * PARTITIONS)
+    promises = [event(space=space, payload={"text": "I promise bread. I promise cake."}) for space in SPACES]
+    cluster.publish(promises)
+    wait_until(lambda: closed(cluster)["promise.due"] == 2 * len(SPACES), "every promise is kept")
+    worker.kill()
+    second = cluster.worker(("-m", "recallog_service", "worker", "--only", ROLES, *own))
+    second.wait_until_live(2 * PARTITIONS, seconds=SESSION_SECONDS * 4)
+    cluster.publish([promises[0], event(payload={"text": "I promise tarts."})])
+    wait_until(lambda: closed(cluster)["promise.due"] == 2 * len(SPACES) + 1, "the new promise is kept")
+    kept = {each.id: each.text for each in all_events(cluster) if each.kind == "agent.thought"}
+    assert Counter(kept.values()) == {
+        "I promise bread": len(SPACES),
+        "I promise cake": len(SPACES),
+        "I promise tarts": 1,
+    }

@@ -20,7 +20,7 @@ def row(offset: int, days: float = 0.0, confidence: float = 1.0) -> EntryRow:
         "session": None, "text": "Rye.", "type": "fact", "entity": None, "category": None, "source": None,
         "topic": None, "importance": 0.5, "confidence": confidence, "tier": None, "priority": "normal",
         "red_line": False, "metadata": b"", "sources": (), "subject": None, "version": 1, "updated_at": at,
-        "audience": (), "shared": False, "preseeded": False,
+        "audience": (), "shared": False, "preseeded": False, "since": offset, "since_at": at,
     }  # fmt: skip
     return EntryRow(**fields)
 
@@ -42,9 +42,11 @@ def test_the_worth_of_an_entry(days: float, accesses: int, confidence: float, ex
     assert by_recency.worth(row(1, days, confidence), accesses, NOW) == pytest.approx(expected)
 
 
-def test_the_age_is_that_of_the_last_change() -> None:
-    changed = msgspec.structs.replace(row(1, days=10), updated_at=NOW - 2 * DAY)
-    assert by_recency.worth(changed, 0, NOW) == pytest.approx(0.25)
+def test_the_age_is_that_of_the_text() -> None:
+    updated = msgspec.structs.replace(row(1, days=10), since_at=NOW - 2 * DAY)
+    assert by_recency.worth(updated, 0, NOW) == pytest.approx(0.25)
+    pinned = msgspec.structs.replace(row(1, days=10), updated_at=NOW)
+    assert by_recency.worth(pinned, 0, NOW) == pytest.approx(0.05)
 
 
 def test_the_worthiest_entry_comes_first_and_of_equal_ones_the_newer() -> None:

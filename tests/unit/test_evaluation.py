@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from recallog import Event, Memory
 from recallog.retrieval.channels import DEFAULT_CHANNELS, RANKED
 from recallog_projections.index.embedders import registry
 from recallog_schemas.errors import InvalidEvent, SettingsError
-from recallog_service.evaluation import baselines, locomo_questions, metrics, result
+from recallog_service.evaluation import baselines, facts, locomo_questions, metrics, result
 from recallog_service.evaluation.locomo_questions import Misplaced, Question, Questions, Turn
 from recallog_service.evaluation.result import Answered, Comparison, Elsewhere, FileResult, Hit, Result, Run, Used
+from recallog_service.formats import locomo
 from support import real_data
 from support.cli import recallog
 from support.toy_embedder import ToyEmbedder
@@ -101,20 +103,22 @@ def test_a_file_with_an_invalid_part_is_refused_completely() -> None:
 # Metrics
 
 
-def test_recall_is_the_fraction_of_the_evidence_among_the_first_hits() -> None:
-    hits = ["a", "x", "b", "y", "z", "c"]
-    assert metrics.recall_at(1, hits, ("a", "b", "c", "d")) == 0.25
-    assert metrics.recall_at(5, hits, ("a", "b", "c", "d")) == 0.5
-    assert metrics.recall_at(20, hits, ("a", "b", "c", "d")) == 0.75
-    assert metrics.recall_at(20, [], ("a",)) == 0
+def test_recall_is_the_fraction_of_the_evidence_that_the_first_hits_show() -> None:
+    ranks = metrics.ranks_of([*"axbyzc"], "abcd")
+    assert ranks == (1, 3, 6)
+    assert [metrics.recall_at(k, ranks, 4) for k in (1, 5, 20)] == [0.25, 0.5, 0.75]
+    assert metrics.recall_at(20, (), 1) == 0
 
 
 def test_the_reciprocal_rank_is_that_of_the_first_evidence_within_twenty() -> None:
-    others = [f"x{n}" for n in range(19)]
-    assert metrics.reciprocal_rank(["x", "b", "a"], ("a", "b")) == 0.5
-    assert metrics.reciprocal_rank([*others, "a"], ("a",)) == 1 / 20
-    assert metrics.reciprocal_rank([*others, "x", "a"], ("a",)) == 0
-    assert metrics.ranks_of(["x", "b", "a"], ("a", "b")) == (2, 3)
+    others = ["x"] * 19
+    assert metrics.reciprocal_rank(metrics.ranks_of([*"xba"], "ab")) == 0.5
+    assert metrics.reciprocal_rank(metrics.ranks_of([*others, "a"], "a")) == 1 / 20
+    assert metrics.reciprocal_rank(metrics.ranks_of([*others, "x", "a"], "a")) == 0
+
+
+def test_evidence_that_several_hits_show_counts_once_and_one_hit_may_show_several() -> None:
+    assert metrics.ranks_of([("a",), ("x", "a"), ("b", "c"), ("c",)], "abc") == (1, 3, 3)
 
 
 def test_a_percentile_is_a_value_that_was_measured() -> None:
@@ -270,6 +274,22 @@ def test_hits_beyond_twenty_are_not_counted() -> None:
     assert answer.values() == {"recall_at_5": 0, "recall_at_10": 0, "recall_at_20": 0, "mrr": 0}
 
 
+def test_a_fact_counts_as_the_events_that_it_was_drawn_from_each_once() -> None:
+    async def ask(space: str, agent: str, question: str) -> list[Hit]:
+        return [
+            Hit("f1", sources=("x", "a")),
+            Hit("a"),
+            Hit("f2", weak=True, sources=("b",)),
+            Hit("f3", sources=("b",)),
+        ]
+
+    (answer,) = asyncio.run(result.answers_of(QUESTIONS[:1], ask))
+    assert (answer.hits, answer.ranks) == (("f1", "a", "f2", "f3"), (1, 3))
+    assert answer.facts == {"f1": ("x", "a"), "f2": ("b",), "f3": ("b",)}
+    assert answer.values() == {"recall_at_5": 1, "recall_at_10": 1, "recall_at_20": 1, "mrr": 1}
+    assert result.summary_of([answer]).weak.evidence_at_5 == 0.5
+
+
 def test_progress_counts_questions() -> None:
     seen: list[tuple[int, int]] = []
 
@@ -349,6 +369,74 @@ def test_a_result_is_compared_with_one_of_the_same_questions_about_a_file_of_the
 )
 def test_a_run_by_words_is_unexpected_if_vectors_were_requested(used: Used | None, unexpected: bool) -> None:
     assert result.unexpectedly_degraded(run_of(answers_of()).model_copy(update={"used": used})) is unexpected
+
+
+# Facts
+
+
+CHAT = (
+    ("Ann B.", "My sister is a nurse in Turin."),
+    ("Bob", "I live in Genoa. Have you seen it?"),
+    ("Ann B.", "Not yet."),
+    ("Bob", "I have two cats."),
+)
+
+
+def chat(*questions: object) -> dict[str, Any]:
+    """A conversation of two sessions with the same words."""
+    found = sample(*questions)
+    for number in (1, 2):
+        found["conversation"][f"session_{number}_date_time"] = f"1:56 pm on {number} May, 2023"
+        found["conversation"][f"session_{number}"] = [
+            {"speaker": name, "dia_id": f"D{number}:{n}", "text": text} for n, (name, text) in enumerate(CHAT, 1)
+        ]
+    return found
+
+
+def events_of(*samples: object) -> list[Event]:
+    return [item.event for item in locomo.read(json.dumps(samples).encode()) if item.event is not None]
+
+
+def test_the_agent_ends_a_turn_after_each_of_its_utterances_and_at_the_end_of_a_session() -> None:
+    events = events_of(chat(), chat() | {"sample_id": "conv-2"})
+    sessions = list(facts.by_session(events, {"conv-1": "Ann-B."}))
+    assert [[event.kind for event in session] for session in sessions[:3]] == [
+        ["agent.configured"],
+        ["space.configured"],
+        [
+            "session.started",
+            *("agent.spoke", "turn.ended", "agent.spoke", "agent.spoke", "turn.ended", "agent.spoke"),
+            *("turn.ended", "session.ended"),
+        ],
+    ]
+    added = [event for session in sessions for event in session if event not in events]
+    assert {(event.space, event.agent) for event in added} == {("conv-1", "Ann-B.")}
+    assert len({event.id for event in added}) == len(added) == 7
+    assert [event for session in sessions for event in session if event not in added] == events
+    assert sessions == list(facts.by_session(events, {"conv-1": "Ann-B."}))
+
+
+def test_facts_are_drawn_from_each_session_once_and_name_what_says_them() -> None:
+    events, agents = events_of(chat()), {"conv-1": "Ann-B."}
+    seen: list[tuple[int, int]] = []
+
+    async def scenario() -> tuple[list[int], list[tuple[str, tuple[str, ...]]], list[str]]:
+        async with Memory.in_memory() as memory:
+            counts = [await facts.draw(memory, events, agents, lambda done, total: seen.append((done, total)))]
+            counts.append(await facts.draw(memory, events, agents))
+            kept = (await memory.long_term.list("conv-1", "Ann-B.")).entries
+            others = (await memory.long_term.list("conv-1", "Bob")).entries
+            return counts, [(entry.text, entry.sources) for entry in kept[::-1]], [entry.text for entry in others]
+
+    counts, kept, others = asyncio.run(scenario())
+    assert counts == [3, 3]
+    assert kept == [
+        ("Ann-B.'s sister is a nurse in Turin.", ("D1:1",)),
+        ("Bob lives in Genoa.", ("D1:2",)),
+        ("Bob has two cats.", ("D1:4",)),
+    ]
+    assert others == []
+    assert (seen[0], seen[-1]) == ((0, len(events)), (len(events), len(events)))
 
 
 # Baselines
@@ -500,6 +588,33 @@ def test_ablations_and_baselines_are_runs_of_their_own(tmp_path: Path, file: Pat
         "cosine",
     ]
     assert all(run["against_default"] for run in of_file["runs"][1:])
+
+
+def test_a_run_with_facts_is_reported_beside_the_one_without(tmp_path: Path) -> None:
+    file, home, kept = tmp_path / "chat.json", tmp_path / "home", tmp_path / "result.json"
+    questions = (asking(["D1:2"], 4, "Where does Bob live?"), asking(["D1:1"], 4, "Has Bob two cats?"))
+    file.write_text(json.dumps([chat(*questions)]))
+    alone = recallog("eval", "locomo", file, "--index", "off", "--json")
+    shown = recallog("eval", "locomo", file, "--index", "off", "--facts", "--home", home, "--out", kept)
+    assert shown.code == 0
+    assert "chat.json, with facts: 3 facts were drawn" in shown.err
+    default, with_facts = result.read(kept).files[0].runs
+    assert (default.name, with_facts.name) == ("index off", "with facts")
+    (run,) = alone.json["files"][0]["runs"]
+    assert default.summary.overall is not None
+    assert run["summary"]["overall"] == default.summary.overall.model_dump()
+    assert all(not answer.facts for answer in default.answers)
+    assert with_facts.used is not None
+    assert with_facts.used.facts == 3
+    _, answer = with_facts.answers
+    ((fact, sources),) = answer.facts.items()
+    assert sources == ("D1:1",)  # which is no hit of its own: both say the same
+    assert "D1:1" not in answer.hits
+    assert answer.ranks == (answer.hits.index(fact) + 1,)
+    # Another run with the same folder draws nothing anew.
+    again = recallog("eval", "locomo", file, "--index", "off", "--facts", "--home", home, "--against", kept)
+    assert "3 facts were drawn" in again.err
+    assert again.out.count("+0.0 to +0.0") == 6
 
 
 def test_questions_are_asked_in_another_conversation_if_there_is_one(tmp_path: Path, file: Path) -> None:

@@ -174,3 +174,8 @@ def test_a_long_text_gives_few_facts_and_any_text_is_read_quickly() -> None:
 def test_the_same_texts_give_the_same_facts() -> None:
     text = "I live in Berlin. Acme Corp prefers React. 我住在上海。"
     assert facts(text) == facts(text)
+
+
+def test_white_space_of_any_length_is_one_blank() -> None:
+    blanks = " " * 20_000
+    assert texts(f"I live{blanks}in Berlin{blanks}.") == ["Caroline lives in Berlin."]

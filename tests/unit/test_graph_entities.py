@@ -3,7 +3,7 @@
 import pytest
 
 from recallog_projections.views.graph import entities as module
-from recallog_projections.views.graph.entities import entities, key_of
+from recallog_projections.views.graph.entities import entities, key_of, possible
 from recallog_schemas import limits
 
 TEXTS = {
@@ -104,6 +104,13 @@ def test_the_first_sixteen_entities_count() -> None:
 
 def test_the_beginning_of_a_long_text_counts() -> None:
     assert entities("Alpha " + "x " * limits.GRAPH_TEXT_CHARS_MAX + "Omega") == ("alpha",)
+
+
+def test_a_long_question_without_spaces_means_a_limited_number_of_entities() -> None:
+    assert "极点公司" in possible("极点公司喜欢什么")
+    letters = "".join(chr(0x4E00 + number) for number in range(4_000))
+    questions = [letters, " ".join(letters[first : first + 9] for first in range(0, 3_600, 9))]
+    assert max(len(possible(question)) for question in questions) <= 7 * 2 * limits.RECALL_TERMS_MAX
 
 
 def test_a_long_run_in_capitals_is_a_heading() -> None:

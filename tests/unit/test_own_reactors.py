@@ -2,7 +2,7 @@
 ones."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,47 +12,25 @@ import pytest
 
 from recallog import Event, Memory, Settings
 from recallog.composition import assemble
-from recallog.extending import Due, DueTrigger, Reactor, Record, ReflectionAnswer, ReflectionRequest, Reflector, Rows
+from recallog.extending import DueTrigger, ReflectionAnswer, ReflectionRequest, Reflector
 from recallog.reactors import loop
 from recallog.reactors.failures import Failures
 from recallog.reactors.lanes import Lanes
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.tables import RowKey
 from recallog_schemas import codec, limits, triggers
 from recallog_schemas.errors import InvalidArgument, LockTimeout, ModelFailed, ModelMisconfigured, StorageUnavailable
 from recallog_streams.ledgers.memory import MemoryLedger
+from support import own_promises
 from support.cli import Result, recallog
 from support.events import event, run
+from support.own_promises import Promises
 
 SPACE = "village"
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-class Promises:
-    """What an agent promises is to be kept."""
-
-    name: ClassVar[str] = "promises"
-    version: ClassVar[int] = 1
-    kinds: ClassVar[frozenset[str]] = frozenset({"agent.spoke"})
-    tables = ()
-    kind: ClassVar[str] = "promise.due"
-
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return ()
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        """Keeps no rows."""
-
-    def due(self, rows: Rows, record: Record) -> Iterable[Due]:
-        for number, sentence in enumerate(record.event.text.split(".")):
-            if "promise" in sentence:
-                yield Due(self.kind, record.event.agent, part=str(number), texts=(("said", sentence.strip()),))
-
-
-class Keeping(Reactor):
-    """Thinks of what was promised."""
-
-    kinds: ClassVar[frozenset[str]] = frozenset({"promise.due"})
+class Keeping(own_promises.Keeping):
+    """Records what it is asked."""
 
     def __init__(self) -> None:
         self.asked: list[DueTrigger] = []
@@ -64,14 +42,10 @@ class Keeping(Reactor):
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
         self.asked.append(trigger)
-        return [thought(trigger, text) for _, text in trigger.texts]
+        return await super().answer(trigger)
 
     async def close(self) -> None:
         self.closed += 1
-
-
-def thought(trigger: DueTrigger, text: str) -> Event:
-    return event("agent.thought", space=trigger.space, agent=trigger.agent, payload={"text": text})
 
 
 def said(text: str, **fields: Any) -> Event:
@@ -613,68 +587,29 @@ def clean(result: Result) -> Result:
     return result
 
 
-MODULE = """
-from recallog import Event
-from recallog.extending import Due, Reactor
-
-class Promises:
-    name, version, tables, kinds = "promises", 1, (), frozenset({"agent.spoke"})
-
-    def needs(self, record):
-        return ()
-
-    def apply(self, rows, record):
-        pass
-
-    def due(self, rows, record):
-        yield Due("promise.due", record.event.agent)
-
-class Keeping(Reactor):
-    kinds = frozenset({"promise.due"})
-
-    async def answer(self, trigger):
-        return [Event(space=trigger.space, agent=trigger.agent, kind="agent.thought", payload={"text": "I keep it."})]
-
-def several():
-    return [Keeping()]
-
-both = [Keeping, Keeping()]
-nothing = 7
-"""
-
-
-@pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "own_promises.py").write_text(MODULE)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(__import__("sys").modules, "own_promises", raising=False)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return tmp_path
-
-
 @pytest.mark.parametrize("name", ["Keeping", "several"])
-def test_react_with_reactors_and_projections_of_ones_own(module: Path, name: str) -> None:
-    clean(recallog("publish", "village", "baker", "agent.spoke", "I promise bread", "--home", module))
-    react = ["react", "--home", module, "--projections", "own_promises:Promises"]
+def test_react_with_reactors_and_projections_of_ones_own(tmp_path: Path, name: str) -> None:
+    clean(recallog("publish", "village", "baker", "agent.spoke", "I promise bread", "--home", tmp_path))
+    react = ["react", "--home", tmp_path, "--projections", "support.own_promises:Promises"]
     without = clean(recallog(*react)).out
     assert without.startswith("no trigger was answered; due:\nvillage  baker  promise.due  1 item  since ")
     assert "(no reactor answers it)" in without
-    assert "reaction.done  1 event" in clean(recallog(*react, "--reactors", f"own_promises:{name}")).out
-    assert clean(recallog(*react, "--reactors", f"own_promises:{name}")).out == "no trigger is due\n"
+    assert "reaction.done  1 event" in clean(recallog(*react, "--reactors", f"support.own_promises:{name}")).out
+    assert clean(recallog(*react, "--reactors", f"support.own_promises:{name}")).out == "no trigger is due\n"
 
 
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("own_promises", "should be module:name"),
-        ("own_promises:missing", "AttributeError"),
+        ("support.own_promises", "should be module:name"),
+        ("support.own_promises:missing", "AttributeError"),
         ("no_such_module:x", "ModuleNotFoundError"),
-        ("own_promises:nothing", "7 is no reactor"),
-        ("own_promises:both", "reactors.0 answers promise.due too"),
+        ("support.own_promises:nothing", "7 is no reactor"),
+        ("support.own_promises:twice", "reactors.0 answers promise.due too"),
     ],
 )
-def test_what_names_no_reactor_is_refused(module: Path, name: str, problem: str) -> None:
-    clean(recallog("publish", "village", "baker", "agent.spoke", "I promise bread", "--home", module))
-    result = recallog("react", "--home", module, "--reactors", name)
+def test_what_names_no_reactor_is_refused(tmp_path: Path, name: str, problem: str) -> None:
+    clean(recallog("publish", "village", "baker", "agent.spoke", "I promise bread", "--home", tmp_path))
+    result = recallog("react", "--home", tmp_path, "--reactors", name)
     assert result.code != 0
     assert problem in result.err.replace("\n", " ")

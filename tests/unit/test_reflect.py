@@ -110,6 +110,20 @@ def test_an_answer_that_is_stored_is_an_insight_made_from_its_memories() -> None
     run(work())
 
 
+def test_in_a_space_that_shares_its_entries_a_stored_answer_is_for_its_agent_alone() -> None:
+    async def work() -> None:
+        async with Memory.in_memory(synthesizer=Stub("It prefers React.")) as memory:
+            await memory.publish(event("space.configured", payload={"shared_kinds": ["memory.retained"]}))
+            await memory.long_term.retain(SPACE, AGENT, "Acme Corp prefers React.", audience=(AGENT,))
+            answer = await memory.long_term.reflect(SPACE, AGENT, "What does Acme Corp prefer?", store=True)
+            assert answer.stored is not None
+            assert answer.stored.outcome == "stored"
+            assert len((await memory.recall(SPACE, AGENT, "Acme React", types=["fact", "insight"])).hits) == 1  # once
+            assert (await memory.recall(SPACE, "miller", "Acme React", types=["fact", "insight"])).hits == ()
+
+    run(work())
+
+
 def test_without_memories_nobody_is_asked_and_nothing_is_stored() -> None:
     async def work() -> None:
         stub = Stub()

@@ -1,10 +1,13 @@
 """`recallog.testing.ReactorDriver`: testing a custom reactor, with crashes and repeats."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from recallog.extending import Due, DueTrigger, Reactor, Record, Rows
 from recallog.testing import ReactorDriver
@@ -72,6 +75,30 @@ def test_triggers_are_shown_answered_repeated_and_interrupted(reactor: Baking, u
     driver.given(ordered("pie", "tart"), ordered("buns", agent="miller"))
     driver.check()
     assert not driver.pending()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(["baker", "miller"]), st.integers(0, 3)), max_size=4),
+    st.booleans(),
+    st.booleans(),
+)
+def test_each_trigger_is_closed_once_with_its_whole_answer_wherever_a_process_ends(
+    orders: list[tuple[str, int]], pure: bool, unique_ids: bool
+) -> None:
+    driver = ReactorDriver(PureBaking() if pure else Baking(), projections=[Orders()], unique_ids=unique_ids)
+    driver.given(*(ordered(*["bread"] * count, agent=agent) for agent, count in orders))
+    assert len(driver.triggers()) == len(orders)
+    driver.check()
+    events = driver.events()
+    closings = [each for each in events if each.kind == "reaction.done"]
+    assert len(closings) == len({each.causation_id for each in closings}) == len(orders)
+    written = Counter(each.causation_id for each in events if each.kind == "agent.thought")
+    assert {each.causation_id: each.payload["events"] for each in closings} == {
+        each.causation_id: written[each.causation_id] for each in closings
+    }
+    if pure:
+        assert sorted(written.values()) == sorted(count for _, count in orders if count)
 
 
 def test_a_reactor_of_a_built_in_kind_needs_no_projection() -> None:

@@ -1,11 +1,10 @@
 """The publisher of triggers: what it sends, again and when, and what it never sends."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import ClassVar
+from collections.abc import Awaitable, Callable, Sequence
 
 from recallog import Event
-from recallog.extending import Due, Projection, Record, RowKey, Rows
+from recallog.extending import Projection
 from recallog.queries import due
 from recallog.reading.projection_group import BUILT_IN, ProjectionGroup
 from recallog.reading.query_router import QueryRouter
@@ -24,6 +23,7 @@ from recallog_streams.projector import Projector
 from recallog_streams.stop_signal import StopSignal
 from support.events import event
 from support.group_in_memory import InMemoryGroup
+from support.own_promises import Promises
 from support.virtual_time import run_in_virtual_time
 
 SPACE = "village"
@@ -205,27 +205,9 @@ def test_while_the_topic_cannot_be_written_nothing_is_lost() -> None:
     in_world(work)
 
 
-class Promises:
-    """What is said is to be kept."""
-
-    name: ClassVar[str] = "promises"
-    version: ClassVar[int] = 1
-    kinds: ClassVar[frozenset[str]] = frozenset({"agent.spoke"})
-    tables = ()
-
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return ()
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        """Keeps no rows."""
-
-    def due(self, rows: Rows, record: Record) -> Iterable[Due]:
-        yield Due("promise.due", record.event.agent)
-
-
 def test_what_a_user_s_projection_makes_due_is_sent_again_until_it_is_answered() -> None:
     async def work(world: World) -> None:
-        await world.ledger.append([event(), event()])
+        await world.ledger.append([event(payload={"text": "I promise bread. I promise cake."}), event()])
         await asyncio.sleep(1.0)
         assert len(world.names) == 2
         assert set(world.names) == await world.due()

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from recallog.operations.parameters import After, ExtractOptions
+from recallog.operations.parameters import After, ExtractOptions, RetainOptions
 from recallog.reactors import extraction, extractor, synthesizer
 from recallog.reactors.extractor import ExtractionRequest, FactExtractor, Utterance
 from recallog.reactors.synthesizer import Synthesizer
@@ -52,7 +52,10 @@ async def reflect(
     store: bool,
     after: After,
 ) -> Synthesis:
-    """Answer a question from facts and experiences; with `store` keep the answer, unless there are none."""
+    """Answer a question from facts and experiences; with `store` keep the answer, unless there are none.
+
+    Also where the space shares its entries, the answer is for the agent alone: it may quote private ones.
+    """
     found = await recall(
         space, agent, question, top_k=limits.SYNTHESIS_HITS, preset=FOUR_CHANNEL, types=_TYPES, after=after
     )
@@ -62,7 +65,8 @@ async def reflect(
     sources = () if answer == synthesizer.NOTHING else tuple(hit.event.id for hit in hits)
     stored = None
     if store and sources:
-        stored = await retain(space, agent, answer, type=_INSIGHT, source=_SOURCE, based_on=sources)
+        options = RetainOptions(source=_SOURCE, based_on=sources, audience=(agent,))
+        stored = await retain(space, agent, answer, type=_INSIGHT, **options)
     return Synthesis(
         space=space,
         agent=agent,

@@ -330,14 +330,19 @@ MinSimilarity = Annotated[
 ]
 Channels = Annotated[
     Sequence[Channel] | None,
-    Field(description="Rank by these channels only; default: semantic, keyword, late_interaction and structure."),
+    Field(
+        min_length=1,
+        description="Rank by these channels only; default: semantic, keyword, late_interaction and structure.",
+    ),
 ]
 FusionMethod = Annotated[
     Fusion, Field(description="How the channels are combined into one score; a preset combines them by rank.")
 ]
 EntryTypes = Annotated[
     Sequence[str] | None,
-    Field(description="Only entries of these types, such as fact; event stands for events. Default: all."),
+    Field(
+        min_length=1, description="Only entries of these types, such as fact; event stands for events. Default: all."
+    ),
 ]
 RankingPreset = Annotated[
     Preset | None,

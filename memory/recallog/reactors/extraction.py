@@ -26,6 +26,9 @@ class ExtractionMemory(Protocol):
 class Extraction(Reactor):
     """Answers `extraction.due` with one `memory.retained` for each new fact, at no cost: nobody asked for it.
 
+    Also where the space shares its entries, facts are for the agent alone, unless others said all of the turn to
+    everybody: what a model says about its sources is not trusted with that.
+
     If the extractor fails after its retries, the trigger is closed with `reaction.failed`. A turn of which something
     was written before a crash is closed with that: a model is not asked twice.
     """
@@ -44,22 +47,21 @@ class Extraction(Reactor):
         utterances = extractors.bounded([_utterance(shown) for shown in turn])
         request = ExtractionRequest(trigger.space, trigger.agent, utterances)
         facts = await extractors.ask(self._extractor, request, sleep=self._sleep)
-        events = [self._event(trigger, fact, seen) for fact in facts]
+        # What others say without an audience is seen because it is shared.
+        public = all(said.audience is None and said.agent != trigger.agent for said in seen.values())
+        audience = None if public else (trigger.agent,)
+        events = [self._event(trigger, fact, seen, audience) for fact in facts]
         found = [await self._memory.prepared(event) for event in events if event is not None]
         return [event for event in found if event is not None]
 
-    def _event(self, trigger: DueTrigger, fact: Fact, seen: Mapping[str, Event]) -> Event | None:
+    def _event(
+        self, trigger: DueTrigger, fact: Fact, seen: Mapping[str, Event], audience: tuple[str, ...] | None
+    ) -> Event | None:
         """The event of a fact, about the person that its sources are about; None if they are about several: to forget
-        one of them could not reach it.
-
-        Also where the space shares its entries, it is for the agent alone, unless everybody could see its sources.
-        """
-        sources = [seen[id_] for id_ in fact.sources]
-        subjects = {source.subject for source in sources} - {None}
+        one of them could not reach it."""
+        subjects = {seen[id_].subject for id_ in fact.sources} - {None}
         if len(subjects) > 1:
             return None
-        # What others say without an audience is seen because it is shared.
-        public = all(source.audience is None and source.agent != trigger.agent for source in sources)
         at: dict[str, Any] = {} if trigger.at is None else {"at": trigger.at}
         return Event(
             space=trigger.space,
@@ -68,7 +70,7 @@ class Extraction(Reactor):
             turn=trigger.turn,
             session=trigger.session,
             subject=next(iter(subjects), None),
-            audience=None if public and sources else (trigger.agent,),
+            audience=audience,
             payload=payload_of(fact, self._extractor) | {"sources": list(fact.sources), "cost": 0},
             **at,
         )

@@ -108,7 +108,7 @@ def _sentences(text: str) -> Iterator[str]:
     """The sentences of a text that are neither questions nor items of lists, without code and brackets."""
     for line in _ACTIONS.sub(" ", _CODE.sub("\n", text)).replace("\u2019", "'").splitlines():
         if not _LISTED.match(line):
-            for sentence in _SENTENCE.findall(line):
+            for sentence in _SENTENCE.findall(" ".join(line.split())):  # long white space takes the patterns long
                 if not re.search("[?？]", sentence):
                     yield sentence.strip()
 

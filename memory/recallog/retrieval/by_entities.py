@@ -16,7 +16,7 @@ from recallog_projections.views.graph.tables import Entity, Fact
 from recallog_schemas import limits
 
 _WEIGHTS = (1.0, 0.5, 0.25)
-"""By hop; those of the memory model, section 1.5, with the second hop that its source describes and lacks."""
+"""By hop."""
 
 
 class Found(NamedTuple):

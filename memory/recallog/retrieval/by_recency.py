@@ -20,9 +20,6 @@ def ranked(rows: Iterable[EntryRow], accesses: Mapping[int, int], now: int) -> l
 
 
 def worth(row: EntryRow, accesses: int, now: int) -> float:
-    """1 / max(1, days) * min(ln(accesses + 1) + .5, 2) * confidence, in days since the entry was last changed.
-
-    The formula is that of the memory model, section 1.5, row 7.
-    """
-    days = max(1.0, (now - row.updated_at) / _DAY)
+    """1 / max(1, days) * min(ln(accesses + 1) + .5, 2) * confidence, in days since the entry has had its text."""
+    days = max(1.0, (now - row.since_at) / _DAY)
     return min(math.log(accesses + 1) + 0.5, _MOST_USED) * row.confidence / days

@@ -17,7 +17,7 @@ from recallog.retrieval.channels import (
 from recallog_schemas.errors import InvalidArgument
 
 VECTOR_WEIGHT = 0.6
-"""The weight of `semantic` in `hybrid`; `keyword` has the rest. The memory model, section 1.2, row 18."""
+"""The weight of `semantic` in `hybrid`; `keyword` has the rest."""
 
 
 def of_preset(

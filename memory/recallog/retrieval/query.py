@@ -34,6 +34,9 @@ class RecallQuery:
     min_similarity: float | None = None
     types: Collection[str] | None = None
     """The types of entries that are searched, `EVENT` for events; None for all."""
+    has_entries: bool = False
+    """Whether the space has entries. Events and entries are then searched apart, or these would take places of those
+    among the candidates."""
     fusion: str = WEIGHTED
     channels: frozenset[str] = DEFAULT_CHANNELS
     preset: Preset | None = None
@@ -99,13 +102,14 @@ class RecallQuery:
         )
 
     def searched(self) -> list[Filter]:
-        """The engine's filters for the memories that may answer: by types, events and entries are searched apart."""
+        """The engine's filters for the memories that may answer; events and entries are searched apart."""
         wanted = self.wanted()
-        if self.types is None:
+        if self.types is None and not self.has_entries:
             return [wanted]
         kept = [KIND] if wanted.kinds is None or KIND in wanted.kinds else []
         entries = replace(wanted, kinds=kept, types=self.types)
-        return [replace(wanted, kinds_except=[KIND, CAPTURED]), entries] if EVENT in self.types else [entries]
+        with_events = self.types is None or EVENT in self.types
+        return [replace(wanted, kinds_except=[KIND, CAPTURED]), entries] if with_events else [entries]
 
     def wants(self, candidate: Candidate) -> bool:
         """Whether a visible memory passes the filters. Memories that do not still count as neighbours."""

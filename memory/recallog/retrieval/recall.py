@@ -4,7 +4,7 @@ Candidates come from the index and, for records that the index has not processed
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from recallog.index.indexer import IndexSnapshot
@@ -121,6 +121,7 @@ async def _recalled(
     agents += [each.name for each in space.participants] if space is not None else []
     words = query_terms(query.text, agents)
     scope = time_scope.scope(times, _now(snapshot, query), space) if times else None
+    query = replace(query, has_entries=entry_presence.has_entries(snapshot, query.space))
     gathered = await _from_index(snapshot, index, query, words, scope)
     entries = await _resolved_entries(gathered, reading, query)
     memories: Sequence[RememberedEvent] = ()

@@ -17,7 +17,7 @@ from recallog_projections.index.embedders import registry
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.cli import evaluation_tables, terminal
 from recallog_service.cli.terminal import Json
-from recallog_service.evaluation import baselines, locomo_questions, result
+from recallog_service.evaluation import baselines, facts, locomo_questions, result
 from recallog_service.evaluation.locomo_questions import Misplaced, Question, Questions
 from recallog_service.evaluation.metrics import HITS
 from recallog_service.evaluation.result import (
@@ -42,6 +42,9 @@ def register(app: typer.Typer) -> None:
 
 
 _BATCH_EVENTS = 500
+_WITH_FACTS = "with facts"
+_FACTS = "facts"
+"""The folder, in that of the memory without facts, of the one with facts."""
 _DEFAULT_CHANNELS = tuple(channel for channel in RANKED if channel in DEFAULT_CHANNELS)
 
 
@@ -68,6 +71,7 @@ class _Options:
     """None for the default channels."""
     name: str
     """The name of the requested run."""
+    facts: bool
     ablations: bool
     baselines: bool
 
@@ -85,7 +89,10 @@ class _Asker:
         view = await self.memory.recall(space, agent, question, top_k=HITS, channels=self.channels)
         if view.degraded is not None:
             self.degraded.append(view.degraded)
-        return [Hit(hit.event.id, hit.weak) for hit in view.hits]
+        return [
+            Hit(hit.event.id, hit.weak, tuple(hit.event.payload.get("sources") or ()) if hit.is_entry else ())
+            for hit in view.hits
+        ]
 
 
 @_group.command(
@@ -111,6 +118,13 @@ def locomo_command(
         list[str] | None,
         typer.Option(metavar="|".join(_DEFAULT_CHANNELS), help="Leave out this default channel; repeatable."),
     ] = None,
+    with_facts: Annotated[
+        bool,
+        typer.Option(
+            "--facts",
+            help="Also run in a memory whose agents draw facts from the conversations: a fact counts as its sources.",
+        ),
+    ] = False,
     ablations: Annotated[
         bool,
         typer.Option(
@@ -159,7 +173,7 @@ def locomo_command(
         raise typer.BadParameter(f"the folder {out.absolute().parent} does not exist", param_hint="--out")
     name = f"without {', '.join(without)}" if without else "default"
     options = _Options(
-        index, channels, "index off" if index == OFF and not without else name, ablations, with_baselines
+        index, channels, "index off" if index == OFF and not without else name, with_facts, ablations, with_baselines
     )
 
     async def work() -> Result:
@@ -262,6 +276,8 @@ async def _evaluated(given: _Input, folder: Path, options: _Options) -> FileResu
         if options.ablations:
             async with Memory.open(settings := _settings(folder, OFF), progress=advance) as memory:
                 runs.append(await _run(given, "index off", _Asker(memory), settings))
+    if options.facts:
+        runs.insert(1, await _run_with_facts(given, folder / _FACTS, options))
     if options.baselines:
         runs += await _baselines(given, settings)
     return FileResult(
@@ -286,6 +302,18 @@ async def _ingest(given: _Input, folder: Path) -> None:
             if done.problems:
                 raise InvalidEvent(f"{done.problems[0].message}. Use another --home, or leave it out")
             await memory.catch_up()
+
+
+async def _run_with_facts(given: _Input, folder: Path, options: _Options) -> Run:
+    """The requested run in a memory of its own, in which the agents that ask have drawn facts."""
+    events = [item.event for item in locomo.read(given.text) if item.event is not None]
+    agents = {question.space: question.asker for question in given.questions.asked}
+    async with Memory.open(settings := _settings(folder, options.index)) as memory:
+        with terminal.bar(f"{given.name}: drawing facts") as advance:
+            drawn = await facts.draw(memory, events, agents, advance)
+        run = await _run(given, _WITH_FACTS, _Asker(memory, options.channels), settings)
+    used = run.used and run.used.model_copy(update={"facts": drawn})
+    return run.model_copy(update={"used": used})
 
 
 async def _run(given: _Input, name: str, asker: _Asker, settings: Settings) -> Run:

@@ -85,6 +85,12 @@ def _print_notes(file: FileResult) -> None:
             f"{file.unresolved:,} evidence ids are not turns"
         )
     for run in file.runs:
+        if run.used is not None and run.used.facts is not None:
+            shown = [hit in answer.facts for answer in run.answers for hit in answer.hits[:5]]
+            terminal.note(
+                f"{file.file}, {run.name}: {run.used.facts:,} facts were drawn; they are {sum(shown):,} of the "
+                f"{len(shown):,} first 5 hits"
+            )
         if run.summary.degraded:
             console.err.print(
                 f"{file.file}, {run.name}: {run.summary.degraded:,} of {len(run.answers):,} answers used keywords "

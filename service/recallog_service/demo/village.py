@@ -112,6 +112,7 @@ def settings(home: Path, index: str = "off") -> Settings:
         embedder="minilm",
         index_token_vectors=True,
         index_idle_seconds=0,
+        count_accesses=False,  # its numbers are those of what it publishes
     )
 
 

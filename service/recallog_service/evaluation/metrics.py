@@ -17,21 +17,27 @@ _SEED = 20_260_301
 """A constant, so that the same two files always give the same interval."""
 
 
-def recall_at(k: int, hits: Sequence[str], evidence: Collection[str]) -> float:
-    """The fraction of the evidence that is among the first `k` hits. `evidence` is not empty."""
-    wanted = set(evidence)
-    return len(wanted.intersection(hits[:k])) / len(wanted)
+def ranks_of(hits: Sequence[Collection[str]], evidence: Collection[str]) -> tuple[int, ...]:
+    """For each evidence among the first `HITS`: the rank, from 1, of the first hit that shows it; ascending.
+
+    Each of `hits` has the ids that it shows: its own, or those of its sources.
+    """
+    first: dict[str, int] = {}
+    for rank, shown in enumerate(hits[:HITS], 1):
+        for id_ in shown:
+            if id_ in evidence:
+                first.setdefault(id_, rank)
+    return tuple(first.values())
 
 
-def reciprocal_rank(hits: Sequence[str], evidence: Collection[str]) -> float:
-    """1 / the rank, from 1, of the first hit that is evidence; 0 if none of the first `HITS` is."""
-    ranks = ranks_of(hits, evidence)
+def recall_at(k: int, ranks: Sequence[int], evidence: int) -> float:
+    """The fraction of the evidence that the first `k` hits show. `evidence` is how much of it there is, at least 1."""
+    return sum(rank <= k for rank in ranks) / evidence
+
+
+def reciprocal_rank(ranks: Sequence[int]) -> float:
+    """1 / the rank of the first hit that shows evidence; 0 if none of the first `HITS` does."""
     return 1 / ranks[0] if ranks else 0.0
-
-
-def ranks_of(hits: Sequence[str], evidence: Collection[str]) -> tuple[int, ...]:
-    """The ranks, from 1, of the hits that are evidence, among the first `HITS`."""
-    return tuple(rank for rank, hit in enumerate(hits[:HITS], 1) if hit in evidence)
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

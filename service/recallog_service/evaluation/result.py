@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog_schemas import limits
@@ -21,14 +21,16 @@ from recallog_service.evaluation.metrics import HITS, Paired
 
 
 class Hit(NamedTuple):
-    """A recalled event."""
+    """A recalled event, or a recalled fact."""
 
     id: str
     weak: bool = False
+    sources: tuple[str, ...] = ()
+    """Of a fact: the ids of the events that it was drawn from. It counts as these."""
 
 
 Ask = Callable[[str, str, str], Awaitable[Sequence[Hit]]]
-"""Takes (space, agent, question) and returns the recalled events, best first."""
+"""Takes (space, agent, question) and returns what is recalled, best first."""
 
 OFF = "off"
 EMBEDDED = "embedded"
@@ -45,6 +47,8 @@ class Used(View):
     channels: tuple[str, ...] | None
     """The channels that rank; None for the default ones."""
     top_k: int = HITS
+    facts: int | None = None
+    """The number of facts that were drawn from the conversations; None if none were to be drawn."""
 
 
 class Answered(View):
@@ -60,18 +64,20 @@ class Answered(View):
     """Best first."""
     weak: tuple[bool, ...]
     """Whether each of the hits is weak."""
+    facts: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """The hits that are facts, with the ids of the events that each counts as."""
     ranks: tuple[int, ...]
-    """The ranks of the evidence among the hits, from 1."""
+    """The ranks of the evidence among the hits, from 1. Evidence that several hits show has the rank of the first."""
     seconds: float
     """Duration of the query."""
 
     def values(self) -> dict[str, float]:
         """The value of each of `MEASURES`, 0 to 1."""
         return {
-            "recall_at_5": metrics.recall_at(5, self.hits, self.evidence),
-            "recall_at_10": metrics.recall_at(10, self.hits, self.evidence),
-            "recall_at_20": metrics.recall_at(20, self.hits, self.evidence),
-            "mrr": metrics.reciprocal_rank(self.hits, self.evidence),
+            "recall_at_5": metrics.recall_at(5, self.ranks, len(self.evidence)),
+            "recall_at_10": metrics.recall_at(10, self.ranks, len(self.evidence)),
+            "recall_at_20": metrics.recall_at(20, self.ranks, len(self.evidence)),
+            "mrr": metrics.reciprocal_rank(self.ranks),
         }
 
     @property
@@ -182,7 +188,7 @@ class FileResult(View):
     elsewhere: Elsewhere | None = None
     """By the first run; None if no question was asked in another conversation."""
     runs: tuple[Run, ...]
-    """At least one. The first is the requested one, the others are its ablations and the baselines."""
+    """At least one. The first is the requested one, the others are that with facts, its ablations and the baselines."""
 
     def run(self, name: str) -> Run | None:
         """The run with this name; None if there is none."""
@@ -223,9 +229,10 @@ async def answers_of(
                 question=question.text,
                 category=question.category,
                 evidence=question.evidence,
-                hits=(ids := tuple(hit.id for hit in hits[:HITS])),
+                hits=tuple(hit.id for hit in hits[:HITS]),
                 weak=tuple(hit.weak for hit in hits[:HITS]),
-                ranks=metrics.ranks_of(ids, question.evidence),
+                facts={hit.id: hit.sources for hit in hits[:HITS] if hit.sources},
+                ranks=metrics.ranks_of([hit.sources or (hit.id,) for hit in hits], question.evidence),
                 seconds=seconds,
             )
         )

@@ -70,7 +70,7 @@ def possible(query: str) -> tuple[str, ...]:
     """The keys that a query may mean which marks no name: "what does acme prefer", 阿尔法和谁合作.
 
     These are its words, and up to `_POSSIBLE_WORDS_MAX` in sequence, without those that are function words alone; of
-    scripts that write no spaces, all parts of 2 to `_POSSIBLE_LETTERS_MAX` letters.
+    scripts that write no spaces, all parts of 2 to `_POSSIBLE_LETTERS_MAX` of the first letters.
     """
     query = _normal(query)
     spaced = (key_of(found[0]) for found in _WORD.finditer(query))
@@ -81,8 +81,10 @@ def possible(query: str) -> tuple[str, ...]:
         for first in range(len(words) - count + 1)
         if not FUNCTION_WORDS.issuperset(words[first : first + count])
     ]
+    left = 2 * limits.RECALL_TERMS_MAX
     for found in _UNSPACED_RUN.finditer(query):
-        run = found[0][: 2 * limits.RECALL_TERMS_MAX]
+        run = found[0][:left]
+        left -= len(run)
         for count in range(2, _POSSIBLE_LETTERS_MAX + 1):
             keys += [key_of(run[first : first + count]) for first in range(len(run) - count + 1)]
     return tuple(dict.fromkeys(filter(None, keys)))
