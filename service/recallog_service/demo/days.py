@@ -48,7 +48,8 @@ class Aged:
 async def let_days_pass(home: Path) -> Aged:
     """Note what the accuser would keep on the evening of the last day, and let nine days pass in the empty folder."""
     evening = village.recording()[-1].at
-    async with Memory.open(village.settings(home)) as memory:
+    counting = village.settings(home).model_copy(update={"count_accesses": True})  # what is read is promoted
+    async with Memory.open(counting) as memory:
         for id_, (text, tier, importance) in NOTED.items():
             noted = _event("memory.retained", evening, text=text, tier=tier, importance=importance)
             await memory.publish(noted.model_copy(update={"id": id_}))
