@@ -21,6 +21,7 @@ from recallog_schemas.errors import ModelMisconfigured
 from recallog_schemas.views import PendingTrigger, Remembered
 
 if TYPE_CHECKING:
+    from recallog.reading.read_session import ReadSession
     from recallog.access import MemoryAccess
     from recallog.long_term import LongTerm
     from recallog.reactors.extractor import FactExtractor
@@ -142,6 +143,15 @@ class LoopMemory:
         return await self._access.of_space(
             space, lambda reading: event_lookup.offsets_of(reading, ledger, space, ids), {}
         )
+
+    async def is_taken(self, space: str, trigger: str, id_: str) -> bool:
+        ledger = self._access.components.ledger
+
+        async def both(reading: "ReadSession") -> bool:
+            known = await event_lookup.offsets_of(reading, ledger, space, [id_])
+            return bool(known) and trigger in await due.still_due(reading, [(space, trigger)])
+
+        return await self._access.of_space(space, lambda reading: reading.steady(both), {})
 
     async def publish(self, events: Sequence[Event]) -> Sequence[Position]:
         return await self._access.append(events)
