@@ -21,13 +21,13 @@ from recallog_schemas.errors import ModelMisconfigured
 from recallog_schemas.views import PendingTrigger, Remembered
 
 if TYPE_CHECKING:
-    from recallog.reading.read_session import ReadSession
     from recallog.access import MemoryAccess
     from recallog.long_term import LongTerm
     from recallog.reactors.extractor import FactExtractor
     from recallog.reactors.reactor import DueTrigger, Reactor
     from recallog.reactors.reflector import Reflector
     from recallog.reading.projection_group import ProjectionGroup
+    from recallog.reading.read_session import ReadSession
 
 
 _WRITTEN = frozenset({"stored", "updated"})

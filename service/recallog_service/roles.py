@@ -319,8 +319,8 @@ class Reacting(Role):
                 handler.replaced = str(error)
             except RecallogError as error:
                 _log.warning("silent spaces are not looked at: %s", error)
-            except Exception:
-                _log.exception("silent spaces are not looked at")  # a defect must not end the agents
+            except Exception:  # noqa: BLE001 - a defect must not end the agents
+                _log.exception("silent spaces are not looked at")
             await asyncio.sleep(TICK_SECONDS)
 
 

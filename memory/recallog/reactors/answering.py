@@ -38,7 +38,7 @@ class AnswerMemory(Protocol):
         """Those of the ids that events of the space have."""
 
     async def is_taken(self, space: str, trigger: str, id_: str) -> bool:
-        """Whether the trigger is due although an event has the id of its answer: a foreign one, which answers nothing."""
+        """Whether a trigger is due although an event has the id of its answer: a foreign one, which answers nothing."""
 
     async def publish(self, events: Sequence[Event]) -> Sequence[Position]:
         """Write events, all or none, and return their positions once they are durable. Raises `IdConflict`."""
