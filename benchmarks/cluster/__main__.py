@@ -15,7 +15,7 @@ from deploy.local import LocalKafka, LocalRedis, LocalServerError
 from rich.console import Console
 
 from benchmarks import report
-from benchmarks.cluster import breakdown, drain, episodic, latency, live, outage, rebuild, resident, size
+from benchmarks.cluster import breakdown, drain, episodic, latency, live, outage, reactions, rebuild, resident, size
 from benchmarks.cluster.deployments import Cluster
 from benchmarks.cluster.processes import ProcessFailed
 from benchmarks.cluster.sampling import TooFewSamples
@@ -30,6 +30,7 @@ SUBJECTS: Mapping[str, Callable[[Cluster], Awaitable[list[Measure]]]] = {
     "size": size.measure,
     "episodic": episodic.measure,
     "latency": latency.measure,
+    "reactions": reactions.measure,
     "resident": resident.measure,
     "outage": outage.measure,
 }
@@ -42,7 +43,7 @@ def main(
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Measure a cluster: drain, live, breakdown, rebuild, size, episodic, latency, resident, outage.
+    """Measure a cluster: drain, live, breakdown, rebuild, size, episodic, latency, reactions, resident, outage.
 
     Starts and stops its own Kafka and Redis. Prints a table and writes build/bench-cluster.json. Works in a temporary
     folder, which it removes.

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,10 +103,10 @@ class Cluster:
         return self.setup.folder / f"{name}-{next(self._numbers)}.log"
 
     @asynccontextmanager
-    async def worker(self, deployment: Deployment) -> AsyncIterator[tuple[Process, str]]:
+    async def worker(self, deployment: Deployment, roles: str = "views") -> AsyncIterator[tuple[Process, str]]:
         """A worker process that has just started, and the URL of its health."""
         port = free_port()
-        arguments = ("worker", "--port", str(port), "--host", HOST, "--log-level", "warning")
+        arguments = ("worker", "--only", roles, "--port", str(port), "--host", HOST, "--log-level", "warning")
         async with processes.running(
             "recallog_service", *arguments, log=self.log("worker"), settings=deployment.environment
         ) as process:
@@ -128,14 +128,21 @@ class Cluster:
 
 async def live(process: Process, health: str) -> None:
     """Wait until all partitions of a worker are live."""
+    await live_together([(process, health)])
+
+
+async def live_together(workers: Sequence[tuple[Process, str]]) -> None:
+    """Wait until all partitions are live in healthy workers, each with the URL of its health."""
     deadline = time.monotonic() + READY_SECONDS
     async with httpx.AsyncClient() as client:
-        while time.monotonic() < deadline and process.running:
+        while time.monotonic() < deadline and all(process.running for process, _ in workers):
             try:
-                partitions = (await client.get(health)).json()["partitions"]
+                answers = [(await client.get(health)).json() for _, health in workers]
             except (httpx.HTTPError, ValueError):
-                partitions = []
-            if len(partitions) == PARTITIONS and all(one["state"] == "live" for one in partitions):
+                answers = []
+            states = [one["state"] for answer in answers for one in answer["partitions"]]
+            shared = all(answer["healthy"] and answer["partitions"] for answer in answers)
+            if shared and states == ["live"] * PARTITIONS:
                 return
             await asyncio.sleep(_POLL_SECONDS)
-    raise process.failed(f"is not live after {READY_SECONDS:g} s")
+    raise workers[0][0].failed(f"is not live after {READY_SECONDS:g} s")

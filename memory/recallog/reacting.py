@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recallog.reactors.reactor import DueTrigger, Reactor
     from recallog.reactors.reflector import Reflector
     from recallog.reading.projection_group import ProjectionGroup
+    from recallog.reading.read_session import ReadSession
 
 
 _WRITTEN = frozenset({"stored", "updated"})
@@ -142,6 +143,15 @@ class LoopMemory:
         return await self._access.of_space(
             space, lambda reading: event_lookup.offsets_of(reading, ledger, space, ids), {}
         )
+
+    async def is_taken(self, space: str, trigger: str, id_: str) -> bool:
+        ledger = self._access.components.ledger
+
+        async def both(reading: "ReadSession") -> bool:
+            known = await event_lookup.offsets_of(reading, ledger, space, [id_])
+            return bool(known) and trigger in await due.still_due(reading, [(space, trigger)])
+
+        return await self._access.of_space(space, lambda reading: reading.steady(both), {})
 
     async def publish(self, events: Sequence[Event]) -> Sequence[Position]:
         return await self._access.append(events)

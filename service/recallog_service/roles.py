@@ -299,24 +299,28 @@ class Reacting(Role):
             await topic.close()
             await components.close()
         group = group_of(self.settings, "reactors", components.views.builder.fold.code)
-        self._handler = Handler(memory, self.stopping, self.metrics.reacted)
+        self._handler = handler = Handler(memory, self.stopping, self.metrics.reacted)
         app = agents.app_of(
-            address, group, name_of(address), self._handler, memory.answers_by_rule, self.settings.reactor_at_once
+            address, group, name_of(address), handler, memory.answers_by_rule, self.settings.reactor_at_once
         )
-        ticking = asyncio.create_task(self._tick(memory), name="recallog-ticks")
+        ticking = asyncio.create_task(self._tick(memory, handler), name="recallog-ticks")
         try:
-            await agents.run(app, self.stopping, started)
+            await agents.run(app, handler, self.stopping, started)
         finally:
             await ended(ticking)
 
-    async def _tick(self, memory: Memory) -> None:
+    async def _tick(self, memory: Memory, handler: Handler) -> None:
         while True:
             try:
                 self.metrics.ticked(await memory.tick(datetime.now(UTC)))
             except LockTimeout:
                 pass  # another process does it
+            except LedgerMismatch as error:
+                handler.replaced = str(error)
             except RecallogError as error:
                 _log.warning("silent spaces are not looked at: %s", error)
+            except Exception:  # noqa: BLE001 - a defect must not end the agents
+                _log.exception("silent spaces are not looked at")
             await asyncio.sleep(TICK_SECONDS)
 
 

@@ -1,7 +1,8 @@
 """The semantic index of a cluster: it follows a Kafka topic with its checkpoint in Redis, and counts an id once."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,15 +12,17 @@ from qdrant_client import AsyncQdrantClient
 from live.conftest import NewRedis
 from live.support import Cluster
 from recallog import Event, Memory
-from recallog.composition import compose
+from recallog.composition import address_of, compose
 from recallog.index.indexer import INDEX, Indexer
+from recallog.index.live_index import LiveIndex
 from recallog.index.semantic_index import IndexInProcess
 from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.stores.redis import RedisStore
 from recallog_schemas import codec
-from recallog_streams.locks.redis import RedisLock
+from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
+from recallog_streams.live import LiveProjector
 from support.events import event, one_loop, run
-from support.indexing import running, until
+from support.indexing import until
 from support.toy_embedder import ToyEmbedder
 
 # What qdrant-client's local mode, which stands in for a server, does not do.
@@ -55,7 +58,6 @@ def memory_of(cluster: Cluster, toy: ToyEmbedder, client: AsyncQdrantClient) -> 
             ServerEngine("local mode", client=client),
             lambda name: toy,
             "toy",
-            lock=lambda partition: RedisLock(url, f"recallog:index:{partition}", 0)(),
         )
         memory = Memory(replace(components, index=IndexInProcess(lambda: indexer)))
         try:
@@ -64,11 +66,25 @@ def memory_of(cluster: Cluster, toy: ToyEmbedder, client: AsyncQdrantClient) -> 
             run(memory.close())
 
 
+@asynccontextmanager
+async def working(cluster: Cluster, memory: Memory) -> AsyncIterator[None]:
+    """A worker in the role of the index, with the index of `memory`."""
+    address = address_of(str(cluster.settings.ledger))
+    source = ConsumerGroupSource(address, f"index-{cluster.topic}", batch_records=16)
+    live = LiveProjector(LiveIndex(memory._components.index.indexer), source, building_at_once=1)
+    task = asyncio.create_task(live.run())
+    try:
+        yield
+    finally:
+        live.stop()
+        await task
+
+
 def test_the_index_follows_the_topic_counts_ids_once_and_is_resumed(cluster: Cluster, tmp_path: Path) -> None:
     toy = ToyEmbedder()
 
     async def first(memory: Memory) -> None:
-        async with running(memory._components.index.indexer):
+        async with working(cluster, memory):
             await memory.catch_up_index()
             assert toy.embedded == 40 * len(SPACES)
             # The topic contains a repeated event twice, the index once.
@@ -79,7 +95,7 @@ def test_the_index_follows_the_topic_counts_ids_once_and_is_resumed(cluster: Clu
     async def second(memory: Memory) -> None:
         before = toy.embedded
         await memory.publish(spoke("castle", 42))
-        async with running(memory._components.index.indexer):
+        async with working(cluster, memory):
             await memory.catch_up_index()
         assert toy.embedded == before + 1
         assert len(await points(memory)) == 40 * len(SPACES) + 2
@@ -99,9 +115,8 @@ def test_two_indexers_restore_an_engine_that_lost_everything(cluster: Cluster, t
     with memory_of(cluster, ToyEmbedder(), AsyncQdrantClient(path=str(tmp_path / "another"))) as memory:
 
         async def work() -> None:
-            indexing = memory._components.index.indexer
             assert "only words" in ((await memory.recall("abbey", "baker", "abbey n39")).degraded or "")
-            async with running(indexing), running(replace(indexing)):
+            async with working(cluster, memory), working(cluster, memory):
 
                 async def is_back() -> bool:
                     return (await memory.recall("abbey", "baker", "abbey n39")).degraded is None

@@ -105,6 +105,28 @@ def test_the_answers_have_the_ids_of_the_trigger_and_the_last_one_closes_it() ->
 
 
 @pytest.mark.parametrize("unique_ids", [True, False])
+@pytest.mark.parametrize("taken", [1, 3])
+def test_a_trigger_is_closed_under_another_id_if_a_foreign_event_has_that_of_its_answer(
+    taken: int, unique_ids: bool
+) -> None:
+    async def work() -> None:
+        async with Memory(assemble(MemoryLedger(unique_ids=unique_ids), lambda namespace: MemoryStore())) as memory:
+            wants = event("agent.configured", payload={"reflection_threshold": 2})
+            closing = triggers.reflection_of(SPACE, "baker", 0)
+            ids = [closing.answer_id, closing.part_id(100_000_000), closing.part_id(100_000_001)][:taken]
+            await memory.publish_many([event("agent.spoke", agent="miller", id=id_) for id_ in ids])
+            await memory.publish_many([wants, *(event("world.observed", agent="miller") for _ in range(2))])
+            assert [each.trigger for each in await memory.pending()] == [closing.id]
+            (reaction,) = await memory.react()
+            assert reaction.trigger == closing.id
+            assert not await memory.pending()
+            assert len((await memory.beliefs(SPACE, "baker")).beliefs) == 1
+            assert len(await memory.react()) == 0
+
+    run(work())
+
+
+@pytest.mark.parametrize("unique_ids", [True, False])
 @pytest.mark.parametrize("written", [1, 2, 70])
 def test_an_interrupted_answer_is_closed_with_what_was_written_and_nobody_is_asked_again(
     written: int, unique_ids: bool

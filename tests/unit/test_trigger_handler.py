@@ -7,7 +7,13 @@ import msgspec
 import pytest
 
 from recallog_schemas import Position, triggers
-from recallog_schemas.errors import ModelMisconfigured, RecallogError, StorageCorrupt, StorageUnavailable
+from recallog_schemas.errors import (
+    LedgerMismatch,
+    ModelMisconfigured,
+    RecallogError,
+    StorageCorrupt,
+    StorageUnavailable,
+)
 from recallog_schemas.views import Reaction
 from recallog_service.reacting.handler import (
     ANSWERED,
@@ -123,6 +129,14 @@ def test_an_error_that_a_repeat_does_not_help_ends_no_agent(error: RecallogError
 
     assert handled(memory, work) == [POSTPONED, ANSWERED]
     assert len(memory.asked) == 2
+
+
+def test_another_ledger_in_the_place_of_its_own_is_noticed() -> None:
+    async def work(handler: Handler) -> None:
+        await one(handler)
+        assert handler.replaced == "another topic"
+
+    assert handled(Answering(LedgerMismatch("another topic")), work) == [POSTPONED]
 
 
 def test_a_misconfigured_model_rests_its_kind_alone() -> None:

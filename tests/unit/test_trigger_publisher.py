@@ -221,3 +221,23 @@ def test_what_a_user_s_projection_makes_due_is_sent_again_until_it_is_answered()
         assert not await world.due()
 
     in_world(work, own=Promises())
+
+
+def test_a_trigger_whose_answer_does_not_count_is_sent_again_only_after_its_pause() -> None:
+    async def work(world: World) -> None:
+        await asyncio.sleep(1.0)
+        (trigger,) = world.names
+        payload = {"trigger": trigger, "reason": "no"}
+        answer = event("reflection.failed", id=taken.answer_id, causation_id=trigger, payload=payload)
+        for _ in range(3):  # repeats of a foreign event that has the id of the answer
+            await world.ledger.append([answer])
+            await asyncio.sleep(1.0)
+        assert world.names == [trigger]
+        assert await world.due() == {trigger}
+        await asyncio.sleep(AGAIN_SECONDS)
+        assert world.names == [trigger, trigger]
+
+    wants = event("agent.configured", agent="baker", payload={"reflection_threshold": 2})
+    taken = triggers.reflection_of(SPACE, "baker", 0)
+    foreign = event("agent.spoke", id=taken.answer_id)
+    in_world(work, foreign, wants, *(event("world.observed", agent="narrator") for _ in range(2)))

@@ -25,6 +25,8 @@ from recallog_schemas.errors import (
 from recallog_schemas.views import Reaction
 from recallog_streams.ledgers.ledger import Ledger, record_at
 
+_FREE_PARTS = 100_000_000
+"""The first of the numbers, beyond those of the parts of any answer, that a closing event gets if its id is taken."""
 _PARTS_AT_ONCE = 64
 """How many answers of an interrupted reaction are looked for at a time."""
 
@@ -34,6 +36,9 @@ class AnswerMemory(Protocol):
 
     async def known(self, space: str, ids: Sequence[str]) -> Collection[str]:
         """Those of the ids that events of the space have."""
+
+    async def is_taken(self, space: str, trigger: str, id_: str) -> bool:
+        """Whether a trigger is due although an event has the id of its answer: a foreign one, which answers nothing."""
 
     async def publish(self, events: Sequence[Event]) -> Sequence[Position]:
         """Write events, all or none, and return their positions once they are durable. Raises `IdConflict`."""
@@ -90,9 +95,10 @@ class Answers:
         except Exception as error:  # noqa: BLE001 - code of users: what it cannot answer must not stop the others
             answer = [_failed(trigger, parsed, reactor, f"{type(error).__name__}: {error}")]
         try:
-            position = await self._publish(answer)
+            position = await self._publish(await self._closing(answer, parsed))
         except InvalidEvent as error:  # an event that is too large
-            position = await self._publish([_failed(trigger, parsed, reactor, str(error))])
+            failed = [_failed(trigger, parsed, reactor, str(error))]
+            position = await self._publish(await self._closing(failed, parsed))
         # If another process answered first, the position is that of its answer, which is the one that counts.
         data = await record_at(self._ledger, position.partition, position.offset)
         reaction = Reaction.of(codec.decode(data), position) if data is not None else None
@@ -110,6 +116,20 @@ class Answers:
             if missing is not None:
                 return count + missing
             count, size = count + size, _PARTS_AT_ONCE
+
+    async def _closing(self, answer: list[Event], trigger: triggers.Trigger) -> list[Event]:
+        """The answer, with another id for its last event if a foreign event has the one that closes the trigger.
+
+        A ledger with unique ids refuses such an event. On any other one the views take it for a repeat, and the trigger
+        would never be closed. The other id follows from the trigger too, so that one answer counts.
+        """
+        last, number = answer[-1], _FREE_PARTS
+        if self._ledger.unique_ids:
+            return answer
+        id_ = last.id
+        while await self._memory.is_taken(last.space, trigger.id, id_):
+            id_, number = trigger.part_id(number), number + 1
+        return answer if id_ == last.id else [*answer[:-1], last.model_copy(update={"id": id_})]
 
     async def _publish(self, answer: Sequence[Event]) -> Position:
         """Write an answer; the position of its last event, which closes the trigger."""

@@ -93,14 +93,16 @@ def app_of(
     return app
 
 
-async def run(app: faust.App, stopping: StopSignal, started: Started) -> None:
-    """Run an app until `stopping` is set. Raises `AgentsFailed`."""
+async def run(app: faust.App, handler: Handler, stopping: StopSignal, started: Started) -> None:
+    """Run an app, whose agents call `handler`, until `stopping` is set. Raises `AgentsFailed`."""
     try:
         async with asyncio.timeout(START_SECONDS):
             await app.start()
         started()
-        while not stopping and not app.crashed:
+        while not stopping and not app.crashed and not handler.replaced:
             await stopping.pause(_CHECK_SECONDS)
+        if handler.replaced:
+            raise AgentsFailed(handler.replaced)
         if app.crashed:
             raise AgentsFailed(f"the agents have failed: {app.crash_reason!r}")
     except AgentsFailed:

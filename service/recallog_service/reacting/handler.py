@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from recallog_schemas import triggers
-from recallog_schemas.errors import ModelMisconfigured, RecallogError
+from recallog_schemas.errors import LedgerMismatch, ModelMisconfigured, RecallogError
 from recallog_schemas.views import Reaction
 from recallog_schemas.views.reflection import FAILURES
 from recallog_streams.ledgers.kafka.doorbells import decoded
@@ -49,6 +49,8 @@ class Handler:
         self._memory = memory
         self._stopping = stopping
         self._observe = observe
+        self.replaced = ""
+        """Why the memory has to be opened again, in one sentence; "" if it has not: another ledger is in its place."""
         self._answering: set[str] = set()
         """The triggers that this process is answering now."""
         self._rests_until: dict[str, float] = {}
@@ -95,6 +97,9 @@ class Handler:
             except ModelMisconfigured as error:
                 self._report(kind, str(error))
                 self._rests_until[kind] = _now() + REST_SECONDS
+                return POSTPONED
+            except LedgerMismatch as error:
+                self.replaced = str(error)
                 return POSTPONED
             except RecallogError as error:
                 self._report(kind, str(error))

@@ -77,6 +77,8 @@ class _Watched:
     """Where agents may have fallen due by count or time since the last look; None: in all spaces."""
     sent: dict[str, _Sent] = field(default_factory=dict)
     """By id: the triggers that were sent and are not answered yet."""
+    closed: set[str] = field(default_factory=set)
+    """Those of them whose answer has passed since the last look."""
 
 
 class TriggerPublisher:
@@ -128,7 +130,7 @@ class TriggerPublisher:
         if seen.kind in _CLOSINGS and seen.causation_id is not None:
             sent = watched.sent.get(seen.causation_id)
             if sent is not None and (sent.message.space, sent.message.agent) == (seen.space, seen.agent):
-                del watched.sent[seen.causation_id]
+                watched.closed.add(seen.causation_id)
 
     async def run(self, stopping: StopSignal) -> None:
         """Publish what falls due until `stopping` is set. A problem is retried, with increasing pauses."""
@@ -174,6 +176,7 @@ class TriggerPublisher:
         watched = self._watched[partition]
         spaces, watched.spaces = watched.spaces, set()
         try:
+            await self._settle(partition, watched)
             await self._publish_work(partition, watched)
             if self._recurring and (spaces is None or spaces):
                 await self._publish_recurring(partition, watched, None if spaces is None else sorted(spaces))
@@ -181,6 +184,20 @@ class TriggerPublisher:
         except BaseException:
             watched.spaces = None if spaces is None or watched.spaces is None else watched.spaces | spaces
             raise
+
+    async def _settle(self, partition: int, watched: _Watched) -> None:
+        """Forget the triggers that were answered. One whose answer does not count stays, and is sent again later."""
+        closed, watched.closed = watched.closed, set()
+        if not closed:
+            return
+        asked = [(watched.sent[id_].message.space, id_) for id_ in closed if id_ in watched.sent]
+        try:
+            still_due = await self._router.of_partition(partition, partial(due.still_due, asked=asked))
+        except BaseException:
+            watched.closed |= closed
+            raise
+        for id_ in closed - still_due:
+            watched.sent.pop(id_, None)
 
     async def _publish_work(self, partition: int, watched: _Watched) -> None:
         """Publish the triggers that one event each made due, from the cursor on."""

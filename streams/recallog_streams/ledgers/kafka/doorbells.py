@@ -61,6 +61,7 @@ class TriggerTopic:
         self._partitions = partitions
         self._connection = Connection(address, SEND_SECONDS)
         self._producer: AIOKafkaProducer | None = None
+        self._starting = asyncio.Lock()
 
     async def create(self) -> None:
         """Create the topic unless it exists. Raises `StorageUnavailable`."""
@@ -83,16 +84,17 @@ class TriggerTopic:
     async def send(self, messages: Sequence[Doorbell]) -> None:
         """Write messages; return once they are written. Raises `StorageUnavailable`: some may be written then."""
         futures: list[asyncio.Future[object]] = []
+        producer: AIOKafkaProducer | None = None
         try:
             async with asyncio.timeout(SEND_SECONDS):
-                producer, partitions = await self._started(), await self._partitions()
+                partitions, producer = await self._partitions(), await self._started()
                 for message in messages:
                     key = message.space.encode()
                     partition = key_hash(key) % partitions
                     futures.append(await producer.send(self.name, _encode(message), key, partition))
                 await asyncio.gather(*futures)
         except (kafka.KafkaError, OSError) as error:  # TimeoutError is an OSError
-            await self._end_producer()
+            await self._end(producer)
             raise StorageUnavailable(
                 f"triggers cannot be written to {self.name} ({error!r}). Is Kafka running?"
             ) from error
@@ -103,23 +105,25 @@ class TriggerTopic:
                 future.cancel()
 
     async def _started(self) -> AIOKafkaProducer:
-        if self._producer is None:
-            await self.create()
-            producer = AIOKafkaProducer(linger_ms=2, **self._address.connection())
-            try:
-                await producer.start()
-            except BaseException:
-                await end_without_flushing(producer)
-                raise
-            self._producer = producer
-        return self._producer
+        async with self._starting:
+            if self._producer is None:
+                await self.create()
+                producer = AIOKafkaProducer(linger_ms=2, **self._address.connection())
+                try:
+                    await producer.start()
+                except BaseException:
+                    await end_without_flushing(producer)
+                    raise
+                self._producer = producer
+            return self._producer
 
-    async def _end_producer(self) -> None:
-        producer, self._producer = self._producer, None
-        if producer is not None:
+    async def _end(self, producer: AIOKafkaProducer | None) -> None:
+        """End a producer that has failed, unless another call has done so: the next call starts a new one."""
+        if producer is not None and producer is self._producer:
+            self._producer = None
             await end_without_flushing(producer)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._end_producer()
+        await self._end(self._producer)
         await self._connection.close()
