@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,8 +11,12 @@ from recallog_schemas.errors import SettingsError
 
 
 def reactors(names: Sequence[str]) -> list[Reactor]:
-    """The reactors that `names` lead to, each `module:name`. See `_loaded`."""
-    return [each for name in names for each in _loaded("--reactors", name, "reactor", _is_reactor)]
+    """The reactors that `names` lead to, each `module:name`. See `_loaded`; each kind of triggers has one."""
+    found = [each for name in names for each in _loaded("--reactors", name, "reactor", _is_reactor)]
+    for kind, count in Counter(kind for reactor in found for kind in reactor.kinds).items():
+        if count > 1:
+            raise SettingsError(f"--reactors: {count} of them answer {kind}; each kind of triggers has one reactor")
+    return found
 
 
 def projections(names: Sequence[str]) -> list[Projection]:

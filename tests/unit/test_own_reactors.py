@@ -605,11 +605,13 @@ def test_react_with_reactors_and_projections_of_ones_own(tmp_path: Path, name: s
         ("support.own_promises:missing", "AttributeError"),
         ("no_such_module:x", "ModuleNotFoundError"),
         ("support.own_promises:nothing", "7 is no reactor"),
-        ("support.own_promises:twice", "reactors.0 answers promise.due too"),
+        ("support.own_promises:twice", "2 of them answer promise.due"),
     ],
 )
 def test_what_names_no_reactor_is_refused(tmp_path: Path, name: str, problem: str) -> None:
     clean(recallog("publish", "village", "baker", "agent.spoke", "I promise bread", "--home", tmp_path))
-    result = recallog("react", "--home", tmp_path, "--reactors", name)
-    assert result.code != 0
-    assert problem in result.err.replace("\n", " ")
+    cluster = {"RECALLOG_LEDGER": "kafka://127.0.0.1:1/events", "RECALLOG_VIEWS": "redis://127.0.0.1:1/0"}
+    for command, environment in ((("react", "--home", tmp_path), {}), (("worker",), cluster)):
+        result = recallog(*command, "--reactors", name, **environment)
+        assert result.code != 0
+        assert problem in result.err.replace("\n", " ")
