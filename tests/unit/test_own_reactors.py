@@ -204,6 +204,38 @@ def test_a_reactor_of_ones_own_stands_in_place_of_the_built_in_one() -> None:
     run(work())
 
 
+def test_what_is_wrong_with_a_built_in_reactor_that_is_replaced_does_not_matter(tmp_path: Path) -> None:
+    class Reflecting(Keeping):
+        kinds: ClassVar[frozenset[str]] = frozenset({triggers.REFLECTION})
+
+        async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
+            raise ModelFailed("no words", retryable=False)
+
+    async def work() -> None:
+        settings = Settings(home=tmp_path, reflector="http://127.0.0.1:1")
+        async with opened(Memory.open(settings, reactors=[Reflecting()])) as memory:
+            await memory.publish_many(reflecting("baker"))
+            (reaction,) = await memory.react()
+            assert (reaction.kind, reaction.text) == ("reflection.failed", "no words")
+
+    run(work())
+
+
+def test_a_reactor_that_cannot_be_closed_does_not_keep_others_open() -> None:
+    class Unclosed(Dropping):
+        async def close(self) -> None:
+            raise ZeroDivisionError
+
+    async def work() -> None:
+        memory = Memory.in_memory(reactors=[Unclosed(), other := Keeping()])
+        await memory.react()
+        with pytest.raises(ZeroDivisionError):
+            await memory.close()
+        assert other.closed == 1
+
+    run(work())
+
+
 def test_reactors_answer_in_the_background_of_an_open_memory() -> None:
     async def work() -> None:
         async with Memory.in_memory(projections=[Promises()], reactors=[Keeping()]) as memory:

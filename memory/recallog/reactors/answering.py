@@ -7,6 +7,7 @@ therefore asked again, but only one answer counts. The same holds for two proces
 import asyncio
 import secrets
 from collections.abc import Collection, Sequence
+from contextlib import AsyncExitStack
 from typing import Any, Protocol
 
 from recallog.reactors.misconfigured import Misconfigured
@@ -70,7 +71,7 @@ class Answers:
     @property
     def misconfigured(self) -> list[ModelMisconfigured]:
         """What is wrong with the settings of reactors that cannot answer until they change."""
-        return [each.error for each in self._reactors if isinstance(each, Misconfigured)]
+        return [each.error for each in self._by_kind.values() if isinstance(each, Misconfigured)]
 
     def reactor_of(self, kind: str) -> Reactor | None:
         """The reactor that answers triggers of a kind; None if there is none."""
@@ -166,8 +167,9 @@ class Answers:
 
     async def close(self) -> None:
         """Close the reactors."""
-        for reactor in self._reactors:
-            await reactor.close()
+        async with AsyncExitStack() as closing:  # all of them, also if one fails
+            for reactor in self._reactors:
+                closing.push_async_callback(reactor.close)
 
 
 def of_work(work: Work, *, skip_loops: bool) -> DueTrigger:
