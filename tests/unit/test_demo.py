@@ -42,6 +42,7 @@ def test_the_demo_runs_twice_in_one_folder_and_all_its_claims_hold(tmp_path: Pat
         assert tuple(seen["facts_over_two_hops"]) == facts.HOPS
         assert seen["facts_after_update"] == [*facts.HOPS[:2], facts.UPDATED]
         assert [day["finger"] for day in seen["days"]] == days.PASSED["finger"].split()
+        assert tuple(seen["days_why"]) == days.WHY
         assert seen["days_summaries"] == [days.SUMMARY]
         assert seen["changes_found_in_ledger"] == [f"0:0 to 0:{len(village.recording()) - 1}"]
         assert seen["digest_before"] == seen["digest_after_rebuild"]

@@ -127,6 +127,7 @@ async def _story(home: Path, printer: "_Printer") -> dict[str, Any]:
         "facts_over_two_hops": [hit.text for hit in drawn.linked.hits],
         "facts_after_update": [hit.text for hit in drawn.updated.hits],
         "days": aged.days,
+        "days_why": aged.why,
         "days_summaries": aged.summaries,
         "changes_found_in_ledger": [f"{finding.first} to {finding.last}" for finding in damaged.ledger],
         "damage_found_at": found,
@@ -287,14 +288,17 @@ class _Printer:
             f"{days.ASKED_UNTIL} days she asks:"
         )
         out.print(f"  {days.QUESTION}\n", markup=False, style="bold")
-        table = Table(box=None, padding=(0, 1))
-        table.add_column("")
-        for number in range(1, days.DAYS + 1):
-            table.add_column(f"day {number}", style="dim")
-        for id_, (text, _, _) in days.NOTED.items():
-            table.add_row(text, *(day[id_] for day in aged.days))
+        for id_, (text, tier, _) in days.NOTED.items():
+            out.print(f"  {id_:7} {tier:7} {text}", markup=False, style="yellow")
+        out.print("\nThe tiers at the end of each day:\n")
+        table = Table.grid(padding=(0, 1))
+        table.add_row("", *(str(number) for number in range(1, days.DAYS + 1)), style="bold")
+        for id_ in days.NOTED:
+            table.add_row(id_, *(day[id_] for day in aged.days))
         out.print(table)
-        out.print("\nWhat was archived is left in one line:")
+        out.print("\nEach plan is an event, and says why:")
+        self._entries(aged.why, "dim")
+        out.print("What was archived is left in one line:")
         self._entries(aged.summaries, "green")
         same = "[green]the same[/]" if aged.same_after_rebuild else "[red]DIFFERENT[/]"
         out.print(f"The views are built again from the ledger: the tiers are {same}, and no plan is made again.")

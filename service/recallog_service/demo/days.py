@@ -1,10 +1,13 @@
 """A chapter of the demo: nine simulated days, in which what the accuser has noted ages, is used, and is archived."""
 
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from recallog import Event, Memory
+from recallog_schemas import codec
 from recallog_service.demo import village
 
 NOTED = {
@@ -25,6 +28,18 @@ PASSED = {
     "gull": "glacial glacial glacial glacial glacial glacial glacial - -",
 }
 """By id: its tier at the end of each day; "-" once it is archived."""
+WHY = (
+    "day 1: silence fast → medium, unread for more than 60 s",
+    "day 2: silence medium → slow, unread for more than 3,600 s",
+    "day 3: finger slow → medium, read 3 times since its last move",
+    "day 3: silence slow → glacial, unread for more than 86,400 s",
+    "day 4: finger medium → slow, unread for more than 3,600 s",
+    "day 5: finger slow → glacial, unread for more than 86,400 s",
+    "day 8: silence archived, unread for more than 604,800 s",
+    "day 8: comet archived, unread for more than 604,800 s",
+    "day 8: gull archived, unread for more than 604,800 s",
+)
+"""What the plans in the ledger say, and why."""
 SUMMARY = f"3 memories: {NOTED['silence'][0]} · {NOTED['comet'][0]} · {NOTED['gull'][0]}"
 
 
@@ -34,15 +49,17 @@ class Aged:
 
     days: list[dict[str, str]]
     """For each day: the tier of each note at its end; "-" once it is archived."""
+    why: list[str]
+    """What the plans in the ledger say, in their order."""
     summaries: list[str]
     same_after_rebuild: bool
-    """Whether the views that were built again have the same tiers, without an event more in the ledger."""
+    """Whether the views that were built again have the same tiers, and nothing is due: the ledger has no event more."""
 
     @property
     def as_expected(self) -> bool:
         """Whether each note was in the tiers that its use and its age give it."""
         passed = {id_: " ".join(day[id_] for day in self.days) for id_ in NOTED}
-        return passed == PASSED and self.summaries == [SUMMARY] and self.same_after_rebuild
+        return passed == PASSED and tuple(self.why) == WHY and self.summaries == [SUMMARY] and self.same_after_rebuild
 
 
 async def let_days_pass(home: Path) -> Aged:
@@ -62,11 +79,14 @@ async def let_days_pass(home: Path) -> Aged:
             while await memory.react(village.SPACE):
                 pass
             days.append(await _tiers(memory))
+        why = [line async for event in _plans(memory) for line in _explained(event, (event.at - evening).days)]
         ends = await memory.admin.ledger_ends()
         await memory.admin.rebuild("views")
+        await memory.react(village.SPACE)
         entries = (await memory.long_term.list(village.SPACE, village.ACCUSER)).entries
         return Aged(
             days=days,
+            why=why,
             summaries=[entry.text for entry in entries if entry.type == "summary"],
             same_after_rebuild=await _tiers(memory) == days[-1] and await memory.admin.ledger_ends() == ends,
         )
@@ -76,6 +96,33 @@ async def _tiers(memory: Memory) -> dict[str, str]:
     entries = (await memory.long_term.list(village.SPACE, village.ACCUSER)).entries
     tiers = {entry.id: entry.tier for entry in entries}
     return {id_: tiers.get(id_) or "-" for id_ in NOTED}
+
+
+async def _plans(memory: Memory) -> AsyncIterator[Event]:
+    """The plans that the ledger has."""
+    async for batch in memory.admin.records(space=village.SPACE):
+        for _, data in batch.records:
+            event = codec.decode(data)
+            if event.kind == "memory.consolidated":
+                yield event
+
+
+def _explained(plan: Event, day: int) -> Iterator[str]:
+    """What a plan changed, and why, by the settings that it was made with."""
+    constants = plan.payload["constants"]
+    for move in plan.payload.get("moves", ()):
+        why = _reason(move["reason"], move["from"], constants)
+        yield f"day {day}: {move['id']} {move['from']} → {move['to']}, {why}"
+    for ended in plan.payload.get("archived", ()):
+        yield f"day {day}: {ended['id']} archived, {_reason(ended['reason'], 'glacial', constants)}"
+
+
+def _reason(reason: str, tier: str, constants: Mapping[str, Any]) -> str:
+    if reason == "access":
+        return f"read {constants['promotion_access']} times since its last move"
+    if reason in ("ttl", "expired"):
+        return f"unread for more than {constants['ttl'][tier]:,.0f} s"
+    return reason
 
 
 def _event(kind: str, at: datetime, **payload: object) -> Event:

@@ -16,6 +16,16 @@ from recallog_service.reference.signatures import signature_text, type_text, val
 MAIN = "memory"
 """What the page of the main facade is named for."""
 SCHEMAS = "../../schemas/json"
+_GUIDES: Mapping[str, tuple[str, str]] = {
+    "memory": ("Build an agent", "build-an-agent.md"),
+    "memory.long_term": ("Long-term memory", "long-term-memory.md"),
+    "memory.working": ("Working memory and items", "long-term-memory.md#working-memory-and-items"),
+    "memory.items": ("Working memory and items", "long-term-memory.md#working-memory-and-items"),
+    "memory.tiers": ("Tiers", "tiers.md"),
+    "memory.consensus": ("What agents agree on", "long-term-memory.md#what-agents-agree-on"),
+    "memory.stream": ("The stream of an agent", "long-term-memory.md#the-stream-of-an-agent"),
+}
+"""By title of a page: the title and the address of its guide in `docs`."""
 
 
 def pages(facade: type[Facade]) -> Mapping[str, str]:
@@ -45,10 +55,19 @@ def _page(title: str, facade: type[Facade], main: type[Facade], *constructor: st
         (
             f"# {title}",
             docstring(facade),
+            _guide(title),
             *(("## Operations", *operations) if operations else ()),
             *(("## Other methods and attributes", *methods) if methods else ()),
         )
     )
+
+
+def _guide(title: str) -> str:
+    """The line that leads to the guide of a page; "" if it has none."""
+    if title not in _GUIDES:
+        return ""
+    name, address = _GUIDES[title]
+    return f"Guide: [{name}](../{address})."
 
 
 def _operation(operation: Operation, main: type[Facade]) -> str:
