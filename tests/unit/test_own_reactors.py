@@ -417,7 +417,7 @@ def test_an_answer_that_takes_longer_than_the_deadline_has_failed(tmp_path: Path
 class Failing(Keeping):
     """Fails for some agents, so many times."""
 
-    def __init__(self, error: Exception, *agents: str, times: int = 1_000) -> None:
+    def __init__(self, error: BaseException, *agents: str, times: int = 1_000) -> None:
         super().__init__()
         self.error, self.agents, self.times = error, agents, times
 
@@ -499,7 +499,12 @@ def test_a_model_that_cannot_be_made_stops_its_own_kind_only(tmp_path: Path) -> 
 
 def test_what_an_own_reactor_cannot_answer_is_closed_with_the_reason() -> None:
     async def work() -> None:
-        for error, reason in ((ModelFailed("no words", retryable=False), "no words"), (KeyError("x"), "KeyError: 'x'")):
+        errors: list[tuple[BaseException, str]] = [
+            (ModelFailed("no words", retryable=False), "no words"),
+            (KeyError("x"), "KeyError: 'x'"),
+            (asyncio.CancelledError(), "a task of the reactor was cancelled"),
+        ]
+        for error, reason in errors:
             reactor = Failing(error, "baker")
             async with opened(Memory.in_memory(projections=[Promises()], reactors=[reactor])) as memory:
                 await memory.publish(said("I promise"))

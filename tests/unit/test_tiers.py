@@ -757,6 +757,18 @@ def test_a_plan_is_due_at_once_when_a_tier_has_too_many(tell: Tell) -> None:
     tell(work)
 
 
+def test_an_entry_from_a_fast_clock_does_not_delay_the_plan(tell: Tell) -> None:
+    async def work(memory: Memory) -> Any:
+        fast = T0.replace(year=2099)
+        await memory.publish_many([configured(max={"fast": 1}), kept("e1", "fast"), kept("e2", "fast", fast)])
+        assert (await memory.tiers.stats(*A)).due_at == T0 + HOUR
+        await memory.publish(kept("e3", "fast", T0 + timedelta(minutes=1)))
+        assert (await memory.tiers.stats(*A)).due_at == T0 + timedelta(minutes=1)
+        assert [each.kind for each in (await memory.react()).items] == [triggers.DONE]
+
+    tell(work)
+
+
 def closing(kind: str, at: datetime, **payload: Any) -> Event:
     trigger = triggers.consolidation_of(*A, 0)
     closed = event(kind, space="s", agent="a", at=at, payload={"trigger": trigger.id, **payload})

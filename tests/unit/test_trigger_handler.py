@@ -155,8 +155,14 @@ def test_a_misconfigured_model_rests_its_kind_alone() -> None:
     assert memory.asked == [TRIGGER.id, OTHER.id, TRIGGER.id]
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff", b"[]", b"{}", msgspec.json.encode(Doorbell("a", "b", "no trigger"))])
-def test_what_names_no_trigger_is_skipped(data: bytes) -> None:
+NO_TRIGGER = msgspec.json.encode(Doorbell("a", "b", "no trigger"))
+NESTED = b'{"more": %b%b}' % (b"[" * 100_000, b"]" * 100_000)
+
+
+@pytest.mark.parametrize(
+    "data", [None, b"", b"\xff", b"[]", b"{}", NESTED, NO_TRIGGER], ids=["null", "", "bytes", "[]", "{}", "deep", "id"]
+)
+def test_what_names_no_trigger_is_skipped(data: bytes | None) -> None:
     memory = Answering(reaction(triggers.DONE))
     assert handled(memory, lambda handler: handler.handle(data)) == []
     assert memory.asked == []

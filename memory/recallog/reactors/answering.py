@@ -164,6 +164,12 @@ class Answers:
             if deadline.expired():
                 raise ModelFailed(f"no answer within {self._deadline_seconds:g} s", retryable=False) from None
             raise
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # Nobody has cancelled this task: the reactor waited for one of its own that was.
+            raise ModelFailed("a task of the reactor was cancelled", retryable=False) from None
 
     async def close(self) -> None:
         """Close the reactors."""

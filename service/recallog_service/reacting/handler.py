@@ -68,7 +68,7 @@ class Handler:
         """How many triggers are being answered."""
         return len(self._answering)
 
-    async def handle(self, data: bytes) -> None:
+    async def handle(self, data: bytes | None) -> None:
         """Answer the trigger of one message. Raises nothing: a message that cannot be handled is not worth an agent."""
         message = decoded(data)
         parsed = None if message is None else triggers.parse(message.trigger)

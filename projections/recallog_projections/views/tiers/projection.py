@@ -185,8 +185,8 @@ def _arrived(before: AgentTiers, after: AgentTiers, tier: str, at: int, limits: 
     """The row of an agent when an entry has come to a tier: if it has too many now, a plan is due."""
     if not before.entries and before.planned_at is None:
         after = msgspec.structs.replace(after, since=at)
-    if after.full_at is None and getattr(after, tier) > getattr(limits.max, tier):
-        return msgspec.structs.replace(after, full_at=at)
+    if getattr(after, tier) > getattr(limits.max, tier):
+        return msgspec.structs.replace(after, full_at=at if after.full_at is None else min(after.full_at, at))
     return after
 
 

@@ -42,9 +42,8 @@ def due_at(state: AgentTiers, settings: TierSettings) -> int | None:
     """From when on the next plan of an agent is due, in microseconds since 1970; None: it has nothing to plan."""
     if not state.entries:
         return None
-    if state.full_at is not None:
-        return state.full_at
-    return int(min(state.since + settings.consolidate_every * _MICROS, limits.INTEGER_MAX))
+    at = int(min(state.since + settings.consolidate_every * _MICROS, limits.INTEGER_MAX))
+    return at if state.full_at is None else min(at, state.full_at)
 
 
 def planned(state: AgentTiers, payload: Mapping[str, Any], at: int) -> AgentTiers:

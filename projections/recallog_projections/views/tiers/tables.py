@@ -61,7 +61,8 @@ class AgentTiers(msgspec.Struct, frozen=True, omit_defaults=True):
     since: int = 0
     """From when on the interval to the next plan counts, in microseconds since 1970."""
     full_at: int | None = None
-    """When an entry came to a tier that has too many since the newest plan began, in microseconds since 1970."""
+    """When an entry came to a tier that has too many since the newest plan began, in microseconds since 1970: the
+    earliest time, since one clock that is fast must not delay the plan."""
     due: str | None = None
     """The key of its row in `due.at`; None while it has no entries with a tier."""
 

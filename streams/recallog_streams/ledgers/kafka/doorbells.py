@@ -38,11 +38,11 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Doorbell).decode
 
 
-def decoded(data: bytes) -> Doorbell | None:
+def decoded(data: bytes | None) -> Doorbell | None:
     """The message; None if it is not one."""
     try:
-        return _decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None if data is None else _decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 
